@@ -1,0 +1,136 @@
+// The envelope that every record shares, and the small rules that fill it.
+
+/** When a tool call began, by its id (with its run, where that is known), until its result arrives. */
+export const START_TIME_BY_TOOL_CALL = new Map();
+
+const MOST_OPEN_CALLS = 10_000;
+const STARTS = new Set(["tool_call", "tool_execution_start"]);
+const ENDS = new Set(["tool_result", "tool_execution_end"]);
+
+/** The current time, UTC, ISO 8601 with milliseconds. */
+export function nowIso() {
+  return new Date().toISOString();
+}
+
+/** The key under which the start of a call is remembered: ids repeat between runs. */
+export function callKey(agentRunId, toolCallId) {
+  return agentRunId ? `${agentRunId}\u0000${toolCallId}` : toolCallId;
+}
+
+const textOr = (value, otherwise) => (typeof value === "string" && value !== "" ? value : otherwise);
+
+/**
+ * One record in the shape of `critiqor.session.v1`; its event id is given by the journal that writes it.
+ * `known` holds what the caller knows better than the payload: run, session, tool, status, error, duration, time.
+ */
+export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
+  const facts = payload !== null && typeof payload === "object" ? payload : {};
+  const toolCallId = textOr(known.toolCallId, textOr(facts.toolCallId, textOr(facts.tool_call_id, null)));
+  const agentRunId = textOr(known.agentRunId, textOr(facts.runId, textOr(facts.run_id, null)));
+  const at = known.at ?? Date.now();
+  const failed = known.status !== undefined ? known.status === "error" : facts.isError === true;
+  return {
+    event_id: null,
+    event_type: eventType,
+    raw_event_type: eventType,
+    timestamp: known.at === undefined ? nowIso() : isoOf(at),
+    source_layer: sourceLayer,
+    session_key: textOr(known.sessionKey, textOr(facts.sessionKey, null)),
+    agent_run_id: agentRunId,
+    tool_name: textOr(known.toolName, textOr(facts.toolName, textOr(facts.tool_name, null))),
+    tool_call_id: toolCallId,
+    status: failed ? "error" : "ok",
+    error: known.error !== undefined ? known.error : failed ? errorText(facts) : null,
+    duration_ms: duration(eventType, agentRunId, toolCallId, at, known.durationMs),
+    payload: facts,
+  };
+}
+
+// Many records share a millisecond, and formatting a date costs as much as writing it.
+let formattedAt = -1;
+let formatted = "";
+
+function isoOf(at) {
+  if (at !== formattedAt) {
+    formattedAt = at;
+    formatted = new Date(at).toISOString();
+  }
+  return formatted;
+}
+
+function duration(eventType, agentRunId, toolCallId, at, given) {
+  if (toolCallId === null) return given ?? null;
+  const key = callKey(agentRunId, toolCallId);
+  if (STARTS.has(eventType)) {
+    if (START_TIME_BY_TOOL_CALL.size >= MOST_OPEN_CALLS) {
+      START_TIME_BY_TOOL_CALL.delete(START_TIME_BY_TOOL_CALL.keys().next().value);
+    }
+    START_TIME_BY_TOOL_CALL.set(key, at);
+    return null;
+  }
+  if (!ENDS.has(eventType)) return given ?? null;
+  const startedAt = START_TIME_BY_TOOL_CALL.get(key);
+  START_TIME_BY_TOOL_CALL.delete(key);
+  if (typeof given === "number") return given;
+  return startedAt === undefined ? null : Math.max(0, at - startedAt);
+}
+
+/** What went wrong, in words, from whatever shape an error has. */
+export function errorText(facts) {
+  for (const value of [facts?.error, facts?.errorMessage, facts?.message]) {
+    if (typeof value === "string" && value !== "") return value;
+    if (typeof value?.message === "string" && value.message !== "") return value.message;
+  }
+  return resultText(facts?.result) ?? "failed without saying why";
+}
+
+/** The first text of a tool result. */
+export function resultText(result) {
+  if (typeof result === "string") return result === "" ? null : result;
+  const content = Array.isArray(result?.content) ? result.content : Array.isArray(result) ? result : [];
+  for (const part of content) if (typeof part?.text === "string" && part.text !== "") return part.text.slice(0, 2000);
+  return null;
+}
+
+/**
+ * Why a tool result counts as a failure, or null. OpenClaw does not call a command that exits non-zero an error; for
+ * whoever asks whether the tests passed, it is one.
+ */
+export function toolFailure({ error, isError, result, exitCode }) {
+  if (typeof error === "string" && error !== "") return error;
+  if (error) return errorText({ error });
+  if (isError === true) return errorText({ error: result?.details?.error, result });
+  const details = result?.details;
+  const code = details?.exitCode ?? exitCode;
+  if (typeof code === "number" && code !== 0) return `exit code ${code}`;
+  if (typeof details?.exitSignal === "string" && details.exitSignal !== "") return `ended by ${details.exitSignal}`;
+  if (details?.timedOut === true || details?.noOutputTimedOut === true) return "timed out";
+  if (["error", "failed", "timeout"].includes(details?.status)) return errorText({ error: details.error, result });
+  return null;
+}
+
+const MEMORY_TOOLS = new Set(["memory_search", "memory_get"]);
+
+/** Whether a tool looks something up in memory. */
+export function isMemoryTool(name) {
+  return MEMORY_TOOLS.has(name);
+}
+
+/** What was looked up, and how the lookup ended: `pending`, `found`, `empty` or `error`. */
+export function memoryLookup(args, result, failed) {
+  const asked = args !== null && typeof args === "object" ? args : {};
+  const lookup = {
+    query: typeof asked.query === "string" ? asked.query : null,
+    key: asked.key ?? asked.path ?? asked.id ?? null,
+  };
+  if (result === undefined) return { ...lookup, lookup: failed ? "error" : "pending" };
+  return { ...lookup, lookup: failed ? "error" : foundAnything(result) ? "found" : "empty" };
+}
+
+function foundAnything(result) {
+  const details = result?.details ?? result;
+  for (const list of [details?.results, details?.matches, details?.hits]) if (Array.isArray(list)) return list.length > 0;
+  if (typeof details?.text === "string") return details.text.trim() !== "";
+  const text = resultText(result);
+  return text !== null && text.trim() !== "";
+}

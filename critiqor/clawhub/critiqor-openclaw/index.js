@@ -1,0 +1,176 @@
+// Critiqor's recorder plugin: observes an OpenClaw run and writes what happened to runs/<run_id>/. It judges nothing,
+// returns nothing, waits for nothing and never throws; without a monitored run it does nothing at all.
+
+import { createRequire } from "node:module";
+
+import { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
+import { Journal, runFiles } from "./journal.js";
+import { PLAIN_HOOKS, Recorder } from "./recorder.js";
+import { SessionSummary } from "./summary.js";
+
+export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
+
+const { version: PLUGIN_VERSION } = createRequire(import.meta.url)("./package.json");
+
+/** Documented names, by the layer that they belong to. Today's OpenClaw emits few of them; subscribing is harmless. */
+export const DOCUMENTED_EVENTS = Object.freeze({
+  extension_api: [
+    "agent_start", "agent_end", "turn_start", "turn_end", "session_start", "session_end", "before_provider_request",
+    "after_provider_response", "message_received", "message_sent", "message_start", "message_update", "message_end",
+    "input", "user_bash",
+  ],
+  tool_hooks: ["tool_call", "tool_result", "tool_execution_start", "tool_execution_update", "tool_execution_end"],
+});
+
+const TYPED_HOOKS = new Set([
+  "before_agent_run", "llm_input", "llm_output", "model_call_started", "model_call_ended", "before_tool_call",
+  "after_tool_call", "agent_end", "before_compaction", "after_compaction", ...PLAIN_HOOKS,
+]);
+
+// OpenClaw registers a plugin several times in one process, and may load its module anew: one recorder serves them all.
+const SHARED = Symbol.for("critiqor.recorder");
+
+function shared() {
+  const { CRITIQOR_RUN_ID: runId, CRITIQOR_RUNS_DIR: runsDir } = process.env;
+  if (!runId || !runsDir || !/^[\w.-]+$/.test(runId) || /^\.+$/.test(runId)) return null;
+  const existing = globalThis[SHARED];
+  if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
+  return (globalThis[SHARED] = create(runId, runsDir));
+}
+
+function create(runId, runsDir) {
+  const journal = new Journal(runFiles(runsDir, runId));
+  const recorder = new Recorder(journal);
+  const summary = new SessionSummary(runId, journal);
+  recorder.onWrite = () => summary.schedule();
+  const guard = (handle) => (event, context) => {
+    try {
+      handle(event, context);
+    } catch {
+      recorder.failed();
+    }
+  };
+  process.once("exit", () => {
+    try {
+      recorder.flush();
+      if (journal.written > 0) summary.finish();
+    } catch {
+      // nothing may keep the agent's process from ending as it would
+    }
+  });
+  return {
+    runId,
+    runsDir,
+    journal,
+    recorder,
+    summary,
+    guard,
+    handlers: new Map(),
+    subscribed: new WeakMap(),
+    modes: new Set(),
+    onAgentEvent: guard((event) => recorder.agentEvent(event)),
+    onTranscript: guard((update) => recorder.transcriptUpdate(update)),
+  };
+}
+
+// One handler a name, made once: an emitter that keeps a set of listeners then holds each only once.
+function handlerFor(state, eventType, sourceLayer) {
+  let handler = state.handlers.get(eventType);
+  if (handler === undefined) {
+    const { recorder } = state;
+    handler = TYPED_HOOKS.has(eventType)
+      ? state.guard((event, context) => recorder.hook(eventType, event, context))
+      : state.guard((event, context) => recorder.documented(eventType, sourceLayer, event, context));
+    state.handlers.set(eventType, handler);
+  }
+  return handler;
+}
+
+// Each registration has its own `on`, and only the latest may count; two registrations with one `on` would tell twice.
+function isFirstOn({ subscribed }, on, eventType) {
+  const names = subscribed.get(on) ?? new Set();
+  subscribed.set(on, names);
+  return names.size < names.add(eventType).size;
+}
+
+/** Subscribes to one event if this OpenClaw knows it; a name that it does not know is ignored. */
+export function safeSubscribe(api, eventType, sourceLayer) {
+  const state = shared();
+  if (state === null) return false;
+  return safely(() => {
+    if (isFirstOn(state, api.on, eventType)) api.on(eventType, handlerFor(state, eventType, sourceLayer));
+  });
+}
+
+/** Brings session.json of the current run up to its journal, now. */
+export function updateSessionSummary() {
+  const state = shared();
+  if (state === null) return;
+  state.recorder.flush();
+  state.summary.finish();
+}
+
+// An api can be a proxy that refuses what its mode does not have.
+function read(from) {
+  try {
+    return from();
+  } catch {
+    return undefined;
+  }
+}
+
+function safely(action) {
+  try {
+    action();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Called by OpenClaw for each registration of the plugin. */
+export function register(api) {
+  const state = shared();
+  if (state === null) return;
+  const named = read(() => api.registrationMode);
+  const mode = typeof named === "string" ? named : "unknown";
+  const first = !state.modes.has(mode);
+  state.modes.add(mode);
+  if (mode === "full") state.recorder.hooksLive = true;
+  const events = read(() => api.runtime.events);
+  const sources = {
+    hooks: mode === "full",
+    agent_events: safely(() => events.onAgentEvent(state.onAgentEvent)),
+    transcript: safely(() => events.onSessionTranscriptUpdate(state.onTranscript)),
+  };
+  if (first) safely(() => announce(state, api, mode, sources));
+  for (const [layer, names] of Object.entries(DOCUMENTED_EVENTS)) for (const name of names) safeSubscribe(api, name, layer);
+  for (const name of TYPED_HOOKS) if (!DOCUMENTED_EVENTS.extension_api.includes(name)) safeSubscribe(api, name, "extension_api");
+}
+
+// The first record of every process: without it, whoever reads the evidence knows that nobody was watching.
+function announce(state, api, mode, sources) {
+  const payload = {
+    mode,
+    sources,
+    plugin_version: PLUGIN_VERSION,
+    openclaw_version: read(() => api.runtime.version) ?? null,
+    node_version: process.version,
+    pid: process.pid,
+    parent_pid: process.ppid,
+    event_source: process.env.CRITIQOR_EVENT_SOURCE ?? null,
+  };
+  state.recorder.write("recorder_attached", "extension_api", null, {}, payload);
+}
+
+// OpenClaw's SDK has a helper of this name that types the entry; this one keeps the plugin loadable without the SDK.
+export function definePluginEntry(entry) {
+  return entry;
+}
+
+export default definePluginEntry({
+  id: "critiqor",
+  name: "Critiqor",
+  description: "Passive flight recorder for OpenClaw agents",
+  register,
+});

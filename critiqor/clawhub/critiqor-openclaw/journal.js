@@ -1,0 +1,140 @@
+// The journal: one line a record, appended with one write, by any number of processes at once. A record that could not
+// be written leaves a hole in its writer's numbering, which is how the reader of the evidence learns that it is missing.
+
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+
+import { serialise } from "./payload.js";
+import { Redactor } from "./redact.js";
+
+const RETRY_AFTER_MS = 1000;
+
+/** Where the files of one run are, as `critiqor.storage.paths` has them. */
+export function runFiles(runsDir, runId) {
+  const folder = path.join(runsDir, runId);
+  return {
+    folder,
+    journal: path.join(folder, "journal.jsonl"),
+    session: path.join(folder, "session.json"),
+    sessionLock: path.join(folder, "session.json.lock"),
+    redactionKey: path.join(folder, "redaction.key"),
+  };
+}
+
+/** Appends records to the journal of one run. Never throws, never waits. */
+export class Journal {
+  constructor(files) {
+    this.files = files;
+    this.writer = process.pid.toString(36) + randomBytes(2).toString("hex");
+    this.written = 0;
+    this.lost = 0;
+    this.sequence = 0;
+    this.latest = 0;
+    this.descriptor = null;
+    this.redactor = null;
+    this.torn = false;
+    this.retryAt = 0;
+    this.sealed = false;
+  }
+
+  /** The time for the next record: never before one already given, even when the clock steps back. */
+  now() {
+    this.latest = Math.max(this.latest, Date.now());
+    return this.latest;
+  }
+
+  /** Writes one record; `at` is when it happened, which can be a little before it is written. */
+  append(record, at = this.now()) {
+    if (this.sealed) return false;
+    this.sequence += 1;
+    const kept = this.ready() && this.write(record, at);
+    if (kept) this.written += 1;
+    else this.lost += 1;
+    return kept;
+  }
+
+  /** Leaves a hole in the numbering, for a fact that never became a record. */
+  lose() {
+    this.sequence += 1;
+    this.lost += 1;
+  }
+
+  write(record, at) {
+    try {
+      record.event_id = this.eventId(at);
+      const line = serialise(record, this.redactor);
+      const bytes = encode(this.torn ? `\n${line}\n` : `${line}\n`);
+      this.torn = true; // until it is known to be whole: a failed write can still have left some bytes
+      this.torn = fs.writeSync(this.descriptor, bytes, 0, bytes.length) < bytes.length;
+      return !this.torn;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Ids sort in the order of what they name: time, then writer, then the writer's own count. */
+  eventId(at) {
+    return `evt_${at.toString(36).padStart(9, "0")}_${this.writer}_${this.sequence.toString(36).padStart(5, "0")}`;
+  }
+
+  ready() {
+    if (this.descriptor !== null) return true;
+    if (Date.now() < this.retryAt) return false;
+    try {
+      fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
+      this.redactor = new Redactor(sharedKey(this.files.redactionKey));
+      this.descriptor = fs.openSync(this.files.journal, "a", 0o600);
+      return true;
+    } catch {
+      this.retryAt = Date.now() + RETRY_AFTER_MS;
+      return false;
+    }
+  }
+
+  /** Starts a new file when the one being written was moved or removed under us; says whether it was. */
+  reopenIfGone() {
+    if (this.descriptor === null) return false;
+    try {
+      if (fs.statSync(this.files.journal).ino === fs.fstatSync(this.descriptor).ino) return false;
+    } catch {
+      // not there: opened anew below
+    }
+    try {
+      fs.closeSync(this.descriptor);
+    } catch {
+      // it is gone either way
+    }
+    this.descriptor = null;
+    this.torn = false;
+    this.retryAt = 0;
+    return true;
+  }
+}
+
+// Encoding into one buffer that is used again is a third of the cost of handing the text to writeSync.
+const SCRATCH = Buffer.allocUnsafeSlow(1 << 18);
+
+function encode(text) {
+  if (text.length * 3 > SCRATCH.length) return Buffer.from(text);
+  return SCRATCH.subarray(0, SCRATCH.write(text, 0));
+}
+
+// Processes of one run must agree on the key, and may start together: whoever links its file first has made it.
+function sharedKey(file) {
+  try {
+    return fs.readFileSync(file);
+  } catch {
+    const mine = `${file}.${process.pid}.${randomBytes(4).toString("hex")}`;
+    try {
+      fs.writeFileSync(mine, randomBytes(32).toString("hex"), { mode: 0o600 });
+      fs.linkSync(mine, file);
+    } catch (error) {
+      // Another process was first, or there are no links on this disk, and the last of two to rename would win.
+      if (error.code !== "EEXIST" && fs.statSync(mine).size > 0) fs.renameSync(mine, file);
+    } finally {
+      fs.rmSync(mine, { force: true });
+    }
+    return fs.readFileSync(file);
+  }
+}

@@ -1,0 +1,64 @@
+"""The root command. Verbs are imported only when they are needed, because start-up is felt on every call."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from critiqor import __version__
+
+VERBS = {
+    "monitor": "Launch OpenClaw in this terminal and record it.",
+    "finalize": "Seal the recorded evidence and diagnose it.",
+    "abort": "Give up the active session; what was recorded is kept.",
+    "runs": "List the runs of this folder.",
+    "show": "Show one run: what happened, and how far it can be trusted.",
+    "diagnose": "Diagnose a run again from its sealed evidence.",
+    "verify": "Check that the sealed evidence of a run is untouched.",
+    "doctor": "Check that a recording would work here.",
+}
+"""Every verb with its summary, in the order of the help page. A verb lives in the module of its name."""
+
+
+class VerbGroup(click.Group):
+    """Finds verbs by name and imports them one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"critiqor.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in VERBS:
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean `critiqor {close[0]}`?" if close else " `critiqor --help` lists the verbs."
+            raise click.UsageError(f"There is no verb {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="critiqor")
+@click.pass_context
+def critiqor(ctx: click.Context) -> None:
+    """Flight recorder and crash investigator for OpenClaw agents.
+
+    \b
+    critiqor monitor openclaw                                     record the terminal UI
+    critiqor monitor openclaw -- agent --local --message "…"      record one turn
+    critiqor finalize                                             seal and diagnose
+    """
+    from critiqor.cli.settings import default_map
+
+    ctx.default_map = default_map(VERBS)

@@ -1,0 +1,64 @@
+"""`critiqor monitor openclaw`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from critiqor.cli.output import runs_dir_option, say
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def monitor() -> None:
+    """Launch an agent in this terminal and record it."""
+
+
+@monitor.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@runs_dir_option
+@click.option("--openclaw-command", default="openclaw", show_default=True, help="The OpenClaw to launch.")
+@click.option("--agent-id", envvar="CRITIQOR_AGENT_ID", help="Whose run it is.  [default: openclaw_agent]")
+@click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Which tenant it belongs to.  [default: default]")
+@click.option(
+    "--visibility",
+    envvar="CRITIQOR_VISIBILITY",
+    type=click.Choice(["private", "public", "anonymous", "shared"]),
+    help="Who may see it.  [default: private]",
+)
+@click.option("--benchmark-id", help="What it is compared with.  [default: openclaw_runtime_v1]")
+@click.option("--difficulty-tier", help="How hard its task is.  [default: standard]")
+@click.option("--cwd", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder to launch it in.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which it is ended.")
+@click.pass_context
+def openclaw(
+    ctx: click.Context,
+    /,
+    arguments: tuple[str, ...],
+    runs_dir: str,
+    openclaw_command: str,
+    cwd: Path | None,
+    timeout: float | None,
+    **metadata: Any,
+) -> None:
+    """Launch OpenClaw in this terminal with the recorder attached.
+
+    ARGUMENTS after `--` go to OpenClaw; without any it is `openclaw chat`.
+
+    \b
+    critiqor monitor openclaw
+    critiqor monitor openclaw -- agent --local --agent main --message "fix the tests"
+    critiqor monitor openclaw -- gateway run --port 18789 --auth token
+    """
+    from critiqor.runtime import DEFAULT_ARGUMENTS, MonitorOptions, monitor_openclaw
+
+    options = MonitorOptions(
+        runs_dir=runs_dir,
+        openclaw_command=openclaw_command,
+        arguments=arguments or DEFAULT_ARGUMENTS,
+        cwd=cwd,
+        timeout=timeout,
+        metadata={name: value for name, value in metadata.items() if value is not None},
+    )
+    ctx.exit(monitor_openclaw(options, say=say).exit_code)

@@ -1,0 +1,89 @@
+"""Data goes to standard output, messages to standard error; with --json answers and errors have a versioned shape."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from critiqor.errors import CritiqorError, ExitCode
+
+OUTPUT_SCHEMA = "critiqor.output.v1"
+# v1: {"schema_version", "verb", "data"} or {"schema_version", "error": {"type", "message", "fix", "exit_code"}}.
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def runs_dir_option(function: _Function) -> _Function:
+    """--runs-dir, the same on every verb."""
+    return click.option(
+        "--runs-dir",
+        envvar="CRITIQOR_RUNS_DIR",
+        default="runs",
+        show_default=True,
+        help="Folder that holds the runs.",
+    )(function)
+
+
+def json_option(function: _Function) -> _Function:
+    """--json, the same on every verb that answers something."""
+    return click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")(function)
+
+
+def say(message: str) -> None:
+    """A message for the user, beside whatever OpenClaw writes."""
+    click.echo(f"critiqor: {plain(message)}", err=True)
+
+
+def plain(text: str) -> str:
+    """Text that came from an agent or a file, without what a terminal would obey."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)
+
+
+def answer(verb: str, data: Any, text: str, *, as_json: bool) -> None:
+    """The answer of a verb: as JSON, or as text for people."""
+    if not as_json:
+        click.echo(plain(text))
+        return
+    import msgspec
+
+    document = {"schema_version": OUTPUT_SCHEMA, "verb": verb, "data": data}
+    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def report_error(error: BaseException, *, as_json: bool) -> int:
+    """Tell the user what went wrong and what to type next; returns the exit code."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    message, fix, code = _explain(error)
+    if as_json:
+        import json
+
+        told = {"type": type(error).__name__, "message": message, "fix": fix, "exit_code": code}
+        click.echo(json.dumps({"schema_version": OUTPUT_SCHEMA, "error": told}, indent=2))
+    else:
+        click.echo(f"critiqor: {plain(message)}", err=True)
+        if fix:
+            click.echo(f"  → {plain(fix)}", err=True)
+    return code
+
+
+def _explain(error: BaseException) -> tuple[str, str | None, int]:
+    if os.environ.get("CRITIQOR_DEBUG"):
+        raise error
+    if isinstance(error, CritiqorError):
+        return error.message, error.fix, int(error.exit_code)
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "critiqor"
+        return error.format_message(), f"{command} --help", int(ExitCode.USAGE)
+    if isinstance(error, click.ClickException):
+        return error.format_message(), None, error.exit_code
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return "interrupted", None, int(ExitCode.INTERRUPTED)
+    if isinstance(error, BrokenPipeError):
+        return "the reader of the output went away", None, int(ExitCode.ERROR)
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), "critiqor doctor", int(ExitCode.ERROR)
+    return f"internal error: {type(error).__name__}: {error}", "CRITIQOR_DEBUG=1 shows where", int(ExitCode.ERROR)

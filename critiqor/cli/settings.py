@@ -1,0 +1,56 @@
+"""Defaults from files: `critiqor.toml`, or `[tool.critiqor]` of `pyproject.toml`, in the current folder.
+
+A flag outranks an environment variable, which outranks the file, which outranks the built-in default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from critiqor.errors import UsageError
+
+KEYS = frozenset(
+    {
+        "runs_dir",
+        "openclaw_command",
+        "agent_id",
+        "tenant_id",
+        "visibility",
+        "benchmark_id",
+        "difficulty_tier",
+        "timeout",
+    }
+)
+
+
+def default_map(verbs: Iterable[str]) -> dict[str, Any]:
+    """Defaults for every verb, as click wants them; `monitor openclaw` is one level deeper."""
+    settings = _settings(Path.cwd())
+    if not settings:
+        return {}
+    unknown = sorted(settings.keys() - KEYS)
+    if unknown:
+        message = f"unknown settings: {', '.join(unknown)}"
+        raise UsageError(message, fix=f"critiqor.toml takes {', '.join(sorted(KEYS))}")
+    return {verb: {**settings, "openclaw": settings} for verb in verbs}
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    own, shared = folder / "critiqor.toml", folder / "pyproject.toml"
+    if own.is_file():
+        return _read(own)
+    if shared.is_file():
+        tool = _read(shared).get("tool", {})
+        return dict(tool.get("critiqor", {}))
+    return {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path.name} cannot be read: {error}", fix=f"correct {path.name}") from error

@@ -1,0 +1,90 @@
+#!/usr/bin/env node
+// A small stand-in for OpenClaw that keeps its plugin contract: it loads the plugins that the configuration names,
+// registers them, and emits what a real agent run emits, in the same order and shape. It needs no model and no account,
+// and runs in a moment; demos and fast tests launch it under the real monitor.
+//
+//   standin_openclaw.mjs agent [--tools N] [--exit CODE] [--hang] [--kill-self] [--crash-in-tool]
+
+import fs from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+const option = (name) => process.argv.indexOf(name);
+const numberAfter = (name, otherwise) => (option(name) < 0 ? otherwise : Number(process.argv[option(name) + 1]));
+
+const configuration = JSON.parse(fs.readFileSync(process.env.OPENCLAW_CONFIG_PATH, "utf8"));
+const handlers = new Map();
+const listeners = { agent: [], transcript: [] };
+const api = {
+  registrationMode: "full",
+  on: (name, handler) => handlers.set(name, [...(handlers.get(name) ?? []), handler]),
+  runtime: {
+    version: "stand-in",
+    events: {
+      onAgentEvent: (listener) => listeners.agent.push(listener),
+      onSessionTranscriptUpdate: (listener) => listeners.transcript.push(listener),
+    },
+  },
+};
+for (const folder of configuration.plugins?.load?.paths ?? []) {
+  const plugin = await import(pathToFileURL(path.join(folder, "index.js")));
+  plugin.default.register(api);
+}
+
+const runId = "standin-run-1";
+const sessionKey = "agent:main:main";
+const context = { runId, sessionKey, agentId: "main" };
+let sequence = 0;
+const hook = (name, event) => (handlers.get(name) ?? []).forEach((handler) => handler({ runId, sessionKey, ...event }, context));
+const stream = (name, data) => {
+  sequence += 1;
+  listeners.agent.forEach((listener) => listener({ runId, sessionKey, stream: name, data, seq: sequence, ts: Date.now() }));
+};
+const transcript = (message) => {
+  sequence += 1;
+  listeners.transcript.forEach((listener) => listener({ sessionKey, message, messageId: `message-${sequence}` }));
+};
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+async function modelCall(number, content, stopReason) {
+  const call = { callId: `${runId}:model:${number}`, provider: "stand-in", model: "scripted", contextTokenBudget: 128000 };
+  hook("model_call_started", call);
+  await pause(3);
+  hook("model_call_ended", { ...call, durationMs: 3, outcome: "completed", requestPayloadBytes: 41000 + 200 * number });
+  const cost = { input: 0.001, output: 0.00004, total: 0.00104 };
+  const usage = { input: 1000, output: 20, cacheRead: 0, cacheWrite: 0, totalTokens: 1020, cost };
+  transcript({ role: "assistant", content, usage, stopReason, provider: "stand-in", model: "scripted" });
+}
+
+async function tool(toolCallId, toolName, params, { text, exitCode }) {
+  stream("tool", { phase: "start", name: toolName, toolCallId, args: params });
+  hook("before_tool_call", { toolName, params, toolCallId });
+  if (option("--crash-in-tool") > 0) process.kill(process.pid, "SIGKILL");
+  await pause(2);
+  const result = { content: [{ type: "text", text }], details: { status: "completed", exitCode } };
+  stream("tool", { phase: "result", name: toolName, toolCallId, isError: false, result });
+  hook("after_tool_call", { toolName, params, toolCallId, result, durationMs: 2 });
+}
+
+if (process.argv[2] === "agent" || process.argv[2] === "chat") {
+  hook("before_agent_run", { prompt: "run the tests" });
+  stream("lifecycle", { phase: "start", startedAt: Date.now() });
+  transcript({ role: "user", content: "run the tests" });
+  const tools = numberAfter("--tools", 2);
+  for (let number = 1; number <= tools; number += 1) {
+    const id = `call_${number}`;
+    const failing = number === tools;
+    await modelCall(number, [{ type: "toolCall", id, name: "exec", arguments: {} }], "toolUse");
+    const outcome = failing ? { text: "1 failed, 11 passed", exitCode: 1 } : { text: "compiled", exitCode: 0 };
+    await tool(id, "exec", { command: failing ? "npm test" : "npm run build" }, outcome);
+  }
+  await modelCall(tools + 1, [{ type: "text", text: "Done: the build is green and all tests pass." }], "stop");
+  stream("lifecycle", { phase: "finishing", stopReason: "stop", aborted: false });
+  hook("agent_end", { success: true, durationMs: 20, messages: [] });
+  hook("llm_output", { provider: "stand-in", model: "scripted", usage: { input: 3000, output: 60, cost: { total: 0.00312 } } });
+  stream("lifecycle", { phase: "end", stopReason: "stop" });
+  process.stdout.write("Done: the build is green and all tests pass.\n");
+}
+if (option("--hang") > 0) setInterval(() => {}, 1000);
+else if (option("--kill-self") > 0) process.kill(process.pid, "SIGKILL");
+else process.exit(numberAfter("--exit", 0));

@@ -1,0 +1,107 @@
+"""One event: a fact of a run, in the envelope that all of them share."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+
+SourceLayer = Literal["extension_api", "tool_hooks", "supervisor"]
+
+
+class EventType:
+    """Canonical names of what the diagnosis works with; every other event keeps the name it was recorded under."""
+
+    TOOL_CALL = "tool_call"
+    TOOL_OUTPUT = "tool_output"
+    MEMORY = "memory_event"
+    TOKEN_USAGE = "token_usage"
+    STATE_TRANSITION = "state_transition"
+    PROCESS_START = "process_start"
+    PROCESS_END = "process_end"
+    ERROR = "error_event"
+    RECORDER_ATTACHED = "recorder_attached"
+
+
+class Event(msgspec.Struct, kw_only=True, frozen=True):
+    """A fact of a run. Unknown fields of a record are left out, missing ones are null."""
+
+    event_id: str = ""
+    """Sorts in the order of events, and never changes once it is given."""
+    event_type: str
+    """Canonical name."""
+    raw_event_type: str | None = None
+    """The name under which the recorder wrote it."""
+    timestamp: str = ""
+    """UTC, ISO 8601, milliseconds."""
+    source_layer: str = "extension_api"
+    """`extension_api`, `tool_hooks`, or `supervisor` for what the monitor itself saw."""
+    session_key: str | None = None
+    """OpenClaw's session; one gateway run holds many."""
+    agent_run_id: str | None = None
+    """OpenClaw's own id of the agent run; one session holds many."""
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    """Ties a call to its result. Ids can repeat: the nth call of an id belongs to its nth result."""
+    status: str = "ok"
+    """`ok` or `error`, as it really was."""
+    error: str | None = None
+    """What went wrong, in words."""
+    duration_ms: int | float | None = None
+    """Milliseconds; null where nothing has ended."""
+    payload: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What else is known of this kind of event."""
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso_from_ms(milliseconds: int) -> str:
+    """UTC, ISO 8601, always three decimals and a Z."""
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+
+
+def ms_from_iso(text: str) -> int | None:
+    """Milliseconds since 1970, or None when the text is no time; a time without a zone is taken as UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
+
+def event_id_for(milliseconds: int, writer: str, sequence: int) -> str:
+    """An id in the form that the recorder uses: it sorts by time, then writer, then the writer's own count."""
+    return f"evt_{_base36(max(0, milliseconds)):0>9}_{writer}_{_base36(sequence):0>5}"
+
+
+def sequence_of(event_id: str) -> tuple[str, int] | None:
+    """The writer of an event and its count, from an id made by `event_id_for` or by the recorder."""
+    parts = event_id.split("_")
+    if len(parts) != 4:
+        return None
+    try:
+        return parts[2], int(parts[3], 36)
+    except ValueError:
+        return None

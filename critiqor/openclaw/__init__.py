@@ -1,0 +1,47 @@
+"""How to find an OpenClaw, read what its user has configured, and attach the recorder without touching either.
+
+installation    which OpenClaw is there, its version, and whether its Node is good enough
+configuration   where the user's configuration is and what it says about plugins
+overlay         the generated configuration that adds the recorder plugin for one run
+command_line    what an OpenClaw command line asks for
+json5           the reader for OpenClaw's configuration format
+"""
+
+from __future__ import annotations
+
+from critiqor.openclaw.command_line import command_words, container_of, profile_of, writes_configuration
+from critiqor.openclaw.configuration import (
+    ConfigurationFile,
+    PluginPolicy,
+    locate_configuration,
+    read_plugin_policy,
+)
+from critiqor.openclaw.installation import (
+    Installation,
+    find_openclaw,
+    ignores_bundled_plugins_dir,
+    node_satisfies,
+)
+from critiqor.openclaw.json5 import Json5Error, parse_json5
+from critiqor.openclaw.overlay import PLUGIN_ID, Overlay, plugin_folder, write_overlay
+
+__all__ = [
+    "PLUGIN_ID",
+    "ConfigurationFile",
+    "Installation",
+    "Json5Error",
+    "Overlay",
+    "PluginPolicy",
+    "command_words",
+    "container_of",
+    "find_openclaw",
+    "ignores_bundled_plugins_dir",
+    "locate_configuration",
+    "node_satisfies",
+    "parse_json5",
+    "plugin_folder",
+    "profile_of",
+    "read_plugin_policy",
+    "write_overlay",
+    "writes_configuration",
+]

@@ -1,0 +1,142 @@
+"""What an OpenClaw command line asks for, as far as a recorder has to know before it starts one.
+
+OpenClaw takes its global options anywhere before `--`, also after the subcommand, so `openclaw chat --profile work`
+and `openclaw --profile work chat` are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_GLOBAL_WITH_VALUE = frozenset({"--profile", "--log-level", "--container"})
+# Options of a parent command that may stand, with their value, in front of the subcommand.
+_PARENT_WITH_VALUE = frozenset({"--agent", "--section"})
+_NEGATIVE_NUMBER = re.compile(r"-\d+(?:\.\d+)?")
+
+_EVERYTHING = frozenset({"*"})
+_LISTS = frozenset({"add", "remove", "clear"})
+_WRITING_COMMANDS: dict[str, frozenset[str]] = {
+    # The empty word stands for the command without a subcommand.
+    "agents": frozenset({"add", "bind", "delete", "set-identity", "team", "unbind"}),
+    "browser": frozenset({"create-profile", "delete-profile"}),
+    "channels": frozenset({"add", "login", "logout", "remove"}),
+    "config": frozenset({"", "patch", "set", "unset"}),
+    "configure": _EVERYTHING,
+    "crestodian": _EVERYTHING,
+    # Installing a service copies the environment of the moment, so it would keep a recording's throw-away settings.
+    "daemon": frozenset({"install"}),
+    "exec-policy": frozenset({"preset", "set"}),
+    "gateway": frozenset({"install"}),
+    "hooks": frozenset({"disable", "enable", "install", "update"}),
+    "mcp": frozenset({"add", "configure", "login", "logout", "set", "tools", "unset"}),
+    "migrate": frozenset({"", "apply"}),
+    "models": frozenset({"scan", "set", "set-image"}),
+    "models aliases": _LISTS,
+    "models auth": frozenset(
+        {"activate", "add", "login", "login-github-copilot", "logout", "paste-api-key", "paste-token", "setup-token"}
+    ),
+    "models fallbacks": _LISTS,
+    "models image-fallbacks": _LISTS,
+    "node": frozenset({"install"}),
+    "onboard": _EVERYTHING,
+    "plugins": frozenset({"disable", "enable", "install", "uninstall", "update"}),
+    "promos": frozenset({"claim"}),
+    "reset": _EVERYTHING,
+    "secrets": frozenset({"apply", "configure"}),
+    "setup": _EVERYTHING,
+    "telemetry": frozenset({"off", "on"}),
+    "uninstall": _EVERYTHING,
+    "update": frozenset({"", "repair", "wizard"}),
+    "webhooks gmail": frozenset({"setup"}),
+}
+_WRITING_OPTIONS: dict[str, frozenset[str]] = {
+    "doctor": frozenset({"--fix", "--force", "--generate-gateway-token", "--repair"}),
+    "gateway": frozenset({"--reset"}),
+    "security": frozenset({"--fix"}),
+}
+_HARMLESS_OPTIONS = frozenset({"-h", "--help", "-V", "--version", "--dry-run"})
+
+
+def profile_of(arguments: Sequence[str]) -> str | None:
+    """The profile that `--profile NAME` or `--dev` selects; None without one.
+
+    `--dev` after `gateway` is an option of the gateway and selects nothing. A name that OpenClaw would refuse is
+    returned as it stands: refusing it is OpenClaw's business.
+    """
+    profile: str | None = None
+    for index, argument in enumerate(options := _before_terminator(arguments)):
+        if argument == "--dev" and command_words(options[:index])[:1] != ("gateway",):
+            profile = "dev"
+        # `qa matrix` has a `--profile` of its own.
+        elif command_words(options[:index])[:2] != ("qa", "matrix"):
+            profile = _option_value(options, index, "--profile") or profile
+    return profile
+
+
+def container_of(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """The container in which OpenClaw will run itself (`--container NAME` or `OPENCLAW_CONTAINER`), if any.
+
+    Nothing that is prepared on this machine, neither files nor environment, reaches an OpenClaw in a container.
+    """
+    container = environment.get("OPENCLAW_CONTAINER", "").strip()
+    options = _before_terminator(arguments)
+    for index in range(len(options)):
+        container = _option_value(options, index, "--container") or container
+    return container or None
+
+
+def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The words of the command line without its options: `--profile work models auth login` is `models auth login`.
+
+    Options are known only where they can stand before a subcommand, so words after the subcommand may be values.
+    """
+    words: list[str] = []
+    skip = False
+    for index, argument in enumerate(options := _before_terminator(arguments)):
+        if skip:
+            skip = False
+        elif argument in _GLOBAL_WITH_VALUE | _PARENT_WITH_VALUE:
+            skip = _is_value(options[index + 1 : index + 2])
+        elif not argument.startswith("-"):
+            words.append(argument)
+    return tuple(words)
+
+
+def writes_configuration(arguments: Sequence[str]) -> bool:
+    """Whether this command line exists to change OpenClaw's settings or to install something.
+
+    Such a command cannot work under a recording, where OpenClaw sees a read-only configuration; it has to be run
+    without critiqor. Asking for help or for a dry run changes nothing.
+    """
+    options = frozenset(_before_terminator(arguments))
+    if options & _HARMLESS_OPTIONS:
+        return False
+    command, sub, third = (*command_words(arguments), "", "", "")[:3]
+    if not command:
+        return "--update" in options
+    if options & _WRITING_OPTIONS.get(command, frozenset()):
+        return True
+    writing = _WRITING_COMMANDS.get(command, frozenset())
+    return bool(writing & {"*", sub}) or third in _WRITING_COMMANDS.get(f"{command} {sub}", frozenset())
+
+
+def _before_terminator(arguments: Sequence[str]) -> list[str]:
+    """The arguments up to `--`; what follows it is text, never an option."""
+    options = list(arguments)
+    return options[: options.index("--")] if "--" in options else options
+
+
+def _option_value(arguments: Sequence[str], index: int, option: str) -> str | None:
+    argument = arguments[index]
+    if argument.startswith(f"{option}="):
+        return argument.removeprefix(f"{option}=").strip() or None
+    following = arguments[index + 1 : index + 2]
+    return following[0].strip() or None if argument == option and _is_value(following) else None
+
+
+def _is_value(following: Sequence[str]) -> bool:
+    """Whether OpenClaw would take the next argument as the value of a global option."""
+    if not following or not following[0]:
+        return False
+    return not following[0].startswith("-") or bool(_NEGATIVE_NUMBER.fullmatch(following[0]))

@@ -1,0 +1,242 @@
+"""Where OpenClaw keeps the user's configuration, and what it says about plugins.
+
+Nothing here starts OpenClaw or writes a file; it follows the same rules as OpenClaw 2026.6.1 and 2026.9.6:
+
+1. `OPENCLAW_CONFIG_PATH` names the file, from the environment or from the `.env` file in the state folder.
+2. `--profile NAME` and `--dev` select the state folder `~/.openclaw-NAME`, unless `OPENCLAW_STATE_DIR` names one.
+   `OPENCLAW_PROFILE` alone selects nothing.
+3. Otherwise the file is in the state folder: `OPENCLAW_STATE_DIR` or `~/.openclaw`, or `~/.clawdbot` where an old
+   installation left one. An old file name, `clawdbot.json`, counts where it exists.
+
+The home folder is `OPENCLAW_HOME`, then `HOME`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from critiqor.openclaw.command_line import profile_of
+from critiqor.openclaw.json5 import Json5Error, parse_json5
+
+MAX_INCLUDE_DEPTH = 10
+"""How many files may include each other in a row before OpenClaw gives up."""
+
+_FILE_NAME = "openclaw.json"
+_FILE_NAMES = (_FILE_NAME, "clawdbot.json")
+_STATE_FOLDERS = (".openclaw", ".clawdbot")
+_DOTENV_LINE = re.compile(
+    r"""^\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^#\n]*))"""
+)
+
+
+class ConfigurationFile(msgspec.Struct, frozen=True):
+    """The configuration file that a given OpenClaw command line would use."""
+
+    path: Path
+    """The file, absolute, whether it exists or not."""
+    exists: bool
+    chosen_by: str
+    """Why it is this file, in words: "OPENCLAW_CONFIG_PATH", "--profile work", "OPENCLAW_STATE_DIR", "default"."""
+    state_folder: Path
+    """Where that OpenClaw keeps sessions, credentials, installed plugins and skills."""
+
+
+class PluginPolicy(msgspec.Struct, frozen=True):
+    """What a configuration says about loading plugins, with its includes resolved."""
+
+    enabled: bool = True
+    """False where `plugins.enabled` is false: no plugin is loaded at all."""
+    allow: tuple[str, ...] | None = None
+    """The only plugins that may load; None, and for OpenClaw also an empty list, means any."""
+    deny: tuple[str, ...] = ()
+    """Plugins that may not load, whatever else is said."""
+    named: tuple[str, ...] = ()
+    """Plugins that have settings of their own in the file: in `plugins.entries`, `plugins.slots` and `channels`."""
+    problem: str | None = None
+    """Why the file could not be read; the other fields then hold what OpenClaw assumes by default."""
+
+
+def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str]) -> ConfigurationFile:
+    """Find the file that `openclaw ARGUMENTS` would read in this environment."""
+    home = home_folder(environment)
+    state, state_chosen_by = _state_folder(arguments, environment, home)
+    profile = profile_of(arguments)
+    explicit = environment.get("OPENCLAW_CONFIG_PATH", "").strip()
+    if explicit and not (profile and _belongs_to_inherited_profile(explicit, profile, state, environment)):
+        path, chosen_by = expand_path(explicit, home), "OPENCLAW_CONFIG_PATH"
+    elif profile:
+        path, chosen_by = state / _FILE_NAME, state_chosen_by
+    elif saved := _saved_setting("OPENCLAW_CONFIG_PATH", state):
+        path, chosen_by = expand_path(saved, home), f"OPENCLAW_CONFIG_PATH in {state / '.env'}"
+    else:
+        folders = [state] if state_chosen_by != "default" else [state, *(home / name for name in _STATE_FOLDERS)]
+        candidates = [folder / name for folder in folders for name in _FILE_NAMES]
+        path = next((candidate for candidate in candidates if candidate.exists()), state / _FILE_NAME)
+        chosen_by = state_chosen_by
+    return ConfigurationFile(path=path, exists=path.is_file(), chosen_by=chosen_by, state_folder=state)
+
+
+def read_plugin_policy(path: Path) -> PluginPolicy:
+    """Read what the file and everything it includes says about plugins. Never raises: see `PluginPolicy.problem`."""
+    try:
+        document = _read_with_includes(path, (_absolute(str(path)),))
+    except _UnreadableError as error:
+        return PluginPolicy(problem=str(error))
+    if not isinstance(document, dict):
+        return PluginPolicy(problem=f"{path} does not hold an object")
+    plugins = _table(document.get("plugins"))
+    slots = [slot for slot in _table(plugins.get("slots")).values() if isinstance(slot, str) and slot != "none"]
+    # `defaults` is the one key among the channels that is not a channel.
+    channels = [channel for channel in _table(document.get("channels")) if channel != "defaults"]
+    return PluginPolicy(
+        enabled=plugins.get("enabled") is not False,
+        allow=_names(plugins["allow"]) if isinstance(plugins.get("allow"), list) else None,
+        deny=_names(plugins.get("deny")),
+        named=tuple(dict.fromkeys([*_table(plugins.get("entries")), *slots, *channels])),
+    )
+
+
+def home_folder(environment: Mapping[str, str]) -> Path:
+    """The folder that `~` means to OpenClaw."""
+
+    def setting(name: str) -> str:
+        value = environment.get(name, "").strip()
+        return "" if value in ("undefined", "null") else value
+
+    system_home = setting("HOME") or setting("USERPROFILE") or str(Path.home())
+    chosen = setting("OPENCLAW_HOME")
+    return expand_path(chosen, Path(system_home)) if chosen else _absolute(system_home)
+
+
+def expand_path(text: str, home: Path) -> Path:
+    """Make a path absolute as OpenClaw does: `~` is the home folder, the rest is relative to the current folder."""
+    text = text.strip()
+    return _absolute(f"{home}{text[1:]}" if text == "~" or text.startswith(("~/", "~\\")) else text)
+
+
+def include_roots(configuration: ConfigurationFile, environment: Mapping[str, str]) -> list[str]:
+    """The folders outside its own from which the user lets the configuration include files."""
+    name = "OPENCLAW_INCLUDE_ROOTS"
+    value = environment.get(name, "").strip() or _saved_setting(name, configuration.state_folder) or ""
+    return [entry.strip() for entry in value.split(os.pathsep) if entry.strip()]
+
+
+def _state_folder(arguments: Sequence[str], environment: Mapping[str, str], home: Path) -> tuple[Path, str]:
+    """The state folder, and what chose it in words."""
+    explicit = environment.get("OPENCLAW_STATE_DIR", "").strip()
+    if profile := profile_of(arguments):
+        selected, inherited = _profile_folder(profile, home), _inherited_folder(environment, home)
+        words = "--dev" if profile == "dev" and "--dev" in arguments else f"--profile {profile}"
+        # A folder that belongs to the profile of a surrounding OpenClaw gives way to the profile that is asked for.
+        if not explicit or (selected != inherited and expand_path(explicit, home) == inherited):
+            return selected, words
+    if explicit:
+        return expand_path(explicit, home), "OPENCLAW_STATE_DIR"
+    existing = next((home / name for name in _STATE_FOLDERS if (home / name).exists()), home / _STATE_FOLDERS[0])
+    return existing, "default"
+
+
+def _belongs_to_inherited_profile(explicit: str, profile: str, state: Path, environment: Mapping[str, str]) -> bool:
+    """Whether `OPENCLAW_CONFIG_PATH` is only what another profile set, so that the profile asked for replaces it."""
+    home = home_folder(environment)
+    inherited = _inherited_folder(environment, home)
+    switches = state == _profile_folder(profile, home) != inherited
+    return switches and expand_path(explicit, home) == inherited / _FILE_NAME
+
+
+def _inherited_folder(environment: Mapping[str, str], home: Path) -> Path:
+    return _profile_folder(environment.get("OPENCLAW_PROFILE", "").strip() or "default", home)
+
+
+def _profile_folder(profile: str, home: Path) -> Path:
+    return home / (".openclaw" if profile.lower() == "default" else f".openclaw-{profile}")
+
+
+def _saved_setting(name: str, state_folder: Path) -> str | None:
+    """A variable that OpenClaw loads at its start from the `.env` file in the state folder."""
+    try:
+        lines = (state_folder / ".env").read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    matches = (match for line in lines if (match := _DOTENV_LINE.match(line)) and match["name"] == name)
+    values = [(match["double"] or match["single"] or match["bare"] or "").strip() for match in matches]
+    return values[-1] or None if values else None
+
+
+class _UnreadableError(Exception):
+    """The configuration breaks one of OpenClaw's rules for includes."""
+
+
+def _read_with_includes(path: Path, chain: tuple[Path, ...]) -> Any:
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise _UnreadableError(f"{path} could not be read: {error}") from error
+    try:
+        return _resolve_includes(parse_json5(text), chain)
+    except Json5Error as error:
+        raise _UnreadableError(f"{path} is not JSON5: {error}") from error
+
+
+def _resolve_includes(value: Any, chain: tuple[Path, ...]) -> Any:
+    if isinstance(value, list):
+        return [_resolve_includes(item, chain) for item in value]
+    if not isinstance(value, dict):
+        return value
+    rest = {key: _resolve_includes(item, chain) for key, item in value.items() if key != "$include"}
+    if "$include" not in value:
+        return rest
+    included = _included(value["$include"], chain)
+    if not rest:
+        return included
+    if not isinstance(included, dict):
+        raise _UnreadableError(f"{chain[-1]} adds keys to an included file that does not hold an object")
+    return _merge(included, rest)
+
+
+def _included(target: Any, chain: tuple[Path, ...]) -> Any:
+    if isinstance(target, str):
+        return _read_included(target, chain)
+    if not isinstance(target, list) or not all(isinstance(item, str) for item in target):
+        raise _UnreadableError(f"$include in {chain[-1]} is neither a path nor a list of paths")
+    merged: Any = {}
+    for item in target:
+        merged = _merge(merged, _read_included(item, chain))
+    return merged
+
+
+def _read_included(target: str, chain: tuple[Path, ...]) -> Any:
+    path = _absolute(os.path.join(chain[-1].parent, target))  # noqa: PTH118 - an absolute target replaces the folder
+    if path in chain:
+        raise _UnreadableError(f"{chain[-1]} and {path} include each other")
+    if len(chain) > MAX_INCLUDE_DEPTH:
+        raise _UnreadableError(f"{chain[-1]} is included more than {MAX_INCLUDE_DEPTH} files deep")
+    return _read_with_includes(path, (*chain, path))
+
+
+def _merge(base: Any, over: Any) -> Any:
+    """OpenClaw's rule for included files: objects merge, lists are joined, and of anything else the later one wins."""
+    if isinstance(base, list) and isinstance(over, list):
+        return [*base, *over]
+    if isinstance(base, dict) and isinstance(over, dict):
+        return base | {key: _merge(base[key], value) if key in base else value for key, value in over.items()}
+    return over
+
+
+def _absolute(path: str) -> Path:
+    # Without resolving links: OpenClaw looks for included files beside the link, not beside its target.
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(item.strip() for item in value if isinstance(item, str)) if isinstance(value, list) else ()

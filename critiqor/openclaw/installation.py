@@ -1,0 +1,211 @@
+"""Which OpenClaw a command starts, found out without starting it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from critiqor.errors import OpenClawNotFoundError
+
+_INSTALL = "Install Node 24, then: npm install -g openclaw"
+
+_Triple = tuple[int, int, int]
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?P<suffix>-[\w.-]+)?(?:\+[\w.-]+)?")
+_COMPARATOR = re.compile(
+    r"(?P<operator>>=|<=|>|<|=|\^|~)?\s*v?(?P<major>\d+|[xX*])(?:\.(?P<minor>\d+|[xX*]))?(?:\.(?P<patch>\d+|[xX*]))?"
+)
+_HYPHEN_RANGE = re.compile(r"(\S+)\s+-\s+(\S+)")
+
+# The oldest OpenClaw that was observed to ignore a plugins folder outside its own package.
+_IGNORES_BUNDLED_PLUGINS_DIR_SINCE: _Triple = (2026, 6, 1)
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """An OpenClaw on this machine."""
+
+    command: str
+    """The executable, absolute."""
+    package_root: Path | None = None
+    """The folder of the npm package; None where the command is a wrapper that does not lead there."""
+    version: str | None = None
+    """OpenClaw's version, such as "2026.9.6"; None where the package is not known."""
+    node_requirement: str | None = None
+    """The Node versions that it accepts, as npm writes them: ">=24.16.0 <25 || >=26.1.0"."""
+    node: Path | None = None
+    """The `node` that the search path leads to."""
+    node_version: str | None = None
+    """The version of that Node, without the leading v."""
+
+
+class _Package(msgspec.Struct):
+    """The part of a package.json that is of interest."""
+
+    name: str = ""
+    version: str | None = None
+    bin: Any = None
+    engines: Any = None
+
+
+def find_openclaw(command: str, environment: Mapping[str, str]) -> Installation:
+    """Find the OpenClaw behind a command name or path; raises `OpenClawNotFoundError` if there is none.
+
+    The version comes from the package on disk. Only `node --version` is run.
+    """
+    search_path = environment.get("PATH", os.defpath)
+    wanted = str(Path(command).expanduser()) if command.startswith("~") else command
+    found = shutil.which(wanted, path=search_path) if wanted else None
+    if found is None:
+        if os.path.dirname(wanted) and Path(wanted).is_file():  # noqa: PTH120 - "./openclaw" has a folder, "openclaw" not
+            raise OpenClawNotFoundError(
+                f"{command} is a file, but it cannot be executed.", fix=f"chmod +x {command}, or: {_INSTALL}"
+            )
+        raise OpenClawNotFoundError(f"There is no OpenClaw under the command {command!r}.", fix=_INSTALL)
+    executable = Path(found).absolute()
+    node = shutil.which("node", path=search_path)
+    root, package = _package_of(executable)
+    engines = package.engines if isinstance(package.engines, dict) else {}
+    requirement = engines.get("node")
+    return Installation(
+        command=str(executable),
+        package_root=root,
+        version=package.version,
+        node_requirement=requirement if isinstance(requirement, str) else None,
+        node=Path(node).absolute() if node else None,
+        node_version=_node_version(node, environment) if node else None,
+    )
+
+
+def node_satisfies(version: str, requirement: str) -> bool | None:
+    """Whether a Node version is in an npm range; None if either is not understood, pre-releases included.
+
+    >>> node_satisfies("24.16.0", ">=24.16 <25 || >=26.1")
+    True
+    """
+    parsed = _VERSION.fullmatch(version.strip())
+    if not parsed or parsed["suffix"]:
+        return None
+    actual = _triple(parsed)
+    alternatives = [_bounds(alternative) for alternative in requirement.split("||")]
+    if any(bounds is None for bounds in alternatives):
+        return None
+    return any(all(low <= actual < high for low, high in bounds) for bounds in alternatives if bounds is not None)
+
+
+def ignores_bundled_plugins_dir(version: str | None) -> bool:
+    """Whether this OpenClaw ignores `OPENCLAW_BUNDLED_PLUGINS_DIR` outside its own package, so that it is safe to set.
+
+    An OpenClaw that honoured it would lose its own plugins; hence False for every version that is not known.
+    """
+    parsed = _VERSION.fullmatch((version or "").strip())
+    if not parsed:
+        return False
+    numbers = _triple(parsed)
+    # "2026.6.1-2" is a correction of 2026.6.1 and newer; "2026.6.1-beta.2" is older.
+    preview = bool(parsed["suffix"]) and not parsed["suffix"][1:].isdecimal()
+    since = _IGNORES_BUNDLED_PLUGINS_DIR_SINCE
+    return numbers > since or (numbers == since and not preview)
+
+
+def _package_of(executable: Path) -> tuple[Path | None, _Package]:
+    """The OpenClaw package whose program this is.
+
+    npm links the command into the package. A wrapper script stays where it is, and the package around it, if any, is
+    somebody else's: hence the check that the package names this very file as its program.
+    """
+    try:
+        program = executable.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return None, _Package()
+    for folder in program.parents:
+        try:
+            package = msgspec.json.decode((folder / "package.json").read_bytes(), type=_Package)
+        except FileNotFoundError:
+            continue
+        except (OSError, msgspec.DecodeError):
+            break
+        programs = package.bin.values() if isinstance(package.bin, dict) else [package.bin]
+        targets = [folder / target for target in programs if isinstance(target, str)]
+        if package.name == "openclaw" and any(target.resolve() == program for target in targets):
+            return folder, package
+        break
+    return None, _Package()
+
+
+def _node_version(node: str, environment: Mapping[str, str]) -> str | None:
+    try:
+        answer = subprocess.run(
+            [node, "--version"], env=dict(environment), capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    version = answer.stdout.strip()
+    return version.removeprefix("v") if answer.returncode == 0 and _VERSION.fullmatch(version) else None
+
+
+_Bounds = list[tuple[_Triple, _Triple]]
+_LOWEST: _Triple = (0, 0, 0)
+_HIGHEST: _Triple = (10**9, 0, 0)
+
+
+def _bounds(alternative: str) -> _Bounds | None:
+    """The half-open intervals that a version must all be in; None if the text is not understood."""
+    text = _HYPHEN_RANGE.sub(r">=\1 <=\2", alternative.strip())
+    bounds: _Bounds = []
+    at = 0
+    while at < len(text):
+        comparator = _COMPARATOR.match(text, at)
+        if not comparator or not (text[comparator.end() :] + " ")[0].isspace():
+            return None
+        bounds.append(_interval(comparator))
+        at = len(text) - len(text[comparator.end() :].lstrip())
+    return bounds
+
+
+def _interval(comparator: re.Match[str]) -> tuple[_Triple, _Triple]:
+    numbers: list[int] = []
+    for part in (comparator["major"], comparator["minor"], comparator["patch"]):
+        if part is None or part in "xX*":
+            break
+        numbers.append(int(part))
+    low = _padded(numbers)
+    # The first version after all those that the written numbers cover: after 24 comes 25.0.0.
+    after = _next(numbers, len(numbers))
+    match comparator["operator"]:
+        case ">=":
+            return low, _HIGHEST
+        case ">":
+            return after, _HIGHEST
+        case "<":
+            return _LOWEST, low
+        case "<=":
+            return _LOWEST, after
+        case "~":
+            return low, _next(numbers, min(len(numbers), 2))
+        case "^":
+            leading = next((index for index, number in enumerate(numbers) if number), len(numbers) - 1)
+            return low, _next(numbers, leading + 1)
+        case _:
+            return low, after
+
+
+def _next(numbers: list[int], length: int) -> _Triple:
+    """The first version that no longer starts with the first `length` numbers."""
+    if length < 1:
+        return _HIGHEST
+    return _padded([*numbers[: length - 1], numbers[length - 1] + 1])
+
+
+def _padded(numbers: list[int]) -> _Triple:
+    major, minor, patch = (*numbers, 0, 0, 0)[:3]
+    return major, minor, patch
+
+
+def _triple(parsed: re.Match[str]) -> _Triple:
+    return int(parsed[1]), int(parsed[2]), int(parsed[3])

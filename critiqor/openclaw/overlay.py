@@ -1,0 +1,163 @@
+"""The configuration that makes OpenClaw load the recorder plugin, without changing anything of the user's.
+
+OpenClaw is started with a generated file that includes the user's own and adds the plugin to it. OpenClaw merges an
+included file deeply and joins lists, so whatever the user allows, denies and loads stays in force.
+
+Trade-offs accepted: settings cannot be changed from inside a recording. OpenClaw refuses to write to a configuration
+that includes another one at its root, except that 2026.9.6 writes what changes under `plugins` into the overlay, where
+it is gone after the run. And the user's file becomes an included one, which may not be a hard link or larger than two
+megabytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from critiqor.openclaw.configuration import ConfigurationFile, PluginPolicy, include_roots, read_plugin_policy
+from critiqor.storage import write_json
+
+PLUGIN_ID = "critiqor"
+"""The id under which the recorder plugin presents itself to OpenClaw."""
+
+MAX_INCLUDED_BYTES = 2 * 1024 * 1024
+"""OpenClaw refuses to include a larger file."""
+
+# What OpenClaw keeps beside the configuration file where OPENCLAW_CONFIG_PATH is set and OPENCLAW_STATE_DIR is not.
+_KEPT_BESIDE_FILE = (".env", "cron", "extensions", "git", "hooks", "npm", "skills")
+
+
+class Overlay(msgspec.Struct, frozen=True):
+    """A configuration for one recorded run, ready to be handed to OpenClaw."""
+
+    path: Path
+    """The generated file."""
+    environment: dict[str, str]
+    """What to add to the environment of OpenClaw."""
+    notes: tuple[str, ...]
+    """What the user should know, one sentence each, with the way out."""
+    blocked: str | None
+    """Why the plugin will not load whatever we do, with the way out; None where it will."""
+
+
+def plugin_folder() -> Path:
+    """The folder of the recorder plugin in the installed package."""
+    return Path(__file__).resolve().parent.parent / "clawhub" / "critiqor-openclaw"
+
+
+def write_overlay(folder: Path, configuration: ConfigurationFile, environment: Mapping[str, str]) -> Overlay:
+    """Write the configuration of a recorded run into `folder`, which must be the run's own, and say how to use it."""
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / "openclaw.json"
+    if path.exists() and configuration.exists and path.samefile(configuration.path):
+        raise ValueError(f"{path} is the user's own configuration; an overlay needs a folder of its own")
+    base = configuration.path
+    policy = read_plugin_policy(base) if configuration.exists else PluginPolicy()
+    if not configuration.exists:
+        # Even an empty file must be included: without a root include OpenClaw saves settings into the overlay, and
+        # they would be gone after the run.
+        base = folder / "base.json"
+        write_json(base, {})
+    write_json(path, {"$include": str(base), "plugins": _plugins(policy)})
+    _link_hook_transforms(folder, configuration.path.parent)
+    return Overlay(
+        path=path,
+        environment={
+            "OPENCLAW_CONFIG_PATH": str(path),
+            "OPENCLAW_INCLUDE_ROOTS": os.pathsep.join(_roots(base, include_roots(configuration, environment))),
+            # Without it OpenClaw looks for installed plugins, skills, hooks, scheduled jobs and `.env` beside the
+            # overlay, and the recorded agent would not be the user's.
+            "OPENCLAW_STATE_DIR": str(configuration.state_folder),
+        },
+        notes=tuple(_notes(configuration, policy, environment)),
+        blocked=_blocked(configuration, policy),
+    )
+
+
+def _plugins(policy: PluginPolicy) -> dict[str, Any]:
+    """The `plugins` section that is merged over the user's."""
+    section: dict[str, Any] = {
+        "load": {"paths": [str(plugin_folder())]},
+        "entries": {PLUGIN_ID: {"enabled": True, "hooks": {"allowConversationAccess": True}}},
+    }
+    if policy.allow or not policy.enabled:
+        # Only beside a list of the user's: the first name on an empty list would shut out every other plugin.
+        section["allow"] = [PLUGIN_ID]
+    if not policy.enabled:
+        # The user wants no plugins, so ours has to come alone. Being absent from `allow` is not enough: OpenClaw adds
+        # plugins and channels that have settings to it, and the memory slot goes past it.
+        others = dict.fromkeys((*(policy.allow or ()), *policy.named))
+        section |= {
+            "enabled": True,
+            "deny": [name for name in others if name != PLUGIN_ID],
+            "slots": {"memory": "none"},
+        }
+    return section
+
+
+def _roots(base: Path, users: list[str]) -> list[str]:
+    # The target of a link counts as well: OpenClaw checks where an included file really is.
+    return list(dict.fromkeys([*users, str(base.parent), str(base.resolve().parent)]))
+
+
+def _notes(configuration: ConfigurationFile, policy: PluginPolicy, environment: Mapping[str, str]) -> list[str]:
+    notes = [
+        "OpenClaw cannot save settings while it is recorded: change them with `openclaw configure`, without critiqor."
+    ]
+    if not configuration.exists:
+        notes.append(
+            f"There is no OpenClaw configuration at {configuration.path}: "
+            "run `openclaw onboard` first, without critiqor."
+        )
+    if policy.problem:
+        notes.append(f"Your OpenClaw configuration has a problem ({policy.problem}): `openclaw doctor` says more.")
+    if not policy.enabled:
+        notes.append(
+            "Your configuration turns plugins off, so only the recorder is loaded: "
+            "remove `plugins.enabled: false` to record with your plugins."
+        )
+    if configuration.chosen_by.startswith("OPENCLAW_CONFIG_PATH") and not environment.get("OPENCLAW_STATE_DIR"):
+        beside = configuration.path.parent
+        lost = [name for name in _KEPT_BESIDE_FILE if (beside / name).exists()]
+        if lost and beside != configuration.state_folder:
+            notes.append(
+                f"OpenClaw uses {configuration.state_folder} instead of {', '.join(lost)} in {beside} while it is "
+                f"recorded: set OPENCLAW_STATE_DIR={beside} to use that folder for everything."
+            )
+    return notes
+
+
+def _blocked(configuration: ConfigurationFile, policy: PluginPolicy) -> str | None:
+    if PLUGIN_ID in policy.deny:
+        return (
+            f"Your OpenClaw configuration denies the recorder plugin: "
+            f'remove "{PLUGIN_ID}" from plugins.deny in {configuration.path}.'
+        )
+    if not configuration.exists:
+        return None
+    status = configuration.path.stat()
+    if status.st_nlink > 1:
+        return (
+            f"{configuration.path} is a hard link, and OpenClaw does not include those: "
+            "replace it with a copy of itself or with a symbolic link."
+        )
+    if status.st_size > MAX_INCLUDED_BYTES:
+        return f"{configuration.path} is larger than two megabytes, and OpenClaw does not include it: make it smaller."
+    return None
+
+
+def _link_hook_transforms(folder: Path, users_folder: Path) -> None:
+    """Let webhook transforms be found: OpenClaw looks for them beside the configuration file and nowhere else."""
+    transforms = users_folder / "hooks" / "transforms"
+    link = folder / "hooks" / "transforms"
+    if transforms.is_dir() and not link.exists():
+        link.parent.mkdir(mode=0o700, exist_ok=True)
+        # Where links are not permitted (Windows) a transform is missed, which is no reason not to run.
+        with contextlib.suppress(OSError):
+            link.symlink_to(transforms, target_is_directory=True)

@@ -1,0 +1,142 @@
+"""Run records on disk: how they are numbered, read, replaced and listed, and who holds the active slot.
+
+A finished record carries the whole event log and can be large, so listings read only the head of the file, and
+completing a record copies the sealed events into it without decoding them.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from critiqor.errors import BrokenRecordError, UnknownRunError, UsageError
+from critiqor.model import SessionRecord, Status
+from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
+
+ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
+HEAD_BYTES = 16_384
+"""Enough of a record's beginning to hold everything that comes before its diagnosis."""
+_BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analysis", "event_log"})
+
+
+def next_run_id(paths: SessionPaths) -> str:
+    """A run id that was never given before in this folder. The caller holds the folder's lock."""
+    numbers = [0]
+    with suppress(FileNotFoundError, ValueError):
+        numbers.append(int(paths.last_number_path.read_text()))
+    for entry in paths.runs_dir.glob("run_*"):
+        digits = entry.name.removeprefix("run_").removesuffix(".json")
+        if digits.isdecimal():
+            numbers.append(int(digits))
+    number = max(numbers) + 1
+    write_bytes(paths.last_number_path, str(number).encode())
+    return f"run_{number:03d}"
+
+
+def load(paths: SessionPaths, run_id: str) -> SessionRecord:
+    """The whole record of a run."""
+    path = paths.run_path(run_id)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=SessionRecord)
+    except FileNotFoundError:
+        raise _unknown(run_id) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        fix = f"the evidence in {paths.run_folder(run_id)} is not affected; restore {path.name} or remove it"
+        raise BrokenRecordError(f"the record of {run_id} cannot be read: {error}", fix=fix) from error
+
+
+def load_head(paths: SessionPaths, run_id: str) -> dict[str, Any]:
+    """A record without its diagnosis and event log, however large the run is."""
+    try:
+        with paths.run_path(run_id).open("rb") as file:
+            text = file.read(HEAD_BYTES).decode("utf-8", "ignore")
+    except FileNotFoundError:
+        raise _unknown(run_id) from None
+    head = _leading_members(text)
+    if "confidence_score" in head:
+        return head
+    whole = msgspec.to_builtins(load(paths, run_id))
+    return {name: value for name, value in whole.items() if name not in _BULKY}
+
+
+def save(paths: SessionPaths, record: SessionRecord) -> None:
+    """Replace the record of a run that is not completed."""
+    write_json(paths.run_path(record.run_id), record)
+
+
+def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int, events_end: int) -> None:
+    """Replace the record with its final form; its event log is the sealed events, then its own last transition."""
+    encode = msgspec.json.encode
+    last = encode(record.event_log[-1])
+    record.event_log = []
+    text = encode(record)
+    if not text.endswith(b'"event_log":[]}'):
+        raise ValueError("the event log must be the last member of a record")
+    evidence = paths.evidence_summary_path(record.run_id)
+    with AtomicFile(paths.run_path(record.run_id)) as file, evidence.open("rb") as source:
+        file.write(text[: -len(b"]}")])
+        source.seek(events_start)
+        left = events_end - events_start
+        while left > 0:
+            chunk = source.read(min(left, 1 << 18))
+            if not chunk:
+                raise BrokenRecordError(f"{evidence} changed while it was sealed", fix="critiqor finalize")
+            file.write(chunk)
+            left -= len(chunk)
+        file.write((b",\n" if events_end > events_start else b"\n") + last + b"\n]}\n")
+
+
+def active_record(paths: SessionPaths) -> SessionRecord | None:
+    """The record that holds the active slot; a slot that points to nothing active is as good as none."""
+    try:
+        slot = msgspec.json.decode(paths.active_path.read_bytes())
+        head = load_head(paths, slot["run_id"])
+        return load(paths, slot["run_id"]) if head["status"] in ACTIVE else None
+    except (FileNotFoundError, msgspec.DecodeError, KeyError, TypeError):
+        return None
+    except (UsageError, UnknownRunError, BrokenRecordError):
+        return None
+
+
+def write_slot(paths: SessionPaths, record: SessionRecord) -> None:
+    """Claim the active slot for a run, or restate it."""
+    slot = {"run_id": record.run_id, "status": record.status, "owner": record.owner}
+    write_json(paths.active_path, {**slot, "started_at": record.timestamps.started_at})
+
+
+def free_slot(paths: SessionPaths, run_id: str) -> None:
+    """Free the active slot if this run holds it."""
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        slot = msgspec.json.decode(paths.active_path.read_bytes())
+        if isinstance(slot, dict) and slot.get("run_id") != run_id:
+            return
+    paths.active_path.unlink(missing_ok=True)
+
+
+def _unknown(run_id: str) -> UnknownRunError:
+    return UnknownRunError(f"there is no run {run_id} in this runs folder", fix="critiqor runs")
+
+
+def _leading_members(text: str) -> dict[str, Any]:
+    """The members of a JSON object up to the first bulky one or the end of the text."""
+    decoder = json.JSONDecoder()
+    members: dict[str, Any] = {}
+    position = text.find("{") + 1
+    try:
+        while True:
+            position = _skip(text, position, " \t\r\n,")
+            name, position = decoder.raw_decode(text, position)
+            if name in _BULKY:
+                return members
+            members[name], position = decoder.raw_decode(text, _skip(text, position, " \t\r\n:"))
+    except (ValueError, IndexError):
+        return members
+
+
+def _skip(text: str, position: int, characters: str) -> int:
+    while text[position] in characters:
+        position += 1
+    return position

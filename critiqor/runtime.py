@@ -1,0 +1,255 @@
+"""The supervised runtime: an OpenClaw that is launched with the recorder attached, and watched until it ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from critiqor.errors import CritiqorError, ExitCode, OpenClawNotFoundError, UsageError
+from critiqor.openclaw import (
+    Installation,
+    Overlay,
+    command_words,
+    container_of,
+    find_openclaw,
+    ignores_bundled_plugins_dir,
+    locate_configuration,
+    node_satisfies,
+    plugin_folder,
+    write_overlay,
+    writes_configuration,
+)
+from critiqor.session import (
+    abort_session,
+    append_event_to_run,
+    create_session,
+    load_record_head,
+    paths_for,
+    refresh_live_evidence,
+)
+from critiqor.supervisor import ChildEnd, Supervisor
+
+DEFAULT_ARGUMENTS = ("chat",)
+ATTACH_GRACE_SECONDS = 30.0
+"""How long an OpenClaw may take to load its plugins before the monitor says that it is blind."""
+
+Say = Callable[[str], None]
+
+
+class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What to launch, and whose run it is. None means the documented default."""
+
+    runs_dir: str | Path = "runs"
+    openclaw_command: str = "openclaw"
+    arguments: tuple[str, ...] = DEFAULT_ARGUMENTS
+    """Arguments for OpenClaw."""
+    cwd: Path | None = None
+    timeout: float | None = None
+    """Seconds after which the whole process tree is ended."""
+    metadata: dict[str, str] = {}
+    """`agent_id`, `tenant_id`, `visibility`, `benchmark_id`, `difficulty_tier`, where given."""
+    attach_grace: float = ATTACH_GRACE_SECONDS
+
+
+class MonitorResult(NamedTuple):
+    """How a monitored run ended."""
+
+    run_id: str
+    exit_code: int
+    attached: bool
+    """Whether the recorder was there at all."""
+
+
+def openclaw_environment(
+    record: Mapping[str, Any],
+    *,
+    runs_dir: str | Path,
+    environment: Mapping[str, str] | None = None,
+    bundled_plugins_dir: bool = True,
+) -> dict[str, str]:
+    """A copy of the environment that tells the recorder which run it belongs to.
+
+    `bundled_plugins_dir` is turned off for an OpenClaw that would replace its own plugins by ours.
+    """
+    enriched = dict(os.environ if environment is None else environment)
+    metadata = record["metadata"]
+    enriched |= {
+        "CRITIQOR_RUN_ID": record["run_id"],
+        "CRITIQOR_RUNS_DIR": str(paths_for(runs_dir).runs_dir),
+        "CRITIQOR_AGENT_ID": metadata["agent_id"],
+        "CRITIQOR_TENANT_ID": metadata["tenant_id"],
+        "CRITIQOR_VISIBILITY": metadata["visibility"],
+        "CRITIQOR_EVENT_SOURCE": "openclaw",
+    }
+    if bundled_plugins_dir:
+        enriched.setdefault("OPENCLAW_BUNDLED_PLUGINS_DIR", str(plugin_folder().parent))
+    return enriched
+
+
+def monitor_openclaw(
+    options: MonitorOptions,
+    *,
+    say: Say,
+    environment: Mapping[str, str] | None = None,
+    output: IO[bytes] | None = None,
+) -> MonitorResult:
+    """Create a session, launch OpenClaw with the recorder attached, and stay until it has ended.
+
+    `say` gets one-line messages for the user. With `output`, OpenClaw writes there instead of to the terminal.
+    """
+    environment = dict(os.environ if environment is None else environment)
+    _refuse_what_cannot_be_recorded(options.arguments, environment)
+    record = create_session(runs_dir=options.runs_dir, **options.metadata)
+    run = _MonitoredRun(record, options, say)
+    try:
+        launch = run.prepare(environment)
+        run.launch(launch, output)
+    except CritiqorError as error:
+        run.abort(error.message)
+        raise
+    except OSError as error:
+        run.abort(f"OpenClaw could not be launched: {error}")
+        message = f"OpenClaw could not be launched: {error}"
+        raise OpenClawNotFoundError(message, fix="critiqor doctor") from error
+    return run.supervise()
+
+
+class _Launch(NamedTuple):
+    installation: Installation
+    overlay: Overlay
+    environment: dict[str, str]
+
+
+class _MonitoredRun:
+    def __init__(self, record: Mapping[str, Any], options: MonitorOptions, say: Say) -> None:
+        self._record = record
+        self._run_id: str = record["run_id"]
+        self._options = options
+        self._say = say
+        self._paths = paths_for(options.runs_dir)
+        self._watch_ended = threading.Event()
+
+    def prepare(self, environment: dict[str, str]) -> _Launch:
+        """Find OpenClaw and write the configuration that attaches the recorder to it."""
+        installation = find_openclaw(self._options.openclaw_command, environment)
+        configuration = locate_configuration(self._options.arguments, environment)
+        overlay = write_overlay(self._paths.openclaw_folder(self._run_id), configuration, environment)
+        enriched = openclaw_environment(
+            self._record,
+            runs_dir=self._options.runs_dir,
+            environment=environment,
+            bundled_plugins_dir=ignores_bundled_plugins_dir(installation.version),
+        )
+        return _Launch(installation, overlay, {**enriched, **overlay.environment})
+
+    def launch(self, launch: _Launch, output: IO[bytes] | None) -> None:
+        self._launch = launch
+        folder = self._paths.run_folder(self._run_id)
+        self._say(f"recording {self._run_id} in {folder}")
+        for note in launch.overlay.notes:
+            self._say(note)
+        if launch.overlay.blocked:
+            self._say(f"NOT RECORDING: {launch.overlay.blocked}")
+        command = [launch.installation.command, *self._options.arguments]
+        mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
+        self._supervisor = Supervisor(command, launch.environment, mark=mark, cwd=self._options.cwd, output=output)
+        pid = self._supervisor.start()
+        self._note("process_start", pid=pid, command=command, cwd=str(self._options.cwd or Path.cwd()))
+        self._pid = pid
+
+    def supervise(self) -> MonitorResult:
+        watcher = threading.Thread(target=self._watch_for_recorder, daemon=True)
+        watcher.start()
+        end = self._supervisor.wait(self._options.timeout)
+        self._watch_ended.set()
+        watcher.join()
+        self._record_end(end)
+        attached = self._is_attached()
+        refresh_live_evidence(self._run_id, runs_dir=self._options.runs_dir)
+        if not attached:
+            reason = self._why_blind(end)
+            self._error("recorder_not_attached", f"the recorder was never attached: {reason}")
+            self._say(f"NOTHING WAS RECORDED: {reason}")
+        status = load_record_head(self._run_id, runs_dir=self._options.runs_dir)["status"]
+        if status == "MONITORING":
+            self._say(f"OpenClaw ended with exit code {end.exit_code}. Next: critiqor finalize")
+        else:
+            self._say(f"{self._run_id} was {status.lower()} meanwhile; what came later is not in its evidence.")
+        return MonitorResult(self._run_id, end.exit_code, attached)
+
+    def abort(self, reason: str) -> None:
+        self._error("launch_failed", reason)
+        abort_session(self._run_id, reason=reason, runs_dir=self._options.runs_dir)
+
+    def _record_end(self, end: ChildEnd) -> None:
+        self._note("process_end", exit_code=end.exit_code, pid=self._pid, left_running=end.left_running)
+        if end.reason == "timeout":
+            self._error("timeout", f"ended after {self._options.timeout:g} seconds", exit_code=end.exit_code)
+        elif end.reason == "interrupted":
+            self._error("interrupted", "interrupted from the keyboard", exit_code=end.exit_code)
+        elif end.exit_code != 0:
+            what = (
+                f"ended by signal {end.exit_code - 128}" if end.reason == "signalled" else f"exit code {end.exit_code}"
+            )
+            self._error("nonzero_exit", what, exit_code=end.exit_code)
+
+    def _note(self, event_type: str, **payload: Any) -> None:
+        event = {"event_type": event_type, "payload": payload}
+        append_event_to_run(self._run_id, event, runs_dir=self._options.runs_dir)
+
+    def _error(self, reason: str, error: str, **payload: Any) -> None:
+        event = {"event_type": "error_event", "error": error, "payload": {"reason": reason, **payload}}
+        append_event_to_run(self._run_id, event, runs_dir=self._options.runs_dir)
+
+    def _is_attached(self) -> bool:
+        # The recorder announces itself in its first record.
+        journal = self._paths.journal_path(self._run_id)
+        return journal.exists() and journal.stat().st_size > 0
+
+    def _watch_for_recorder(self) -> None:
+        waited = 0.0
+        while waited < self._options.attach_grace:
+            if self._watch_ended.wait(0.5) or self._is_attached():
+                return
+            waited += 0.5
+        reason = self._why_blind(None)
+        self._say(f"NOT RECORDING after {self._options.attach_grace:g} seconds: {reason}")
+
+    def _why_blind(self, end: ChildEnd | None) -> str:
+        """Why the recorder is not there, as far as can be known, and the way out."""
+        installation, overlay, _ = self._launch
+        if overlay.blocked:
+            return overlay.blocked
+        version, needed = installation.node_version, installation.node_requirement
+        if version and needed and node_satisfies(version, needed) is False:
+            return f"OpenClaw {installation.version} needs Node {needed} and found {version}: install Node 24."
+        words = command_words(self._options.arguments)
+        if words[:1] in (("agent",), ("tui",)) and "--local" not in self._options.arguments:
+            return (
+                "this command is a client of a gateway that runs elsewhere, and the recorder belongs into the "
+                "gateway: critiqor monitor openclaw -- gateway run"
+            )
+        if end is not None and end.exit_code != 0:
+            return "OpenClaw ended before it loaded plugins; its own message above says why: critiqor doctor"
+        return "OpenClaw did not load the plugin: critiqor doctor --probe"
+
+
+def _refuse_what_cannot_be_recorded(arguments: tuple[str, ...], environment: Mapping[str, str]) -> None:
+    command = " ".join(("openclaw", *arguments))
+    if writes_configuration(arguments):
+        raise UsageError(
+            "OpenClaw cannot save its configuration while it is recorded",
+            fix=f"{command}   without critiqor, then record",
+        )
+    if container_of(arguments, environment) is not None:
+        raise UsageError(
+            "an OpenClaw in a container does not see the recorder", fix="run critiqor inside the container as well"
+        )
+
+
+__all__ = ["ExitCode", "MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"]

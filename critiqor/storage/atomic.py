@@ -1,0 +1,84 @@
+"""Files that are replaced whole or not at all: temporary file, fsync, rename, fsync of the folder.
+
+Accepted: a crash can leave a `.tmp` file behind, which the next write of the same file replaces; and each write costs
+two fsyncs, which is nothing at the rate at which run records change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from critiqor.storage.paths import FOLDER_MODE
+
+FILE_MODE = 0o600
+
+
+class AtomicFile:
+    """A file written piece by piece that takes its place only when everything is there.
+
+    It counts and digests what it is given. Leaving the `with` block on an error leaves the old file untouched.
+    """
+
+    def __init__(self, path: Path, *, mode: int = FILE_MODE) -> None:
+        self._path = path
+        self._temporary = path.with_name(path.name + ".tmp")
+        self._mode = mode
+        self._digest = hashlib.sha256()
+        self.size = 0
+        """Bytes written so far."""
+
+    @property
+    def digest(self) -> str:
+        """`sha256:` and the digest of what was written so far."""
+        return f"sha256:{self._digest.hexdigest()}"
+
+    def __enter__(self) -> AtomicFile:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+        self._temporary.unlink(missing_ok=True)
+        descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode | 0o200)
+        self._file = os.fdopen(descriptor, "wb", buffering=1 << 17)
+        return self
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._digest.update(data)
+        self.size += len(data)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._file.close()
+            self._temporary.unlink(missing_ok=True)
+            return
+        self._file.flush()
+        os.fchmod(self._file.fileno(), self._mode)
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._temporary.replace(self._path)
+        _sync_folder(self._path.parent)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace a file with these bytes."""
+    with AtomicFile(path) as file:
+        file.write(data)
+
+
+def write_json(path: str | Path, document: Any) -> None:
+    """Replace a file with this document, indented for people; a reader never sees half of it."""
+    write_bytes(Path(path), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

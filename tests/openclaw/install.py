@@ -1,0 +1,53 @@
+"""Install the pinned OpenClaws that the tests drive, once per lock file, into the user's cache.
+
+    python tests/openclaw/install.py            installs all of them and prints where they are
+
+The first time takes about a minute a version; a new clone finds them again. A failed install fails loudly and leaves
+nothing behind that looks like a finished one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+VERSIONS = ("2026.9.6", "2026.6.1")
+HERE = Path(__file__).parent
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "critiqor-tests"
+
+
+def install(version: str) -> Path:
+    """The `openclaw` command of a pinned version, installed if it is not there yet."""
+    sources = [HERE / version / name for name in ("package.json", "package-lock.json")]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    folder = cache_folder() / f"openclaw-{version}-{digest}"
+    command = folder / "node_modules" / ".bin" / "openclaw"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".installing-"))
+        for source in sources:
+            shutil.copy(source, building)
+        npm = Path(sys.executable).parent / "npm"
+        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        environment = {**os.environ, "PATH": f"{npm.parent}{os.pathsep}{os.environ['PATH']}"}
+        subprocess.run([str(npm), "ci", *options], cwd=building, env=environment, check=True)
+        try:
+            building.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(building)
+    if not command.exists():
+        raise SystemExit(f"{command} is missing: remove {folder} and try again")
+    return command
+
+
+if __name__ == "__main__":
+    for version in VERSIONS:
+        print(version, install(version), flush=True)
