@@ -17,6 +17,8 @@ export function callKey(agentRunId, toolCallId) {
   return agentRunId ? `${agentRunId}\u0000${toolCallId}` : toolCallId;
 }
 
+const asText = (error) => (error === null || typeof error === "string" ? error : errorText({ error }));
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const textOr = (value, otherwise) => (typeof value === "string" && value !== "" ? value : otherwise);
 
 /**
@@ -40,7 +42,7 @@ export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
     tool_name: textOr(known.toolName, textOr(facts.toolName, textOr(facts.tool_name, null))),
     tool_call_id: toolCallId,
     status: failed ? "error" : "ok",
-    error: known.error !== undefined ? known.error : failed ? errorText(facts) : null,
+    error: known.error === undefined ? (failed ? errorText(facts) : null) : asText(known.error),
     duration_ms: duration(eventType, agentRunId, toolCallId, at, known.durationMs),
     payload: facts,
   };
@@ -58,8 +60,9 @@ function isoOf(at) {
   return formatted;
 }
 
-function duration(eventType, agentRunId, toolCallId, at, given) {
-  if (toolCallId === null) return given ?? null;
+function duration(eventType, agentRunId, toolCallId, at, told) {
+  const given = isNumber(told) ? told : null;
+  if (toolCallId === null) return given;
   const key = callKey(agentRunId, toolCallId);
   if (STARTS.has(eventType)) {
     if (START_TIME_BY_TOOL_CALL.size >= MOST_OPEN_CALLS) {
@@ -68,11 +71,20 @@ function duration(eventType, agentRunId, toolCallId, at, given) {
     START_TIME_BY_TOOL_CALL.set(key, at);
     return null;
   }
-  if (!ENDS.has(eventType)) return given ?? null;
+  if (!ENDS.has(eventType)) return given;
   const startedAt = START_TIME_BY_TOOL_CALL.get(key);
   START_TIME_BY_TOOL_CALL.delete(key);
-  if (typeof given === "number") return given;
+  if (given !== null) return given;
   return startedAt === undefined ? null : Math.max(0, at - startedAt);
+}
+
+/** A copy of the first level of an event, whatever the event is made of. */
+export function copyOf(event) {
+  try {
+    return typeof event === "object" && !ArrayBuffer.isView(event) ? { ...event } : { value: event };
+  } catch {
+    return { cut: true, reason: "unreadable" };
+  }
 }
 
 /** What went wrong, in words, from whatever shape an error has. */
@@ -88,7 +100,7 @@ export function errorText(facts) {
 export function resultText(result) {
   if (typeof result === "string") return result === "" ? null : result;
   const content = Array.isArray(result?.content) ? result.content : Array.isArray(result) ? result : [];
-  for (const part of content) if (typeof part?.text === "string" && part.text !== "") return part.text.slice(0, 2000);
+  for (const part of content) if (typeof part?.text === "string" && part.text !== "") return part.text;
   return null;
 }
 
@@ -124,7 +136,12 @@ export function memoryLookup(args, result, failed) {
     key: asked.key ?? asked.path ?? asked.id ?? null,
   };
   if (result === undefined) return { ...lookup, lookup: failed ? "error" : "pending" };
-  return { ...lookup, lookup: failed ? "error" : foundAnything(result) ? "found" : "empty" };
+  return { ...lookup, lookup: failed || isUnavailable(result?.details) ? "error" : foundAnything(result) ? "found" : "empty" };
+}
+
+// A memory that is switched off or broken answers with no results, and says so beside them.
+function isUnavailable(details) {
+  return details?.disabled === true || details?.unavailable === true || (typeof details?.error === "string" && details.error !== "");
 }
 
 function foundAnything(result) {

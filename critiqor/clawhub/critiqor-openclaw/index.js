@@ -87,10 +87,9 @@ function handlerFor(state, eventType, sourceLayer) {
 }
 
 // Each registration has its own `on`, and only the latest may count; two registrations with one `on` would tell twice.
-function isFirstOn({ subscribed }, on, eventType) {
-  const names = subscribed.get(on) ?? new Set();
-  subscribed.set(on, names);
-  return names.size < names.add(eventType).size;
+function namesOn({ subscribed }, on) {
+  if (!subscribed.has(on)) subscribed.set(on, new Set());
+  return subscribed.get(on);
 }
 
 /** Subscribes to one event if this OpenClaw knows it; a name that it does not know is ignored. */
@@ -98,7 +97,10 @@ export function safeSubscribe(api, eventType, sourceLayer) {
   const state = shared();
   if (state === null) return false;
   return safely(() => {
-    if (isFirstOn(state, api.on, eventType)) api.on(eventType, handlerFor(state, eventType, sourceLayer));
+    const names = namesOn(state, api.on);
+    if (names.has(eventType)) return;
+    api.on(eventType, handlerFor(state, eventType, sourceLayer));
+    names.add(eventType);
   });
 }
 

@@ -120,6 +120,14 @@ function encode(text) {
   return SCRATCH.subarray(0, SCRATCH.write(text, 0));
 }
 
+function linkOrRename(from, to) {
+  try {
+    fs.linkSync(from, to);
+  } catch (error) {
+    if (error.code !== "EEXIST") fs.renameSync(from, to); // a disk without links
+  }
+}
+
 // Processes of one run must agree on the key, and may start together: whoever links its file first has made it.
 function sharedKey(file) {
   try {
@@ -128,10 +136,7 @@ function sharedKey(file) {
     const mine = `${file}.${process.pid}.${randomBytes(4).toString("hex")}`;
     try {
       fs.writeFileSync(mine, randomBytes(32).toString("hex"), { mode: 0o600 });
-      fs.linkSync(mine, file);
-    } catch (error) {
-      // Another process was first, or there are no links on this disk, and the last of two to rename would win.
-      if (error.code !== "EEXIST" && fs.statSync(mine).size > 0) fs.renameSync(mine, file);
+      linkOrRename(mine, file);
     } finally {
       fs.rmSync(mine, { force: true });
     }

@@ -67,10 +67,10 @@ export function serialise(record, redactor) {
   return JSON.stringify({ ...envelope, payload: bound(payload, state, 0) });
 }
 
-// The names and ids of the envelope come first and are not looked at, for its own names sound like secrets. `\ud` in the
-// output is a lone surrogate, which strict readers refuse.
+// The first part of the envelope is OpenClaw's and ours, and is not looked at: `session_key` sounds like a secret. `\ud` in
+// the output is a lone surrogate, which strict readers refuse.
 function isHarmless(line) {
-  const from = Math.max(0, line.indexOf('"status":'));
+  const from = Math.max(0, line.indexOf('"tool_name":'));
   return !mayHoldSecret(line, from) && !line.includes("\\ud");
 }
 
@@ -78,10 +78,11 @@ function isHarmless(line) {
 // stand, so that it is not serialised once for nothing.
 function isLarge({ tool_name, tool_call_id, error, payload }) {
   if (tool_name?.length > LIMITS.short || tool_call_id?.length > LIMITS.key || error?.length > LIMITS.excerpt) return true;
-  if (payload?.text?.length > LIMITS.record || payload?.content?.length > LIMITS.record) return true;
-  const content = payload?.result?.content;
-  if (!Array.isArray(content)) return content?.length > LIMITS.record;
-  for (const part of content) if (part?.text?.length > LIMITS.record || part?.data?.length > LIMITS.record) return true;
+  const { text, content, result, toJSON } = payload;
+  if (toJSON !== undefined || text?.length > LIMITS.record || content?.length > LIMITS.record) return true;
+  const parts = result?.content;
+  if (!Array.isArray(parts)) return parts?.length > LIMITS.record;
+  for (const part of parts) if (part?.text?.length > LIMITS.record || part?.data?.length > LIMITS.record) return true;
   return false;
 }
 

@@ -2,8 +2,8 @@
 // the agent event stream, and (on an OpenClaw that has them) the documented names. Hooks say more, streams are there
 // in every mode. Starts are written at once; ends wait a moment for the richer source where one is expected.
 
-import { errorText, isMemoryTool, memoryLookup, normalizeEvent, toolFailure } from "./events.js";
-import { digestOf } from "./payload.js";
+import { copyOf, errorText, isMemoryTool, memoryLookup, normalizeEvent } from "./events.js";
+import { errorOf, messageFacts, modelFacts, outcomeOf, promptFacts, recoveredUsage, responseFacts, stripUndefined } from "./facts.js";
 import { RunState } from "./runs.js";
 
 const EXTENSION = "extension_api";
@@ -18,6 +18,9 @@ export const PLAIN_HOOKS = [
   "session_start", "session_end", "message_received", "message_sent", "gateway_start", "gateway_stop", "before_reset",
   "subagent_spawned", "subagent_ended",
 ];
+
+// Documented names of what a transcript update also tells.
+const SAVED_MESSAGES = new Set(["input", "message_end"]);
 
 /** Turns source events into records of one run of Critiqor. */
 export class Recorder {
@@ -46,6 +49,12 @@ export class Recorder {
     this.onWrite?.();
   }
 
+  /** When something began that took so long until now; now, where that cannot be. */
+  before(durationMs = 0) {
+    const now = this.journal.now();
+    return now - durationMs > 0 ? now - durationMs : now;
+  }
+
   later(milliseconds, action) {
     const entry = { action, timer: null };
     entry.timer = setTimeout(() => this.settle(entry), milliseconds);
@@ -54,10 +63,21 @@ export class Recorder {
     return entry;
   }
 
+  // Also called by a timer, where an error would end the agent's process.
   settle(entry) {
     if (!entry || !this.waiting.delete(entry)) return;
     clearTimeout(entry.timer);
-    entry.action();
+    try {
+      entry.action();
+    } catch {
+      this.failed();
+    }
+  }
+
+  /** Counts a fact that could not be made into a record; its absence can be seen in the journal. */
+  failed() {
+    this.handlerErrors += 1;
+    this.journal.lose();
   }
 
   /** Writes everything that still waits for a richer source. */
@@ -68,26 +88,35 @@ export class Recorder {
   // ── runs ──
 
   run(event, context) {
-    const sessionKey = event?.sessionKey ?? context?.sessionKey ?? null;
-    const id = event?.runId ?? context?.runId ?? this.runBySession.get(sessionKey) ?? "";
-    let run = this.runs.get(id);
+    const child = event?.childSessionKey ?? event?.targetSessionKey; // a hook about a subagent names its run
+    const sessionKey = child ?? event?.sessionKey ?? context?.sessionKey ?? null;
+    const id = event?.runId ?? context?.runId ?? this.runBySession.get(sessionKey) ?? null;
+    const key = id ?? `session ${sessionKey}`; // what belongs to no run must not be mixed between sessions
+    let run = this.runs.get(key);
     if (run === undefined) {
-      run = new RunState(id, sessionKey);
-      this.runs.set(id, run);
-      if (this.runs.size > MOST_RUNS) this.forgetOldest();
+      if (this.runs.size >= MOST_RUNS) this.forgetOldest();
+      this.runs.set(key, (run = new RunState(key, id)));
     }
-    if (sessionKey !== null) {
-      run.sessionKey ??= sessionKey;
-      if (id !== "") this.runBySession.set(sessionKey, id);
+    // Only the first time: a late word of an earlier run must not make it the session's current one again.
+    if (run.sessionKey === null && sessionKey !== null) {
+      run.sessionKey = sessionKey;
+      if (id !== null) this.runBySession.set(sessionKey, id);
     }
     return run;
   }
 
+  // A run that is still under way is kept, however many came after it.
   forgetOldest() {
-    const [id, run] = this.runs.entries().next().value;
-    this.settle(run.response);
-    this.runs.delete(id);
-    if (this.runBySession.get(run.sessionKey) === id) this.runBySession.delete(run.sessionKey);
+    let oldest = this.runs.values().next().value;
+    for (const run of this.runs.values()) {
+      if (run.isIdle()) {
+        oldest = run;
+        break;
+      }
+    }
+    this.settle(oldest.response);
+    this.runs.delete(oldest.key);
+    if (this.runBySession.get(oldest.sessionKey) === oldest.id) this.runBySession.delete(oldest.sessionKey);
   }
 
   // ── tools ──
@@ -106,31 +135,35 @@ export class Recorder {
   toolEnd(source, run, end) {
     let call = run.toolEnded(source, end.id);
     if (call === null) {
-      const at = this.journal.now() - (end.durationMs ?? 0);
+      const at = this.before(end.durationMs);
       this.toolStart(source, run, { id: end.id, name: end.name, args: end.args, at, source: end.source });
       call = run.latestTool(end.id);
     }
     if (call.written) return;
     for (const key in end) if (end[key] !== undefined) call.result[key] = end[key];
     call.endedAt ??= this.journal.now();
-    const moreToCome = source === "stream" && (this.hooksLive || (call.hasOutput && exitCodeOf(end) === undefined));
+    const moreToCome = source === "stream" && (this.hooksLive || (call.hasOutput && outcomeOf(end).exitCode === undefined));
     if (!moreToCome) this.finishTool(run, call);
-    else call.wait ??= this.later(WAIT_FOR_HOOK_MS, () => this.finishTool(run, call));
+    else if (call.wait === null) {
+      run.ending.add(call);
+      call.wait = this.later(WAIT_FOR_HOOK_MS, () => this.finishTool(run, call));
+    }
   }
 
   finishTool(run, call) {
     if (call.written) return;
     call.written = true;
+    run.ending.delete(call);
     this.settle(call.wait);
     const { result, durationMs, source, parent, raw } = call.result;
-    const failure = toolFailure(call.result);
+    const { failure, exitCode } = outcomeOf(call.result);
     const payload = raw ? { ...raw, source } : { result: result ?? null, source };
-    const exitCode = exitCodeOf(call.result) ?? call.result.exitCode;
     if (exitCode !== undefined) payload.exit_code = exitCode;
     if (call.updates > 0) payload.updates = call.updates;
     if (parent) payload.parent_tool_call_id = parent;
     const known = { at: call.endedAt, durationMs, status: failure === null ? "ok" : "error", error: failure };
     this.writeTool("tool_result", run, call, known, payload);
+    call.args = call.result = call.wait = null;
   }
 
   writeTool(eventType, run, call, known, payload) {
@@ -141,39 +174,44 @@ export class Recorder {
     if (finished) known.durationMs ??= Math.max(0, call.endedAt - call.at);
     this.write(eventType, TOOLS, run, known, payload);
     if (!isMemoryTool(call.name)) return;
-    const lookup = memoryLookup(call.args, finished ? (call.result.result ?? {}) : undefined, known.status === "error");
+    const found = finished ? (call.result.result ?? {}) : undefined;
+    const lookup = memoryLookup(call.args ?? call.result.args, found, known.status === "error");
     this.write(call.name, TOOLS, run, known, { observed_as: eventType, ...lookup });
   }
 
   // ── model calls and turns ──
 
+  // One source tells of the model calls of a run. The stream tells later and less exactly, and gives way to any other.
+  tellsOfModels(source, run) {
+    return run.modelSource === null || run.modelSource === source || run.modelSource === "stream";
+  }
+
   modelStart(source, run, facts) {
-    // Where hooks tell of model calls, the stream tells of the same ones later and less exactly.
-    if (source === "stream" && run.modelSource === "hook") return;
+    if (!this.tellsOfModels(source, run)) return;
+    if (run.modelSource !== source && run.model) {
+      run.model.source = run.modelSource = source; // the same call, from the better source
+      return;
+    }
     run.modelSource = source;
+    this.goOn(run.attempt);
     this.settle(run.response);
     if (run.model) this.modelEnd(source, run, { outcome: "unobserved" });
-    this.endTurn(run);
     const at = facts.at ?? this.journal.now();
-    run.turn = { number: (run.turns += 1), at, lastAt: at, status: "ok" };
+    if (!run.turn?.documented) this.startTurn(run, at, {});
     run.model = { ...facts, at, source };
     run.sawMessage = false;
-    this.write("turn_start", EXTENSION, run, { at }, { turn: run.turn.number });
     this.write("before_provider_request", EXTENSION, run, { at }, { ...facts, ...run.takePrompt(), turn: run.turn.number });
   }
 
-  modelEnd(source, run, facts) {
-    const model = run.model;
-    if (model && source === "stream" && model.source === "hook") return;
-    if (!model) {
-      if (source === "stream") return;
-      this.modelStart(source, run, { ...facts, at: this.journal.now() - (facts.durationMs ?? 0) });
-    }
+  modelEnd(source, run, told) {
+    if (run.model ? run.model.source !== source : source === "stream" || !this.tellsOfModels(source, run)) return;
+    if (!run.model) this.modelStart(source, run, { ...told, at: this.before(told.durationMs) });
     const call = run.model;
     run.model = null;
     run.response = null;
     const at = this.journal.now();
-    const response = { call, facts, at, usage: call.usage, error: facts.error ?? null };
+    const facts = call.failure ? { ...told, outcome: "error", error: told.error ?? call.failure } : told;
+    const response = { call, facts, at, usage: facts.usage ?? call.usage, error: facts.error ?? null };
     const write = () => this.writeResponse(run, response);
     run.pending = response;
     const known = facts.outcome === "error" ? response.error !== null : response.usage !== undefined;
@@ -188,6 +226,7 @@ export class Recorder {
     if (failed && run.turn) run.turn.status = "error";
     if (failed) run.lastModelError = error ?? facts.errorCategory ?? "model call failed";
     else run.lastModelError = null;
+    if (!failed && usage === undefined) run.noteWithoutUsage(call.at, at);
     const { error: _, ...told } = facts;
     const payload = { provider: call.provider, model: call.model, ...told, turn: run.turn?.number, usage: usage ?? null };
     const status = failed ? "error" : "ok";
@@ -195,33 +234,47 @@ export class Recorder {
     this.write("after_provider_response", EXTENSION, run, { at, durationMs, status, error: run.lastModelError }, payload);
   }
 
-  endTurn(run) {
+  startTurn(run, at, told, documented = false) {
+    this.endTurn(run);
+    run.turn = { number: (run.turns += 1), at, lastAt: at, status: "ok", documented };
+    this.write("turn_start", EXTENSION, run, { at }, { ...told, turn: run.turn.number });
+  }
+
+  endTurn(run, told = {}) {
+    for (const call of [...run.ending]) this.finishTool(run, call); // what has ended, ended in this turn
     if (!run.turn) return;
     const { number, at, lastAt, status } = run.turn;
     run.turn = null;
-    this.write("turn_end", EXTENSION, run, { at: lastAt, durationMs: lastAt - at, status }, { turn: number });
+    this.write("turn_end", EXTENSION, run, { at: lastAt, durationMs: lastAt - at, status }, { ...told, turn: number });
   }
 
   // ── agent runs ──
 
   agentStart(source, run, payload) {
     if (!run.isNews("agent_start", source)) return;
+    this.settle(run.attempt?.ending); // the end of the attempt before this one, and not of this one
     run.attempt = { number: (run.attempts += 1), at: this.journal.now(), ending: null };
     this.write("agent_start", EXTENSION, run, {}, { attempt: run.attempts, ...payload });
   }
 
   agentEnd(source, run, facts) {
+    const unannounced = source === "hook" && run.attempts === 0;
+    if (unannounced) run.attempt ??= { number: 1, at: this.before(facts.durationMs), ending: null };
     const attempt = run.attempt;
-    if (!attempt) {
-      if (source === "hook" && run.attempts === 0) this.write("agent_end", EXTENSION, run, errorOf(facts), facts);
-      return;
-    }
+    if (!attempt) return;
     attempt.facts = { ...attempt.facts, ...stripUndefined(facts) };
     attempt.endedAt ??= this.journal.now();
     const wait = source === "hook" ? WAIT_FOR_TOTALS_MS : this.hooksLive ? 4 * WAIT_FOR_HOOK_MS : 0;
     this.cancel(attempt.ending);
     if (wait === 0) this.finishAgent(run, attempt);
     else attempt.ending = this.later(wait, () => this.finishAgent(run, attempt));
+  }
+
+  // A model call after the end that was told: another plugin can ask an agent to go on.
+  goOn(attempt) {
+    if (!attempt?.ending) return;
+    this.cancel(attempt.ending);
+    attempt.ending = attempt.endedAt = null;
   }
 
   cancel(entry) {
@@ -276,7 +329,10 @@ export class Recorder {
       }
       case "agent_end": {
         const { success, error, durationMs, messages } = event;
-        this.agentEnd("hook", run, { success, error: error && errorText(event), durationMs, messages: messages?.length });
+        const told = { success, error: error ? errorText(event) : undefined, durationMs, messages: messages?.length };
+        this.settle(run.response);
+        told.recovered_usage = recoveredUsage(messages, run.takeWithoutUsage());
+        this.agentEnd("hook", run, told);
         break;
       }
       case "llm_output":
@@ -287,16 +343,15 @@ export class Recorder {
         this.compaction("hook", run, name === "before_compaction" ? "start" : "end", event);
         break;
       default:
-        this.write(name, EXTENSION, run, errorOf(event), { ...event });
+        this.write(name, EXTENSION, run, errorOf(event), copyOf(event));
     }
   }
 
   totals(run, event) {
     const attempt = run.attempt;
-    if (!attempt?.endedAt) return;
-    attempt.facts.usage_total = event.usage ?? null;
-    attempt.facts.provider = event.provider;
-    attempt.facts.model = event.model;
+    if (!attempt) return;
+    const { usage, provider, model } = event;
+    attempt.facts = { ...attempt.facts, usage_total: usage ?? null, provider, model };
     this.settle(attempt.ending);
   }
 
@@ -351,7 +406,7 @@ export class Recorder {
       const { error, errorObservation, stopReason, aborted } = data;
       if (error) this.explainModelError(run, errorText(data), errorObservation);
       else this.modelEnd("stream", run, { outcome: "completed" });
-      this.agentEnd("stream", run, { error: error && errorText(data), stopReason, aborted });
+      this.agentEnd("stream", run, { error: error ? errorText(data) : undefined, stopReason, aborted });
     }
   }
 
@@ -391,83 +446,60 @@ export class Recorder {
     const run = this.run(update);
     if (!run.isNewMessage(update.messageId)) return;
     if (message.role === "assistant") this.assistantMessage(run, message);
+    const eventType = message.role === "user" ? "input" : "message_end";
+    if (!run.isNews(`${eventType} ${message.role}`, "transcript")) return;
     const payload = { role: message.role, ...messageFacts(message), message_id: update.messageId };
     const failed = message.stopReason === "error" || message.stopReason === "aborted";
     const known = failed ? { status: "error", error: message.errorMessage ?? message.stopReason } : {};
-    this.write(message.role === "user" ? "input" : "message_end", EXTENSION, run, known, payload);
+    this.write(eventType, EXTENSION, run, known, payload);
   }
 
-  assistantMessage(run, message) {
+  // OpenClaw 2026.6.1 calls a request completed that found no server; what it saved says that it failed.
+  assistantMessage(run, { usage, stopReason, errorMessage }) {
     run.sawMessage = true;
-    const usage = message.usage;
+    const failure = stopReason === "error" ? (errorMessage ?? "model call failed") : null;
     if (run.pending) {
-      run.pending.usage = usage;
+      run.pending.usage ??= usage;
+      if (failure !== null) {
+        run.pending.facts.outcome = "error";
+        run.pending.error ??= failure;
+      }
       this.settle(run.response);
     } else if (run.model) {
       run.model.usage = usage;
-      this.modelEnd("stream", run, { outcome: message.stopReason === "error" ? "error" : "completed", error: message.errorMessage });
+      run.model.failure = failure;
+      this.modelEnd("stream", run, { outcome: "completed" });
     }
   }
 
   /** An event under one of the documented names, on an OpenClaw that has them. */
   documented(eventType, layer, event, context) {
-    const raw = event !== null && typeof event === "object" ? event : { value: event };
+    const raw = copyOf(event);
     const run = this.run(raw, context);
-    const id = raw.toolCallId ?? raw.tool_call_id;
-    const name = raw.toolName ?? raw.tool_name;
-    if (eventType === "agent_start") this.agentStart(eventType, run, { ...raw });
-    else if (layer !== TOOLS || typeof id !== "string") {
-      this.write(eventType, layer, run, { ...errorOf(raw), toolName: name }, { ...raw });
-    } else if (eventType === "tool_execution_update") run.toolUpdated(id);
-    else {
-      const { args = raw.arguments ?? raw.params ?? raw.input, result = raw.content, error, isError, durationMs } = raw;
-      const call = { id, name, args, raw, source: eventType };
-      if (eventType === "tool_call" || eventType === "tool_execution_start") this.toolStart(eventType, run, call);
-      else this.toolEnd(eventType, run, { ...call, result, error, isError, durationMs });
+    if (layer === TOOLS) this.documentedTool(eventType, run, raw);
+    else if (eventType === "agent_start") this.agentStart(eventType, run, raw);
+    else if (eventType === "turn_start") this.startTurn(run, this.journal.now(), raw, true);
+    else if (eventType === "turn_end" && run.turn) {
+      this.settle(run.response);
+      this.endTurn(run, raw);
+    } else if (eventType === "before_provider_request") this.modelStart(eventType, run, raw);
+    else if (eventType === "after_provider_response") this.modelEnd("before_provider_request", run, responseFacts(raw));
+    else if (!SAVED_MESSAGES.has(eventType) || run.isNews(`${eventType} ${raw.message?.role ?? raw.role ?? "user"}`, eventType)) {
+      this.write(eventType, layer, run, errorOf(raw), raw);
     }
   }
-}
 
-const stripUndefined = (facts) => Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
-
-const exitCodeOf = (end) => end.result?.details?.exitCode ?? undefined;
-
-function errorOf(event) {
-  const failed = event?.isError === true || event?.success === false || typeof event?.error === "string";
-  return failed ? { status: "error", error: errorText(event) } : {};
-}
-
-function modelFacts(event) {
-  const {
-    callId, provider, model, api, transport, contextTokenBudget, contextWindowSource, durationMs, outcome, errorCategory,
-    failureKind, requestPayloadBytes, responseStreamBytes, timeToFirstByteMs,
-  } = event;
-  return stripUndefined({
-    callId, provider, model, api, transport, contextTokenBudget, contextWindowSource, durationMs, outcome, errorCategory,
-    failureKind, requestPayloadBytes, responseStreamBytes, timeToFirstByteMs,
-  });
-}
-
-// About 280 KB on every turn: what can be told from it is kept, the text is not.
-function promptFacts(event) {
-  const system = typeof event.systemPrompt === "string" ? event.systemPrompt : "";
-  const tools = Array.isArray(event.tools) ? event.tools.map((tool) => String(tool?.name ?? tool?.function?.name ?? "")) : [];
-  return {
-    system_prompt: { size: Buffer.byteLength(system), digest: digestOf(system) },
-    tools: { count: tools.length, digest: digestOf(tools.join("\n")) },
-    history_messages: Array.isArray(event.historyMessages) ? event.historyMessages.length : null,
-  };
-}
-
-function messageFacts(message) {
-  const parts = Array.isArray(message.content) ? message.content : [{ type: "text", text: message.content }];
-  const texts = parts.filter((part) => typeof part?.text === "string").map((part) => part.text);
-  const calls = parts.filter((part) => part?.type === "toolCall").map(({ id, name }) => ({ id, name }));
-  return stripUndefined({
-    text: texts.join("\n"),
-    tool_calls: calls.length > 0 ? calls : undefined,
-    stop_reason: message.stopReason,
-    provider: message.provider,
-    model: message.model,
-  });
+  documentedTool(eventType, run, raw) {
+    const id = raw.toolCallId ?? raw.tool_call_id;
+    const name = raw.toolName ?? raw.tool_name;
+    if (typeof id !== "string") this.write(eventType, TOOLS, run, { ...errorOf(raw), toolName: name }, raw);
+    else if (eventType === "tool_execution_update") run.toolUpdated(id);
+    else {
+      const { content, details, error, isError, durationMs } = raw;
+      const args = raw.args ?? raw.arguments ?? raw.params ?? raw.input;
+      const call = { id, name, args, raw, source: eventType };
+      if (eventType === "tool_call" || eventType === "tool_execution_start") this.toolStart(eventType, run, call);
+      else this.toolEnd(eventType, run, { ...call, result: raw.result ?? { content, details }, error, isError, durationMs });
+    }
+  }
 }

@@ -15,13 +15,16 @@ const FIELDS = new Set(RULES.fields.names);
 
 const GATES = [...RULES.gates.map((gate) => new RegExp(gate, "g")), fieldGate()];
 
-// Made from the names, so that it lets no spelling by that `isSecretField` accepts. Looking for the colon first and for
-// the name behind it is the fastest of many ways.
+// Made from the names, so that it lets no spelling by that `isSecretField` accepts. Looking for the colon first, then for a
+// last letter and only then for a whole name is the fastest of many ways.
 function fieldGate() {
   const between = '[^A-Za-z"\\\\]*';
   const spelling = (name) => [...name].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(between);
-  const name = `"${between}(?:${RULES.fields.names.map(spelling).join("|")})${between}"`;
-  return new RegExp(`":(?<=${name}:)(?:"(?:[^"\\\\]|\\\\.){${RULES.fields.minimum_length}}|\\[)`, "g");
+  const { names } = RULES.fields;
+  const last = new Set(names.map((name) => name.at(-1)));
+  const lastLetter = `[${[...last].map((letter) => letter + letter.toUpperCase()).join("")}]`;
+  const name = `"${between}(?:${names.map(spelling).join("|")})`;
+  return new RegExp(`":["\\[](?<=${lastLetter}${between}":.)(?<=${name}${between}":.)`, "g");
 }
 
 /** Whether a serialised record may hold a secret after `from`. False is certain, true is worth a closer look. */

@@ -1,15 +1,19 @@
 // What the recorder remembers of one agent run, so that the same fact from two sources is written once. Bounded: a run
-// forgets its oldest finished calls and messages.
+// forgets its oldest finished calls and messages, and of every finished call what it was given and what it gave.
 
 const MOST_CALLS = 2000;
 const MOST_MESSAGES = 500;
+const MOST_WITHOUT_USAGE = 50;
+const MOST_CALLS_OF_ONE_ID = 64;
 
 /** One run of an agent: its open calls, its turn, and how often each source has told of each fact. */
 export class RunState {
-  constructor(id, sessionKey) {
-    this.id = id;
-    this.sessionKey = sessionKey;
+  constructor(key, id) {
+    this.key = key;
+    this.id = id; // null where OpenClaw names none
+    this.sessionKey = null;
     this.tools = new Map();
+    this.ending = new Set(); // calls whose result waits for a richer source
     this.messages = new Set();
     this.told = new Map();
     this.turns = 0;
@@ -17,7 +21,7 @@ export class RunState {
     this.attempts = 0;
     this.attempt = null;
     this.model = null; // the model call that is under way
-    this.modelSource = null;
+    this.modelSource = null; // who tells of the model calls of this run
     this.pending = null; // the response that waits for its usage or its error
     this.response = null; // the timer that ends this wait
     this.lastModelError = null;
@@ -25,7 +29,13 @@ export class RunState {
     this.partial = null;
     this.sawMessage = false;
     this.outputTokens = 0;
+    this.withoutUsage = [];
     this.lastMark = null;
+  }
+
+  /** Whether nothing is known to be under way. */
+  isIdle() {
+    return this.attempt === null && this.model === null && this.turn === null;
   }
 
   /** Whether this source is the first to tell of its nth occurrence of a fact. */
@@ -62,6 +72,15 @@ export class RunState {
     return prompt ?? {};
   }
 
+  /** Remembers a model call that did not say what it used, until the end of the attempt may tell. */
+  noteWithoutUsage(from, until) {
+    if (this.withoutUsage.length < MOST_WITHOUT_USAGE) this.withoutUsage.push({ turn: this.turn?.number, from, until });
+  }
+
+  takeWithoutUsage() {
+    return this.withoutUsage.splice(0);
+  }
+
   /** Output tokens of one call, from the stream's count over the whole run. */
   outputSince(total) {
     if (typeof total !== "number") return undefined;
@@ -75,8 +94,8 @@ export class RunState {
   callsOf(id) {
     let calls = this.tools.get(id);
     if (calls === undefined) {
-      this.tools.set(id, (calls = { list: [], starts: {}, ends: {} }));
-      if (this.tools.size > MOST_CALLS) this.forgetFinished();
+      if (this.tools.size >= MOST_CALLS) this.forgetFinished();
+      this.tools.set(id, (calls = { list: [], forgotten: 0, starts: {}, ends: {} }));
     }
     return calls;
   }
@@ -85,12 +104,17 @@ export class RunState {
   toolStarted(source, id) {
     const calls = this.callsOf(id);
     const count = (calls.starts[source] = (calls.starts[source] ?? 0) + 1);
-    return calls.list[count - 1] ?? null;
+    return nth(calls, count);
   }
 
   addTool(id, name, args, at) {
     const call = { id, name, args, at, endedAt: null, written: false, wait: null, hasOutput: false, updates: 0, result: {} };
-    this.callsOf(id).list.push(call);
+    const calls = this.callsOf(id);
+    calls.list.push(call);
+    if (calls.list.length > MOST_CALLS_OF_ONE_ID) {
+      calls.list.shift();
+      calls.forgotten += 1;
+    }
     return call;
   }
 
@@ -98,7 +122,7 @@ export class RunState {
   toolEnded(source, id) {
     const calls = this.callsOf(id);
     const count = (calls.ends[source] = (calls.ends[source] ?? 0) + 1);
-    return calls.list[count - 1] ?? null;
+    return nth(calls, count);
   }
 
   toolUpdated(id) {
@@ -119,4 +143,9 @@ export class RunState {
     }
     this.tools.delete(this.tools.keys().next().value);
   }
+}
+
+// Counted from the first that is still remembered: a source that has fallen behind tells of calls that are over.
+function nth({ list, forgotten }, count) {
+  return list[Math.max(0, count - 1 - forgotten)] ?? null;
 }
