@@ -90,7 +90,7 @@ def _probe_in(folder: Path, openclaw_command: str, environment: Mapping[str, str
         result = monitor_openclaw(options, say=lambda _: None, environment={**home, **path}, output=log)
     finalize_session(result.run_id, runs_dir=runs)
     seen = [event["event_type"] for event in load_session_evidence_events(result.run_id, runs_dir=runs)]
-    expected = {"recorder_attached": 1, "tool_call": 1, "tool_output": 1, "token_usage": 2, "agent_end": 1}
+    expected = {"tool_call": 1, "tool_output": 1, "before_provider_request": 2, "token_usage": 2, "agent_end": 1}
     return [f"{name} ({seen.count(name)} of {count})" for name, count in expected.items() if seen.count(name) != count]
 
 

@@ -7,7 +7,9 @@ and places, then event by event in that order. Whatever cannot be read costs its
 
 from __future__ import annotations
 
+import hashlib
 import heapq
+import json
 import os
 import re
 from array import array
@@ -20,14 +22,16 @@ import msgspec
 
 from critiqor.errors import BrokenRecordError
 from critiqor.model import EVIDENCE_SCHEMA, Coverage, Damage, Event, EventType, Metrics, RecorderFacts
-from critiqor.model.event import event_id_for, iso_from_ms, ms_from_iso, sequence_of
+from critiqor.model.event import event_id_for, iso_from_ms, ms_from_iso, place_of, recovered_usage
 from critiqor.model.evidence import OpenCall
 from critiqor.model.record import SessionRecord
-from critiqor.redaction import Redactor, may_hold_secret
+from critiqor.redaction import Redactor, may_hold_secret, rules_digest
 from critiqor.storage import AtomicFile, SessionPaths, read_journal
 
 SEALED_MODE = 0o400
 MOST_EXAMPLES = 20
+DEEPEST = 100
+"""Levels of nesting in a record; the recorder keeps to a dozen, and not every reader can take hundreds."""
 _BATCH = 256
 _CANONICAL = {
     "tool_result": EventType.TOOL_OUTPUT,
@@ -37,6 +41,8 @@ _CANONICAL = {
     "after_provider_response": EventType.TOKEN_USAGE,
 }
 _REDACTED = re.compile(rb"\[redacted:([a-z_]+):[0-9a-f]{8}\]")
+_RECORD_START = b'{"event_id":"evt_'
+_RECORDER_LAYERS = frozenset({"extension_api", "tool_hooks"})
 
 encode = msgspec.json.Encoder().encode
 _decode_event = msgspec.json.Decoder(Event).decode
@@ -94,7 +100,7 @@ def seal_evidence(
         start = file.size
         census = _Census()
         pieces: list[bytes] = []
-        for event in merged_events(paths, record, redactor, census):
+        for event in merged_events(paths.journal_path(run_id), record, redactor, census):
             census.count(event)
             observe(event)
             pieces.append((b",\n" if census.metrics.total_events > 1 else b"\n") + encode(event))
@@ -109,16 +115,33 @@ def seal_evidence(
 
 
 def merged_events(
-    paths: SessionPaths, record: SessionRecord, redactor: Redactor, census: _Census | None = None
+    journal: Path, record: SessionRecord, redactor: Redactor, census: _Census | None = None
 ) -> Iterator[Event]:
     """All events of a run up to its cut, in true order: the recorder's and the supervisor's."""
     census = census or _Census()
     cut = record.cut
-    limit = cut.journal_bytes if cut else _size_of(paths.journal_path(record.run_id))
+    limit = cut.journal_bytes if cut else _size_of(journal)
     lifecycle = record.event_log[: cut.lifecycle_events] if cut else record.event_log
-    journal = _JournalReader(paths.journal_path(record.run_id), limit, redactor, census)
-    supervised = (_redacted(msgspec.convert(event, Event), redactor) for event in lifecycle)
-    return heapq.merge(journal.events(), supervised, key=lambda event: event.event_id)
+    recorded = _JournalReader(journal, limit, redactor, census).events()
+    # Sorted, because the clock can have been set back between two of them.
+    supervised = sorted(_lifecycle_events(lifecycle, redactor, census), key=_event_id)
+    return heapq.merge(recorded, supervised, key=_event_id)
+
+
+def _event_id(event: Event) -> str:
+    return event.event_id
+
+
+def _lifecycle_events(lifecycle: list[Any], redactor: Redactor, census: _Census) -> Iterator[Event]:
+    for number, entry in enumerate(lifecycle, 1):
+        try:
+            event = msgspec.convert(entry, Event)
+        except msgspec.ValidationError:
+            census.damaged(number, 0, "lifecycle")
+            continue
+        data = encode(event)
+        census.redacted_before(data)
+        yield _redacted(event, data, redactor)
 
 
 def empty_evidence(run_id: str) -> bytes:
@@ -127,23 +150,27 @@ def empty_evidence(run_id: str) -> bytes:
     return encode({**head, "metrics": Metrics()}) + b"\n"
 
 
-def adopt_session_document(paths: SessionPaths, run_id: str) -> None:
-    """Evidence that was written straight into session.json, as older recorders do, becomes the journal."""
-    journal, document = paths.journal_path(run_id), paths.evidence_summary_path(run_id)
-    if journal.exists():
-        return
+class _Document(msgspec.Struct):
+    events: list[msgspec.Raw]
+
+
+def adopt_session_document(document: Path, journal: Path) -> None:
+    """Write the events that stand in session.json and in no journal, as with older recorders, into a journal."""
     try:
-        events = msgspec.json.decode(document.read_bytes())["events"]
-    except (FileNotFoundError, msgspec.DecodeError, RecursionError, KeyError, TypeError):
+        events = msgspec.json.decode(document.read_bytes(), type=_Document).events
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
-    if isinstance(events, list) and events:
+    if events:
         with AtomicFile(journal) as file:
             for event in events:
-                file.write(encode(event) + b"\n")
+                # Left as they are, so that an unreadable one costs only itself. Within a text there is no line break.
+                file.write(bytes(event).replace(b"\n", b" ") + b"\n")
 
 
-def _redacted(event: Event, redactor: Redactor) -> Event:
-    if not may_hold_secret(encode(event)):
+def _redacted(event: Event, data: bytes, redactor: Redactor) -> Event:
+    # What comes before is the envelope, whose own names sound like secrets.
+    starts = [start for start in (data.find(b'"error":'), data.find(b'"payload":')) if start >= 0]
+    if not may_hold_secret(data, min(starts, default=0)):
         return event
     error = redactor.text(event.error) if event.error else event.error
     return msgspec.structs.replace(event, payload=redactor.value(event.payload), error=error)
@@ -165,6 +192,7 @@ class _JournalReader:
         self._offsets = array("q")
         self._lengths = array("q")
         self._numbers = array("q")
+        self._redacting_writers: set[str] = set()
 
     def events(self) -> Iterator[Event]:
         self._index()
@@ -198,43 +226,70 @@ class _JournalReader:
             if line.data is None:
                 self._census.damaged(line.number, line.offset, "too_long")
                 continue
+            start = 0
             try:
                 key = _decode_key(line.data)
             except (msgspec.DecodeError, RecursionError, ValueError) as error:
                 kind = _kind_of(error, line.data) if line.terminated else "torn_tail"
                 self._census.damaged(line.number, line.offset, kind)
-                continue
-            if not key.event_id.startswith("evt_"):
-                moment = ms_from_iso(key.timestamp)
-                if moment is None:
-                    coverage.timestamps_replaced += 1
-                latest = latest if moment is None else moment
-                key.event_id = event_id_for(latest, "foreign", line.number)
-            elif (moment := ms_from_iso(key.timestamp)) is not None:
-                latest = moment
-            self._ids.append(key.event_id)
-            self._offsets.append(line.offset)
-            self._lengths.append(line.length)
+                # A writer that died within a record left no line break: the next record stands right behind.
+                start = line.data.rfind(_RECORD_START, 1)
+                try:
+                    key = _decode_key(line.data[start:] if start > 0 else b"")
+                except (msgspec.DecodeError, RecursionError, ValueError):
+                    continue
+            moment = ms_from_iso(key.timestamp)
+            place = place_of(key.event_id)
+            if moment is None:
+                coverage.timestamps_replaced += 1
+                moment = place.milliseconds if place else latest
+            latest = moment
+            self._ids.append(key.event_id if place else event_id_for(moment, "foreign", line.number))
+            self._offsets.append(line.offset + start)
+            self._lengths.append(line.length - start)
             self._numbers.append(line.number)
 
     def _read(self, descriptor: int, position: int, event_id: str) -> Event | None:
         data = os.pread(descriptor, self._lengths[position], self._offsets[position])
         try:
             event = _decode_event(data)
+            if data.count(b"[") + data.count(b"{") > DEEPEST and _is_too_deep(event.payload):
+                raise RecursionError
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             self._census.damaged(self._numbers[position], self._offsets[position], _kind_of(error, data))
             return None
         self._census.seen(data, event_id)
-        if event.event_id != event_id:
-            timestamp = event.timestamp if ms_from_iso(event.timestamp) is not None else _time_in(event_id)
-            event = msgspec.structs.replace(event, event_id=event_id, timestamp=timestamp)
-        if may_hold_secret(data):
-            event = _redacted(event, self._redactor)
+        event = _in_place(event, event_id)
+        if not self._is_redacted(event):
+            event = _redacted(event, data, self._redactor)
         return _canonical(event)
 
+    def _is_redacted(self, event: Event) -> bool:
+        """Whether its recorder has redacted it by these very rules; it says so in its first record."""
+        place = place_of(event.event_id)
+        writer = place.writer if place else ""
+        if event.event_type == EventType.RECORDER_ATTACHED and event.payload.get("redaction") == rules_digest():
+            self._redacting_writers.add(writer)
+        return writer in self._redacting_writers
 
-def _time_in(event_id: str) -> str:
-    return iso_from_ms(int(event_id.split("_")[1], 36))
+
+def _in_place(event: Event, event_id: str) -> Event:
+    """The event under the id that it is sorted by, with a time; what the supervisor sees, a journal cannot say."""
+    if event.source_layer not in _RECORDER_LAYERS:
+        event = msgspec.structs.replace(event, source_layer="extension_api")
+    if event.event_id == event_id and ms_from_iso(event.timestamp) is not None:
+        return event
+    place = place_of(event_id)
+    timestamp = iso_from_ms(place.milliseconds) if place else event.timestamp
+    return msgspec.structs.replace(event, event_id=event_id, timestamp=timestamp)
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        nested = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level = [item for items in nested for item in items]
+    return bool(level)
 
 
 def _kind_of(error: Exception, data: bytes) -> str:
@@ -244,16 +299,22 @@ def _kind_of(error: Exception, data: bytes) -> str:
         data.decode()
     except UnicodeDecodeError:
         return "invalid_utf8"
-    message = str(error)
     if isinstance(error, msgspec.ValidationError):
-        if "out of range" in message:
+        if "out of range" in str(error):
             return "number_out_of_range"
         return "wrong_type" if data.lstrip().startswith(b"{") else "not_an_object"
-    if "surrogate" in message or "unicode" in message.lower():
+    if b"\\ud" in data.lower() and _is_json_for_python(data):
         return "lone_surrogate"
-    if "out of range" in message:
-        return "number_out_of_range"
     return "invalid_json"
+
+
+def _is_json_for_python(data: bytes) -> bool:
+    """Whether the standard library reads it: unlike strict readers, it takes lone surrogates."""
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Census:
@@ -281,13 +342,16 @@ class _Census:
     def seen(self, data: bytes, event_id: str) -> None:
         """One readable record of the journal, as it stands there."""
         self.coverage.values_cut += data.count(b'"cut":true')
+        self.redacted_before(data)
+        place = place_of(event_id)
+        if place is not None and place.writer != "foreign":
+            self._written[place.writer] += 1
+            self._highest[place.writer] = max(self._highest.get(place.writer, 0), place.sequence)
+
+    def redacted_before(self, data: bytes) -> None:
+        """Count the secrets that whoever wrote this had replaced."""
         if b"[redacted:" in data:
             self._redacted.update(kind.decode() for kind in _REDACTED.findall(data))
-        place = sequence_of(event_id)
-        if place is not None and place[0] != "foreign":
-            writer, sequence = place
-            self._written[writer] += 1
-            self._highest[writer] = max(self._highest.get(writer, 0), sequence)
 
     def count(self, event: Event) -> None:
         kind = event.event_type
@@ -341,6 +405,8 @@ class _Census:
             self._open_requests[event.agent_run_id] -= 1
             if event.status == "ok" and not event.payload.get("usage"):
                 self.coverage.responses_without_usage += 1
+        elif kind == "agent_end":
+            self.coverage.responses_without_usage -= len(recovered_usage(event))
 
     def coverage_of(self, redactor: Redactor) -> Coverage:
         """What is known at the end."""
@@ -364,7 +430,9 @@ class _Census:
 
 def _notes(coverage: Coverage) -> list[str]:
     notes = []
-    if not coverage.recorder_attached:
+    if coverage.agent_events and not coverage.recorder_attached:
+        notes.append("The recorder did not announce itself: which of its sources were live is not known.")
+    elif not coverage.recorder_attached:
         notes.append("The recorder was never attached: what the agent did is not in this evidence.")
     elif coverage.agent_events == 0:
         notes.append("The recorder was attached and saw no agent activity.")
@@ -382,6 +450,15 @@ def _notes(coverage: Coverage) -> list[str]:
     if coverage.sealed_while_running:
         notes.append("Sealed while OpenClaw was still running: what came later is not in here.")
     return notes
+
+
+def digest_of(document: Path) -> str | None:
+    """`sha256:` and the digest of a file; None when it is gone."""
+    try:
+        with document.open("rb") as file:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except FileNotFoundError:
+        return None
 
 
 _TAIL_MARK = b'\n],\n"metrics":'
@@ -435,6 +512,6 @@ def write_live_evidence(paths: SessionPaths, run_id: str) -> None:
             except (msgspec.DecodeError, RecursionError, ValueError):
                 continue
             census.count(event)
-            file.write((b",\n" if census.metrics.total_events > 1 else b"\n") + (line.data or b"").rstrip(b"\n"))
+            file.write((b",\n" if census.metrics.total_events > 1 else b"\n") + encode(event))
         census.coverage_of(Redactor(b""))
         file.write(b'\n],\n"metrics":' + encode(census.metrics) + b"}\n")

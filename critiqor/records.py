@@ -24,28 +24,26 @@ _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analy
 
 def next_run_id(paths: SessionPaths) -> str:
     """A run id that was never given before in this folder. The caller holds the folder's lock."""
-    numbers = [0]
-    with suppress(FileNotFoundError, ValueError):
-        numbers.append(int(paths.last_number_path.read_text()))
-    for entry in paths.runs_dir.glob("run_*"):
-        digits = entry.name.removeprefix("run_").removesuffix(".json")
-        if digits.isdecimal():
-            numbers.append(int(digits))
-    number = max(numbers) + 1
+    given = [entry.name.removeprefix("run_").removesuffix(".json") for entry in paths.runs_dir.glob("run_*")]
+    with suppress(FileNotFoundError, UnicodeDecodeError):
+        given.append(paths.last_number_path.read_text("ascii"))
+    # A longer number is none of ours, and would make run ids that are too long to be any.
+    number = max((int(digits) for digits in given if digits.isdecimal() and len(digits) < 16), default=0) + 1
     write_bytes(paths.last_number_path, str(number).encode())
     return f"run_{number:03d}"
 
 
 def load(paths: SessionPaths, run_id: str) -> SessionRecord:
     """The whole record of a run."""
-    path = paths.run_path(run_id)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=SessionRecord)
+        record = msgspec.json.decode(paths.run_path(run_id).read_bytes(), type=SessionRecord)
     except FileNotFoundError:
         raise _unknown(run_id) from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        fix = f"the evidence in {paths.run_folder(run_id)} is not affected; restore {path.name} or remove it"
-        raise BrokenRecordError(f"the record of {run_id} cannot be read: {error}", fix=fix) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _broken(paths, run_id, error) from error
+    if record.run_id != run_id:
+        raise _broken(paths, run_id, f"it says that it is of {record.run_id}")
+    return record
 
 
 def load_head(paths: SessionPaths, run_id: str) -> dict[str, Any]:
@@ -56,10 +54,14 @@ def load_head(paths: SessionPaths, run_id: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise _unknown(run_id) from None
     head = _leading_members(text)
-    if "confidence_score" in head:
-        return head
-    whole = msgspec.to_builtins(load(paths, run_id))
-    return {name: value for name, value in whole.items() if name not in _BULKY}
+    if head.get("run_id") != run_id or "confidence_score" not in head:
+        record = load(paths, run_id)
+    else:
+        try:
+            record = msgspec.convert(head, SessionRecord)
+        except msgspec.ValidationError as error:
+            raise _broken(paths, run_id, error) from error
+    return {name: value for name, value in msgspec.to_builtins(record).items() if name not in _BULKY}
 
 
 def save(paths: SessionPaths, record: SessionRecord) -> None:
@@ -91,12 +93,18 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
 
 def active_record(paths: SessionPaths) -> SessionRecord | None:
     """The record that holds the active slot; a slot that points to nothing active is as good as none."""
+    head = slot_head(paths)
     try:
-        slot = msgspec.json.decode(paths.active_path.read_bytes())
-        head = load_head(paths, slot["run_id"])
-        return load(paths, slot["run_id"]) if head["status"] in ACTIVE else None
-    except (FileNotFoundError, msgspec.DecodeError, KeyError, TypeError):
+        return load(paths, head["run_id"]) if head and head["status"] in ACTIVE else None
+    except (UnknownRunError, BrokenRecordError):
         return None
+
+
+def slot_head(paths: SessionPaths) -> dict[str, Any] | None:
+    """The head of the run that the active slot names, whatever became of it; None where it names none."""
+    run_id = _slot_run_id(paths)
+    try:
+        return None if run_id is None else load_head(paths, run_id)
     except (UsageError, UnknownRunError, BrokenRecordError):
         return None
 
@@ -109,19 +117,33 @@ def write_slot(paths: SessionPaths, record: SessionRecord) -> None:
 
 def free_slot(paths: SessionPaths, run_id: str) -> None:
     """Free the active slot if this run holds it."""
-    with suppress(FileNotFoundError, msgspec.DecodeError):
-        slot = msgspec.json.decode(paths.active_path.read_bytes())
-        if isinstance(slot, dict) and slot.get("run_id") != run_id:
-            return
-    paths.active_path.unlink(missing_ok=True)
+    if _slot_run_id(paths) in (run_id, None):
+        paths.active_path.unlink(missing_ok=True)
+
+
+class _Slot(msgspec.Struct):
+    run_id: str
+
+
+def _slot_run_id(paths: SessionPaths) -> str | None:
+    try:
+        return msgspec.json.decode(paths.active_path.read_bytes(), type=_Slot).run_id
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _unknown(run_id: str) -> UnknownRunError:
     return UnknownRunError(f"there is no run {run_id} in this runs folder", fix="critiqor runs")
 
 
+def _broken(paths: SessionPaths, run_id: str, reason: object) -> BrokenRecordError:
+    path = paths.run_path(run_id)
+    fix = f"the evidence in {paths.run_folder(run_id)} is not affected; restore {path.name} or remove it"
+    return BrokenRecordError(f"the record of {run_id} cannot be read: {reason}", fix=fix)
+
+
 def _leading_members(text: str) -> dict[str, Any]:
-    """The members of a JSON object up to the first bulky one or the end of the text."""
+    """The members of a JSON object up to the first bulky one; nothing where the text ends before it."""
     decoder = json.JSONDecoder()
     members: dict[str, Any] = {}
     position = text.find("{") + 1
@@ -132,8 +154,8 @@ def _leading_members(text: str) -> dict[str, Any]:
             if name in _BULKY:
                 return members
             members[name], position = decoder.raw_decode(text, _skip(text, position, " \t\r\n:"))
-    except (ValueError, IndexError):
-        return members
+    except (ValueError, IndexError, RecursionError, TypeError):
+        return {}
 
 
 def _skip(text: str, position: int, characters: str) -> int:

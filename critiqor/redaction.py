@@ -1,15 +1,18 @@
 """Secrets are replaced before evidence is sealed, by the same rules as in the recorder.
 
-The rules are data (`clawhub/critiqor-openclaw/redaction.json`). The recorder has redacted already what it wrote; this
-is for what reached the evidence in another way, such as a launch command, and for what an older recorder let by.
+The rules are data (`clawhub/critiqor-openclaw/redaction.json`). A recorder with the same rules has redacted already
+what it wrote; this is for what reached the evidence in another way, such as a launch command, and for what a recorder
+with other rules let by.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
 from collections import Counter
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -53,33 +56,58 @@ def _gates() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(gate) for gate in _rules().gates)
 
 
+# Characters that are frequent in records, the most frequent first.
+_FREQUENT = 'etaoinsrlhdcmufpgwyb":,-_./ '
+
+
 @cache
-def _byte_hints() -> tuple[bytes, ...]:
-    names = (
-        "assw",
-        "assphrase",
-        "ecret",
-        "ECRET",
-        "oken",
-        "OKEN",
-        "ookie",
-        "OOKIE",
-        "uthorization",
-        "key",
-        "Key",
-        "KEY",
-    )
-    hints = {hint for rule in _rules().patterns for hint in rule.hints} | set(names)
-    shortest = [hint for hint in hints if not any(other != hint and other in hint for other in hints)]
-    return tuple(sorted(hint.encode() for hint in shortest))
+def _hint() -> re.Pattern[bytes]:
+    """No rule applies to a text in which this is not found, and looking for it is far cheaper than the gates.
+
+    Each hint is looked for from its rarest character on, because a search costs by the places where it may begin.
+    """
+
+    def from_rarest(hint: str) -> str:
+        ends = [hint[start:] for start in range(len(hint) - 1)]
+        return max(ends, key=lambda end: (_FREQUENT.find(end[0]) % len(_FREQUENT), len(end)))
+
+    hints = {from_rarest(hint) for rule in _rules().patterns for hint in rule.hints}
+    shortest = sorted(hint for hint in hints if not any(other != hint and hint.startswith(other) for other in hints))
+    return re.compile("|".join(map(re.escape, shortest)).encode())
 
 
-def may_hold_secret(serialised: bytes) -> bool:
-    """Whether a serialised record deserves a closer look; False is certain."""
-    if not any(hint in serialised for hint in _byte_hints()):
+@cache
+def rules_digest() -> str:
+    """Which rules these are; a recorder that announces the same has applied them to everything that it wrote."""
+    return hashlib.sha256(RULES_PATH.read_bytes()).hexdigest()[:16]
+
+
+# What the gates do not allow for: a character that need not have been escaped, and white space for Python alone.
+_UNUSUAL_ESCAPE = re.compile(rb"\\(?:u00(?:[2-7]|1[c-f]|85|a0)|u[12]|/)", re.IGNORECASE)
+_FIELD = re.compile(rb'"([^"\\]{4,160})"\s*:\s*["\[]')
+
+
+def may_hold_secret(serialised: bytes, start: int = 0) -> bool:
+    """Whether a serialised record deserves a closer look from `start` on; False is certain."""
+    if _UNUSUAL_ESCAPE.search(serialised):
+        return True
+    if any(_is_secret_field(name) for name in _FIELD.findall(serialised, start)):
+        return True
+    if not _hint().search(serialised, start):
         return False
-    text = serialised.decode("utf-8", "replace")
+    text = serialised[start:].decode("utf-8", "replace")
     return any(gate.search(text) for gate in _gates())
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_field(name: str | bytes) -> bool:
+    """Whether the name of a field says that its value is a secret, in any case and with anything between letters."""
+    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+    return (
+        len(text) <= 40
+        and re.sub("[^A-Za-z]", "", text).lower() in _rules().fields.names
+        and not re.search(r'["\\\x00-\x1f]', text)
+    )
 
 
 class Redactor:
@@ -111,13 +139,27 @@ class Redactor:
             return {self.text(key): self._member(key, item) for key, item in value.items()}
         return value
 
+    def command(self, words: Sequence[str]) -> list[str]:
+        """A command line without its secrets, also those that stand in a word of their own behind their option."""
+        safe: list[str] = []
+        for previous, word in zip(("", *words), words, strict=False):
+            is_value = previous.startswith("-") and "=" not in previous and _is_secret_field(previous)
+            safe.append(self._field(word) if is_value else self.text(word))
+        return safe
+
     def _member(self, key: str, value: Any) -> Any:
+        if not _is_secret_field(key):
+            return self.value(value)
+        if isinstance(value, list):
+            # A header such as set-cookie has a list of values, each of them secret.
+            return [self._member(key, item) for item in value]
+        return self._field(value) if isinstance(value, str) else self.value(value)
+
+    def _field(self, value: str) -> str:
         fields = _rules().fields
-        if isinstance(value, str) and re.sub("[^a-z]", "", key.lower()) in fields.names and len(key) <= 40:
-            if len(value) < fields.minimum_length or value.startswith(_MARK):
-                return value
-            return self.tag(fields.kind, value)
-        return self.value(value)
+        if len(value) < fields.minimum_length or value.startswith(_MARK):
+            return value
+        return self.tag(fields.kind, value)
 
     def _replace(self, kind: str, match: re.Match[str]) -> str:
         whole = match.group()

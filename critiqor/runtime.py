@@ -112,9 +112,12 @@ def monitor_openclaw(
     except CritiqorError as error:
         run.abort(error.message)
         raise
-    except OSError as error:
-        run.abort(f"OpenClaw could not be launched: {error}")
+    except KeyboardInterrupt:
+        run.interrupted()
+        raise
+    except (OSError, ValueError) as error:
         message = f"OpenClaw could not be launched: {error}"
+        run.abort(message)
         raise OpenClawNotFoundError(message, fix="critiqor doctor") from error
     return run.supervise()
 
@@ -170,21 +173,29 @@ class _MonitoredRun:
         watcher.join()
         self._record_end(end)
         attached = self._is_attached()
-        refresh_live_evidence(self._run_id, runs_dir=self._options.runs_dir)
+        self._keep(lambda: refresh_live_evidence(self._run_id, runs_dir=self._options.runs_dir))
         if not attached:
             reason = self._why_blind(end)
             self._error("recorder_not_attached", f"the recorder was never attached: {reason}")
             self._say(f"NOTHING WAS RECORDED: {reason}")
-        status = load_record_head(self._run_id, runs_dir=self._options.runs_dir)["status"]
-        if status == "MONITORING":
-            self._say(f"OpenClaw ended with exit code {end.exit_code}. Next: critiqor finalize")
-        else:
-            self._say(f"{self._run_id} was {status.lower()} meanwhile; what came later is not in its evidence.")
+        self._say(f"OpenClaw ended with exit code {end.exit_code}. {self._what_next()}")
         return MonitorResult(self._run_id, end.exit_code, attached)
+
+    def _what_next(self) -> str:
+        try:
+            status = load_record_head(self._run_id, runs_dir=self._options.runs_dir)["status"]
+        except (CritiqorError, OSError) as error:
+            return f"Its record cannot be read any more: {error}"
+        if status == "MONITORING":
+            return "Next: critiqor finalize"
+        return f"{self._run_id} was {status.lower()} meanwhile; what came later is not in its evidence."
 
     def abort(self, reason: str) -> None:
         self._error("launch_failed", reason)
         abort_session(self._run_id, reason=reason, runs_dir=self._options.runs_dir)
+
+    def interrupted(self) -> None:
+        self._error("interrupted", "interrupted before OpenClaw was launched")
 
     def _record_end(self, end: ChildEnd) -> None:
         self._note("process_end", exit_code=end.exit_code, pid=self._pid, left_running=end.left_running)
@@ -198,13 +209,19 @@ class _MonitoredRun:
             )
             self._error("nonzero_exit", what, exit_code=end.exit_code)
 
-    def _note(self, event_type: str, **payload: Any) -> None:
-        event = {"event_type": event_type, "payload": payload}
-        append_event_to_run(self._run_id, event, runs_dir=self._options.runs_dir)
+    def _note(self, event_type: str, error: str | None = None, **payload: Any) -> None:
+        event = {"event_type": event_type, "error": error, "payload": payload}
+        self._keep(lambda: append_event_to_run(self._run_id, event, runs_dir=self._options.runs_dir))
 
     def _error(self, reason: str, error: str, **payload: Any) -> None:
-        event = {"event_type": "error_event", "error": error, "payload": {"reason": reason, **payload}}
-        append_event_to_run(self._run_id, event, runs_dir=self._options.runs_dir)
+        self._note("error_event", error, reason=reason, **payload)
+
+    def _keep(self, write: Callable[[], object]) -> None:
+        """Write to the run's files; that they are full or gone is no reason to leave OpenClaw alone."""
+        try:
+            write()
+        except (CritiqorError, OSError) as error:
+            self._say(f"NOT WRITTEN: {error}")
 
     def _is_attached(self) -> bool:
         # The recorder announces itself in its first record.

@@ -10,8 +10,10 @@ when it began, so every attempt seals the same bytes.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -20,10 +22,11 @@ import msgspec
 
 from critiqor import records
 from critiqor.diagnosis import Examination
-from critiqor.errors import ActiveSessionError, NoActiveSessionError, UsageError
+from critiqor.errors import ActiveSessionError, BrokenRecordError, NoActiveSessionError, UsageError
 from critiqor.evidence import (
     SealedEvidence,
     adopt_session_document,
+    digest_of,
     empty_evidence,
     merged_events,
     normalize_plugin_event,
@@ -62,6 +65,7 @@ __all__ = [
     "finalize_session",
     "iterate_evidence",
     "load_active_session",
+    "load_diagnosis",
     "load_record",
     "load_record_head",
     "load_session_evidence_events",
@@ -96,7 +100,8 @@ def create_session(
         named = {"agent_id": agent_id, "tenant_id": tenant_id, "framework": framework, "visibility": visibility}
         compared = {"benchmark_id": benchmark_id, "difficulty_tier": difficulty_tier}
         metadata = msgspec.convert({**named, **compared}, Metadata)
-    except msgspec.ValidationError as error:
+        msgspec.json.encode(metadata)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise UsageError(f"the session cannot be created: {error}") from error
     paths = paths_for(runs_dir)
     with exclusive(paths.lock_path):
@@ -140,7 +145,7 @@ def append_event_to_run(
         if records.load_head(paths, run_id)["status"] != "MONITORING":
             return None
         record = records.load(paths, run_id)
-        written = _append(record, event)
+        written = _append(record, _safe(event, _redactor(paths, run_id)))
         records.save(paths, record)
         return written
 
@@ -154,16 +159,16 @@ def request_finalize(run_id: str | None = None, *, runs_dir: str | Path = DEFAUL
     paths = paths_for(runs_dir)
     with exclusive(paths.lock_path):
         run_id = run_id or _active_run_id(paths, "finalize")
-        status = records.load_head(paths, run_id)["status"]
-        if status == "ABORTED":
-            fix = f"critiqor diagnose {run_id}"
-            raise NoActiveSessionError(f"{run_id} was aborted and cannot be finalized", fix=fix)
-        if status == "MONITORING":
+        head = records.load_head(paths, run_id)
+        _refuse_aborted(head)
+        if head["status"] == "MONITORING":
             record = records.load(paths, run_id)
             _move(record, "FINALIZING", now_ms())
             _decide_cut(paths, record)
             records.save(paths, record)
-            records.write_slot(paths, record)
+            holder = records.active_record(paths)
+            if holder is None or holder.run_id == run_id:
+                records.write_slot(paths, record)
         return records.load_head(paths, run_id)
 
 
@@ -180,14 +185,18 @@ def finalize_session(run_id: str | None = None, *, runs_dir: str | Path = DEFAUL
             record = records.load(paths, run_id)
             sealed, diagnosis = _seal_and_diagnose(paths, record)
             with exclusive(paths.lock_path):
+                _refuse_aborted(records.load_head(paths, run_id))
                 moment = now_ms()
                 _move(record, "COMPLETED", moment)
                 _conclude(record, sealed, diagnosis, moment)
                 records.save_completed(paths, record, sealed.events_start, sealed.events_end)
-                records.free_slot(paths, run_id)
+        with exclusive(paths.lock_path):
+            records.free_slot(paths, run_id)
     # Nothing more is redacted in this run, and without the key a tag can no longer be tried against a guess.
     paths.redaction_key_path(run_id).unlink(missing_ok=True)
-    return _without_event_log(paths, run_id)
+    concluded = load_diagnosis(run_id, runs_dir=runs_dir)
+    parts = ("failure_analysis", "causal_graph", "cost_analysis")
+    return {**records.load_head(paths, run_id), "diagnosis": concluded, **{name: concluded[name] for name in parts}}
 
 
 def abort_session(
@@ -201,7 +210,7 @@ def abort_session(
             raise NoActiveSessionError(f"{run_id} is completed", fix=f"critiqor show {run_id}")
         record = records.load(paths, run_id)
         if record.status != "ABORTED":
-            _move(record, "ABORTED", now_ms(), reason=reason)
+            _move(record, "ABORTED", now_ms(), **_safe({"reason": reason}, _redactor(paths, run_id)))
             records.save(paths, record)
         records.free_slot(paths, run_id)
     return _as_dict(record)
@@ -214,8 +223,12 @@ def diagnose_run(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dic
     if head["status"] in records.ACTIVE:
         raise NoActiveSessionError(f"{run_id} is not finalized yet", fix="critiqor finalize")
     if head["seal"] is None:
-        return cast("dict[str, Any]", msgspec.to_builtins(_seal_aborted(paths, run_id)))
+        _seal_aborted(paths, run_id)
+        head = records.load_head(paths, run_id)
     document = paths.evidence_summary_path(run_id)
+    if digest_of(document) != head["seal"]["digest"]:
+        message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
+        raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
     examination = Examination()
     for event in read_sealed_events(document):
         examination.observe(event)
@@ -235,8 +248,15 @@ def iterate_evidence(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) ->
     paths = paths_for(runs_dir)
     if records.load_head(paths, run_id)["seal"] is not None:
         return read_sealed_events(paths.evidence_summary_path(run_id))
-    adopt_session_document(paths, run_id)
-    return merged_events(paths, records.load(paths, run_id), _redactor(paths, run_id))
+    journal = paths.journal_path(run_id)
+    record, redactor = records.load(paths, run_id), _redactor(paths, run_id)
+    if journal.exists():
+        return merged_events(journal, record, redactor)
+    # An older recorder may still be writing its document: it becomes the journal only when the run is cut.
+    with tempfile.TemporaryDirectory() as folder:
+        adopted = Path(folder) / journal.name
+        adopt_session_document(paths.evidence_summary_path(run_id), adopted)
+        return iter(list(merged_events(adopted, record, redactor)))
 
 
 def load_record(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
@@ -249,11 +269,23 @@ def load_record_head(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) ->
     return records.load_head(paths_for(runs_dir), run_id)
 
 
+def load_diagnosis(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """What was concluded last from the evidence of a run."""
+    try:
+        content = paths_for(runs_dir).diagnosis_path(run_id).read_bytes()
+        return cast("dict[str, Any]", msgspec.to_builtins(msgspec.json.decode(content, type=Diagnosis)))
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = f"the diagnosis of {run_id} cannot be read: {error}"
+        raise BrokenRecordError(message, fix=f"critiqor diagnose {run_id}") from error
+
+
 def refresh_live_evidence(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
     """Bring session.json of a run that is not sealed up to its journal, for when its recorder was killed."""
     paths = paths_for(runs_dir)
-    if paths.journal_path(run_id).exists() and not paths.session_lock_path(run_id).exists():
-        write_live_evidence(paths, run_id)
+    # Whoever finalizes holds this lock before it takes the one of the document for good.
+    with exclusive(paths.finalize_lock_path(run_id)):
+        if paths.journal_path(run_id).exists() and not paths.session_lock_path(run_id).exists():
+            write_live_evidence(paths, run_id)
 
 
 def owner_is_alive(record: Mapping[str, Any]) -> bool:
@@ -264,10 +296,10 @@ def owner_is_alive(record: Mapping[str, Any]) -> bool:
     if not owner:
         return False
     try:
-        started = float(psutil.Process(owner["pid"]).create_time())
-    except psutil.Error:
+        process = psutil.Process(owner["pid"])
+        return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - owner["started_at"]) < 1.0
+    except (psutil.Error, ValueError, OverflowError):
         return False
-    return bool(abs(started - owner["started_at"]) < 1.0)
 
 
 def _refuse_second_session(paths: SessionPaths) -> None:
@@ -283,11 +315,20 @@ def _refuse_second_session(paths: SessionPaths) -> None:
     )
 
 
+def _refuse_aborted(head: Mapping[str, Any]) -> None:
+    if head["status"] == "ABORTED":
+        fix = f"critiqor diagnose {head['run_id']}"
+        raise NoActiveSessionError(f"{head['run_id']} was aborted and cannot be finalized", fix=fix)
+
+
 def _active_run_id(paths: SessionPaths, verb: str) -> str:
-    record = records.active_record(paths)
-    if record is None:
-        raise NoActiveSessionError(f"there is no active session to {verb}", fix="critiqor runs")
-    return record.run_id
+    head = records.slot_head(paths)
+    # A completed run still holds the slot when its finalize was killed at the very end.
+    if head is not None and head["status"] in records.ACTIVE | {"COMPLETED"}:
+        return str(head["run_id"])
+    latest = paths.run_ids()[-1:]
+    fix = f"critiqor show {latest[0]}   shows the latest run" if latest else "critiqor monitor openclaw"
+    raise NoActiveSessionError(f"there is no active session to {verb}", fix=fix)
 
 
 def _this_process() -> Owner:
@@ -313,7 +354,10 @@ _ENVELOPE = frozenset({*Event.__struct_fields__, "type"})
 def _append(record: SessionRecord, event: Mapping[str, Any], moment: int | None = None) -> dict[str, Any]:
     moment = moment or ms_from_iso(str(event.get("timestamp", ""))) or now_ms()
     kind = str(event.get("event_type") or event.get("type") or "unknown")
-    payload = dict(event.get("payload") or {}) | {name: event[name] for name in event if name not in _ENVELOPE}
+    payload = event.get("payload") or {}
+    if not isinstance(payload, dict):
+        payload = {"value": payload}
+    error, duration = event.get("error"), event.get("duration_ms")
     written = Event(
         event_id=event_id_for(moment, SUPERVISOR, len(record.event_log) + 1),
         event_type=kind,
@@ -321,17 +365,28 @@ def _append(record: SessionRecord, event: Mapping[str, Any], moment: int | None 
         timestamp=iso_from_ms(moment),
         source_layer="supervisor",
         status=str(event.get("status") or ("error" if kind == EventType.ERROR else "ok")),
-        error=event.get("error"),
-        duration_ms=event.get("duration_ms"),
-        payload=payload,
+        error=error if error is None else str(error),
+        duration_ms=duration if isinstance(duration, int | float) else None,
+        payload=payload | {name: event[name] for name in event if name not in _ENVELOPE},
     )
     record.event_log.append(msgspec.to_builtins(written))
     return cast("dict[str, Any]", record.event_log[-1])
 
 
+def _safe(event: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """An event as it may stand in a record: without secrets, and nothing that JSON has not or strict readers refuse."""
+    text = json.dumps(dict(event), default=str, ensure_ascii=False).encode("utf-8", "replace")
+    safe: dict[str, Any] = redactor.value(json.loads(text))
+    for part in (safe, safe.get("payload")):
+        if isinstance(part, dict) and isinstance(part.get("command"), list):
+            part["command"] = redactor.command([str(word) for word in part["command"]])
+    return safe
+
+
 def _decide_cut(paths: SessionPaths, record: SessionRecord) -> None:
-    adopt_session_document(paths, record.run_id)
     journal = paths.journal_path(record.run_id)
+    if not journal.exists():
+        adopt_session_document(paths.evidence_summary_path(record.run_id), journal)
     size = journal.stat().st_size if journal.exists() else 0
     record.cut = Cut(journal_bytes=size, lifecycle_events=len(record.event_log))
 
@@ -352,16 +407,17 @@ def _seal_and_diagnose(paths: SessionPaths, record: SessionRecord) -> tuple[Seal
     return sealed, diagnosis
 
 
-def _seal_aborted(paths: SessionPaths, run_id: str) -> Diagnosis:
+def _seal_aborted(paths: SessionPaths, run_id: str) -> None:
     with exclusive(paths.finalize_lock_path(run_id)), exclusive(paths.lock_path):
         record = records.load(paths, run_id)
         if record.cut is None:
             _decide_cut(paths, record)
             records.save(paths, record)
-        sealed, diagnosis = _seal_and_diagnose(paths, record)
-        _conclude(record, sealed, diagnosis, now_ms())
-        records.save(paths, record)
-    return diagnosis
+        if record.seal is None:
+            sealed, diagnosis = _seal_and_diagnose(paths, record)
+            _conclude(record, sealed, diagnosis, now_ms())
+            records.save(paths, record)
+    paths.redaction_key_path(run_id).unlink(missing_ok=True)
 
 
 def _conclude(record: SessionRecord, sealed: SealedEvidence, diagnosis: Diagnosis, moment: int) -> None:
@@ -375,13 +431,6 @@ def _conclude(record: SessionRecord, sealed: SealedEvidence, diagnosis: Diagnosi
     record.failure_analysis = diagnosis.failure_analysis
     record.causal_graph = diagnosis.causal_graph
     record.cost_analysis = diagnosis.cost_analysis
-
-
-def _without_event_log(paths: SessionPaths, run_id: str) -> dict[str, Any]:
-    head = records.load_head(paths, run_id)
-    diagnosis = msgspec.json.decode(paths.diagnosis_path(run_id).read_bytes())
-    parts = ("failure_analysis", "causal_graph", "cost_analysis")
-    return {**head, "diagnosis": diagnosis, **{name: diagnosis[name] for name in parts}}
 
 
 def _as_dict(record: SessionRecord) -> dict[str, Any]:

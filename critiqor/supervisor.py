@@ -1,8 +1,9 @@
 """A child process and everything it starts, owned from start to end.
 
 The child gets its own process group, made the foreground one of the terminal, as a shell does it: Ctrl-C reaches the
-child and not us, Ctrl-Z stops both, and a full-screen program finds the terminal as it would without us. Signals that
-are sent to us are passed on. The tree is known by descent and by a mark in the environment, because processes detach
+child and not us, Ctrl-Z stops both, and a full-screen program finds the terminal as it would without us. In the
+background the terminal is left alone. Signals that are sent to us are passed on, unless we were started with the order
+to ignore them, as `nohup` does. The tree is known by descent and by a mark in the environment, because processes detach
 themselves and retitle themselves; a process is its pid and its start time together.
 """
 
@@ -13,11 +14,13 @@ import os
 import signal
 import subprocess
 import sys
+import termios
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import IO, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import psutil
 
@@ -59,29 +62,41 @@ class Supervisor:
         """Variables by which every process of the tree can be known."""
         self._cwd = cwd
         self._output = output
-        self._terminal = _foreground_terminal() if output is None else None
+        self._terminal = _terminal() if output is None else None
+        self._modes: list[Any] | None = None
+        """How the terminal was set before the child got it; None while it is not ours to give."""
         self._received: signal.Signals | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._handlers: dict[int, Any] = {}
 
     def start(self) -> int:
         """Launch the child; returns its pid. Raises OSError when it cannot be launched."""
-        self._child = subprocess.Popen(
-            self._command,
-            env=self._environment,
-            cwd=self._cwd,
-            stdin=subprocess.DEVNULL if self._output else None,
-            stdout=self._output,
-            stderr=subprocess.STDOUT if self._output else None,
-            process_group=0,
-            # Both sides set the foreground group, so that neither has to wait for the other.
-            preexec_fn=self._take_terminal if self._terminal is not None else None,
-        )
+        self._take_signals()
+        self._save_terminal()
+        try:
+            self._child = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                cwd=self._cwd,
+                stdin=subprocess.DEVNULL if self._output else None,
+                stdout=self._output,
+                stderr=subprocess.STDOUT if self._output else None,
+                process_group=0,
+                # Both sides set the foreground group, so that neither has to wait for the other.
+                preexec_fn=self._take_terminal if self._modes is not None else None,
+            )
+        except BaseException:
+            self._return_signals()
+            raise
         self._give_terminal()
+        if self._received is not None:
+            self._pass_on(self._received, None)
         return self._child.pid
 
     def wait(self, timeout: float | None = None) -> ChildEnd:
         """Stay until the child has ended, or end its tree after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        previous = {number: signal.signal(number, self._pass_on) for number in PASSED_ON if _in_main_thread()}
+        status: int | None = None
         try:
             status = self._wait_until(deadline)
             if status is None:
@@ -89,9 +104,9 @@ class Supervisor:
                 return ChildEnd("timeout", ExitCode.TIMED_OUT, 0)
             return self._end(status)
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-            self._return_terminal()
+            # Who was ended by force had no chance to leave the terminal as it was.
+            self._return_terminal(restore=status is None or status < 0)
+            self._return_signals()
 
     def end_tree(self, grace: float = GRACE_SECONDS) -> None:
         """End every process of the tree: TERM, then KILL for whatever is left after the grace."""
@@ -101,23 +116,29 @@ class Supervisor:
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(number)
             until = time.monotonic() + seconds
-            while time.monotonic() < until and (self._child.poll() is None or _alive(processes)):
+            while time.monotonic() < until and (self._running.poll() is None or _alive(processes)):
                 time.sleep(POLL_SECONDS)
             if not self.tree():
                 break
-        self._child.wait()
+        self._running.wait()
 
     def tree(self) -> list[psutil.Process]:
         """The living processes of the tree, the child among them."""
         found: dict[int, psutil.Process] = {}
         with contextlib.suppress(psutil.Error):
-            root = psutil.Process(self._child.pid)
+            root = psutil.Process(self._running.pid)
             for process in (root, *root.children(recursive=True)):
                 found[process.pid] = process
         for process in psutil.process_iter():
             if process.pid not in found and process.pid != os.getpid() and self._is_marked(process):
                 found[process.pid] = process
         return _alive(found.values())
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            raise ValueError("the child was not started")
+        return self._child
 
     def _is_marked(self, process: psutil.Process) -> bool:
         try:
@@ -126,13 +147,14 @@ class Supervisor:
             return False
 
     def _wait_until(self, deadline: float | None) -> int | None:
+        child = self._running
         while True:
-            pid, status = os.waitpid(self._child.pid, os.WNOHANG | os.WUNTRACED)
+            pid, status = os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED)
             if pid and os.WIFSTOPPED(status):
-                self._stop_with_child()
+                self._stop_with_child(os.WSTOPSIG(status))
             elif pid:
-                self._child.returncode = os.waitstatus_to_exitcode(status)
-                return self._child.returncode
+                child.returncode = os.waitstatus_to_exitcode(status)
+                return child.returncode
             elif deadline is not None and time.monotonic() >= deadline:
                 return None
             else:
@@ -154,32 +176,70 @@ class Supervisor:
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self._received = signal.Signals(number)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._child.pid, number)
+        if self._child is not None:
+            self._send(number)
 
-    def _stop_with_child(self) -> None:
-        """The child was stopped from the keyboard: stop as well, so that the shell gets its terminal back."""
-        self._return_terminal()
-        os.kill(os.getpid(), signal.SIGSTOP)
-        self._give_terminal()
+    def _send(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGCONT)
+            os.killpg(self._running.pid, number)
+
+    def _take_signals(self) -> None:
+        if not _in_main_thread():
+            return
+        for number in PASSED_ON:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._handlers[number] = signal.signal(number, self._pass_on)
+        # Where it is ignored, the system reaps the child and nobody learns how it ended.
+        self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+    def _return_signals(self) -> None:
+        while self._handlers:
+            signal.signal(*self._handlers.popitem())
+
+    def _stop_with_child(self, number: int) -> None:
+        """The child was stopped from the keyboard: stop as well, so that the shell gets its terminal back."""
+        if self._terminal is None:
+            return
+        if number not in (signal.SIGTTIN, signal.SIGTTOU) or not self._is_foreground():
+            self._return_terminal()
+            # The whole group, because a shell waits for every process of a job; and not SIGSTOP, which would be the
+            # end where there is no shell to continue us.
+            os.killpg(0, signal.SIGTSTP)
+        self._save_terminal()
+        self._give_terminal()
+        self._send(signal.SIGCONT)
+
+    def _is_foreground(self) -> bool:
+        with contextlib.suppress(OSError):
+            return self._terminal is not None and os.tcgetpgrp(self._terminal) == os.getpgrp()
+        return False
 
     def _take_terminal(self) -> None:
         _set_foreground(self._terminal, os.getpid())
 
+    def _save_terminal(self) -> None:
+        if self._terminal is not None and self._is_foreground():
+            self._modes = termios.tcgetattr(self._terminal)
+
     def _give_terminal(self) -> None:
-        _set_foreground(self._terminal, self._child.pid)
+        if self._modes is not None:
+            _set_foreground(self._terminal, self._running.pid)
 
-    def _return_terminal(self) -> None:
+    def _return_terminal(self, *, restore: bool = False) -> None:
+        if self._terminal is None or self._modes is None:
+            return
         _set_foreground(self._terminal, os.getpgrp())
+        if restore:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._modes)
+        self._modes = None
 
 
-def _foreground_terminal() -> int | None:
-    """The terminal on standard input, if this process is in its foreground."""
+def _terminal() -> int | None:
+    """The terminal on standard input, if there is one."""
     try:
         descriptor = sys.stdin.fileno()
-        return descriptor if os.isatty(descriptor) and os.tcgetpgrp(descriptor) == os.getpgrp() else None
+        return descriptor if os.isatty(descriptor) and _in_main_thread() else None
     except (OSError, ValueError, AttributeError):
         return None
 
@@ -195,8 +255,6 @@ def _set_foreground(terminal: int | None, group: int) -> None:
 
 
 def _in_main_thread() -> bool:
-    import threading
-
     return threading.current_thread() is threading.main_thread()
 
 

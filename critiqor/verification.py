@@ -6,13 +6,15 @@ time, byte for byte, which is how the place of a change is found.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
+from itertools import islice, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from critiqor.errors import NoActiveSessionError
+from critiqor.evidence import digest_of
 from critiqor.records import load_head
 from critiqor.storage import SessionPaths
 
@@ -39,13 +41,16 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         fix = f"critiqor diagnose {run_id}" if head["status"] == "ABORTED" else "critiqor finalize"
         raise NoActiveSessionError(f"{run_id} is {head['status']} and not sealed yet", fix=fix)
     document, record = paths.evidence_summary_path(run_id), paths.run_path(run_id)
-    found = _digest(document)
+    found = digest_of(document)
     problems = []
+    # An aborted run has its lifecycle alone in the record.
+    has_copy = head["status"] == "COMPLETED"
     if found is None:
-        problems.append(f"{document.name} is gone; the sealed events are still in {record.name}")
+        problems.append(f"{document.name} is gone" + (f"; the sealed events are still in {record.name}" * has_copy))
     elif found != seal["digest"]:
-        problems.append(_difference(document, record) or "its head, metrics or coverage were changed")
-    elif head["status"] == "COMPLETED" and (difference := _difference(record, document)):
+        where = _difference(document, record, seal["events"]) or "the events are as sealed; what is around them is not"
+        problems.append(f"{document.name} was changed" + f": {where}" * has_copy)
+    elif has_copy and (difference := _difference(record, document, seal["events"])):
         problems.append(f"the copy in {record.name} was changed: {difference}")
     diagnosed = _diagnosed_digest(paths.diagnosis_path(run_id))
     if diagnosed != seal["digest"]:
@@ -60,52 +65,50 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
     )
 
 
-def _digest(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except FileNotFoundError:
-        return None
-
-
 def _diagnosed_digest(path: Path) -> str | None:
     try:
         document = msgspec.json.decode(path.read_bytes())
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return document.get("evidence_digest") if isinstance(document, dict) else None
 
 
-def _difference(changed: Path, original: Path) -> str | None:
-    """The first event of `changed` that is not as in `original`, or None when all events are the same."""
-    there = _event_lines(changed)
-    for number, (_, expected) in enumerate(_event_lines(original), 1):
-        offset, line = next(there, (None, None))
-        if line == expected:
-            continue
-        name = _event_id(expected)
-        if name is None:
-            return None
-        if line is None:
-            return f"event {number} ({name}) and what follows is missing"
-        return f"event {number} ({name}) differs, at byte {offset}"
+class _Line(NamedTuple):
+    offset: int
+    event: bytes
+
+
+def _difference(changed: Path, original: Path, events: int) -> str | None:
+    """The first event of `changed` that is not as in `original`, or None when all sealed events are the same."""
+    # A record ends with one transition more than was sealed.
+    pairs = zip_longest(_event_lines(changed), islice(_event_lines(original), events))
+    for number, (line, expected) in enumerate(pairs, 1):
+        if expected is None:
+            is_own_transition = number == events + 1 and b'"to":"COMPLETED"' in line.event
+            if not is_own_transition:
+                return f"event {number}{_name(line.event)} was added, at byte {line.offset}"
+        elif line is None:
+            return f"event {number}{_name(expected.event)} and what follows is missing"
+        elif line.event != expected.event:
+            return f"event {number}{_name(expected.event)} differs, at byte {line.offset}"
     return None
 
 
-def _event_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold one event each; the record has one transition more, which nothing is compared with."""
+def _event_lines(path: Path) -> Iterator[_Line]:
+    """The lines that hold one event each, in a sealed document or a completed record."""
     with path.open("rb") as file:
         offset = len(file.readline())
         for line in file:
-            if not line.startswith(b"{"):
+            if line.startswith((b"]", b"}")):
                 return
-            yield offset, line.rstrip(b",\n")
+            yield _Line(offset, line.rstrip(b",\n"))
             offset += len(line)
 
 
-def _event_id(line: bytes) -> str | None:
+def _name(line: bytes) -> str:
     try:
         event = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return event.get("event_id") if isinstance(event, dict) else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    name = event.get("event_id") if isinstance(event, dict) else None
+    return f" ({name})" if isinstance(name, str) else ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from itertools import takewhile
 
 from critiqor.cli.group import critiqor
 from critiqor.cli.output import report_error
@@ -10,9 +12,14 @@ from critiqor.cli.output import report_error
 
 def main() -> None:
     """The `critiqor` command. No traceback reaches a user."""
-    as_json = "--json" in sys.argv[1:]
+    # What follows `--` is for the launched program.
+    as_json = "--json" in takewhile(lambda word: word != "--", sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        critiqor.main(prog_name="critiqor", standalone_mode=False)
+        # Outside its standalone mode, click returns the exit code that a verb asked for.
+        sys.exit(critiqor.main(prog_name="critiqor", standalone_mode=False) or 0)
     except Exception as error:
         sys.exit(report_error(error, as_json=as_json))
     except KeyboardInterrupt as interrupt:

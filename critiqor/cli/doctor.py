@@ -6,13 +6,13 @@ import os
 
 import click
 
-from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.output import answer, json_option, openclaw_command_option, runs_dir_option, say
 from critiqor.errors import ExitCode
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @runs_dir_option
-@click.option("--openclaw-command", default="openclaw", show_default=True, help="The OpenClaw to check.")
+@openclaw_command_option
 @click.option("--probe", "with_probe", is_flag=True, help="Prove the whole chain with one scripted turn.")
 @json_option
 @click.pass_context

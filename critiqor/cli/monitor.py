@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from critiqor.cli.output import runs_dir_option, say
+from critiqor.cli.output import openclaw_command_option, runs_dir_option, say
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,7 +18,7 @@ def monitor() -> None:
 @monitor.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @runs_dir_option
-@click.option("--openclaw-command", default="openclaw", show_default=True, help="The OpenClaw to launch.")
+@openclaw_command_option
 @click.option("--agent-id", envvar="CRITIQOR_AGENT_ID", help="Whose run it is.  [default: openclaw_agent]")
 @click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Which tenant it belongs to.  [default: default]")
 @click.option(
@@ -27,10 +27,17 @@ def monitor() -> None:
     type=click.Choice(["private", "public", "anonymous", "shared"]),
     help="Who may see it.  [default: private]",
 )
-@click.option("--benchmark-id", help="What it is compared with.  [default: openclaw_runtime_v1]")
-@click.option("--difficulty-tier", help="How hard its task is.  [default: standard]")
+@click.option(
+    "--benchmark-id", envvar="CRITIQOR_BENCHMARK_ID", help="What it is compared with.  [default: openclaw_runtime_v1]"
+)
+@click.option("--difficulty-tier", envvar="CRITIQOR_DIFFICULTY_TIER", help="How hard its task is.  [default: standard]")
 @click.option("--cwd", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder to launch it in.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which it is ended.")
+@click.option(
+    "--timeout",
+    envvar="CRITIQOR_TIMEOUT",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds after which it is ended.",
+)
 @click.pass_context
 def openclaw(
     ctx: click.Context,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -27,14 +28,26 @@ def runs_dir_option(function: _Function) -> _Function:
     )(function)
 
 
+def openclaw_command_option(function: _Function) -> _Function:
+    """--openclaw-command, the same on every verb that needs one."""
+    return click.option(
+        "--openclaw-command",
+        envvar="CRITIQOR_OPENCLAW_COMMAND",
+        default="openclaw",
+        show_default=True,
+        help="The OpenClaw to launch.",
+    )(function)
+
+
 def json_option(function: _Function) -> _Function:
     """--json, the same on every verb that answers something."""
     return click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")(function)
 
 
 def say(message: str) -> None:
-    """A message for the user, beside whatever OpenClaw writes."""
-    click.echo(f"critiqor: {plain(message)}", err=True)
+    """A message for the user, beside whatever OpenClaw writes; the terminal can be gone by now."""
+    with contextlib.suppress(OSError):
+        click.echo(f"critiqor: {plain(message)}", err=True)
 
 
 def plain(text: str) -> str:
@@ -49,24 +62,29 @@ def answer(verb: str, data: Any, text: str, *, as_json: bool) -> None:
         return
     import msgspec
 
-    document = {"schema_version": OUTPUT_SCHEMA, "verb": verb, "data": data}
-    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    _print_json({"verb": verb, "data": msgspec.to_builtins(data)})
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    import json
+
+    # In ASCII, because a terminal can obey some of the characters beyond it.
+    click.echo(json.dumps({"schema_version": OUTPUT_SCHEMA, **document}, indent=2))
 
 
 def report_error(error: BaseException, *, as_json: bool) -> int:
     """Tell the user what went wrong and what to type next; returns the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return int(ExitCode.USAGE)
     message, fix, code = _explain(error)
     if as_json:
-        import json
-
         told = {"type": type(error).__name__, "message": message, "fix": fix, "exit_code": code}
-        click.echo(json.dumps({"schema_version": OUTPUT_SCHEMA, "error": told}, indent=2))
+        _print_json({"error": told})
     else:
-        click.echo(f"critiqor: {plain(message)}", err=True)
-        if fix:
-            click.echo(f"  → {plain(fix)}", err=True)
+        say(f"{message}\n  → {fix}" if fix else message)
     return code
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.errors import CritiqorError
+
+if TYPE_CHECKING:
+    from critiqor.storage.paths import SessionPaths
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -14,11 +18,10 @@ from critiqor.cli.output import answer, json_option, runs_dir_option
 @json_option
 def runs(runs_dir: str, as_json: bool) -> None:
     """List the runs of this folder, newest first."""
-    from critiqor.records import load_head
     from critiqor.storage.paths import paths_for
 
     paths = paths_for(runs_dir)
-    rows = [_row(load_head(paths, run_id)) for run_id in reversed(paths.run_ids())]
+    rows = [_row(paths, run_id) for run_id in reversed(paths.run_ids())]
     if not rows:
         text = f"No runs in {paths.runs_dir} yet.\nNext: critiqor monitor openclaw"
     else:
@@ -26,9 +29,16 @@ def runs(runs_dir: str, as_json: bool) -> None:
     answer("runs", rows, text, as_json=as_json)
 
 
-def _row(head: dict[str, Any]) -> dict[str, Any]:
+def _row(paths: SessionPaths, run_id: str) -> dict[str, Any]:
+    from critiqor.records import load_head
+
+    try:
+        head = load_head(paths, run_id)
+    except (CritiqorError, OSError) as error:
+        # One broken record must not hide the others.
+        return {**dict.fromkeys(_WIDTHS), "run_id": run_id, "status": "UNREADABLE", "headline": str(error)}
     return {
-        "run_id": head["run_id"],
+        "run_id": run_id,
         "status": head["status"],
         "created_at": head["timestamps"]["created_at"],
         "agent_id": head["metadata"]["agent_id"],
@@ -43,5 +53,5 @@ _WIDTHS = {"run_id": 9, "status": 11, "created_at": 25, "agent_id": 16, "events"
 
 
 def _line(row: dict[str, Any]) -> str:
-    cells = ("-" if row[name] is None else str(row[name]) for name in row)
+    cells = ("-" if row[name] is None else " ".join(str(row[name]).split()) for name in row)
     return " ".join(cell.ljust(_WIDTHS.get(name, 0)) for name, cell in zip(row, cells, strict=True)).rstrip()

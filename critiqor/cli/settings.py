@@ -42,8 +42,10 @@ def _settings(folder: Path) -> dict[str, Any]:
     if own.is_file():
         return _read(own)
     if shared.is_file():
-        tool = _read(shared).get("tool", {})
-        return dict(tool.get("critiqor", {}))
+        section = _read(shared).get("tool", {}).get("critiqor", {})
+        if not isinstance(section, dict):
+            raise UsageError("tool.critiqor in pyproject.toml is not a table", fix="write it as [tool.critiqor]")
+        return section
     return {}
 
 

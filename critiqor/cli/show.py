@@ -13,12 +13,9 @@ from critiqor.cli.output import answer, json_option, runs_dir_option
 @json_option
 def show(run: str, runs_dir: str, as_json: bool) -> None:
     """Show RUN: the verdict, the findings, and what the recorder did not see."""
-    import msgspec
-
     from critiqor.cli.summary import run_summary
-    from critiqor.session import load_record_head, paths_for
+    from critiqor.session import load_diagnosis, load_record_head
 
     record = load_record_head(run, runs_dir=runs_dir)
-    path = paths_for(runs_dir).diagnosis_path(run)
-    record["diagnosis"] = msgspec.json.decode(path.read_bytes()) if path.exists() else None
+    record["diagnosis"] = load_diagnosis(run, runs_dir=runs_dir) if record["seal"] else None
     answer("show", record, run_summary(record, runs_dir), as_json=as_json)

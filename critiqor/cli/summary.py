@@ -14,7 +14,7 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     lines = [f"{run_id}  {record['status']}  {record['metadata']['agent_id']}  {record['timestamps']['created_at']}"]
     diagnosis = record.get("diagnosis")
     if not diagnosis:
-        return "\n".join([*lines, *_unfinished(record)])
+        return _text([*lines, *_unfinished(record)])
     lines += ["", f"  {record['headline']}"]
     trust = (
         "unknown: the agent was not observed" if record["trust_score"] is None else f"{record['trust_score']} of 100"
@@ -30,7 +30,12 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
         lines += ["", "  What the recorder did not see:", *(f"    · {note}" for note in notes)]
     seal = record["seal"]
     lines += ["", f"  sealed: {seal['events']} events, {seal['digest'][:23]}…   critiqor verify {run_id}"]
-    return "\n".join(lines)
+    return _text(lines)
+
+
+def _text(lines: list[str]) -> str:
+    # A name with a line break must not look like a line of ours.
+    return "\n".join(line.replace("\n", " ") for line in lines)
 
 
 def _finding_lines(finding: dict[str, Any]) -> list[str]:
@@ -62,6 +67,14 @@ def _cost(cost: dict[str, Any]) -> str:
 
 
 def _coverage_notes(document: Path) -> list[str]:
+    from msgspec import DecodeError
+
+    from critiqor.errors import BrokenRecordError
     from critiqor.evidence import read_coverage
 
-    return read_coverage(document).notes if document.exists() else ["session.json is gone"]
+    try:
+        return read_coverage(document).notes
+    except FileNotFoundError:
+        return ["session.json is gone"]
+    except (BrokenRecordError, DecodeError, UnicodeDecodeError, RecursionError):
+        return ["session.json was changed since it was sealed"]

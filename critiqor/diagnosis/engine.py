@@ -6,7 +6,7 @@ agent was not observed there is no trust score at all.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -53,11 +53,15 @@ class Examination:
             if failed:
                 self._provider_error_count += 1
                 _cite(self._provider_errors, event)
-        elif kind == EventType.PROCESS_START:
+        elif event.source_layer == "supervisor":
+            self._observe_process(event)
+
+    def _observe_process(self, event: Event) -> None:
+        if event.event_type == EventType.PROCESS_START:
             self._process_start = event.event_id
-        elif kind == EventType.PROCESS_END:
+        elif event.event_type == EventType.PROCESS_END:
             self._process_end = event
-        elif kind == EventType.ERROR and event.source_layer == "supervisor":
+        elif event.event_type == EventType.ERROR:
             if event.payload.get("reason") == "recorder_not_attached":
                 self._blindness = event.error
             else:
@@ -66,7 +70,7 @@ class Examination:
     def conclude(self, run_id: str, evidence_digest: str, coverage: Coverage, generated_at: str) -> Diagnosis:
         """The diagnosis of everything observed."""
         findings = self._findings(coverage)
-        observed = coverage.recorder_attached and coverage.agent_events > 0
+        observed = coverage.agent_events > 0
         trust = max(0, 100 - sum(finding.impact for finding in findings)) if observed else None
         confidence = _confidence(coverage) if observed else 0
         worst = findings[0] if findings else None
@@ -105,7 +109,7 @@ class Examination:
 
     def _findings(self, coverage: Coverage) -> list[Finding]:
         found: list[Finding] = []
-        if not coverage.recorder_attached or coverage.agent_events == 0:
+        if coverage.agent_events == 0:
             found.append(
                 _finding(
                     "inspection_incomplete",
@@ -173,14 +177,23 @@ class _Costs:
     def add(self, event: Event) -> None:
         self._calls += 1
         usage = event.payload.get("usage")
-        if not isinstance(usage, dict):
+        if isinstance(usage, dict):
+            self._add(usage)
+        else:
             self._without_usage += event.status == "ok"
-            return
+
+    def recover(self, usage: dict[str, Any]) -> None:
+        """Usage that was told only at the end of the run."""
+        self._without_usage -= 1
+        self._add(usage)
+
+    def _add(self, usage: dict[str, Any]) -> None:
         for name in self._tokens:
             self._tokens[name] += _number(usage.get(name))
         cost = usage.get("cost")
-        if isinstance(cost, dict) and isinstance(cost.get("total"), int | float):
-            self._money += cost["total"]
+        total = cost.get("total") if isinstance(cost, dict) else None
+        if _is_plausible(total):
+            self._money += total
             self._priced = True
 
     def summary(self, tool_calls: int) -> dict[str, Any]:
@@ -196,8 +209,13 @@ class _Costs:
         }
 
 
+def _is_plausible(value: object) -> TypeGuard[int | float]:
+    """Whether a provider can have meant this: it reports what it likes, and sums must stay numbers."""
+    return isinstance(value, int | float) and 0 <= value < 1 << 53
+
+
 def _number(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 0
+    return int(value) if _is_plausible(value) else 0
 
 
 def _cite(events: list[str], event: Event) -> None:

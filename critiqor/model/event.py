@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -96,12 +97,28 @@ def event_id_for(milliseconds: int, writer: str, sequence: int) -> str:
     return f"evt_{_base36(max(0, milliseconds)):0>9}_{writer}_{_base36(sequence):0>5}"
 
 
-def sequence_of(event_id: str) -> tuple[str, int] | None:
-    """The writer of an event and its count, from an id made by `event_id_for` or by the recorder."""
-    parts = event_id.split("_")
-    if len(parts) != 4:
-        return None
-    try:
-        return parts[2], int(parts[3], 36)
-    except ValueError:
-        return None
+class EventPlace(NamedTuple):
+    """What an event id says."""
+
+    milliseconds: int
+    writer: str
+    sequence: int
+    """The writer's own count, from 1."""
+
+
+_EVENT_ID = re.compile(r"evt_([0-9a-z]{9})_([0-9a-z]+)_([0-9a-z]{5,7})")
+
+
+def place_of(event_id: str) -> EventPlace | None:
+    """When and by whom an event was written; None for an id that neither `event_id_for` nor the recorder makes."""
+    parts = _EVENT_ID.fullmatch(event_id)
+    return EventPlace(int(parts[1], 36), parts[2], int(parts[3], 36)) if parts else None
+
+
+def recovered_usage(agent_end: Event) -> list[dict[str, Any]]:
+    """Usage of model calls that did not tell it in their own response, as the end of the agent run does."""
+    recovered = agent_end.payload.get("recovered_usage")
+    if not isinstance(recovered, list):
+        return []
+    told = (item.get("usage") for item in recovered if isinstance(item, dict))
+    return [usage for usage in told if isinstance(usage, dict)]

@@ -25,7 +25,7 @@ class Damage(msgspec.Struct, frozen=True):
     offset: int
     kind: str
     """`torn_tail`, `invalid_json`, `invalid_utf8`, `lone_surrogate`, `too_deep`, `too_long`, `number_out_of_range`,
-    `not_an_object` or `wrong_type`."""
+    `not_an_object` or `wrong_type`; `lifecycle` for an event of the run record, where `line` is its place in there."""
 
 
 class RecorderFacts(msgspec.Struct, frozen=True, kw_only=True):

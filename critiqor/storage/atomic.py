@@ -1,11 +1,13 @@
 """Files that are replaced whole or not at all: temporary file, fsync, rename, fsync of the folder.
 
-Accepted: a crash can leave a `.tmp` file behind, which the next write of the same file replaces; and each write costs
-two fsyncs, which is nothing at the rate at which run records change.
+Accepted: a crash can leave a `.tmp` file behind, which the next write of the same file takes over; two writers of one
+file wait for each other; and each write costs two fsyncs, which is nothing at the rate at which run records change.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 from pathlib import Path
@@ -40,9 +42,7 @@ class AtomicFile:
 
     def __enter__(self) -> AtomicFile:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        self._temporary.unlink(missing_ok=True)
-        descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode | 0o200)
-        self._file = os.fdopen(descriptor, "wb", buffering=1 << 17)
+        self._file = os.fdopen(self._claim(), "wb", buffering=1 << 17)
         return self
 
     def write(self, data: bytes) -> None:
@@ -53,16 +53,42 @@ class AtomicFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            self._file.close()
+        try:
+            if kind is None:
+                self._take_place()
+            else:
+                self._temporary.unlink(missing_ok=True)
+        except OSError:
             self._temporary.unlink(missing_ok=True)
-            return
+            raise
+        finally:
+            # Closing tries once more to write what did not fit on a full disk.
+            with contextlib.suppress(OSError):
+                self._file.close()
+        if kind is None:
+            _sync_folder(self._path.parent)
+
+    def _claim(self) -> int:
+        """Open the temporary file and hold it alone, until it has taken its place or is gone."""
+        while True:
+            try:
+                descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT, FILE_MODE)
+            except PermissionError:
+                # Left behind read-only by a writer that died just before its file took its place.
+                self._temporary.unlink()
+                continue
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), self._temporary.stat()):
+                    os.ftruncate(descriptor, 0)
+                    return descriptor
+            os.close(descriptor)
+
+    def _take_place(self) -> None:
         self._file.flush()
         os.fchmod(self._file.fileno(), self._mode)
         os.fsync(self._file.fileno())
-        self._file.close()
         self._temporary.replace(self._path)
-        _sync_folder(self._path.parent)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

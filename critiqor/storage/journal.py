@@ -43,5 +43,5 @@ def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:
                 whole = not rest or rest.endswith(b"\n") or offset >= limit
             if length == LONGEST_LINE:
                 yield JournalLine(number, start, offset - start, None, True)
-            elif data != b"\n":
+            elif not data.isspace():
                 yield JournalLine(number, start, length, data, data.endswith(b"\n"))

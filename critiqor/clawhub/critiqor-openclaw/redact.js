@@ -2,10 +2,15 @@
 // A secret becomes [redacted:KIND:TAG]; the tag is keyed per run, so that equal secrets stay equal within a run and
 // cannot be looked up in a table of known values.
 
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-const RULES = JSON.parse(readFileSync(new URL("./redaction.json", import.meta.url), "utf8"));
+const RULES_TEXT = readFileSync(new URL("./redaction.json", import.meta.url));
+const RULES = JSON.parse(RULES_TEXT);
+
+/** Which rules these are. Whoever seals the evidence need not look again at what was redacted by the same. */
+export const RULES_DIGEST = createHash("sha256").update(RULES_TEXT).digest("hex").slice(0, 16);
+
 const PATTERNS = RULES.patterns.map((rule) => ({
   kind: rule.kind,
   hints: rule.hints,

@@ -1,0 +1,138 @@
+"""What the recorder costs a user: turns on a warm gateway, with and without it.
+
+    python benchmarks/gateway_turns.py [--turns N] [--json]
+
+Two real gateways run side by side, one under the monitor and one alone, and take turns in random order. A turn is two
+model calls and one tool through the gateway's HTTP endpoint. The figure is the ratio of their median times, with a 95%
+interval from 10,000 bootstrap samples.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "openclaw"))
+
+from install import VERSIONS, install
+from rig import free_port, wait_until
+
+from critiqor.lab.openclaw_home import write_openclaw_home
+from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.session import abort_session, load_active_session
+
+WARM_UP = 6
+STEPS = (Step(tools=(ToolUse("call_1", "read", {"path": "notes.txt"}),)), Step(text="done"))
+HTTP = {"gateway": {"mode": "local", "http": {"endpoints": {"chatCompletions": {"enabled": True}}}}}
+
+
+class Gateway:
+    """A real gateway in a home of its own, recorded or not."""
+
+    def __init__(self, folder: Path, version: str, *, recorded: bool) -> None:
+        self.model = ScriptedModel(STEPS).__enter__()
+        environment = write_openclaw_home(folder / "home", self.model.base_url, HTTP)
+        workspace = folder / "home" / ".openclaw" / "workspace"
+        workspace.mkdir(parents=True)
+        (workspace / "notes.txt").write_text("nothing of note\n" * 20)
+        self._port = free_port()
+        environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), environment["PATH"]))
+        openclaw = str(install(version))
+        arguments = ["gateway", "run", "--port", str(self._port), "--auth", "token", "--token", "bench"]
+        critiqor = str(Path(sys.executable).parent / "critiqor")
+        monitor = [critiqor, "monitor", "openclaw", "--openclaw-command", openclaw, "--"]
+        command = [*monitor, *arguments] if recorded else [openclaw, *arguments]
+        with (folder / "gateway.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        wait_until(self._is_up)
+
+    def _is_up(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self._port), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def turn(self, number: int) -> float:
+        """Seconds for one turn."""
+        self.model.rewind()
+        body = {"model": "openclaw", "user": f"bench-{number}", "messages": [{"role": "user", "content": "look"}]}
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._port}/v1/chat/completions",
+            data=json.dumps(body).encode(),
+            headers={"content-type": "application/json", "authorization": "Bearer bench"},
+        )
+        began = time.perf_counter()
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            answer.read()
+        seconds = time.perf_counter() - began
+        if len(self.model.requests) != len(STEPS):
+            raise SystemExit(f"a turn made {len(self.model.requests)} model calls, not {len(STEPS)}")
+        return seconds
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+        self.model.__exit__(None, None, None)
+
+
+def interval(recorded: list[float], alone: list[float]) -> tuple[float, float, float]:
+    """The ratio of the medians, and its 95% interval."""
+    chance = random.Random(1)
+
+    def sampled(values: list[float]) -> float:
+        return statistics.median(chance.choices(values, k=len(values)))
+
+    samples = sorted(sampled(recorded) / sampled(alone) for _ in range(10_000))
+    ratio = statistics.median(recorded) / statistics.median(alone)
+    return ratio, samples[250], samples[9750]
+
+
+def main() -> None:
+    turns = int(sys.argv[sys.argv.index("--turns") + 1]) if "--turns" in sys.argv else 150
+    version = VERSIONS[0]
+    with tempfile.TemporaryDirectory() as name:
+        folders = {"recorded": Path(name) / "recorded", "alone": Path(name) / "alone"}
+        for folder in folders.values():
+            folder.mkdir()
+        gateways = {label: Gateway(folder, version, recorded=label == "recorded") for label, folder in folders.items()}
+        times: dict[str, list[float]] = {label: [] for label in gateways}
+        order = list(gateways)
+        chance = random.Random(2)
+        for number in range(WARM_UP + turns):
+            chance.shuffle(order)
+            for label in order:
+                seconds = gateways[label].turn(number % 4)
+                if number >= WARM_UP:
+                    times[label].append(seconds)
+        for gateway in gateways.values():
+            gateway.stop()
+        runs = folders["recorded"] / "runs"
+        recorded = (runs / "run_001" / "journal.jsonl").read_text().count('"event_type":"tool_result"')
+        if load_active_session(runs):
+            abort_session(runs_dir=runs)
+    ratio, low, high = interval(times["recorded"], times["alone"])
+    report = {"version": version, "turns": turns, "ratio": ratio, "low": low, "high": high, "tool_results": recorded}
+    if "--json" in sys.argv:
+        print(json.dumps(report))
+        return
+    medians = {label: statistics.median(values) * 1000 for label, values in times.items()}
+    print(f"median turn: {medians['recorded']:.0f} ms recorded, {medians['alone']:.0f} ms alone, {turns} turns each")
+    percent = [f"{100 * (value - 1):+.1f}%" for value in (ratio, low, high)]
+    print(f"slowdown: {percent[0]}, 95% interval {percent[1]} to {percent[2]} (its upper end at most +5%)")
+    print(f"tool results recorded: {recorded} (all {WARM_UP + turns})")
+
+
+if __name__ == "__main__":
+    main()

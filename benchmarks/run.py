@@ -1,0 +1,24 @@
+"""All benchmarks, one after the other.
+
+python benchmarks/run.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+NODE = Path(sys.executable).parent / "node"
+
+
+def main() -> None:
+    for name in ("plugin_cost.mjs", "two_writers.py", "finalize.py", "startup.py", "gateway_turns.py"):
+        print(f"── {name}", flush=True)
+        program = NODE if name.endswith(".mjs") else sys.executable
+        subprocess.run([str(program), str(HERE / name)], check=True)
+
+
+if __name__ == "__main__":
+    main()

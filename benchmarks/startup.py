@@ -1,0 +1,59 @@
+"""What it costs to type `critiqor`: start-up against a bare Python, and a listing of 200 finished runs against that.
+
+    python benchmarks/startup.py [--json]
+
+Ratios of wall-clock medians, interleaved in one run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from finalize import write_run
+
+from critiqor.session import finalize_session
+
+ROUNDS = 25
+RUNS = 200
+EVENTS_PER_RUN = 100
+
+
+def elapsed(command: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    critiqor = str(Path(sys.executable).parent / "critiqor")
+    with tempfile.TemporaryDirectory() as name:
+        for _ in range(RUNS):
+            write_run(Path(name), EVENTS_PER_RUN)
+            finalize_session(runs_dir=name)
+        commands = {
+            "pass": [sys.executable, "-c", "pass"],
+            "help": [critiqor, "--help"],
+            "runs": [critiqor, "runs", "--runs-dir", name],
+        }
+        times: dict[str, list[float]] = {label: [] for label in commands}
+        for _ in range(ROUNDS):
+            for label, command in commands.items():
+                times[label].append(elapsed(command))
+    median = {label: statistics.median(values) for label, values in times.items()}
+    report = {"help_over_pass": median["help"] / median["pass"], "runs_over_help": median["runs"] / median["help"]}
+    if "--json" in sys.argv:
+        print(json.dumps(report))
+        return
+    print(f"critiqor --help ÷ python -c pass: {report['help_over_pass']:.1f} (at most 7)")
+    print(f"critiqor runs over {RUNS} finished runs ÷ critiqor --help: {report['runs_over_help']:.2f} (at most 2)")
+
+
+if __name__ == "__main__":
+    main()

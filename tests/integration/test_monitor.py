@@ -1,0 +1,455 @@
+"""The supervised runtime around real processes: the stand-in for OpenClaw, and children that behave badly."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support import (
+    PATIENCE_SECONDS,
+    STANDIN,
+    Runs,
+    critiqor_command,
+    environment,
+    from_recorder,
+    kill_tree,
+    run_critiqor,
+    script,
+    wait_until,
+)
+
+from critiqor import runtime
+from critiqor.errors import ExitCode, OpenClawNotFoundError, UsageError
+from critiqor.openclaw import plugin_folder
+from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
+from critiqor.session import abort_session, create_session, diagnose_run, load_active_session
+from critiqor.supervisor import Supervisor
+from critiqor.verification import verify_run
+
+PYTHON = f"#!{sys.executable}\n"
+
+
+class Monitor:
+    """The monitor in this process, with what it said and what its child wrote."""
+
+    def __init__(self, folder: Path, runs: Runs) -> None:
+        self.folder = folder
+        self.runs = runs
+        self.home = folder / "home"
+        self.home.mkdir()
+        self.said: list[str] = []
+        self.output = folder / "output"
+
+    def run(
+        self, *arguments: str, command: Path = STANDIN, extra: dict[str, str] | None = None, **options: Any
+    ) -> MonitorResult:
+        chosen = MonitorOptions(
+            runs_dir=self.runs.folder, openclaw_command=str(command), arguments=arguments or ("agent",), **options
+        )
+        with self.output.open("wb") as output:
+            return monitor_openclaw(
+                chosen, say=self.said.append, environment=environment(self.home, **(extra or {})), output=output
+            )
+
+    def script(self, text: str, name: str = "openclaw") -> Path:
+        return script(self.folder / name, text)
+
+
+@pytest.fixture
+def monitor(tmp_path: Path, runs: Runs) -> Monitor:
+    return Monitor(tmp_path, runs)
+
+
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children that ignore TERM are killed soon."""
+    monkeypatch.setattr(Supervisor, "end_tree", functools.partialmethod(Supervisor.end_tree, 0.3))
+
+
+def is_alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def pid_in(path: Path) -> int:
+    return int(path.read_text())
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_exit_code_is_passed_on_and_the_run_can_be_finalized(monitor: Monitor, runs: Runs, code: int) -> None:
+    result = monitor.run("agent", "--exit", str(code))
+    assert result == MonitorResult("run_001", code, True)
+    assert runs.status("run_001") == "MONITORING"
+    [start], [end] = runs.notes("run_001", "process_start"), runs.notes("run_001", "process_end")
+    assert start["payload"]["pid"] == end["payload"]["pid"]
+    assert start["payload"]["command"] == [str(STANDIN), "agent", "--exit", str(code)]
+    assert end["payload"]["exit_code"] == code
+    assert [error["payload"]["exit_code"] for error in runs.notes("run_001", "error_event")] == [code] * bool(code)
+    record = runs.finalize()
+    assert record["status"] == "COMPLETED"
+    assert record["diagnosis"]["outcome"]["state"] == ("failed" if code else "completed")
+    assert monitor.output.read_text().startswith("Done:")
+
+
+def test_recorded_run_is_whole_and_in_true_order(monitor: Monitor, runs: Runs) -> None:
+    monitor.run("agent", "--tools", "5")
+    live = runs.evidence("run_001")
+    runs.finalize()
+    evidence = runs.evidence("run_001")
+    kinds = [event["event_type"] for event in evidence["events"]]
+    assert kinds[:2] == ["state_transition", "process_start"]
+    assert kinds[-2:] == ["process_end", "state_transition"]
+    assert (kinds.count("tool_call"), kinds.count("tool_output")) == (5, 5)
+    assert (kinds.count("before_provider_request"), kinds.count("token_usage")) == (6, 6)
+    coverage = evidence["coverage"]
+    assert coverage["recorder_attached"]
+    assert (coverage["missing_records"], coverage["damaged_records"], coverage["calls_without_results"]) == (0, 0, 0)
+    assert not coverage["sealed_while_running"]
+    assert len(live["events"]) == len(from_recorder(evidence))
+    assert runs.record("run_001")["trust_score"] is not None
+    assert verify_run(runs.paths, "run_001").intact
+
+
+def test_environment_of_openclaw_is_exactly_as_documented(runs: Runs, tmp_path: Path) -> None:
+    record = create_session(runs_dir=runs.folder, agent_id="a", tenant_id="t", visibility="shared")
+    enriched = openclaw_environment(record, runs_dir=runs.folder, environment={"KEPT": "yes"})
+    assert enriched == {
+        "KEPT": "yes",
+        "CRITIQOR_RUN_ID": "run_001",
+        "CRITIQOR_RUNS_DIR": str(runs.folder),
+        "CRITIQOR_AGENT_ID": "a",
+        "CRITIQOR_TENANT_ID": "t",
+        "CRITIQOR_VISIBILITY": "shared",
+        "CRITIQOR_EVENT_SOURCE": "openclaw",
+        "OPENCLAW_BUNDLED_PLUGINS_DIR": str(plugin_folder().parent),
+    }
+    without = openclaw_environment(record, runs_dir="relative", environment={}, bundled_plugins_dir=False)
+    assert "OPENCLAW_BUNDLED_PLUGINS_DIR" not in without
+    assert Path(without["CRITIQOR_RUNS_DIR"]).is_absolute()
+    assert openclaw_environment(record, runs_dir=tmp_path).items() >= dict(os.environ).items()
+
+
+def test_child_gets_environment_folder_and_arguments(monitor: Monitor, runs: Runs, tmp_path: Path) -> None:
+    child = monitor.script(
+        PYTHON + "import json, os, sys\nprint(json.dumps([dict(os.environ), os.getcwd(), sys.argv[1:]]))\n"
+    )
+    where = tmp_path / "where"
+    where.mkdir()
+    monitor.run("agent", "--message", "a b", command=child, cwd=where, metadata={"agent_id": "me"})
+    variables, folder, arguments = json.loads(monitor.output.read_text())
+    assert (folder, arguments) == (str(where), ["agent", "--message", "a b"])
+    assert variables["CRITIQOR_AGENT_ID"] == "me"
+    assert variables["CRITIQOR_RUN_ID"] == "run_001"
+    assert variables["CRITIQOR_EVENT_SOURCE"] == "openclaw"
+    overlay = Path(variables["OPENCLAW_CONFIG_PATH"])
+    assert runs.paths.run_folder("run_001") in overlay.parents
+    assert json.loads(overlay.read_text())["plugins"]["load"]["paths"] == [str(plugin_folder())]
+
+
+def test_users_configuration_stays_byte_for_byte(monitor: Monitor) -> None:
+    configuration = monitor.home / ".openclaw" / "openclaw.json"
+    configuration.parent.mkdir()
+    configuration.write_bytes(b"// mine\n{ agents: {}, /* as it is */ }\n")
+
+    def state() -> object:
+        return configuration.read_bytes(), configuration.stat().st_mtime_ns, sorted(configuration.parent.iterdir())
+
+    before = state()
+    assert monitor.run().attached
+    assert state() == before
+    assert any("cannot save settings" in line for line in monitor.said)
+
+
+def test_timeout_ends_the_tree_and_leaves_the_run_to_be_finalized(monitor: Monitor, runs: Runs) -> None:
+    result = monitor.run("agent", "--hang", timeout=1.0)
+    assert result == MonitorResult("run_001", ExitCode.TIMED_OUT, True)
+    pid = runs.notes("run_001", "process_start")[0]["payload"]["pid"]
+    assert not is_alive(pid)
+    [error] = runs.notes("run_001", "error_event")
+    assert error["payload"]["reason"] == "timeout"
+    assert runs.status("run_001") == "MONITORING"
+    record = runs.finalize()
+    assert record["diagnosis"]["outcome"]["state"] == "timed_out"
+    assert len(from_recorder(runs.evidence("run_001"))) > 10
+
+
+STUBBORN = PYTHON + (
+    "import os, pathlib, signal, subprocess, sys, time\n"
+    "here = pathlib.Path(sys.argv[0]).parent\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    if os.fork():\n"
+    "        os._exit(0)\n"
+    "    (here / 'grandchild').write_text(str(os.getpid()))\n"
+    "    time.sleep(600)\n"
+    "(here / 'child').write_text(str(os.getpid()))\n"
+    "time.sleep(600)\n"
+)
+
+
+@pytest.mark.usefixtures("short_grace")
+def test_timeout_ends_children_that_ignore_it_and_grandchildren_that_left(monitor: Monitor, tmp_path: Path) -> None:
+    result = monitor.run(command=monitor.script(STUBBORN), timeout=1.0, attach_grace=60.0)
+    assert result.exit_code == ExitCode.TIMED_OUT
+    assert not is_alive(pid_in(tmp_path / "child"))
+    assert not is_alive(pid_in(tmp_path / "grandchild"))
+
+
+def test_what_outlives_openclaw_is_counted(monitor: Monitor, runs: Runs, tmp_path: Path) -> None:
+    child = monitor.script('#!/bin/sh\nsleep 600 >/dev/null 2>&1 &\necho $! > "$(dirname "$0")/left"\nexit 0\n')
+    assert monitor.run(command=child).exit_code == 0
+    [end] = runs.notes("run_001", "process_end")
+    assert end["payload"]["left_running"] == 1
+    os.kill(pid_in(tmp_path / "left"), signal.SIGKILL)
+
+
+def test_missing_openclaw_says_what_to_install_and_is_aborted(monitor: Monitor, runs: Runs) -> None:
+    with pytest.raises(OpenClawNotFoundError) as error:
+        monitor.run(command=Path("/nowhere/openclaw"))
+    assert error.value.exit_code == ExitCode.NOT_FOUND == 127
+    assert "npm install -g openclaw" in str(error.value)
+    assert runs.status("run_001") == "ABORTED"
+    assert load_active_session(runs.folder) is None
+    assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "launch_failed"
+    diagnosis = diagnose_run("run_001", runs_dir=runs.folder)
+    assert diagnosis["outcome"]["state"] == "failed"
+    assert diagnosis["trust_score"] is None
+
+
+@pytest.mark.parametrize("content", ["no program at all", "#!/nowhere/interpreter\n"])
+def test_openclaw_that_cannot_be_executed_is_aborted(monitor: Monitor, runs: Runs, content: str) -> None:
+    with pytest.raises(OpenClawNotFoundError, match="could not be launched"):
+        monitor.run(command=monitor.script(content))
+    assert runs.status("run_001") == "ABORTED"
+    assert not runs.paths.active_path.exists()
+
+
+def test_name_that_cannot_be_a_variable_is_aborted(monitor: Monitor, runs: Runs) -> None:
+    with pytest.raises(OpenClawNotFoundError, match="null byte"):
+        monitor.run(metadata={"agent_id": "a\0b"})
+    assert runs.status("run_001") == "ABORTED"
+
+
+def test_interrupt_before_the_launch_leaves_the_run_to_be_finalized(
+    monitor: Monitor, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runtime, "find_openclaw", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        monitor.run()
+    assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "interrupted"
+    assert runs.finalize()["diagnosis"]["outcome"]["state"] == "interrupted"
+
+
+@pytest.mark.parametrize("arguments", [("configure",), ("onboard",), ("--container", "box", "agent")])
+def test_what_cannot_be_recorded_is_refused_before_there_is_a_run(
+    monitor: Monitor, runs: Runs, arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError) as error:
+        monitor.run(*arguments)
+    assert error.value.fix
+    assert not runs.folder.exists()
+
+
+def test_crash_in_a_tool_is_a_call_without_result(monitor: Monitor, runs: Runs) -> None:
+    assert monitor.run("agent", "--crash-in-tool").exit_code != 0
+    record = runs.finalize()
+    coverage = runs.evidence("run_001")["coverage"]
+    assert coverage["calls_without_results"] == 1
+    assert coverage["open_calls"][0]["tool_name"] == "exec"
+    types = [finding["type"] for finding in record["failure_analysis"]["findings"]]
+    assert "process_failure" in types
+    assert "tool_misuse" in types
+
+
+def test_child_that_died_of_a_signal_is_told_as_a_shell_does(monitor: Monitor, runs: Runs) -> None:
+    assert monitor.run(command=monitor.script("#!/bin/sh\nkill -KILL $$\n")).exit_code == 128 + signal.SIGKILL
+    assert runs.notes("run_001", "error_event")[0]["error"] == "ended by signal 9"
+
+
+BLIND = "#!/bin/sh\nsleep 1.2\nexit {code}\n"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_blind_run_is_said_while_it_runs_and_at_its_end(monitor: Monitor, runs: Runs, code: int) -> None:
+    result = monitor.run("chat", command=monitor.script(BLIND.format(code=code)), attach_grace=0.3)
+    assert result == MonitorResult("run_001", code, False)
+    during = next(number for number, line in enumerate(monitor.said) if line.startswith("NOT RECORDING after"))
+    after = next(number for number, line in enumerate(monitor.said) if line.startswith("NOTHING WAS RECORDED"))
+    assert during < after
+    assert "critiqor doctor" in monitor.said[during]
+    reasons = [error["payload"]["reason"] for error in runs.notes("run_001", "error_event")]
+    assert reasons[-1] == "recorder_not_attached"
+    record = runs.finalize()
+    assert (record["trust_score"], record["confidence_score"]) == (None, 0)
+    assert record["diagnosis"]["readiness"] == "unknown"
+    assert any(finding["type"] == "inspection_incomplete" for finding in record["failure_analysis"]["findings"])
+    assert "never attached" in runs.evidence("run_001")["coverage"]["notes"][0]
+
+
+def test_client_of_a_gateway_is_told_where_the_recorder_belongs(monitor: Monitor) -> None:
+    monitor.run("agent", "--message", "hi", command=monitor.script("#!/bin/sh\nexit 0\n"))
+    assert any("critiqor monitor openclaw -- gateway run" in line for line in monitor.said)
+
+
+def test_arguments_that_are_no_text_are_passed_on_and_noted(monitor: Monitor, runs: Runs) -> None:
+    echo = monitor.script(PYTHON + "import os, sys\nsys.stdout.buffer.write(os.fsencode(sys.argv[2]))\n")
+    assert monitor.run("agent", os.fsdecode(b"\xff\xfe"), command=echo).exit_code == 0
+    assert monitor.output.read_bytes() == b"\xff\xfe"
+    assert len(runs.notes("run_001", "process_start")) == 1
+    assert runs.finalize()["status"] == "COMPLETED"
+
+
+def test_agent_that_deletes_the_runs_folder_does_not_bring_the_monitor_down(monitor: Monitor, runs: Runs) -> None:
+    vandal = monitor.script('#!/bin/sh\nrm -rf "$CRITIQOR_RUNS_DIR"\nexit 5\n')
+    assert monitor.run(command=vandal).exit_code == 5
+    assert any("NOT WRITTEN" in line for line in monitor.said)
+    assert runs.start()
+
+
+def test_aborted_meanwhile_is_said(monitor: Monitor, runs: Runs) -> None:
+    impatient = monitor.script(
+        PYTHON
+        + "import os\nfrom critiqor.session import abort_session\n"
+        + "abort_session(runs_dir=os.environ['CRITIQOR_RUNS_DIR'])\n"
+    )
+    assert monitor.run(command=impatient).exit_code == 0
+    assert "run_001 was aborted meanwhile" in monitor.said[-1]
+
+
+MONITOR_STANDIN = ("monitor", "openclaw", "--openclaw-command", STANDIN)
+
+
+class Running:
+    """`critiqor monitor openclaw` in a process of its own, around a stand-in that stays."""
+
+    def __init__(self, home: Path, runs: Runs, **options: Any) -> None:
+        self.runs = runs
+        command = critiqor_command(*MONITOR_STANDIN, "--runs-dir", runs.folder, "--", "agent", "--hang")
+        self.process = subprocess.Popen(
+            command,
+            env=environment(home),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+        journal = runs.paths.journal_path("run_001")
+        wait_until(lambda: journal.exists() and b'"agent_end"' in journal.read_bytes())
+        wait_until(lambda: runs.notes("run_001", "process_start"))
+        self.child = psutil.Process(runs.notes("run_001", "process_start")[0]["payload"]["pid"])
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the monitor; returns its exit code and what it said."""
+        _, said = self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode, said
+
+    def clean_up(self) -> None:
+        kill_tree(self.child.pid)
+        kill_tree(self.process.pid)
+        self.process.wait()
+
+
+@pytest.fixture
+def running(tmp_path: Path, runs: Runs) -> Iterator[Running]:
+    started = Running(tmp_path, runs)
+    yield started
+    started.clean_up()
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "reason"),
+    [
+        (signal.SIGINT, ExitCode.INTERRUPTED, "interrupted"),
+        (signal.SIGTERM, 128 + signal.SIGTERM, "nonzero_exit"),
+        (signal.SIGHUP, 128 + signal.SIGHUP, "nonzero_exit"),
+    ],
+)
+def test_signal_reaches_the_child_and_decides_the_exit_code(
+    running: Running, runs: Runs, number: int, code: int, reason: str
+) -> None:
+    running.signal(number)
+    assert running.end()[0] == code
+    assert not is_alive(running.child.pid)
+    assert runs.notes("run_001", "process_end")[0]["payload"]["exit_code"] == code
+    assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == reason
+    assert runs.status("run_001") == "MONITORING"
+    assert runs.finalize()["status"] == "COMPLETED"
+
+
+def test_second_shell_finalizes_while_the_agent_runs(running: Running, runs: Runs, tmp_path: Path) -> None:
+    finalized = run_critiqor("finalize", "--runs-dir", runs.folder, "--json", "--no-dashboard", home=tmp_path)
+    assert finalized.returncode == ExitCode.OK
+    assert json.loads(finalized.stdout)["data"]["diagnosis"]["outcome"]["state"] == "still_running"
+    sealed = runs.evidence_bytes("run_001")
+    running.signal(signal.SIGTERM)
+    code, said = running.end()
+    assert code == 128 + signal.SIGTERM
+    assert "was completed meanwhile" in said
+    assert "Traceback" not in said
+    assert runs.evidence_bytes("run_001") == sealed
+    assert runs.evidence("run_001")["coverage"]["sealed_while_running"] is True
+    assert verify_run(runs.paths, "run_001").intact
+
+
+def test_killed_monitor_leaves_a_stale_slot_that_can_be_finalized(running: Running, runs: Runs, tmp_path: Path) -> None:
+    running.signal(signal.SIGKILL)
+    running.process.wait()
+    again = run_critiqor(*MONITOR_STANDIN, "--runs-dir", runs.folder, "--", "agent", home=tmp_path)
+    assert again.returncode == ExitCode.ERROR
+    assert "the process that started it is gone" in again.stderr
+    assert "critiqor finalize" in again.stderr
+    shown = run_critiqor("show", "run_001", "--runs-dir", runs.folder, home=tmp_path)
+    assert "The process that recorded it is gone." in shown.stdout
+    assert run_critiqor("finalize", "--runs-dir", runs.folder, home=tmp_path).returncode == ExitCode.OK
+    assert runs.status("run_001") == "COMPLETED"
+
+
+def test_killed_monitor_leaves_a_stale_slot_that_can_be_aborted(running: Running, runs: Runs) -> None:
+    running.signal(signal.SIGKILL)
+    running.process.wait()
+    assert abort_session(runs_dir=runs.folder)["status"] == "ABORTED"
+    assert diagnose_run("run_001", runs_dir=runs.folder)["trust_score"] is not None
+
+
+def test_hangup_that_is_to_be_ignored_is_not_passed_on(tmp_path: Path, runs: Runs) -> None:
+    ignoring = Running(tmp_path, runs, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    try:
+        ignoring.signal(signal.SIGHUP)
+        ignoring.signal(signal.SIGTERM)
+        assert ignoring.end()[0] == 128 + signal.SIGTERM
+    finally:
+        ignoring.clean_up()
+
+
+def test_exit_code_is_known_where_the_system_reaps_children(tmp_path: Path, runs: Runs) -> None:
+    result = run_critiqor(
+        *(*MONITOR_STANDIN, "--runs-dir", runs.folder, "--", "agent", "--exit", "9"),
+        home=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    assert result.returncode == 9
+
+
+def test_stopped_child_without_a_terminal_does_not_stop_the_monitor(running: Running, runs: Runs) -> None:
+    running.child.suspend()
+    wait_until(lambda: running.child.status() == psutil.STATUS_STOPPED)
+    assert psutil.Process(running.process.pid).status() != psutil.STATUS_STOPPED
+    running.child.resume()
+    running.signal(signal.SIGTERM)
+    assert running.end()[0] == 128 + signal.SIGTERM

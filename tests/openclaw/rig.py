@@ -1,0 +1,178 @@
+"""A real OpenClaw in a home of its own, a scripted model on loopback, and Critiqor around them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pyte
+from install import install
+
+from critiqor.lab.openclaw_home import write_openclaw_home
+from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+
+BIN = Path(sys.executable).parent
+FINAL_WORDS = "All done, everything went well."
+STEPS = (
+    Step(text="I start.", tools=(ToolUse("call_0", "exec", {"command": "echo hello"}),)),
+    Step(tools=(ToolUse("call_0", "read", {"path": "missing/file.txt"}),)),
+    Step(tools=(ToolUse("call_2", "exec", {"command": "echo bad >&2; exit 3"}),)),
+    Step(tools=(ToolUse("call_3", "frobnicate", {"x": 1}),)),
+    Step(text=FINAL_WORDS),
+)
+"""Five model calls and four tools: one works, one fails, one exits non-zero, one does not exist; an id repeats."""
+LOCAL_TURN = ("agent", "--local", "--agent", "main", "--message", "do the thing")
+
+
+class Rig:
+    """One home, one runs folder, one version."""
+
+    def __init__(self, folder: Path, version: str, model: ScriptedModel, extra: dict[str, Any] | None = None) -> None:
+        self.folder = folder
+        self.version = version
+        self.model = model
+        self.runs = folder / "runs"
+        self.command = install(version)
+        self.environment = write_openclaw_home(folder / "home", model.base_url, extra)
+        self.environment["PATH"] = os.pathsep.join((str(self.command.parent), str(BIN), os.environ["PATH"]))
+        self.configuration = folder / "home" / ".openclaw" / "openclaw.json"
+
+    def critiqor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a verb to its end."""
+        return self._run(BIN / "critiqor", *arguments)
+
+    def monitor(self, *arguments: str, options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        return self.critiqor("monitor", "openclaw", *options, "--", *arguments)
+
+    def start_monitor(self, *arguments: str, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start a monitored OpenClaw and leave it running; what both say goes to monitor.log."""
+        command = [str(BIN / "critiqor"), "monitor", "openclaw", *options, "--", *arguments]
+        with (self.folder / "monitor.log").open("wb") as log:
+            return subprocess.Popen(
+                command, env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def openclaw(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """An OpenClaw of the user's own, that Critiqor knows nothing of."""
+        return self._run(self.command, *arguments)
+
+    def _run(self, command: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(command), *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def finalize(self) -> dict[str, Any]:
+        done = self.critiqor("finalize", "--no-dashboard", "--json")
+        assert done.returncode == 0, done.stderr
+        answered: dict[str, Any] = json.loads(done.stdout)["data"]
+        return answered
+
+    def evidence(self, run_id: str = "run_001") -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((self.runs / run_id / "session.json").read_text())
+        return document
+
+    def events(self, kind: str, run_id: str = "run_001") -> list[dict[str, Any]]:
+        return [event for event in self.evidence(run_id)["events"] if event["event_type"] == kind]
+
+
+@contextmanager
+def rig(
+    folder: Path, version: str, steps: Sequence[Step] = STEPS, extra: dict[str, Any] | None = None
+) -> Iterator[Rig]:
+    """A rig whose model plays `steps`; the user's configuration must be the same afterwards, byte for byte."""
+    with ScriptedModel(steps) as model:
+        made = Rig(folder, version, model, extra)
+        before = made.configuration.read_bytes()
+        yield made
+        assert made.configuration.read_bytes() == before
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.2)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Gateway:
+    """A monitored gateway, and clients of it."""
+
+    def __init__(self, made: Rig, options: Sequence[str] = ()) -> None:
+        self.rig = made
+        port = str(free_port())
+        made.environment |= {"OPENCLAW_GATEWAY_PORT": port, "OPENCLAW_GATEWAY_TOKEN": "rig"}
+        arguments = ("gateway", "run", "--port", port, "--auth", "token", "--token", "rig")
+        self.monitor = made.start_monitor(*arguments, options=options)
+        self._port = int(port)
+        wait_until(self._is_up)
+
+    def _is_up(self) -> bool:
+        assert self.monitor.poll() is None, (self.rig.folder / "monitor.log").read_text()
+        try:
+            socket.create_connection(("127.0.0.1", self._port), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def turn(self, message: str = "do the thing") -> None:
+        done = self.rig.openclaw("agent", "--agent", "main", "--message", message)
+        assert done.returncode == 0, done.stderr
+
+    def stop(self) -> int:
+        self.monitor.terminate()
+        return self.monitor.wait(60)
+
+
+def chat(made: Rig, message: str, until: str) -> str:
+    """Type one message into the terminal UI under the monitor, wait for words on the screen, and leave it again."""
+    command = str(BIN / "critiqor")
+    arguments = ["monitor", "openclaw"]
+    child = pexpect.spawn(
+        command, arguments, env=made.environment, cwd=str(made.folder), dimensions=(40, 120), encoding="utf-8"
+    )
+    screen = pyte.Screen(120, 40)
+    stream = pyte.Stream(screen)
+
+    def shows(text: str) -> bool:
+        try:
+            stream.feed(child.read_nonblocking(65536, timeout=0.2))
+        except pexpect.TIMEOUT:
+            pass
+        except pexpect.EOF:
+            raise AssertionError("the terminal UI ended: " + "\n".join(screen.display)) from None
+        return any(text in line for line in screen.display)
+
+    wait_until(lambda: shows("| idle"))
+    child.send(message)
+    wait_until(lambda: shows(message))
+    child.send("\r")
+    wait_until(lambda: shows(until))
+    wait_until(lambda: shows("| idle"))
+    seen = "\n".join(screen.display)
+    child.send("/exit\r")
+    child.expect(pexpect.EOF, timeout=60)
+    child.close()
+    assert child.exitstatus == 0
+    return seen
