@@ -41,6 +41,8 @@ _CANONICAL = {
     "after_provider_response": EventType.TOKEN_USAGE,
 }
 _REDACTED = re.compile(rb"\[redacted:([a-z_]+):[0-9a-f]{8}\]")
+FOREIGN = "foreign"
+"""The writer of records that came without an id of ours: whoever that is, it may be several."""
 _RECORD_START = b'{"event_id":"evt_'
 _RECORDER_LAYERS = frozenset({"extension_api", "tool_hooks"})
 
@@ -244,7 +246,7 @@ class _JournalReader:
                 coverage.timestamps_replaced += 1
                 moment = place.milliseconds if place else latest
             latest = moment
-            self._ids.append(key.event_id if place else event_id_for(moment, "foreign", line.number))
+            self._ids.append(key.event_id if place else event_id_for(moment, FOREIGN, line.number))
             self._offsets.append(line.offset + start)
             self._lengths.append(line.length - start)
             self._numbers.append(line.number)
@@ -267,10 +269,11 @@ class _JournalReader:
     def _is_redacted(self, event: Event) -> bool:
         """Whether its recorder has redacted it by these very rules; it says so in its first record."""
         place = place_of(event.event_id)
-        writer = place.writer if place else ""
+        if place is None or place.writer == FOREIGN:
+            return False
         if event.event_type == EventType.RECORDER_ATTACHED and event.payload.get("redaction") == rules_digest():
-            self._redacting_writers.add(writer)
-        return writer in self._redacting_writers
+            self._redacting_writers.add(place.writer)
+        return place.writer in self._redacting_writers
 
 
 def _in_place(event: Event, event_id: str) -> Event:
@@ -344,7 +347,7 @@ class _Census:
         self.coverage.values_cut += data.count(b'"cut":true')
         self.redacted_before(data)
         place = place_of(event_id)
-        if place is not None and place.writer != "foreign":
+        if place is not None and place.writer != FOREIGN:
             self._written[place.writer] += 1
             self._highest[place.writer] = max(self._highest.get(place.writer, 0), place.sequence)
 

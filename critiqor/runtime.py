@@ -119,7 +119,10 @@ def monitor_openclaw(
         message = f"OpenClaw could not be launched: {error}"
         run.abort(message)
         raise OpenClawNotFoundError(message, fix="critiqor doctor") from error
-    return run.supervise()
+    try:
+        return run.supervise()
+    finally:
+        run.release()
 
 
 class _Launch(NamedTuple):
@@ -180,6 +183,9 @@ class _MonitoredRun:
             self._say(f"NOTHING WAS RECORDED: {reason}")
         self._say(f"OpenClaw ended with exit code {end.exit_code}. {self._what_next()}")
         return MonitorResult(self._run_id, end.exit_code, attached)
+
+    def release(self) -> None:
+        self._supervisor.release_signals()
 
     def _what_next(self) -> str:
         try:

@@ -86,7 +86,7 @@ class Supervisor:
                 preexec_fn=self._take_terminal if self._modes is not None else None,
             )
         except BaseException:
-            self._return_signals()
+            self.release_signals()
             raise
         self._give_terminal()
         if self._received is not None:
@@ -94,7 +94,11 @@ class Supervisor:
         return self._child.pid
 
     def wait(self, timeout: float | None = None) -> ChildEnd:
-        """Stay until the child has ended, or end its tree after `timeout` seconds."""
+        """Stay until the child has ended, or end its tree after `timeout` seconds.
+
+        Signals go nowhere from then on, until `release_signals`: a second Ctrl-C must not come between the end and
+        what is to be written about it.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         status: int | None = None
         try:
@@ -106,7 +110,6 @@ class Supervisor:
         finally:
             # Who was ended by force had no chance to leave the terminal as it was.
             self._return_terminal(restore=status is None or status < 0)
-            self._return_signals()
 
     def end_tree(self, grace: float = GRACE_SECONDS) -> None:
         """End every process of the tree: TERM, then KILL for whatever is left after the grace."""
@@ -176,7 +179,7 @@ class Supervisor:
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self._received = signal.Signals(number)
-        if self._child is not None:
+        if self._child is not None and self._child.returncode is None:
             self._send(number)
 
     def _send(self, number: int) -> None:
@@ -192,7 +195,8 @@ class Supervisor:
         # Where it is ignored, the system reaps the child and nobody learns how it ended.
         self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
-    def _return_signals(self) -> None:
+    def release_signals(self) -> None:
+        """Let signals do again what they did before the start."""
         while self._handlers:
             signal.signal(*self._handlers.popitem())
 

@@ -29,7 +29,9 @@ def _commands(command: click.Command, path: str) -> list[tuple[str, click.Comman
 
 
 def _section(command: click.Command, path: str) -> str:
-    text = command.get_help(click.Context(command, info_name=path, terminal_width=100, max_content_width=100))
+    # A context made by hand knows nothing of the command's own settings, such as `-h`.
+    settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
+    text = command.get_help(click.Context(command, info_name=path, **settings))
     return f"## {path}\n\n```\n{text.strip()}\n```\n"
 
 

@@ -53,7 +53,7 @@ class ScriptedModel:
         self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
         """Every request body received, in order."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler_class())
+        self._server = _Server(("127.0.0.1", 0), self._handler_class())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -113,6 +113,11 @@ class ScriptedModel:
                 """Stay silent: the terminal belongs to the agent."""
 
         return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """An agent that is killed or gives up hangs up: no reason to write to the terminal."""
 
 
 def _error_body(status: int) -> bytes:

@@ -252,6 +252,24 @@ def test_interrupt_before_the_launch_leaves_the_run_to_be_finalized(
     assert runs.finalize()["diagnosis"]["outcome"]["state"] == "interrupted"
 
 
+def test_second_interrupt_does_not_come_between_the_end_and_its_record(
+    monitor: Monitor, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = runtime.append_event_to_run
+
+    def append_and_interrupt(run_id: str, event: dict[str, Any], **options: Any) -> object:
+        os.kill(os.getpid(), signal.SIGINT)
+        return append(run_id, event, **options)
+
+    before = signal.getsignal(signal.SIGINT)
+    child = monitor.script("#!/bin/sh\nsleep 0.2\nkill -INT $$\n")
+    monkeypatch.setattr(runtime, "append_event_to_run", append_and_interrupt)
+    assert monitor.run(command=child).exit_code == ExitCode.INTERRUPTED
+    assert len(runs.notes("run_001", "process_end")) == 1
+    assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 @pytest.mark.parametrize("arguments", [("configure",), ("onboard",), ("--container", "box", "agent")])
 def test_what_cannot_be_recorded_is_refused_before_there_is_a_run(
     monitor: Monitor, runs: Runs, arguments: tuple[str, ...]

@@ -98,21 +98,30 @@ def assert_nothing_was_lost(evidence: dict[str, Any]) -> None:
     assert {"state_transition", "process_start", "process_end", "recorder_attached"} <= kinds
 
 
-def test_failed_model_calls_and_their_retries_are_each_recorded(version: str, tmp_path: Path) -> None:
+def test_a_failed_model_call_and_its_retry_are_each_recorded(tmp_path: Path) -> None:
     tool = Step(tools=(ToolUse("call_0", "exec", {"command": "echo hello"}),))
-    # 2026.6.1 asks three times before it calls a model call failed, 2026.9.6 once.
-    steps = (*[Step(status=500)] * (3 if version == "2026.6.1" else 1), tool, Step(text=FINAL_WORDS))
-    with rig(tmp_path, version, steps) as made:
+    with rig(tmp_path, "2026.9.6", (Step(status=500), tool, Step(text=FINAL_WORDS))) as made:
         made.monitor(*LOCAL_TURN)
         made.finalize()
-        responses = made.events("token_usage")
         assert len(made.events("before_provider_request")) == 3
-        assert [event["status"] for event in responses] == ["error", "ok", "ok"]
-        assert "500" in responses[0]["error"]
+        assert [event["status"] for event in made.events("token_usage")] == ["error", "ok", "ok"]
         ends = made.events("agent_end")
-        assert ends[0]["status"] == "error", "the agent itself calls this attempt a success"
-        assert ends[-1]["status"] == "ok"
+        assert [event["status"] for event in ends] == ["error", "ok"]
+        assert ends[0]["payload"]["success"], "the agent itself calls the failed attempt a success"
+        assert len(made.events("provider_retry")) == 1
         assert len(made.events("tool_call")) == len(made.events("tool_output")) == 1
+
+
+def test_a_provider_that_refuses_is_recorded_as_the_error_that_it_is(version: str, tmp_path: Path) -> None:
+    with rig(tmp_path, version, (Step(status=401),)) as made:
+        made.monitor(*LOCAL_TURN)
+        record = made.finalize()
+        responses = made.events("token_usage")
+        assert len(responses) == len(made.events("before_provider_request")) >= 1
+        assert {event["status"] for event in responses} == {"error"}
+        assert "401" in responses[0]["error"]
+        assert {event["status"] for event in made.events("agent_end")} == {"error"}
+        assert record["diagnosis"]["primary_diagnosis"]["type"] in ("provider_failure", "process_failure")
 
 
 def test_memory_lookups_behind_the_tool_search_are_recorded_as_memory_events(tmp_path: Path) -> None:
@@ -171,7 +180,8 @@ def test_what_was_under_way_when_openclaw_was_killed_is_in_the_evidence(tmp_path
 
 
 def test_a_timeout_ends_the_whole_tree_and_leaves_a_session_to_finalize(tmp_path: Path) -> None:
-    steps = (Step(tools=(ToolUse("call_1", "exec", {"command": "sleep 300"}),)), Step(text=FINAL_WORDS))
+    sleeping = ToolUse("call_1", "exec", {"command": "sleep 300", "background": True})
+    steps = (Step(tools=(sleeping,)), Step(text=FINAL_WORDS, delay_s=300))
     with rig(tmp_path, "2026.9.6", steps) as made:
         done = made.monitor(*LOCAL_TURN, options=("--timeout", "20"))
         assert done.returncode == 124

@@ -12,6 +12,7 @@ from support import Runs, attached, from_recorder, line_of, recorded
 
 from critiqor.evidence import DEEPEST, MOST_EXAMPLES
 from critiqor.model import event_id_for, iso_from_ms
+from critiqor.redaction import rules_digest
 from critiqor.session import normalize_plugin_event
 from critiqor.storage.journal import LONGEST_LINE
 
@@ -320,6 +321,21 @@ def test_coverage_names_recorders_sources_cuts_and_secrets(runs: Runs) -> None:
     assert coverage["values_cut"] == 2
     assert coverage["secrets_redacted"] == {"field": 1, "jwt": 2}
     assert coverage["agent_events"] == 3
+
+
+def test_announced_rules_spare_a_second_look_only_to_the_writer_who_announced_them(runs: Runs) -> None:
+    secret = {"text": "password=hunter2hunter2"}
+    announcement = {"redaction": rules_digest()}
+    evidence = runs.seal(
+        recorded(1, "recorder_attached", writer="same", payload=announcement),
+        recorded(1, "recorder_attached", writer="older", payload={"redaction": "of other rules"}),
+        {"event_type": "recorder_attached", "payload": announcement},
+        recorded(2, "by_older", writer="older", payload=secret),
+        {"event_type": "by_nobody", "payload": secret},
+        recorded(2, "by_other", writer="other", payload=secret),
+    )
+    assert "hunter2" not in json.dumps(evidence)
+    assert evidence["coverage"]["secrets_redacted"] == {"assignment": 3}
 
 
 def test_run_without_recorder_gets_no_score_and_no_clean_bill(runs: Runs) -> None:
