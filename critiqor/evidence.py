@@ -11,25 +11,22 @@ import hashlib
 import heapq
 import json
 import os
-import re
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from critiqor.census import FOREIGN, Census
 from critiqor.errors import BrokenRecordError
-from critiqor.model import EVIDENCE_SCHEMA, Coverage, Damage, Event, EventType, Metrics, RecorderFacts
-from critiqor.model.event import event_id_for, iso_from_ms, ms_from_iso, place_of, recovered_usage
-from critiqor.model.evidence import OpenCall
+from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, EventType, Metrics
+from critiqor.model.event import event_id_for, iso_from_ms, ms_from_iso, place_of
 from critiqor.model.record import SessionRecord
 from critiqor.redaction import Redactor, may_hold_secret, rules_digest
 from critiqor.storage import AtomicFile, SessionPaths, read_journal
 
 SEALED_MODE = 0o400
-MOST_EXAMPLES = 20
 DEEPEST = 100
 """Levels of nesting in a record; the recorder keeps to a dozen, and not every reader can take hundreds."""
 _BATCH = 256
@@ -40,9 +37,6 @@ _CANONICAL = {
     "memory_get": EventType.MEMORY,
     "after_provider_response": EventType.TOKEN_USAGE,
 }
-_REDACTED = re.compile(rb"\[redacted:([a-z_]+):[0-9a-f]{8}\]")
-FOREIGN = "foreign"
-"""The writer of records that came without an id of ours: whoever that is, it may be several."""
 _RECORD_START = b'{"event_id":"evt_'
 _RECORDER_LAYERS = frozenset({"extension_api", "tool_hooks"})
 
@@ -100,7 +94,7 @@ def seal_evidence(
         head = {"schema_version": EVIDENCE_SCHEMA, "run_id": run_id, "session_id": run_id}
         file.write(encode(head)[:-1] + b',"events":[')
         start = file.size
-        census = _Census()
+        census = Census()
         pieces: list[bytes] = []
         for event in merged_events(paths.journal_path(run_id), record, redactor, census):
             census.count(event)
@@ -117,10 +111,10 @@ def seal_evidence(
 
 
 def merged_events(
-    journal: Path, record: SessionRecord, redactor: Redactor, census: _Census | None = None
+    journal: Path, record: SessionRecord, redactor: Redactor, census: Census | None = None
 ) -> Iterator[Event]:
     """All events of a run up to its cut, in true order: the recorder's and the supervisor's."""
-    census = census or _Census()
+    census = census or Census()
     cut = record.cut
     limit = cut.journal_bytes if cut else _size_of(journal)
     lifecycle = record.event_log[: cut.lifecycle_events] if cut else record.event_log
@@ -134,7 +128,7 @@ def _event_id(event: Event) -> str:
     return event.event_id
 
 
-def _lifecycle_events(lifecycle: list[Any], redactor: Redactor, census: _Census) -> Iterator[Event]:
+def _lifecycle_events(lifecycle: list[Any], redactor: Redactor, census: Census) -> Iterator[Event]:
     for number, entry in enumerate(lifecycle, 1):
         try:
             event = msgspec.convert(entry, Event)
@@ -185,7 +179,7 @@ def _size_of(path: Path) -> int:
 class _JournalReader:
     """Reads the journal of one run in the order of its event ids, each record once."""
 
-    def __init__(self, path: Path, limit: int, redactor: Redactor, census: _Census) -> None:
+    def __init__(self, path: Path, limit: int, redactor: Redactor, census: Census) -> None:
         self._path = path
         self._limit = limit
         self._redactor = redactor
@@ -320,141 +314,6 @@ def _is_json_for_python(data: bytes) -> bool:
     return True
 
 
-class _Census:
-    """Counts what goes into the evidence, and what the recorder did not see."""
-
-    def __init__(self) -> None:
-        self.metrics = Metrics()
-        self.coverage = Coverage()
-        self._types: Counter[str] = Counter()
-        self._layers: Counter[str] = Counter()
-        self._redacted: Counter[str] = Counter()
-        self._highest: dict[str, int] = {}
-        self._written: Counter[str] = Counter()
-        self._open_calls: dict[tuple[str | None, str | None], list[OpenCall]] = {}
-        self._open_requests: Counter[str | None] = Counter()
-        self._running = False
-
-    def damaged(self, line: int, offset: int, kind: str) -> None:
-        coverage = self.coverage
-        coverage.damaged_records += 1
-        coverage.damage_by_kind[kind] = coverage.damage_by_kind.get(kind, 0) + 1
-        if len(coverage.damage) < MOST_EXAMPLES:
-            coverage.damage.append(Damage(line, offset, kind))
-
-    def seen(self, data: bytes, event_id: str) -> None:
-        """One readable record of the journal, as it stands there."""
-        self.coverage.values_cut += data.count(b'"cut":true')
-        self.redacted_before(data)
-        place = place_of(event_id)
-        if place is not None and place.writer != FOREIGN:
-            self._written[place.writer] += 1
-            self._highest[place.writer] = max(self._highest.get(place.writer, 0), place.sequence)
-
-    def redacted_before(self, data: bytes) -> None:
-        """Count the secrets that whoever wrote this had replaced."""
-        if b"[redacted:" in data:
-            self._redacted.update(kind.decode() for kind in _REDACTED.findall(data))
-
-    def count(self, event: Event) -> None:
-        kind = event.event_type
-        self.metrics.total_events += 1
-        self._types[kind] += 1
-        self._layers[event.source_layer] += 1
-        if event.status == "error":
-            self.metrics.error_events += 1
-        if event.source_layer == "supervisor":
-            self._count_process(event)
-        elif kind == EventType.RECORDER_ATTACHED:
-            self._count_recorder(event)
-        else:
-            self.coverage.agent_events += 1
-            self._count_pairs(event)
-
-    def _count_process(self, event: Event) -> None:
-        if event.event_type == EventType.PROCESS_START:
-            self._running = True
-        elif event.event_type == EventType.PROCESS_END:
-            self._running = False
-
-    def _count_recorder(self, event: Event) -> None:
-        try:
-            facts = msgspec.convert(event.payload, RecorderFacts, strict=False)
-        except msgspec.ValidationError:
-            facts = RecorderFacts()
-        self.coverage.recorder_attached = True
-        if len(self.coverage.recorders) < MOST_EXAMPLES:
-            self.coverage.recorders.append(facts)
-        for source, live in facts.sources.items():
-            self.coverage.sources[source] = self.coverage.sources.get(source, False) or live
-
-    def _count_pairs(self, event: Event) -> None:
-        kind = event.event_type
-        key = (event.agent_run_id, event.tool_call_id)
-        if kind == EventType.TOOL_CALL:
-            call = OpenCall(event.event_id, event.tool_name, event.tool_call_id)
-            self._open_calls.setdefault(key, []).append(call)
-        elif kind == EventType.TOOL_OUTPUT:
-            calls = self._open_calls.get(key)
-            if not calls:
-                self.coverage.results_without_calls += 1
-                return
-            calls.pop(0)
-            if not calls:
-                del self._open_calls[key]
-        elif kind == "before_provider_request":
-            self._open_requests[event.agent_run_id] += 1
-        elif kind == EventType.TOKEN_USAGE:
-            self._open_requests[event.agent_run_id] -= 1
-            if event.status == "ok" and not event.payload.get("usage"):
-                self.coverage.responses_without_usage += 1
-        elif kind == "agent_end":
-            self.coverage.responses_without_usage -= len(recovered_usage(event))
-
-    def coverage_of(self, redactor: Redactor) -> Coverage:
-        """What is known at the end."""
-        coverage = self.coverage
-        self.metrics.by_event_type = dict(sorted(self._types.items()))
-        self.metrics.by_source_layer = dict(sorted(self._layers.items()))
-        self.metrics.tool_calls = self._types[EventType.TOOL_CALL]
-        holes = {writer: top - self._written[writer] for writer, top in self._highest.items()}
-        coverage.missing_by_writer = {writer: count for writer, count in sorted(holes.items()) if count > 0}
-        coverage.missing_records = max(0, sum(coverage.missing_by_writer.values()) - coverage.damaged_records)
-        still_open = [call for calls in self._open_calls.values() for call in calls]
-        coverage.calls_without_results = len(still_open)
-        coverage.open_calls = still_open[:MOST_EXAMPLES]
-        coverage.requests_without_responses = sum(count for count in self._open_requests.values() if count > 0)
-        coverage.secrets_redacted = dict(sorted((self._redacted + redactor.counts).items()))
-        coverage.sealed_while_running = self._running
-        coverage.damage.sort(key=lambda damage: damage.line)
-        coverage.notes = _notes(coverage)
-        return coverage
-
-
-def _notes(coverage: Coverage) -> list[str]:
-    notes = []
-    if coverage.agent_events and not coverage.recorder_attached:
-        notes.append("The recorder did not announce itself: which of its sources were live is not known.")
-    elif not coverage.recorder_attached:
-        notes.append("The recorder was never attached: what the agent did is not in this evidence.")
-    elif coverage.agent_events == 0:
-        notes.append("The recorder was attached and saw no agent activity.")
-    if coverage.damaged_records:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(coverage.damage_by_kind.items()))
-        notes.append(f"{coverage.damaged_records} journal records could not be read ({kinds}).")
-    if coverage.missing_records:
-        notes.append(f"{coverage.missing_records} records were lost before they reached the disk.")
-    if coverage.calls_without_results:
-        notes.append(f"{coverage.calls_without_results} tool calls have no result.")
-    if coverage.requests_without_responses:
-        notes.append(f"{coverage.requests_without_responses} model calls have no response.")
-    if coverage.responses_without_usage:
-        notes.append(f"{coverage.responses_without_usage} model calls did not say what they used.")
-    if coverage.sealed_while_running:
-        notes.append("Sealed while OpenClaw was still running: what came later is not in here.")
-    return notes
-
-
 def digest_of(document: Path) -> str | None:
     """`sha256:` and the digest of a file; None when it is gone."""
     try:
@@ -504,7 +363,7 @@ def _read_tail(document: Path) -> _Tail:
 
 def write_live_evidence(paths: SessionPaths, run_id: str) -> None:
     """Write session.json as the recorder would: the journal so far, in the order of writing, under recorded names."""
-    census = _Census()
+    census = Census()
     journal = paths.journal_path(run_id)
     with AtomicFile(paths.evidence_summary_path(run_id)) as file:
         head = {"schema_version": EVIDENCE_SCHEMA, "run_id": run_id, "session_id": run_id}

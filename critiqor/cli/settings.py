@@ -1,10 +1,12 @@
-"""Defaults from files: `critiqor.toml`, or `[tool.critiqor]` of `pyproject.toml`, in the current folder.
+"""Defaults from files: `critiqor.toml` or `[tool.critiqor]` of `pyproject.toml` in the current folder, and the user's.
 
-A flag outranks an environment variable, which outranks the file, which outranks the built-in default.
+A flag outranks an environment variable, which outranks the folder's file, which outranks the user's, which outranks the
+built-in default.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ KEYS = frozenset(
 
 def default_map(verbs: Iterable[str]) -> dict[str, Any]:
     """Defaults for every verb, as click wants them; `monitor openclaw` is one level deeper."""
-    settings = _settings(Path.cwd())
+    settings = _users_own() | _of_folder(Path.cwd())
     if not settings:
         return {}
     unknown = sorted(settings.keys() - KEYS)
@@ -37,7 +39,13 @@ def default_map(verbs: Iterable[str]) -> dict[str, Any]:
     return {verb: {**settings, "openclaw": settings} for verb in verbs}
 
 
-def _settings(folder: Path) -> dict[str, Any]:
+def _users_own() -> dict[str, Any]:
+    base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
+    path = Path(base) / "critiqor" / "config.toml"
+    return _read(path) if path.is_file() else {}
+
+
+def _of_folder(folder: Path) -> dict[str, Any]:
     own, shared = folder / "critiqor.toml", folder / "pyproject.toml"
     if own.is_file():
         return _read(own)

@@ -239,3 +239,19 @@ test("every hint stands in whatever its pattern matches", () => {
     assert.ok(assignment.hints.some((hint) => told.includes(hint)), told);
   }
 });
+
+test("text made to be hard to search costs no more than its length", () => {
+  const redactor = new Redactor("key");
+  // A pattern that goes back and forth would need millions of steps here, and hold the agent for as long.
+  const steps = (unit, times) => {
+    const text = unit.repeat(times);
+    const began = process.cpuUsage().user;
+    redactor.text(text);
+    return process.cpuUsage().user - began;
+  };
+  for (const unit of ["eyJ", "eyJaaaaaaaaaaa.", "token=", "://a:b", "-----BEGIN PRIVATE KEY-----", "sk-", "key='"]) {
+    steps(unit, 4000);
+    const [short, long] = [steps(unit, 4000), steps(unit, 32_000)].map((cost) => cost + 10_000);
+    assert.ok(long < short * 32, `${unit}: ${short} µs for 4,000 and ${long} µs for 32,000`);
+  }
+});

@@ -292,6 +292,10 @@ def test_flag_outranks_variable_outranks_file_outranks_default(
         return cli("runs", *flags).out.split("No runs in ")[1].split(" yet")[0].removeprefix(f"{tmp_path}/")
 
     assert folder_used() == "runs"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "critiqor").mkdir(parents=True)
+    (tmp_path / "config" / "critiqor" / "config.toml").write_text('runs_dir = "mine"')
+    assert folder_used() == "mine"
     (tmp_path / "pyproject.toml").write_text('[tool.critiqor]\nruns_dir = "shared"')
     assert folder_used() == "shared"
     (tmp_path / "critiqor.toml").write_text('runs_dir = "own"')

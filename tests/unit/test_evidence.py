@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Runs, attached, from_recorder, line_of, recorded
 
-from critiqor.evidence import DEEPEST, MOST_EXAMPLES
+from critiqor.census import MOST_EXAMPLES
+from critiqor.evidence import DEEPEST
 from critiqor.model import event_id_for, iso_from_ms
 from critiqor.redaction import rules_digest
 from critiqor.session import normalize_plugin_event
