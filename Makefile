@@ -19,8 +19,11 @@ $(BIN)/python:
 	touch $@ .venv/runtime
 
 # Records a stand-in that keeps OpenClaw's plugin contract: an agent that says all tests pass, and a test that failed.
+demo: export OPENCLAW_HOME := $(CURDIR)/.demo/home
 demo: .venv/runtime
 	rm -rf .demo
+	mkdir -p $(OPENCLAW_HOME)/.openclaw
+	echo '{}' > $(OPENCLAW_HOME)/.openclaw/openclaw.json
 	critiqor monitor openclaw --runs-dir $(DEMO_RUNS) --openclaw-command critiqor/lab/standin_openclaw.mjs -- agent --local
 	critiqor finalize --runs-dir $(DEMO_RUNS) --no-dashboard
 	critiqor verify run_001 --runs-dir $(DEMO_RUNS)

@@ -38,6 +38,11 @@ DEFAULT_ARGUMENTS = ("chat",)
 ATTACH_GRACE_SECONDS = 30.0
 """How long an OpenClaw may take to load its plugins before the monitor says that it is blind."""
 
+_CLIENT = (
+    "this command is a client of a gateway that runs elsewhere, and the recorder belongs into the gateway: "
+    "critiqor monitor openclaw -- gateway run"
+)
+
 Say = Callable[[str], None]
 
 
@@ -181,6 +186,8 @@ class _MonitoredRun:
             reason = self._why_blind(end)
             self._error("recorder_not_attached", f"the recorder was never attached: {reason}")
             self._say(f"NOTHING WAS RECORDED: {reason}")
+        elif not self._saw_the_agent():
+            self._say(f"NOTHING OF AN AGENT WAS SEEN: {self._why_idle()}")
         self._say(f"OpenClaw ended with exit code {end.exit_code}. {self._what_next()}")
         return MonitorResult(self._run_id, end.exit_code, attached)
 
@@ -234,6 +241,17 @@ class _MonitoredRun:
         journal = self._paths.journal_path(self._run_id)
         return journal.exists() and journal.stat().st_size > 0
 
+    def _saw_the_agent(self) -> bool:
+        with self._paths.journal_path(self._run_id).open("rb") as journal:
+            return any(b'"event_type":"recorder_attached"' not in line for line in journal)
+
+    def _is_client(self) -> bool:
+        words = command_words(self._options.arguments)
+        return words[:1] in (("agent",), ("tui",)) and "--local" not in self._options.arguments
+
+    def _why_idle(self) -> str:
+        return _CLIENT if self._is_client() else "the recorder was attached, and no agent did anything."
+
     def _watch_for_recorder(self) -> None:
         waited = 0.0
         while waited < self._options.attach_grace:
@@ -251,12 +269,8 @@ class _MonitoredRun:
         version, needed = installation.node_version, installation.node_requirement
         if version and needed and node_satisfies(version, needed) is False:
             return f"OpenClaw {installation.version} needs Node {needed} and found {version}: install Node 24."
-        words = command_words(self._options.arguments)
-        if words[:1] in (("agent",), ("tui",)) and "--local" not in self._options.arguments:
-            return (
-                "this command is a client of a gateway that runs elsewhere, and the recorder belongs into the "
-                "gateway: critiqor monitor openclaw -- gateway run"
-            )
+        if self._is_client():
+            return _CLIENT
         if end is not None and end.exit_code != 0:
             return "OpenClaw ended before it loaded plugins; its own message above says why: critiqor doctor"
         return "OpenClaw did not load the plugin: critiqor doctor --probe"

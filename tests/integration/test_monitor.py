@@ -321,6 +321,16 @@ def test_client_of_a_gateway_is_told_where_the_recorder_belongs(monitor: Monitor
     assert any("critiqor monitor openclaw -- gateway run" in line for line in monitor.said)
 
 
+@pytest.mark.parametrize(("words", "told"), [(("status",), "no agent did anything"), (("tui",), "gateway run")])
+def test_recorder_that_was_there_and_saw_no_agent_is_no_clean_bill(
+    monitor: Monitor, runs: Runs, words: tuple[str, ...], told: str
+) -> None:
+    assert monitor.run(*words).attached
+    (line,) = (line for line in monitor.said if line.startswith("NOTHING OF AN AGENT WAS SEEN"))
+    assert told in line
+    assert runs.finalize()["trust_score"] is None
+
+
 def test_arguments_that_are_no_text_are_passed_on_and_noted(monitor: Monitor, runs: Runs) -> None:
     echo = monitor.script(PYTHON + "import os, sys\nsys.stdout.buffer.write(os.fsencode(sys.argv[2]))\n")
     assert monitor.run("agent", os.fsdecode(b"\xff\xfe"), command=echo).exit_code == 0

