@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from critiqor.model import Coverage, Damage, Event, EventType, Metrics, RecorderFacts
-from critiqor.model.event import place_of, recovered_usage
+from critiqor.model.event import is_agent_activity, place_of, recovered_usage
 from critiqor.model.evidence import OpenCall
 from critiqor.redaction import Redactor
 
@@ -65,7 +65,7 @@ class Census:
             self._count_process(event)
         elif kind == EventType.RECORDER_ATTACHED:
             self._count_recorder(event)
-        else:
+        elif is_agent_activity(kind):
             self.coverage.agent_events += 1
             self._count_pairs(event)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,13 +15,13 @@ from critiqor.errors import CritiqorError, OpenClawNotFoundError
 from critiqor.lab.openclaw_home import write_openclaw_home
 from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.openclaw import (
-    PLUGIN_ID,
     Installation,
     find_openclaw,
     locate_configuration,
     node_satisfies,
     plugin_folder,
     read_plugin_policy,
+    why_blocked,
 )
 from critiqor.runtime import MonitorOptions, monitor_openclaw
 from critiqor.session import (
@@ -115,12 +116,16 @@ def _slot_check(runs_dir: str | Path) -> Check:
     if owner_is_alive(active):
         return Check(name="active session", ok=True, detail=detail)
     detail += ", and the process that started it is gone"
-    return Check(name="active session", ok=False, detail=detail, fix="critiqor finalize   (or: critiqor abort)")
+    run_id = active["run_id"]
+    fix = f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
+    return Check(name="active session", ok=False, detail=detail, fix=fix)
 
 
 def _openclaw_check(installation: Installation) -> Check:
     version = installation.version or "of unknown version"
-    detail = f"{installation.command}, {version} (tested with {', '.join(TESTED)})"
+    detail = (
+        f"{shlex.join((installation.command, *installation.arguments))}, {version} (tested with {', '.join(TESTED)})"
+    )
     return Check(name="openclaw", ok=True, detail=detail)
 
 
@@ -144,9 +149,8 @@ def _plugin_check(environment: Mapping[str, str]) -> Check:
         detail = f"no OpenClaw configuration at {configuration.path}"
         return Check(name="plugin", ok=False, detail=detail, fix="openclaw onboard")
     policy = read_plugin_policy(configuration.path)
+    if obstacle := why_blocked(configuration, policy):
+        return Check(name="plugin", ok=False, detail=obstacle.reason, fix=obstacle.fix)
     if policy.problem:
         return Check(name="plugin", ok=False, detail=policy.problem, fix="openclaw doctor")
-    if PLUGIN_ID in policy.deny:
-        detail = f"{configuration.path} denies it"
-        return Check(name="plugin", ok=False, detail=detail, fix=f'remove "{PLUGIN_ID}" from plugins.deny')
     return Check(name="plugin", ok=True, detail=f"would be loaded beside {configuration.path}")

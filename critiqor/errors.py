@@ -6,7 +6,6 @@ CritiqorError                 1  something went wrong
 ├── NoActiveSessionError      1  there is nothing to finalize or abort
 ├── UnknownRunError           1  no run of that name in the runs folder
 ├── BrokenRecordError         1  a run record cannot be read
-├── SealedError               1  the evidence is sealed and may not change
 └── OpenClawNotFoundError   127  there is no OpenClaw to launch
 """
 
@@ -43,7 +42,7 @@ class CritiqorError(Exception):
         return f"{self.message}\n  → {self.fix}" if self.fix else self.message
 
 
-class UsageError(CritiqorError):
+class UsageError(CritiqorError, ValueError):
     """The command line, an option or an argument is not right."""
 
     exit_code = ExitCode.USAGE
@@ -63,10 +62,6 @@ class UnknownRunError(CritiqorError):
 
 class BrokenRecordError(CritiqorError):
     """A run record or its evidence cannot be read."""
-
-
-class SealedError(CritiqorError):
-    """The evidence of this run is sealed: it may be read, never changed."""
 
 
 class OpenClawNotFoundError(CritiqorError):

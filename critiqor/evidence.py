@@ -96,7 +96,9 @@ def seal_evidence(
         start = file.size
         census = Census()
         pieces: list[bytes] = []
-        for event in merged_events(paths.journal_path(run_id), record, redactor, census):
+        journal, lifecycle = paths.journal_path(run_id), record.event_log[: record.cut.lifecycle_events]
+        limit = record.cut.journal_bytes
+        for event in merged_events(journal, lifecycle, redactor, limit=limit, census=census):
             census.count(event)
             observe(event)
             pieces.append((b",\n" if census.metrics.total_events > 1 else b"\n") + encode(event))
@@ -111,14 +113,11 @@ def seal_evidence(
 
 
 def merged_events(
-    journal: Path, record: SessionRecord, redactor: Redactor, census: Census | None = None
+    journal: Path, lifecycle: list[Any], redactor: Redactor, *, limit: int | None = None, census: Census | None = None
 ) -> Iterator[Event]:
-    """All events of a run up to its cut, in true order: the recorder's and the supervisor's."""
+    """All events of a run in true order: the recorder's, up to `limit` bytes of the journal, and the supervisor's."""
     census = census or Census()
-    cut = record.cut
-    limit = cut.journal_bytes if cut else _size_of(journal)
-    lifecycle = record.event_log[: cut.lifecycle_events] if cut else record.event_log
-    recorded = _JournalReader(journal, limit, redactor, census).events()
+    recorded = _JournalReader(journal, _size_of(journal) if limit is None else limit, redactor, census).events()
     # Sorted, because the clock can have been set back between two of them.
     supervised = sorted(_lifecycle_events(lifecycle, redactor, census), key=_event_id)
     return heapq.merge(recorded, supervised, key=_event_id)

@@ -85,7 +85,9 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
         while left > 0:
             chunk = source.read(min(left, 1 << 18))
             if not chunk:
-                raise BrokenRecordError(f"{evidence} changed while it was sealed", fix="critiqor finalize")
+                raise BrokenRecordError(
+                    f"{evidence} changed while it was sealed", fix=f"critiqor finalize {record.run_id}"
+                )
             file.write(chunk)
             left -= len(chunk)
         file.write((b",\n" if events_end > events_start else b"\n") + last + b"\n]}\n")

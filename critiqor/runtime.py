@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -10,7 +11,8 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from critiqor.errors import CritiqorError, ExitCode, OpenClawNotFoundError, UsageError
+from critiqor.errors import CritiqorError, OpenClawNotFoundError, UsageError
+from critiqor.model.event import is_agent_activity
 from critiqor.openclaw import (
     Installation,
     Overlay,
@@ -18,6 +20,7 @@ from critiqor.openclaw import (
     container_of,
     find_openclaw,
     ignores_bundled_plugins_dir,
+    is_detached_exec,
     locate_configuration,
     node_satisfies,
     plugin_folder,
@@ -43,11 +46,13 @@ _CLIENT = (
     "critiqor monitor openclaw -- gateway run"
 )
 
+_CANNOT_BE_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
+
 Say = Callable[[str], None]
 
 
 class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to launch, and whose run it is. None means the documented default."""
+    """What to launch, and whose run it is."""
 
     runs_dir: str | Path = "runs"
     openclaw_command: str = "openclaw"
@@ -72,8 +77,8 @@ class MonitorResult(NamedTuple):
 
 def openclaw_environment(
     record: Mapping[str, Any],
+    runs_dir: str | Path = "runs",
     *,
-    runs_dir: str | Path,
     environment: Mapping[str, str] | None = None,
     bundled_plugins_dir: bool = True,
 ) -> dict[str, str]:
@@ -123,9 +128,15 @@ def monitor_openclaw(
     except (OSError, ValueError) as error:
         message = f"OpenClaw could not be launched: {error}"
         run.abort(message)
-        raise OpenClawNotFoundError(message, fix="critiqor doctor") from error
+        missing = isinstance(error, OSError) and error.errno in _CANNOT_BE_EXECUTED
+        kind = OpenClawNotFoundError if missing else CritiqorError
+        raise kind(message, fix="critiqor doctor") from error
     try:
         return run.supervise()
+    except OSError as error:
+        message = f"OpenClaw could not be supervised any more: {error}"
+        run.give_up(message)
+        raise CritiqorError(message, fix=f"critiqor diagnose {record['run_id']}") from error
     finally:
         run.release()
 
@@ -166,7 +177,7 @@ class _MonitoredRun:
             self._say(note)
         if launch.overlay.blocked:
             self._say(f"NOT RECORDING: {launch.overlay.blocked}")
-        command = [launch.installation.command, *self._options.arguments]
+        command = [launch.installation.command, *launch.installation.arguments, *self._options.arguments]
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
         self._supervisor = Supervisor(command, launch.environment, mark=mark, cwd=self._options.cwd, output=output)
         pid = self._supervisor.start()
@@ -200,8 +211,14 @@ class _MonitoredRun:
         except (CritiqorError, OSError) as error:
             return f"Its record cannot be read any more: {error}"
         if status == "MONITORING":
-            return "Next: critiqor finalize"
+            return f"Next: critiqor finalize {self._run_id}"
         return f"{self._run_id} was {status.lower()} meanwhile; what came later is not in its evidence."
+
+    def give_up(self, reason: str) -> None:
+        """End what was launched, and abort: nobody would be there to see its end."""
+        self._supervisor.end_tree()
+        self._error("os_error", reason)
+        self._keep(lambda: abort_session(self._run_id, self._options.runs_dir, reason))
 
     def abort(self, reason: str) -> None:
         self._error("launch_failed", reason)
@@ -238,16 +255,22 @@ class _MonitoredRun:
 
     def _is_attached(self) -> bool:
         # The recorder announces itself in its first record.
-        journal = self._paths.journal_path(self._run_id)
-        return journal.exists() and journal.stat().st_size > 0
+        try:
+            return self._paths.journal_path(self._run_id).stat().st_size > 0
+        except OSError:
+            return False
 
     def _saw_the_agent(self) -> bool:
-        with self._paths.journal_path(self._run_id).open("rb") as journal:
-            return any(b'"event_type":"recorder_attached"' not in line for line in journal)
+        try:
+            with self._paths.journal_path(self._run_id).open("rb") as journal:
+                return any(_is_of_an_agent(line) for line in journal)
+        except OSError:
+            return False
 
     def _is_client(self) -> bool:
         words = command_words(self._options.arguments)
-        return words[:1] in (("agent",), ("tui",)) and "--local" not in self._options.arguments
+        is_exec = words[:2] == ("agent", "exec")
+        return words[:1] in (("agent",), ("tui",)) and not is_exec and "--local" not in self._options.arguments
 
     def _why_idle(self) -> str:
         return _CLIENT if self._is_client() else "the recorder was attached, and no agent did anything."
@@ -276,6 +299,17 @@ class _MonitoredRun:
         return "OpenClaw did not load the plugin: critiqor doctor --probe"
 
 
+class _Kind(msgspec.Struct):
+    event_type: str
+
+
+def _is_of_an_agent(line: bytes) -> bool:
+    try:
+        return is_agent_activity(msgspec.json.decode(line, type=_Kind).event_type)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return False
+
+
 def _refuse_what_cannot_be_recorded(arguments: tuple[str, ...], environment: Mapping[str, str]) -> None:
     command = " ".join(("openclaw", *arguments))
     if writes_configuration(arguments):
@@ -283,10 +317,15 @@ def _refuse_what_cannot_be_recorded(arguments: tuple[str, ...], environment: Map
             "OpenClaw cannot save its configuration while it is recorded",
             fix=f"{command}   without critiqor, then record",
         )
+    if is_detached_exec(arguments):
+        raise UsageError(
+            "this option of `openclaw agent exec` leaves aside the configuration that loads the recorder",
+            fix="leave out --isolated, --auth-env-only and --config",
+        )
     if container_of(arguments, environment) is not None:
         raise UsageError(
             "an OpenClaw in a container does not see the recorder", fix="run critiqor inside the container as well"
         )
 
 
-__all__ = ["ExitCode", "MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"]
+__all__ = ["MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"]

@@ -15,6 +15,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -60,10 +61,10 @@ __all__ = [
     "SessionPaths",
     "abort_session",
     "append_event_to_run",
+    "complete_session",
     "create_session",
     "diagnose_run",
     "finalize_session",
-    "iterate_evidence",
     "load_active_session",
     "load_diagnosis",
     "load_record",
@@ -78,12 +79,13 @@ __all__ = [
 ]
 
 DEFAULT_RUNS_DIR = "runs"
+Run = str | Mapping[str, Any]
+"""A run is named by its id or by its record."""
 SUPERVISOR = "0supervisor"
 """The writer of lifecycle events; sorts before any recorder within the same millisecond."""
 
 
 def create_session(
-    *,
     runs_dir: str | Path = DEFAULT_RUNS_DIR,
     agent_id: str = Metadata().agent_id,
     tenant_id: str = Metadata().tenant_id,
@@ -133,13 +135,13 @@ def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, An
 
 
 def append_event_to_run(
-    run_id: str, event: Mapping[str, Any], *, runs_dir: str | Path = DEFAULT_RUNS_DIR
+    run: Run, event: Mapping[str, Any], runs_dir: str | Path = DEFAULT_RUNS_DIR
 ) -> dict[str, Any] | None:
     """Write a lifecycle event into the run record. Returns it as written, or None once the run takes no more events.
 
     `event` needs an `event_type`; `payload`, `status` and `error` are optional; anything else goes into the payload.
     """
-    paths = paths_for(runs_dir)
+    paths, run_id = paths_for(runs_dir), run_id_of(run)
     with exclusive(paths.lock_path):
         # The head is enough to know, and a finished record can be large.
         if records.load_head(paths, run_id)["status"] != "MONITORING":
@@ -150,15 +152,15 @@ def append_event_to_run(
         return written
 
 
-def request_finalize(run_id: str | None = None, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+def request_finalize(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """Stamp a session FINALIZING, in its record and in the active slot, and decide where its evidence ends.
 
-    Without a run id, the active session. A session that is FINALIZING or COMPLETED already is left as it is. Returns
-    the head of the record.
+    Without a run, the active session. A session that is FINALIZING or COMPLETED already is left as it is. Returns the
+    head of the record.
     """
     paths = paths_for(runs_dir)
     with exclusive(paths.lock_path):
-        run_id = run_id or _active_run_id(paths, "finalize")
+        run_id = run_id_of(run) if run else _active_run_id(paths, "finalize")
         head = records.load_head(paths, run_id)
         _refuse_aborted(head)
         if head["status"] == "MONITORING":
@@ -172,14 +174,19 @@ def request_finalize(run_id: str | None = None, *, runs_dir: str | Path = DEFAUL
         return records.load_head(paths, run_id)
 
 
-def finalize_session(run_id: str | None = None, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Seal the evidence of a session, diagnose it and complete its record. Without a run id, the active session.
+def finalize_session(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """Seal the evidence of a session, diagnose it and complete its record, which is returned whole.
 
-    Returns the completed record without its event log, which is in the file and can be very large. Can be called
-    again, from several shells at once, and after a kill: the evidence comes out the same, byte for byte.
+    Without a run, the active session. Can be called again, from several shells at once, and after a kill: the evidence
+    comes out the same, byte for byte.
     """
+    return load_record(complete_session(run, runs_dir)["run_id"], runs_dir)
+
+
+def complete_session(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """The same as `finalize_session`, but the record comes without its event log, which can be very large."""
     paths = paths_for(runs_dir)
-    run_id = request_finalize(run_id, runs_dir=runs_dir)["run_id"]
+    run_id = request_finalize(run, runs_dir)["run_id"]
     with exclusive(paths.finalize_lock_path(run_id)):
         if records.load_head(paths, run_id)["status"] != "COMPLETED":
             record = records.load(paths, run_id)
@@ -200,12 +207,12 @@ def finalize_session(run_id: str | None = None, *, runs_dir: str | Path = DEFAUL
 
 
 def abort_session(
-    run_id: str | None = None, *, reason: str = "aborted on request", runs_dir: str | Path = DEFAULT_RUNS_DIR
+    run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR, reason: str = "aborted on request"
 ) -> dict[str, Any]:
     """Stamp a session ABORTED and free the active slot. What was recorded is kept and can still be diagnosed."""
     paths = paths_for(runs_dir)
     with exclusive(paths.lock_path):
-        run_id = run_id or _active_run_id(paths, "abort")
+        run_id = run_id_of(run) if run else _active_run_id(paths, "abort")
         if records.load_head(paths, run_id)["status"] == "COMPLETED":
             raise NoActiveSessionError(f"{run_id} is completed", fix=f"critiqor show {run_id}")
         record = records.load(paths, run_id)
@@ -216,12 +223,12 @@ def abort_session(
     return _as_dict(record)
 
 
-def diagnose_run(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """Diagnose a run again from its sealed evidence, which stays as it is; an aborted run is sealed first."""
     paths = paths_for(runs_dir)
     head = records.load_head(paths, run_id)
     if head["status"] in records.ACTIVE:
-        raise NoActiveSessionError(f"{run_id} is not finalized yet", fix="critiqor finalize")
+        raise NoActiveSessionError(f"{run_id} is not finalized yet", fix=f"critiqor finalize {run_id}")
     if head["seal"] is None:
         _seal_aborted(paths, run_id)
         head = records.load_head(paths, run_id)
@@ -238,38 +245,43 @@ def diagnose_run(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dic
     return cast("dict[str, Any]", msgspec.to_builtins(diagnosis))
 
 
-def load_session_evidence_events(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
+def load_session_evidence_events(run: Run, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
     """All events of a run, normalised and in true order, whether it is sealed yet or not."""
-    return [msgspec.to_builtins(event) for event in iterate_evidence(run_id, runs_dir=runs_dir)]
+    return [msgspec.to_builtins(event) for event in _evidence_events(paths_for(runs_dir), run_id_of(run))]
 
 
-def iterate_evidence(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Iterator[Event]:
-    """The events of a run one by one: of the sealed evidence where there is one, else as they would be sealed now."""
-    paths = paths_for(runs_dir)
+def _evidence_events(paths: SessionPaths, run_id: str) -> Iterator[Event]:
+    """Of the sealed evidence where there is one, else as they would be sealed now."""
+    journal, document = paths.journal_path(run_id), paths.evidence_summary_path(run_id)
+    if not paths.run_path(run_id).exists() and document.exists():
+        return _adopted_events(document, [])
     if records.load_head(paths, run_id)["seal"] is not None:
-        return read_sealed_events(paths.evidence_summary_path(run_id))
-    journal = paths.journal_path(run_id)
-    record, redactor = records.load(paths, run_id), _redactor(paths, run_id)
+        return read_sealed_events(document)
+    record = records.load(paths, run_id)
     if journal.exists():
-        return merged_events(journal, record, redactor)
-    # An older recorder may still be writing its document: it becomes the journal only when the run is cut.
+        return merged_events(journal, record.event_log, _redactor(paths, run_id))
+    return _adopted_events(document, record.event_log)
+
+
+def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:
+    """Events that stand in session.json alone; its recorder may still be writing it, so it is left as it is."""
     with tempfile.TemporaryDirectory() as folder:
-        adopted = Path(folder) / journal.name
-        adopt_session_document(paths.evidence_summary_path(run_id), adopted)
-        return iter(list(merged_events(adopted, record, redactor)))
+        journal = Path(folder) / "journal.jsonl"
+        adopt_session_document(document, journal)
+        yield from merged_events(journal, lifecycle, Redactor(_new_key()))
 
 
-def load_record(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+def load_record(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """The whole run record, event log included."""
     return _as_dict(records.load(paths_for(runs_dir), run_id))
 
 
-def load_record_head(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+def load_record_head(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """A run record without its diagnosis and event log: all that listings need, however large the run is."""
     return records.load_head(paths_for(runs_dir), run_id)
 
 
-def load_diagnosis(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """What was concluded last from the evidence of a run."""
     try:
         content = paths_for(runs_dir).diagnosis_path(run_id).read_bytes()
@@ -279,7 +291,7 @@ def load_diagnosis(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> d
         raise BrokenRecordError(message, fix=f"critiqor diagnose {run_id}") from error
 
 
-def refresh_live_evidence(run_id: str, *, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
+def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
     """Bring session.json of a run that is not sealed up to its journal, for when its recorder was killed."""
     paths = paths_for(runs_dir)
     # Whoever finalizes holds this lock before it takes the one of the document for good.
@@ -300,6 +312,11 @@ def owner_is_alive(record: Mapping[str, Any]) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - owner["started_at"]) < 1.0
     except (psutil.Error, ValueError, OverflowError):
         return False
+
+
+def run_id_of(run: Run) -> str:
+    """The id of a run that is named by its id or by its record."""
+    return run if isinstance(run, str) else str(run["run_id"])
 
 
 def _refuse_second_session(paths: SessionPaths) -> None:
@@ -326,6 +343,11 @@ def _active_run_id(paths: SessionPaths, verb: str) -> str:
     # A completed run still holds the slot when its finalize was killed at the very end.
     if head is not None and head["status"] in records.ACTIVE | {"COMPLETED"}:
         return str(head["run_id"])
+    # A slot that was lost or spoilt does not make its session unreachable.
+    for run_id in reversed(paths.run_ids()):
+        with suppress(BrokenRecordError):
+            if records.load_head(paths, run_id)["status"] in records.ACTIVE:
+                return run_id
     latest = paths.run_ids()[-1:]
     fix = f"critiqor show {latest[0]}   shows the latest run" if latest else "critiqor monitor openclaw"
     raise NoActiveSessionError(f"there is no active session to {verb}", fix=fix)
@@ -408,15 +430,17 @@ def _seal_and_diagnose(paths: SessionPaths, record: SessionRecord) -> tuple[Seal
 
 
 def _seal_aborted(paths: SessionPaths, run_id: str) -> None:
-    with exclusive(paths.finalize_lock_path(run_id)), exclusive(paths.lock_path):
-        record = records.load(paths, run_id)
-        if record.cut is None:
-            _decide_cut(paths, record)
-            records.save(paths, record)
+    with exclusive(paths.finalize_lock_path(run_id)):
+        with exclusive(paths.lock_path):
+            record = records.load(paths, run_id)
+            if record.cut is None:
+                _decide_cut(paths, record)
+                records.save(paths, record)
         if record.seal is None:
             sealed, diagnosis = _seal_and_diagnose(paths, record)
-            _conclude(record, sealed, diagnosis, now_ms())
-            records.save(paths, record)
+            with exclusive(paths.lock_path):
+                _conclude(record, sealed, diagnosis, now_ms())
+                records.save(paths, record)
     paths.redaction_key_path(run_id).unlink(missing_ok=True)
 
 

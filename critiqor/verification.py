@@ -38,7 +38,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
     head = load_head(paths, run_id)
     seal = head.get("seal")
     if not seal:
-        fix = f"critiqor diagnose {run_id}" if head["status"] == "ABORTED" else "critiqor finalize"
+        fix = f"critiqor diagnose {run_id}" if head["status"] == "ABORTED" else f"critiqor finalize {run_id}"
         raise NoActiveSessionError(f"{run_id} is {head['status']} and not sealed yet", fix=fix)
     document, record = paths.evidence_summary_path(run_id), paths.run_path(run_id)
     found = digest_of(document)

@@ -35,7 +35,7 @@ def openclaw_command_option(function: _Function) -> _Function:
         envvar="CRITIQOR_OPENCLAW_COMMAND",
         default="openclaw",
         show_default=True,
-        help="The OpenClaw to launch.",
+        help="The OpenClaw to launch: a name, a path, or either with arguments.",
     )(function)
 
 

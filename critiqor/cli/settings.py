@@ -2,6 +2,9 @@
 
 A flag outranks an environment variable, which outranks the folder's file, which outranks the user's, which outranks the
 built-in default.
+
+A mistake in `critiqor.toml` or in the user's file is an error. A `pyproject.toml` is often somebody else's, so what
+cannot be used of it is left out with a warning.
 """
 
 from __future__ import annotations
@@ -27,34 +30,61 @@ KEYS = frozenset(
 )
 
 
+USERS_ALONE = frozenset({"openclaw_command"})
+"""What a folder may not decide: whoever wrote its files could have anything launched by whoever works in it."""
+
+
 def default_map(verbs: Iterable[str]) -> dict[str, Any]:
     """Defaults for every verb, as click wants them; `monitor openclaw` is one level deeper."""
     settings = _users_own() | _of_folder(Path.cwd())
     if not settings:
         return {}
-    unknown = sorted(settings.keys() - KEYS)
-    if unknown:
-        message = f"unknown settings: {', '.join(unknown)}"
-        raise UsageError(message, fix=f"critiqor.toml takes {', '.join(sorted(KEYS))}")
     return {verb: {**settings, "openclaw": settings} for verb in verbs}
 
 
 def _users_own() -> dict[str, Any]:
     base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
     path = Path(base) / "critiqor" / "config.toml"
-    return _read(path) if path.is_file() else {}
+    return _strictly(path, KEYS) if path.is_file() else {}
 
 
 def _of_folder(folder: Path) -> dict[str, Any]:
     own, shared = folder / "critiqor.toml", folder / "pyproject.toml"
     if own.is_file():
-        return _read(own)
-    if shared.is_file():
-        section = _read(shared).get("tool", {}).get("critiqor", {})
-        if not isinstance(section, dict):
-            raise UsageError("tool.critiqor in pyproject.toml is not a table", fix="write it as [tool.critiqor]")
-        return section
-    return {}
+        return _strictly(own, KEYS - USERS_ALONE)
+    return _leniently(shared) if shared.is_file() else {}
+
+
+def _strictly(path: Path, taken: frozenset[str]) -> dict[str, Any]:
+    settings = _read(path)
+    refused = sorted(settings.keys() - taken)
+    if refused:
+        message = f"{path.name} does not take: {', '.join(refused)}"
+        raise UsageError(message, fix=f"{path.name} takes {', '.join(sorted(taken))}")
+    return settings
+
+
+def _leniently(path: Path) -> dict[str, Any]:
+    from critiqor.cli.output import say
+
+    section: Any = {}
+    try:
+        section = _read(path)
+        for name in ("tool", "critiqor"):
+            section = section.get(name, {})
+    except (UsageError, OSError) as error:
+        say(f"{path.name} is ignored: {error.message if isinstance(error, UsageError) else error.strerror}")
+        return {}
+    except AttributeError:
+        section = None
+    if not isinstance(section, dict):
+        say(f"{path.name} is ignored: tool.critiqor is not a table")
+        return {}
+    taken = KEYS - USERS_ALONE
+    usable = {name for name, value in section.items() if name in taken and isinstance(value, str | int | float)}
+    if unusable := sorted(section.keys() - usable):
+        say(f"{path.name}: these settings are ignored: {', '.join(unusable)}")
+    return {name: section[name] for name in usable}
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -62,5 +92,6 @@ def _read(path: Path) -> dict[str, Any]:
 
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    # ValueError: not TOML, not UTF-8, or a number of thousands of digits.
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path.name} cannot be read: {error}", fix=f"correct {path.name}") from error

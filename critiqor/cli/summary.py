@@ -55,9 +55,11 @@ def _unfinished(record: dict[str, Any]) -> list[str]:
         return ["", "  Aborted; what was recorded is kept.", f"  Next: critiqor diagnose {record['run_id']}"]
     from critiqor.session import owner_is_alive
 
+    run_id = record["run_id"]
     if owner_is_alive(record):
-        return ["", "  Being recorded.", "  Next: critiqor finalize"]
-    return ["", "  The process that recorded it is gone.", "  Next: critiqor finalize   (or: critiqor abort)"]
+        return ["", "  Being recorded.", f"  Next: critiqor finalize {run_id}"]
+    hint = f"  Next: critiqor finalize {run_id}   (or: critiqor abort {run_id})"
+    return ["", "  The process that recorded it is gone.", hint]
 
 
 def _cost(cost: dict[str, Any]) -> str:

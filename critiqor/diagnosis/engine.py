@@ -12,6 +12,7 @@ import msgspec
 
 from critiqor.model import Coverage, Diagnosis, Event, EventType, Finding, Outcome, PrimaryDiagnosis
 from critiqor.model.diagnosis import Readiness, Severity
+from critiqor.model.event import recovered_usage
 
 ENGINE_VERSION = "0.1.0"
 MOST_CITED = 20
@@ -33,6 +34,7 @@ class Examination:
         self._process_start: str | None = None
         self._process_end: Event | None = None
         self._blindness: str | None = None
+        self._failed_ends: dict[str | None, Event] = {}
         self._tool_calls = 0
         self._costs = _Costs()
 
@@ -53,8 +55,18 @@ class Examination:
             if failed:
                 self._provider_error_count += 1
                 _cite(self._provider_errors, event)
+        elif kind == "agent_end":
+            self._observe_end(event)
         elif event.source_layer == "supervisor":
             self._observe_process(event)
+
+    def _observe_end(self, event: Event) -> None:
+        # An agent that fails is often tried again, so only its last word counts.
+        self._failed_ends.pop(event.agent_run_id, None)
+        if event.status == "error":
+            self._failed_ends[event.agent_run_id] = event
+        for usage in recovered_usage(event):
+            self._costs.recover(usage)
 
     def _observe_process(self, event: Event) -> None:
         if event.event_type == EventType.PROCESS_START:
@@ -97,12 +109,15 @@ class Examination:
             ("timeout", "timed_out"),
             ("interrupted", "interrupted"),
             ("launch_failed", "failed"),
+            ("os_error", "failed"),
             ("nonzero_exit", "failed"),
         ):
             if reason in reasons:
                 return Outcome(state, "what the supervisor saw of the process")
         if self._process_end is not None:
-            return Outcome("completed", "the process ended with exit code 0")
+            exit_code = self._process_end.payload.get("exit_code")
+            state = "completed" if exit_code == 0 else "failed"
+            return Outcome(state, f"the process ended with exit code {exit_code}")
         if self._process_start is not None:
             return Outcome("still_running", "no end of the process was seen")
         return Outcome("unknown", "no process was supervised")
@@ -134,6 +149,18 @@ class Examination:
                     "The model provider answered with an error; what it said is in the cited events.",
                     self._provider_errors,
                     "Look at the error of each cited event: credentials, rate limit or provider outage.",
+                )
+            )
+        unexplained = [end for run, end in self._failed_ends.items() if not self._last_model_call_failed.get(run)]
+        if unexplained:
+            found.append(
+                _finding(
+                    "agent_failure",
+                    "high",
+                    f"{_times(len(unexplained), 'agent run')} ended in an error",
+                    f"The last of them: {unexplained[-1].error}",
+                    [end.event_id for end in unexplained[:MOST_CITED]],
+                    "Read what came before the cited events.",
                 )
             )
         if self._tool_error_count:

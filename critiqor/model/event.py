@@ -56,6 +56,16 @@ class Event(msgspec.Struct, kw_only=True, frozen=True):
     """What else is known of this kind of event."""
 
 
+_HOUSEKEEPING = frozenset(
+    (EventType.RECORDER_ATTACHED, "gateway_start", "gateway_stop", "session_start", "session_end", "before_reset")
+)
+
+
+def is_agent_activity(event_type: str) -> bool:
+    """Whether an event of the recorder tells of an agent's work, and not only of the program around it."""
+    return event_type not in _HOUSEKEEPING
+
+
 def now_ms() -> int:
     """Milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000

@@ -53,7 +53,7 @@ class Coverage(msgspec.Struct, kw_only=True):
     recorder_attached: bool = False
     recorders: list[RecorderFacts] = msgspec.field(default_factory=list)
     agent_events: int = 0
-    """Events that came from the agent, the announcements of the recorder left out."""
+    """Events that tell of an agent's work; starts and stops of the program around it do not count."""
     sources: dict[str, bool] = msgspec.field(default_factory=dict)
     """Which live sources at least one recorder had."""
     journal_present: bool = False

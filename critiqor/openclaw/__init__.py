@@ -9,7 +9,13 @@ json5           the reader for OpenClaw's configuration format
 
 from __future__ import annotations
 
-from critiqor.openclaw.command_line import command_words, container_of, profile_of, writes_configuration
+from critiqor.openclaw.command_line import (
+    command_words,
+    container_of,
+    is_detached_exec,
+    profile_of,
+    writes_configuration,
+)
 from critiqor.openclaw.configuration import (
     ConfigurationFile,
     PluginPolicy,
@@ -23,25 +29,28 @@ from critiqor.openclaw.installation import (
     node_satisfies,
 )
 from critiqor.openclaw.json5 import Json5Error, parse_json5
-from critiqor.openclaw.overlay import PLUGIN_ID, Overlay, plugin_folder, write_overlay
+from critiqor.openclaw.overlay import PLUGIN_ID, Obstacle, Overlay, plugin_folder, why_blocked, write_overlay
 
 __all__ = [
     "PLUGIN_ID",
     "ConfigurationFile",
     "Installation",
     "Json5Error",
+    "Obstacle",
     "Overlay",
     "PluginPolicy",
     "command_words",
     "container_of",
     "find_openclaw",
     "ignores_bundled_plugins_dir",
+    "is_detached_exec",
     "locate_configuration",
     "node_satisfies",
     "parse_json5",
     "plugin_folder",
     "profile_of",
     "read_plugin_policy",
+    "why_blocked",
     "write_overlay",
     "writes_configuration",
 ]

@@ -12,6 +12,13 @@ from collections.abc import Mapping, Sequence
 _GLOBAL_WITH_VALUE = frozenset({"--profile", "--log-level", "--container"})
 # Options of a parent command that may stand, with their value, in front of the subcommand.
 _PARENT_WITH_VALUE = frozenset({"--agent", "--section"})
+# Options of `openclaw agent` itself, which may stand in front of its subcommand.
+_AGENT_WITH_VALUE = frozenset(
+    {
+        *("-m", "--message", "--message-file", "-t", "--to", "--session-id", "--session-key", "--model", "--thinking"),
+        *("--timeout", "--verbose", "--channel", "--reply-account", "--reply-channel", "--reply-to"),
+    }
+)
 _NEGATIVE_NUMBER = re.compile(r"-\d+(?:\.\d+)?")
 
 _EVERYTHING = frozenset({"*"})
@@ -55,6 +62,7 @@ _WRITING_OPTIONS: dict[str, frozenset[str]] = {
     "gateway": frozenset({"--reset"}),
     "security": frozenset({"--fix"}),
 }
+_DETACHING_OPTIONS = frozenset({"--auth-env-only", "--config", "--isolated"})
 _HARMLESS_OPTIONS = frozenset({"-h", "--help", "-V", "--version", "--dry-run"})
 
 
@@ -91,16 +99,20 @@ def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
 
     Options are known only where they can stand before a subcommand, so words after the subcommand may be values.
     """
-    words: list[str] = []
-    skip = False
-    for index, argument in enumerate(options := _before_terminator(arguments)):
-        if skip:
-            skip = False
-        elif argument in _GLOBAL_WITH_VALUE | _PARENT_WITH_VALUE:
-            skip = _is_value(options[index + 1 : index + 2])
-        elif not argument.startswith("-"):
-            words.append(argument)
-    return tuple(words)
+    return _words(arguments, _GLOBAL_WITH_VALUE | _PARENT_WITH_VALUE)
+
+
+def is_detached_exec(arguments: Sequence[str]) -> bool:
+    """Whether this is an `openclaw agent exec` that leaves aside the configuration by which the recorder is loaded.
+
+    It does so with `--isolated`, `--auth-env-only` and `--config FILE`; any other `agent exec` is recorded. A message
+    that reads "exec" is none. Asking for help runs nothing.
+    """
+    options = frozenset(argument.split("=", 1)[0] for argument in _before_terminator(arguments))
+    if options & _HARMLESS_OPTIONS or not options & _DETACHING_OPTIONS:
+        return False
+    words = _words(arguments, _GLOBAL_WITH_VALUE | _PARENT_WITH_VALUE | _AGENT_WITH_VALUE)
+    return words[:2] == ("agent", "exec")
 
 
 def writes_configuration(arguments: Sequence[str]) -> bool:
@@ -119,6 +131,20 @@ def writes_configuration(arguments: Sequence[str]) -> bool:
         return True
     writing = _WRITING_COMMANDS.get(command, frozenset())
     return bool(writing & {"*", sub}) or third in _WRITING_COMMANDS.get(f"{command} {sub}", frozenset())
+
+
+def _words(arguments: Sequence[str], with_value: frozenset[str]) -> tuple[str, ...]:
+    """The arguments that are neither options nor the values of those that are known to take one."""
+    words: list[str] = []
+    skip = False
+    for index, argument in enumerate(options := _before_terminator(arguments)):
+        if skip:
+            skip = False
+        elif argument in with_value:
+            skip = _is_value(options[index + 1 : index + 2])
+        elif not argument.startswith("-"):
+            words.append(argument)
+    return tuple(words)
 
 
 def _before_terminator(arguments: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -23,6 +24,11 @@ _COMPARATOR = re.compile(
 )
 _HYPHEN_RANGE = re.compile(r"(\S+)\s+-\s+(\S+)")
 
+_MAX_SHIM_BYTES = 16 * 1024
+_SHELL_SCRIPT = re.compile(r"#!\s*/\S*\b(?:ba|da|k|z)?sh\b|#!\s*/usr/bin/env (?:ba|da|k|z)?sh\b")
+_OWN_FOLDER = re.compile(r"""\$\(dirname (?:-- )?"\$0"\)""")
+_SCRIPT_PATH = re.compile(r"""(["'])(?P<quoted>[^"'\n]+\.[cm]?js)\1|(?P<bare>[^\s"']+\.[cm]?js)(?=\s)""")
+
 # The oldest OpenClaw that was observed to ignore a plugins folder outside its own package.
 _IGNORES_BUNDLED_PLUGINS_DIR_SINCE: _Triple = (2026, 6, 1)
 
@@ -32,16 +38,14 @@ class Installation(msgspec.Struct, frozen=True):
 
     command: str
     """The executable, absolute."""
-    package_root: Path | None = None
-    """The folder of the npm package; None where the command is a wrapper that does not lead there."""
+    arguments: tuple[str, ...] = ()
+    """The words between the executable and OpenClaw's own arguments: of `node openclaw.mjs` it is the second."""
     version: str | None = None
-    """OpenClaw's version, such as "2026.9.6"; None where the package is not known."""
+    """OpenClaw's version, such as "2026.9.6"; None where the command does not lead to its package."""
     node_requirement: str | None = None
     """The Node versions that it accepts, as npm writes them: ">=24.16.0 <25 || >=26.1.0"."""
-    node: Path | None = None
-    """The `node` that the search path leads to."""
     node_version: str | None = None
-    """The version of that Node, without the leading v."""
+    """The version of the Node that will run it, without the leading v."""
 
 
 class _Package(msgspec.Struct):
@@ -54,30 +58,22 @@ class _Package(msgspec.Struct):
 
 
 def find_openclaw(command: str, environment: Mapping[str, str]) -> Installation:
-    """Find the OpenClaw behind a command name or path; raises `OpenClawNotFoundError` if there is none.
+    """Find the OpenClaw behind a command; raises `OpenClawNotFoundError` if there is none.
 
-    The version comes from the package on disk. Only `node --version` is run.
+    A command is a name or a path, or, where that leads nowhere, a name or path with arguments as a shell would split
+    them. The version comes from the package on disk. Only `node --version` is run.
     """
     search_path = environment.get("PATH", os.defpath)
-    wanted = str(Path(command).expanduser()) if command.startswith("~") else command
-    found = shutil.which(wanted, path=search_path) if wanted else None
-    if found is None:
-        if os.path.dirname(wanted) and Path(wanted).is_file():  # noqa: PTH120 - "./openclaw" has a folder, "openclaw" not
-            raise OpenClawNotFoundError(
-                f"{command} is a file, but it cannot be executed.", fix=f"chmod +x {command}, or: {_INSTALL}"
-            )
-        raise OpenClawNotFoundError(f"There is no OpenClaw under the command {command!r}.", fix=_INSTALL)
-    executable = Path(found).absolute()
-    node = shutil.which("node", path=search_path)
-    root, package = _package_of(executable)
+    executable, arguments = _find_command(command, search_path)
+    node = str(executable) if executable.name == "node" else shutil.which("node", path=search_path)
+    package = _package_behind(executable, arguments, search_path)
     engines = package.engines if isinstance(package.engines, dict) else {}
     requirement = engines.get("node")
     return Installation(
         command=str(executable),
-        package_root=root,
+        arguments=arguments,
         version=package.version,
         node_requirement=requirement if isinstance(requirement, str) else None,
-        node=Path(node).absolute() if node else None,
         node_version=_node_version(node, environment) if node else None,
     )
 
@@ -101,11 +97,12 @@ def node_satisfies(version: str, requirement: str) -> bool | None:
 def ignores_bundled_plugins_dir(version: str | None) -> bool:
     """Whether this OpenClaw ignores `OPENCLAW_BUNDLED_PLUGINS_DIR` outside its own package, so that it is safe to set.
 
-    An OpenClaw that honoured it would lose its own plugins; hence False for every version that is not known.
+    Every OpenClaw gets the documented variable except those that are known to be older and could lose their own
+    plugins by it.
     """
     parsed = _VERSION.fullmatch((version or "").strip())
     if not parsed:
-        return False
+        return True
     numbers = _triple(parsed)
     # "2026.6.1-2" is a correction of 2026.6.1 and newer; "2026.6.1-beta.2" is older.
     preview = bool(parsed["suffix"]) and not parsed["suffix"][1:].isdecimal()
@@ -113,16 +110,56 @@ def ignores_bundled_plugins_dir(version: str | None) -> bool:
     return numbers > since or (numbers == since and not preview)
 
 
-def _package_of(executable: Path) -> tuple[Path | None, _Package]:
+def _find_command(command: str, search_path: str) -> tuple[Path, tuple[str, ...]]:
+    """The executable, absolute, and the arguments that are part of the command."""
+    try:
+        split = shlex.split(command)
+    except ValueError:
+        split = []
+    for first, *rest in filter(None, ([command], split)):
+        wanted = str(Path(first).expanduser()) if first.startswith("~") else first
+        if found := shutil.which(wanted, path=search_path):
+            return Path(found).absolute(), tuple(rest)
+        if os.path.dirname(wanted) and Path(wanted).is_file():  # noqa: PTH120 - "./openclaw" has a folder, "openclaw" not
+            raise OpenClawNotFoundError(
+                f"{first} is a file, but it cannot be executed.", fix=f"chmod +x {shlex.quote(first)}, or: {_INSTALL}"
+            )
+    raise OpenClawNotFoundError(f"There is no OpenClaw under the command {command!r}.", fix=_INSTALL)
+
+
+def _package_behind(executable: Path, arguments: tuple[str, ...], search_path: str) -> _Package:
+    """The OpenClaw package that a command leads to: by itself, as a shim, or as a launcher of the program."""
+    launched = (Path(shutil.which(word, path=search_path) or word) for word in arguments)
+    for start in (executable, *launched):
+        for program in (start, *_shim_targets(start)):
+            if package := _package_of(program):
+                return package
+    return _Package()
+
+
+def _shim_targets(shim: Path) -> list[Path]:
+    """The scripts that a shell script mentions, such as the one that pnpm and some of npm's relatives write."""
+    try:
+        with shim.open("rb") as file:
+            text = file.read(_MAX_SHIM_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return []
+    if not _SHELL_SCRIPT.match(text):
+        return []
+    targets = [match["quoted"] or match["bare"] for match in _SCRIPT_PATH.finditer(_OWN_FOLDER.sub("$basedir", text))]
+    return [shim.parent / target.replace("${basedir}", "$basedir").replace("$basedir", ".", 1) for target in targets]
+
+
+def _package_of(path: Path) -> _Package | None:
     """The OpenClaw package whose program this is.
 
     npm links the command into the package. A wrapper script stays where it is, and the package around it, if any, is
     somebody else's: hence the check that the package names this very file as its program.
     """
     try:
-        program = executable.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return None, _Package()
+        program = path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return None
     for folder in program.parents:
         try:
             package = msgspec.json.decode((folder / "package.json").read_bytes(), type=_Package)
@@ -133,9 +170,9 @@ def _package_of(executable: Path) -> tuple[Path | None, _Package]:
         programs = package.bin.values() if isinstance(package.bin, dict) else [package.bin]
         targets = [folder / target for target in programs if isinstance(target, str)]
         if package.name == "openclaw" and any(target.resolve() == program for target in targets):
-            return folder, package
+            return package
         break
-    return None, _Package()
+    return None
 
 
 def _node_version(node: str, environment: Mapping[str, str]) -> str | None:

@@ -45,6 +45,17 @@ class Overlay(msgspec.Struct, frozen=True):
     """Why the plugin will not load whatever we do, with the way out; None where it will."""
 
 
+class Obstacle(msgspec.Struct, frozen=True):
+    """Why OpenClaw will not load the plugin, whatever we do. As text it is one sentence with the way out."""
+
+    reason: str
+    fix: str
+    """What to change."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.fix}."
+
+
 def plugin_folder() -> Path:
     """The folder of the recorder plugin in the installed package."""
     return Path(__file__).resolve().parent.parent / "clawhub" / "critiqor-openclaw"
@@ -66,6 +77,7 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
         write_json(base, {})
     write_json(path, {"$include": str(base), "plugins": _plugins(policy)})
     _link_hook_transforms(folder, configuration.path.parent)
+    obstacle = why_blocked(configuration, policy)
     return Overlay(
         path=path,
         environment={
@@ -76,8 +88,30 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
             "OPENCLAW_STATE_DIR": str(configuration.state_folder),
         },
         notes=tuple(_notes(configuration, policy, environment)),
-        blocked=_blocked(configuration, policy),
+        blocked=None if obstacle is None else str(obstacle),
     )
+
+
+def why_blocked(configuration: ConfigurationFile, policy: PluginPolicy) -> Obstacle | None:
+    """What in the user's configuration keeps the plugin from loading; None where nothing does."""
+    if PLUGIN_ID in policy.deny:
+        return Obstacle(
+            "Your OpenClaw configuration denies the recorder plugin",
+            f'remove "{PLUGIN_ID}" from plugins.deny in {configuration.path}',
+        )
+    if not configuration.exists:
+        return None
+    status = configuration.path.stat()
+    if status.st_nlink > 1:
+        return Obstacle(
+            f"{configuration.path} is a hard link, and OpenClaw does not include those",
+            "replace it with a copy of itself or with a symbolic link",
+        )
+    if status.st_size > MAX_INCLUDED_BYTES:
+        return Obstacle(
+            f"{configuration.path} is larger than two megabytes, and OpenClaw does not include it", "make it smaller"
+        )
+    return None
 
 
 def _plugins(policy: PluginPolicy) -> dict[str, Any]:
@@ -133,31 +167,12 @@ def _notes(configuration: ConfigurationFile, policy: PluginPolicy, environment: 
     return notes
 
 
-def _blocked(configuration: ConfigurationFile, policy: PluginPolicy) -> str | None:
-    if PLUGIN_ID in policy.deny:
-        return (
-            f"Your OpenClaw configuration denies the recorder plugin: "
-            f'remove "{PLUGIN_ID}" from plugins.deny in {configuration.path}.'
-        )
-    if not configuration.exists:
-        return None
-    status = configuration.path.stat()
-    if status.st_nlink > 1:
-        return (
-            f"{configuration.path} is a hard link, and OpenClaw does not include those: "
-            "replace it with a copy of itself or with a symbolic link."
-        )
-    if status.st_size > MAX_INCLUDED_BYTES:
-        return f"{configuration.path} is larger than two megabytes, and OpenClaw does not include it: make it smaller."
-    return None
-
-
 def _link_hook_transforms(folder: Path, users_folder: Path) -> None:
     """Let webhook transforms be found: OpenClaw looks for them beside the configuration file and nowhere else."""
     transforms = users_folder / "hooks" / "transforms"
     link = folder / "hooks" / "transforms"
     if transforms.is_dir() and not link.exists():
         link.parent.mkdir(mode=0o700, exist_ok=True)
-        # Where links are not permitted (Windows) a transform is missed, which is no reason not to run.
+        # On a file system without links a transform is missed, which is no reason not to run.
         with contextlib.suppress(OSError):
             link.symlink_to(transforms, target_is_directory=True)

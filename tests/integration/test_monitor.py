@@ -28,7 +28,7 @@ from support import (
 )
 
 from critiqor import runtime
-from critiqor.errors import ExitCode, OpenClawNotFoundError, UsageError
+from critiqor.errors import CritiqorError, ExitCode, OpenClawNotFoundError, UsageError
 from critiqor.openclaw import plugin_folder
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
 from critiqor.session import abort_session, create_session, diagnose_run, load_active_session
@@ -234,7 +234,7 @@ def test_openclaw_that_cannot_be_executed_is_aborted(monitor: Monitor, runs: Run
 
 
 def test_name_that_cannot_be_a_variable_is_aborted(monitor: Monitor, runs: Runs) -> None:
-    with pytest.raises(OpenClawNotFoundError, match="null byte"):
+    with pytest.raises(CritiqorError, match="null byte"):
         monitor.run(metadata={"agent_id": "a\0b"})
     assert runs.status("run_001") == "ABORTED"
 
@@ -319,6 +319,31 @@ def test_blind_run_is_said_while_it_runs_and_at_its_end(monitor: Monitor, runs: 
 def test_client_of_a_gateway_is_told_where_the_recorder_belongs(monitor: Monitor) -> None:
     monitor.run("agent", "--message", "hi", command=monitor.script("#!/bin/sh\nexit 0\n"))
     assert any("critiqor monitor openclaw -- gateway run" in line for line in monitor.said)
+
+
+def test_failure_of_the_supervision_ends_the_tree_and_aborts(
+    monitor: Monitor, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Supervisor, deadline: float | None) -> int | None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Supervisor, "_wait_until", broken)
+    with pytest.raises(CritiqorError, match="could not be supervised"):
+        monitor.run("agent", "--hang")
+    record = runs.record("run_001")
+    assert record["status"] == "ABORTED"
+    assert not is_alive(runs.notes("run_001", "process_start")[0]["payload"]["pid"])
+    assert diagnose_run("run_001", runs.folder)["outcome"]["state"] == "failed"
+
+
+def test_command_with_arguments_is_launched_as_a_shell_would(monitor: Monitor, runs: Runs) -> None:
+    result = monitor.run("agent", command=f"node {STANDIN}")  # type: ignore[arg-type]
+    assert result == MonitorResult("run_001", 0, True)
+
+
+def test_exec_that_escapes_the_recorder_is_refused(monitor: Monitor) -> None:
+    with pytest.raises(UsageError, match="agent exec"):
+        monitor.run("agent", "exec", "--isolated", "hi")
 
 
 @pytest.mark.parametrize(("words", "told"), [(("status",), "no agent did anything"), (("tui",), "gateway run")])

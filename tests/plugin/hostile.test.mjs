@@ -83,7 +83,7 @@ for (const [what, value] of Object.entries(VALUES)) {
     }
     tick(5000);
     assert.deepEqual(returned.filter((result) => result !== undefined), []);
-    assert.equal(state().recorder.waiting.size, 0);
+    assert.equal(state().records.waiting.size, 0);
     const lines = run.lines(); // every line is JSON
     assert.ok(lines.length > 5);
     assert.doesNotMatch(run.text(), /\\ud[89a-f]|hunter2hunter2/i);
@@ -116,7 +116,7 @@ test("an error inside a timer does not reach the agent's process", async (t) => 
     const result = new Proxy({}, { get() { throw new Error("hostile"); }, ownKeys() { throw new Error("hostile"); } });
     claw.stream("tool", { phase: "start", toolCallId: "c1", name: "exec" });
     claw.stream("tool", { phase: "result", toolCallId: "c1", name: "exec", result });
-    state().recorder.later(1, () => { throw new Error("hostile"); });
+    state().records.later(1, () => { throw new Error("hostile"); });
     setTimeout(() => {}, 600);`;
   const { child, ended } = inProcess(run, script);
   child.stdin.end();
@@ -132,7 +132,7 @@ test("a fact that could not be made into a record leaves a hole in the numbering
   claw.hook("before_tool_call", null, context);
   claw.hook("message_received", { content: "b" }, context);
   assert.deepEqual(sequences(run.lines()), [1, 2, 4]);
-  assert.equal(state().recorder.handlerErrors, 1);
+  assert.equal(state().records.handlerErrors, 1);
 });
 
 test("a duration that cannot be costs no record", (t) => {
@@ -144,5 +144,5 @@ test("a duration that cannot be costs no record", (t) => {
   }
   assert.equal(run.of("tool_result").length, 6);
   assert.equal(run.of("after_provider_response").length, 6);
-  assert.equal(state().recorder.handlerErrors, 0);
+  assert.equal(state().records.handlerErrors, 0);
 });

@@ -21,7 +21,7 @@ const writer = (count, pause = 0) => `
     claw.hook("message_received", { content: "x".repeat(300), index, sessionKey: "s" + process.pid });
     if (index % 20 === 0) await new Promise((resolve) => setTimeout(resolve, ${pause}));
   }
-  process.stdout.write(String(state().recorder.handlerErrors));`;
+  process.stdout.write(String(state().records.handlerErrors));`;
 
 async function together(run, processes) {
   await Promise.all(processes.map(({ child }) => new Promise((resolve) => child.stdout.once("data", resolve))));
@@ -67,6 +67,49 @@ test("session.json has the documented shape and counts from the journal", (t) =>
     tool_calls: 1,
   });
   assert.deepEqual(session.events, run.lines());
+});
+
+test("a record given to updateSessionSummary is appended first, whole", (t) => {
+  const run = newRun(t);
+  attach();
+  const payload = { toolCallId: "c1", toolName: "exec", isError: true, error: "no" };
+  plugin.updateSessionSummary(plugin.normalizeEvent("tool_result", payload, "tool_hooks", { sessionKey: "s1", durationMs: 7 }));
+  plugin.updateSessionSummary({ event_type: "note", text: "hello", timestamp: "2020-01-01T00:00:00.000Z", status: "error" });
+  const [, result, note] = run.session().events;
+  assert.deepEqual(run.session().events, run.lines());
+  assert.equal(run.session().metrics.total_events, 3);
+  assert.deepEqual(result.payload, payload);
+  assert.deepEqual([result.status, result.error, result.duration_ms, result.session_key], ["error", "no", 7, "s1"]);
+  assert.deepEqual([result.tool_name, result.tool_call_id, result.source_layer], ["exec", "c1", "tool_hooks"]);
+  assert.deepEqual(Object.keys(note), Object.keys(result));
+  assert.deepEqual([note.timestamp, note.source_layer, note.payload], ["2020-01-01T00:00:00.000Z", "extension_api", { text: "hello" }]);
+  assert.deepEqual([note.raw_event_type, note.status], ["note", "error"]);
+  assert.deepEqual(sequences([result, note]), [2, 3]);
+});
+
+test("a record given to updateSessionSummary is redacted and bounded", (t) => {
+  const run = newRun(t);
+  attach();
+  plugin.updateSessionSummary({ event_type: "note", payload: { password: "hunter2hunter2", text: "x".repeat(100_000) } });
+  const { payload } = run.lines()[1];
+  assert.match(payload.password, /^\[redacted:/);
+  assert.equal(payload.text.cut, true);
+});
+
+test("whatever updateSessionSummary is given, it throws nothing and writes only records", (t) => {
+  const run = newRun(t);
+  attach();
+  const unreadable = { event_type: "note", get payload() { throw new Error("no"); } };
+  const refusing = new Proxy({}, { get() { throw new Error("no"); } });
+  for (const given of [null, 1, "note", [], {}, { event_type: 3 }, refusing]) assert.equal(plugin.updateSessionSummary(given), undefined);
+  assert.equal(run.session().metrics.total_events, 1);
+  plugin.updateSessionSummary(unreadable);
+  for (const timestamp of ["soon", 5, "9999-01-01T00:00:00Z", "-000001-01-01T00:00:00Z"]) plugin.updateSessionSummary({ event_type: "note", timestamp });
+  assert.deepEqual(sequences(run.lines()), [1, 3, 4, 5, 6]); // the unreadable one left a hole
+  for (const { event_id, timestamp } of run.lines()) {
+    assert.match(event_id, /^evt_[0-9a-z]{9}_/);
+    assert.ok(Math.abs(Date.parse(timestamp) - Date.now()) < 60_000);
+  }
 });
 
 test("session.json follows by itself soon after an event", async (t) => {
@@ -156,6 +199,23 @@ test("a sealed session.json is never replaced again, and nobody notices", async 
   assert.equal(fs.readdirSync(run.folder).filter((name) => name.endsWith(".tmp")).length, 0);
 });
 
+test("a recorder that comes after the run was sealed writes nothing at all", async (t) => {
+  const run = newRun(t);
+  fs.mkdirSync(run.folder);
+  fs.writeFileSync(run.lock, "sealed");
+  fs.writeFileSync(run.sessionFile, "{}");
+  fs.writeFileSync(run.journal, "");
+  const script = `
+    const claw = attach();
+    claw.hook("message_received", {});
+    plugin.updateSessionSummary({ event_type: "note" });
+    process.stdout.write([state().journal.lost, state().records.handlerErrors].join());`;
+  const { code, stdout, stderr } = await inProcess(run, script).ended;
+  assert.deepEqual([code, stdout, stderr], [0, "0,0", ""]);
+  assert.deepEqual(fs.readdirSync(run.folder).sort(), ["journal.jsonl", "session.json", "session.json.lock"]);
+  assert.equal(run.text(), "");
+});
+
 test("a seal set while an old lock is being dropped survives", (t) => {
   const run = newRun(t);
   emit(attach(), 2);
@@ -203,7 +263,7 @@ test("a full disk loses records, disturbs nobody and leaves a hole", async (t) =
   fs.symlinkSync("/dev/full", run.journal);
   const claw = attach();
   emit(claw, 3);
-  assert.deepEqual([state().journal.lost, state().journal.written, state().recorder.handlerErrors], [4, 0, 0]);
+  assert.deepEqual([state().journal.lost, state().journal.written, state().records.handlerErrors], [4, 0, 0]);
   fs.unlinkSync(run.journal);
   await state().summary.follow();
   emit(claw, 2);
@@ -254,7 +314,7 @@ test("a folder that cannot be made disturbs nobody, and recording begins when it
   const claw = attach();
   emit(claw, 3);
   plugin.updateSessionSummary();
-  assert.equal(state().recorder.handlerErrors, 0);
+  assert.equal(state().records.handlerErrors, 0);
   fs.unlinkSync(blocked);
   emit(claw, 1);
   assert.equal(fs.existsSync(run.journal), false); // not tried anew on every event
@@ -275,7 +335,7 @@ test("a folder deleted in the middle of a run is made again, and the hole can be
   await state().summary.follow();
   assert.deepEqual(sequences(run.lines()), [6, 7, 8, 9, 10, 11]);
   assert.equal(run.session().metrics.total_events, 6);
-  assert.equal(state().recorder.handlerErrors, 0);
+  assert.equal(state().records.handlerErrors, 0);
 });
 
 test("a disk without links still gets one redaction key, and no litter", (t) => {

@@ -46,6 +46,17 @@ test("normalizeEvent fills the envelope, with a null duration at the call and th
   assert.deepEqual(Object.keys(result), envelope);
 });
 
+test("normalizeEvent takes its layer and its payload in either order", (t) => {
+  stopClock(t);
+  const payload = { toolName: "exec", isError: true, error: "no" };
+  const known = { sessionKey: "s1" };
+  assert.deepEqual(
+    plugin.normalizeEvent("tool_result", "tool_hooks", payload, known),
+    plugin.normalizeEvent("tool_result", payload, "tool_hooks", known),
+  );
+  assert.deepEqual(plugin.normalizeEvent("input", "text", "extension_api").payload, {});
+});
+
 test("every documented name is subscribed to, in its layer", (t) => {
   newRun(t);
   const { handlers } = attach();
@@ -176,6 +187,36 @@ test("several registrations in several modes: one recorder_attached a mode and n
   assert.deepEqual(attached.map((event) => event.payload.mode), ["full", "discovery"]);
 });
 
+test("registrations that share an `on` of their class each get their subscriptions", (t) => {
+  stopClock(t);
+  const run = newRun(t);
+  class Api {
+    constructor(mode) {
+      this.registrationMode = mode;
+      this.handlers = new Map();
+    }
+
+    on(name, handler) {
+      this.handlers.set(name, [...(this.handlers.get(name) ?? []), handler]);
+    }
+  }
+  const [discovery, full] = ["discovery", "full"].map((mode) => new Api(mode));
+  for (const api of [discovery, full, full]) plugin.register(api);
+  assert.deepEqual([...full.handlers.keys()], [...discovery.handlers.keys()]);
+  for (const [name, handlers] of full.handlers) assert.equal(handlers.length, 1, name);
+  full.handlers.get("message_received")[0]({ content: "hello" }, context);
+  assert.deepEqual(types(run.events()), ["message_received"]);
+});
+
+test("registrations that have one and the same `on` of their own are subscribed once", (t) => {
+  newRun(t);
+  const names = [];
+  const on = (name) => names.push(name);
+  for (const mode of ["discovery", "full"]) plugin.register({ registrationMode: mode, on });
+  assert.ok(names.length > 20);
+  assert.equal(new Set(names).size, names.length);
+});
+
 test("an emitter that calls a listener as often as it was added does not double the stream", (t) => {
   const run = newRun(t);
   const listeners = [];
@@ -224,5 +265,5 @@ test("recorder_attached says who is watching, with what", (t) => {
   assert.deepEqual(payload.sources, { hooks: true, agent_events: true, transcript: true });
   assert.deepEqual([payload.openclaw_version, payload.node_version, payload.pid], ["2026.6.1", process.version, process.pid]);
   assert.match(payload.plugin_version, /^\d+\.\d+\.\d+/);
-  assert.equal(state().recorder.handlerErrors, 0);
+  assert.equal(state().records.handlerErrors, 0);
 });

@@ -221,6 +221,23 @@ test("memory that is switched off is a lookup that failed, one that finds someth
   ]);
 });
 
+test("a memory lookup is the same record once more, with what was looked up", (t) => {
+  stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  const call = { toolCallId: "m", toolName: "memory_search", params: { query: "plan" } };
+  const result = { content: [{ type: "text", text: "notes" }], details: { results: [{ path: "a" }] } };
+  claw.hook("before_tool_call", call, of("a"));
+  claw.hook("after_tool_call", { ...call, result, durationMs: 3 }, of("a"));
+  const [called, pending, ended, found] = run.events();
+  for (const [record, again, lookup] of [[called, pending, "pending"], [ended, found, "found"]]) {
+    const { event_id, raw_event_type } = again;
+    const payload = { ...record.payload, observed_as: record.event_type, query: "plan", key: null, lookup };
+    assert.deepEqual(again, { ...record, event_id, raw_event_type, event_type: "memory_search", payload });
+  }
+  assert.deepEqual(found.payload.result, result);
+});
+
 test("a gateway that serves thousands of runs remembers few of them", (t) => {
   const tick = stopClock(t);
   newRun(t);
@@ -228,12 +245,12 @@ test("a gateway that serves thousands of runs remembers few of them", (t) => {
   for (let index = 0; index < 3000; index += 1) wholeRun(claw, of(`run ${index}`));
   for (let index = 0; index < 3000; index += 1) claw.hook("message_received", { sessionKey: `quiet ${index}` });
   tick(2000);
-  const { recorder } = state();
-  assert.ok(recorder.runs.size <= 256);
-  assert.ok(recorder.runBySession.size <= 256);
-  assert.equal(recorder.waiting.size, 0);
+  const { recorder, records } = state();
+  assert.ok(recorder.runs.byKey.size <= 256);
+  assert.ok(recorder.runs.idBySession.size <= 256);
+  assert.equal(records.waiting.size, 0);
   assert.equal(plugin.START_TIME_BY_TOOL_CALL.size, 0);
-  assert.equal(recorder.handlerErrors, 0);
+  assert.equal(records.handlerErrors, 0);
 });
 
 test("a run that is under way is not forgotten, however many begin and end beside it", (t) => {
@@ -262,7 +279,7 @@ test("a long run does not hold on to arguments, results, ids and messages", (t) 
     }
     claw.transcript({ sessionKey: context.sessionKey, messageId: `m${index}`, message: { role: "custom", content: "" } });
   }
-  const [{ tools, messages, ending }] = [...state().recorder.runs.values()];
+  const [{ tools, messages, ending }] = [...state().recorder.runs.byKey.values()];
   assert.ok(tools.size <= 2000);
   assert.ok(messages.size <= 500);
   assert.equal(ending.size, 0);
@@ -281,7 +298,7 @@ test("calls that never end are remembered only up to a limit", (t) => {
   const claw = attach();
   for (let index = 0; index < 12_000; index += 1) claw.hook("before_tool_call", { toolCallId: `c${index}`, toolName: "exec" }, of("a"));
   assert.ok(plugin.START_TIME_BY_TOOL_CALL.size <= 10_000);
-  assert.ok([...state().recorder.runs.values()][0].tools.size <= 2000);
+  assert.ok([...state().recorder.runs.byKey.values()][0].tools.size <= 2000);
   plugin.START_TIME_BY_TOOL_CALL.clear();
 });
 

@@ -156,6 +156,8 @@ def test_answers_as_json_have_one_shape(cli: Cli, runs: Runs) -> None:
         (("verify", "/etc/passwd"), "UsageError", 2),
         (("diagnose", "a/../../b"), "UsageError", 2),
         (("abort", ".."), "UsageError", 2),
+        (("finalize", "../run_001"), "UsageError", 2),
+        (("finalize", "run_404"), "UnknownRunError", 1),
         (("finalize",), "NoActiveSessionError", 1),
         (("abort",), "NoActiveSessionError", 1),
         (("show",), "MissingParameter", 2),
@@ -186,6 +188,15 @@ def test_json_behind_the_terminator_is_for_the_launched_program(cli: Cli) -> Non
     assert answer.code == ExitCode.NOT_FOUND
     assert answer.out == ""
     assert "npm install -g openclaw" in answer.err
+
+
+def test_finalize_takes_a_run_and_answers_without_its_event_log(cli: Cli, runs: Runs) -> None:
+    run_id = runs.start()
+    first = cli("finalize", run_id, "--json")
+    assert (first.code, first.data["run_id"], first.data["status"]) == (ExitCode.OK, run_id, "COMPLETED")
+    assert "event_log" not in first.data
+    again = cli("finalize", run_id, "--json")
+    assert (again.code, again.data) == (ExitCode.OK, first.data)
 
 
 def test_finalize_typed_a_second_time_names_the_run(cli: Cli, runs: Runs) -> None:
@@ -232,9 +243,9 @@ def test_runs_are_listed_newest_first_by_number(cli: Cli, runs: Runs) -> None:
 
 def test_show_tells_what_state_a_run_is_in(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = runs.start()
-    assert "Being recorded." in cli("show", run_id).out
+    assert f"Being recorded.\n  Next: critiqor finalize {run_id}\n" in cli("show", run_id).out
     monkeypatch.setattr("critiqor.session.owner_is_alive", lambda _: False)
-    assert "is gone" in cli("show", run_id).out
+    assert f"critiqor finalize {run_id}   (or: critiqor abort {run_id})" in cli("show", run_id).out
     runs.paths.diagnosis_path(run_id).write_text("left by a finalize that was killed")
     request_finalize(run_id, runs_dir=runs.folder)
     assert "FINALIZING" in cli("show", run_id).out
@@ -318,7 +329,10 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
     }
     assert settings.keys() == KEYS
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
-    (tmp_path / "critiqor.toml").write_text(text)
+    users = tmp_path / "config" / "critiqor" / "config.toml"
+    users.parent.mkdir(parents=True)
+    users.write_text(text)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("TENANT_ID", "BENCHMARK_ID", "DIFFICULTY_TIER"):
         monkeypatch.setenv(f"CRITIQOR_{name}", "from variable")
     assert cli("monitor", "openclaw", "--difficulty-tier", "from flag").code == ExitCode.OK
@@ -338,17 +352,58 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
     [
         ("critiqor.toml", 'run_dir = "x"', "run_dir"),
         ("critiqor.toml", "= nonsense", "critiqor.toml cannot be read"),
+        ("critiqor.toml", 'openclaw_command = "evil"', "does not take: openclaw_command"),
         ("critiqor.toml", 'visibility = "secret"', "secret"),
         ("critiqor.toml", 'timeout = "soon"', "soon"),
-        ("pyproject.toml", "[tool.critiqor]\ntimeouts = 5", "timeouts"),
-        ("pyproject.toml", "[tool]\ncritiqor = 5", "not a table"),
+        ("critiqor.toml", f"timeout = {'9' * 5000}", "critiqor.toml cannot be read"),
+        ("config/critiqor/config.toml", 'run_dir = "x"', "config.toml does not take: run_dir"),
+        ("config/critiqor/config.toml", "= nonsense", "config.toml cannot be read"),
     ],
 )
-def test_wrong_settings_are_errors(cli: Cli, tmp_path: Path, file: str, text: str, said: str) -> None:
+def test_wrong_settings_are_errors(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, said: str
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text)
     answer = cli("monitor", "openclaw", "--openclaw-command", STANDIN)
     assert answer.code == ExitCode.USAGE
     assert said in answer.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"= nonsense", "is ignored"),
+        (b"\xff\xfe", "is ignored"),
+        (b"x = " + b"[" * 20_000, "is ignored"),
+        (b"x = " + b"9" * 5000, "is ignored"),
+        (b"tool = 1", "not a table"),
+        (b"tool = []", "not a table"),
+        (b"[tool]\ncritiqor = 5", "not a table"),
+        (b"[tool.critiqor]\ntimeouts = 5", "timeouts"),
+        (b"[tool.critiqor]\nruns_dir = ['a']", "runs_dir"),
+        (b"[tool.critiqor.openclaw]\nx = 1", "openclaw"),
+    ],
+    ids=lambda value: repr(value[:30]),
+)
+def test_odd_pyproject_is_warned_of_once_and_disables_nothing(cli: Cli, tmp_path: Path, text: bytes, said: str) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(text)
+    answer = cli("runs", "--json")
+    assert (answer.code, answer.data) == (ExitCode.OK, [])
+    [line] = answer.err.splitlines()
+    assert line.startswith("critiqor: pyproject.toml")
+    assert said in line
+
+
+def test_usable_settings_of_a_pyproject_stay(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.critiqor]\nruns_dir = "shared"\nnew_in_2030 = 1')
+    assert f"No runs in {tmp_path}/shared yet" in cli("runs").out
+
+
+def test_pyproject_of_somebody_else_is_no_matter(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 120")
+    assert cli("runs").err == ""
 
 
 def test_command_that_changes_settings_is_refused_with_the_way_out(cli: Cli, runs: Runs) -> None:

@@ -6,10 +6,11 @@ import importlib.util
 import re
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 
-from critiqor.cli.group import VERBS
+from critiqor.cli.group import VERBS, critiqor
 from critiqor.cli.settings import KEYS
 from critiqor.model import Coverage, Event
 
@@ -28,6 +29,22 @@ def test_the_command_reference_is_the_help_text_of_today() -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_in_the_readme(verb: str) -> None:
     assert f"critiqor {verb}" in (ROOT / "README.md").read_text()
+
+
+def test_every_verb_but_monitor_answers_as_json_as_the_readme_says() -> None:
+    commands = {verb: critiqor.get_command(click.Context(critiqor), verb) for verb in VERBS}
+    silent = [
+        verb for verb, command in commands.items() if command and "as_json" not in {p.name for p in command.params}
+    ]
+    assert silent == ["monitor"]
+
+
+def test_documented_names_are_those_that_the_recorder_subscribes_to() -> None:
+    plugin = (ROOT / "critiqor" / "clawhub" / "critiqor-openclaw" / "index.js").read_text()
+    listed = re.search(r"DOCUMENTED_EVENTS = Object\.freeze\(\{(.+?)\}\)", plugin, re.DOTALL)
+    defined = re.search(r"The documented names are (.+?)\. ", " ".join((DOCS / "recording.md").read_text().split()))
+    assert listed and defined
+    assert re.findall(r"`(\w+)`", defined[1]) == re.findall(r'"(\w+)"', listed[1])
 
 
 @pytest.mark.parametrize("struct", [Event, Coverage], ids=["event", "coverage"])

@@ -10,6 +10,7 @@ from critiqor.openclaw import (
     PluginPolicy,
     command_words,
     container_of,
+    is_detached_exec,
     locate_configuration,
     profile_of,
     read_plugin_policy,
@@ -252,6 +253,41 @@ def test_commands_that_exist_to_change_settings_are_known(line: str) -> None:
 )
 def test_other_commands_may_be_recorded(line: str) -> None:
     assert not writes_configuration(line.split())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "agent exec --isolated hello",
+        "agent exec hello --auth-env-only",
+        "agent exec --config other.json hello",
+        "agent exec --config=other.json hello",
+        "--profile work agent exec --isolated hello",
+        "agent --agent main --model a/b exec --isolated hello",
+    ],
+)
+def test_exec_that_leaves_the_configuration_aside_is_known(line: str) -> None:
+    assert is_detached_exec(line.split())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "agent",
+        "agent exec hello",
+        "agent exec --model a/b --message-file task.md",
+        "agent exec hello -- --isolated",
+        "agent exec --isolated --help",
+        "agent --isolated --message exec",
+        "agent --isolated -m exec",
+        "agent --isolated --message=exec",
+        "chat --isolated agent exec",
+        "exec --isolated",
+    ],
+)
+def test_other_turns_are_not_detached(line: str) -> None:
+    assert not is_detached_exec(line.split())
 
 
 def test_policy_of_a_plain_file(tmp_path: Path) -> None:

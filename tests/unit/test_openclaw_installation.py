@@ -39,10 +39,9 @@ def test_version_is_read_from_the_package_behind_the_link(tmp_path: Path) -> Non
     link = package(tmp_path)
     found = find_openclaw("openclaw", {"PATH": str(link.parent)})
     assert found.command == str(link)
-    assert found.package_root == (tmp_path / "node_modules/openclaw").resolve()
     assert found.version == "2026.9.6"
     assert found.node_requirement == ">=24.16.0 <25 || >=26.1.0"
-    assert (found.node, found.node_version) == (None, None)
+    assert found.node_version is None
 
 
 def test_command_may_be_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,16 +55,14 @@ def test_node_on_the_search_path_is_asked_for_its_version(tmp_path: Path) -> Non
     link = package(tmp_path)
     node = executable(tmp_path / "bin/node", "#!/bin/sh\necho v24.18.0\n")
     found = find_openclaw("openclaw", {"PATH": f"{link.parent}:{node.parent}"})
-    assert (found.node, found.node_version) == (node, "24.18.0")
+    assert found.node_version == "24.18.0"
 
 
 @pytest.mark.parametrize("script", ["#!/bin/sh\nexit 3\n", "#!/bin/sh\necho hello\n", "#!/does/not/exist\n"])
 def test_broken_node_has_no_version(tmp_path: Path, script: str) -> None:
     link = package(tmp_path)
     executable(link.parent / "node", script)
-    found = find_openclaw("openclaw", {"PATH": str(link.parent)})
-    assert found.node == link.parent / "node"
-    assert found.node_version is None
+    assert find_openclaw("openclaw", {"PATH": str(link.parent)}).node_version is None
 
 
 def test_wrapper_script_has_no_version_and_breaks_nothing(tmp_path: Path) -> None:
@@ -73,7 +70,74 @@ def test_wrapper_script_has_no_version_and_breaks_nothing(tmp_path: Path) -> Non
     (tmp_path / "project/package.json").write_text('{"name": "openclaw", "version": "1.0.0"}', encoding="utf-8")
     found = find_openclaw("openclaw", {"PATH": str(shim.parent)})
     assert found.command == str(shim)
-    assert (found.package_root, found.version, found.node_requirement) == (None, None, None)
+    assert (found.version, found.node_requirement) == (None, None)
+
+
+PNPM_SHIM = """#!/bin/sh
+basedir=$(dirname "$(echo "$0" | sed -e 's,\\\\,/,g')")
+
+case `uname` in
+    *CYGWIN*|*MINGW*|*MSYS*)
+        if command -v cygpath > /dev/null 2>&1; then
+            basedir=`cygpath -w "$basedir"`
+        fi
+    ;;
+esac
+
+if [ -x "$basedir/node" ]; then
+  exec "$basedir/node"  "$basedir/TARGET" "$@"
+else
+  exec node  "$basedir/TARGET" "$@"
+fi
+"""
+
+
+@pytest.mark.parametrize(
+    "shim",
+    [
+        PNPM_SHIM,
+        '#!/bin/sh\nexec node "$(dirname "$0")/TARGET" "$@"\n',
+        '#!/usr/bin/env bash\nexec node "${basedir}/TARGET" "$@"\n',
+        '#!/bin/bash\nexec FOLDER/TARGET "$@"\n',
+        "#!/bin/sh\nexec 'FOLDER/TARGET'\n",
+    ],
+    ids=["pnpm", "dirname", "braces", "absolute", "single quotes"],
+)
+def test_version_is_read_from_the_package_behind_a_shim(tmp_path: Path, shim: str) -> None:
+    package(tmp_path)
+    text = shim.replace("TARGET", "../node_modules/openclaw/openclaw.mjs").replace("FOLDER", str(tmp_path / "bin"))
+    command = executable(tmp_path / "bin/openclaw", text)
+    found = find_openclaw("openclaw", {"PATH": str(command.parent)})
+    assert (found.command, found.version) == (str(command), "2026.9.6")
+
+
+def test_command_with_arguments_is_split_as_a_shell_would(tmp_path: Path) -> None:
+    program = package(tmp_path / "with space").resolve()
+    node = executable(tmp_path / "bin/node", "#!/bin/sh\necho v24.18.0\n")
+    found = find_openclaw(f"node --no-warnings '{program}'", {"PATH": str(node.parent)})
+    assert (found.command, found.arguments) == (str(node), ("--no-warnings", str(program)))
+    assert (found.version, found.node_version) == ("2026.9.6", "24.18.0")
+
+
+def test_node_that_is_part_of_the_command_is_the_one_that_is_asked(tmp_path: Path) -> None:
+    program = package(tmp_path).resolve()
+    other = executable(tmp_path / "bin/node", "#!/bin/sh\necho v20.1.0\n")
+    node = executable(tmp_path / "node24/node", "#!/bin/sh\necho v24.18.0\n")
+    assert find_openclaw(f"{node} {program}", {"PATH": str(other.parent)}).node_version == "24.18.0"
+
+
+def test_openclaw_behind_a_launcher_is_found_on_the_search_path(tmp_path: Path) -> None:
+    link = package(tmp_path)
+    launcher = executable(link.parent / "nice")
+    found = find_openclaw("nice -n 5 openclaw", {"PATH": str(link.parent)})
+    assert (found.command, found.arguments) == (str(launcher), ("-n", "5", "openclaw"))
+    assert found.version == "2026.9.6"
+
+
+def test_path_with_a_space_is_one_command(tmp_path: Path) -> None:
+    command = executable(tmp_path / "my tools/openclaw")
+    found = find_openclaw(str(command), {"PATH": ""})
+    assert (found.command, found.arguments) == (str(command), ())
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 7}', '{"name": "openclaw", "bin": 7, "engines": 7}'])
@@ -89,7 +153,7 @@ def test_package_without_engines_has_no_requirement(tmp_path: Path) -> None:
     assert (found.version, found.node_requirement) == ("2026.9.6", None)
 
 
-@pytest.mark.parametrize("command", ["openclaw", "", "no/such/openclaw"])
+@pytest.mark.parametrize("command", ["openclaw", "", "no/such/openclaw", "npx openclaw", "'openclaw", "''", "  "])
 def test_missing_command_names_what_to_install(tmp_path: Path, command: str) -> None:
     with pytest.raises(OpenClawNotFoundError, match="npm install -g openclaw") as caught:
         find_openclaw(command, {"PATH": str(tmp_path)})
@@ -157,11 +221,13 @@ def test_range_that_is_not_understood_is_neither_yes_nor_no(version: str, requir
         ("2026.6.1-beta.3", False),
         ("2026.5.31", False),
         ("2025.12.1", False),
-        ("latest", False),
-        (None, False),
+        ("latest", True),
+        (None, True),
     ],
 )
-def test_only_observed_versions_ignore_the_bundled_plugins_folder(version: str | None, ignores: bool) -> None:
+def test_only_versions_known_to_be_older_are_spared_the_bundled_plugins_folder(
+    version: str | None, ignores: bool
+) -> None:
     assert ignores_bundled_plugins_dir(version) is ignores
 
 

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from critiqor.openclaw import PLUGIN_ID, ConfigurationFile, Overlay, locate_configuration, plugin_folder, write_overlay
+from critiqor.openclaw import (
+    PLUGIN_ID,
+    ConfigurationFile,
+    Overlay,
+    PluginPolicy,
+    locate_configuration,
+    plugin_folder,
+    why_blocked,
+    write_overlay,
+)
 
 
 class Home:
@@ -131,6 +140,16 @@ def test_hard_linked_configuration_is_reported_as_blocked(home: Home) -> None:
 def test_configuration_too_large_to_include_is_reported_as_blocked(home: Home) -> None:
     home.configure("{}" + " " * (2 * 1024 * 1024))
     assert "two megabytes" in (home.overlay().blocked or "")
+
+
+def test_obstacle_names_reason_and_fix_apart(home: Home) -> None:
+    home.configure("{}")
+    assert why_blocked(home.locate(), PluginPolicy()) is None
+    obstacle = why_blocked(home.locate(), PluginPolicy(deny=(PLUGIN_ID,)))
+    assert obstacle is not None
+    assert "denies the recorder" in obstacle.reason
+    assert str(home.file) in obstacle.fix
+    assert str(obstacle) == f"{obstacle.reason}: {obstacle.fix}."
 
 
 def test_without_a_configuration_an_empty_base_is_included(home: Home) -> None:

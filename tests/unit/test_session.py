@@ -21,6 +21,7 @@ from critiqor.errors import (
 from critiqor.session import (
     abort_session,
     append_event_to_run,
+    complete_session,
     create_session,
     diagnose_run,
     finalize_session,
@@ -29,6 +30,7 @@ from critiqor.session import (
     owner_is_alive,
     refresh_live_evidence,
     request_finalize,
+    write_json,
 )
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -190,11 +192,11 @@ def test_broken_slot_is_as_good_as_none_and_wedges_nothing(runs: Runs, slot: byt
     first = runs.start()
     runs.paths.active_path.write_bytes(slot)
     assert load_active_session(runs.folder) is None
+    assert runs.start() == "run_002"
+    assert runs.finalize()["run_id"] == "run_002"
+    assert runs.finalize()["run_id"] == first, "a session whose slot is gone is still found"
     with pytest.raises(NoActiveSessionError):
         runs.finalize()
-    assert runs.start() == "run_002"
-    runs.finalize()
-    assert runs.finalize(first)["status"] == "COMPLETED"
 
 
 BROKEN_RECORDS = [
@@ -394,8 +396,9 @@ def test_completed_record_holds_diagnosis_and_merged_stream(runs: Runs) -> None:
     run_id = runs.start()
     runs.write(run_id, attached(), recorded(2))
     returned = runs.finalize()
-    assert "event_log" not in returned
     record = runs.record(run_id)
+    assert returned == record
+    assert {**complete_session(run_id, runs.folder), "event_log": record["event_log"]} == record
     assert record["event_log"][:-1] == runs.evidence(run_id)["events"]
     assert record["event_log"][-1]["payload"]["to"] == "COMPLETED"
     assert (
@@ -664,3 +667,21 @@ def test_long_lifecycle_still_loads(runs: Runs) -> None:
     active = load_active_session(runs.folder)
     assert active is not None
     assert runs.finalize()["status"] == "COMPLETED"
+
+
+def test_run_can_be_named_by_its_id_or_its_record(runs: Runs) -> None:
+    record = create_session(runs.folder)
+    assert append_event_to_run(record, {"event_type": "process_start"}, runs.folder) is not None
+    assert request_finalize(record, runs.folder)["status"] == "FINALIZING"
+    assert finalize_session(record, runs.folder)["status"] == "COMPLETED"
+    assert [event["event_type"] for event in load_session_evidence_events(record, runs.folder)][-2:] == [
+        "process_start",
+        "state_transition",
+    ]
+
+
+def test_evidence_without_a_record_can_be_read(runs: Runs) -> None:
+    document = runs.paths.evidence_summary_path("run_007")
+    write_json(document, {"events": [{"event_type": "tool_result", "timestamp": "2026-01-01T00:00:00Z"}]})
+    (event,) = load_session_evidence_events("run_007", runs.folder)
+    assert (event["event_type"], event["raw_event_type"]) == ("tool_output", "tool_result")

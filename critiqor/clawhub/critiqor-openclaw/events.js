@@ -24,8 +24,12 @@ const textOr = (value, otherwise) => (typeof value === "string" && value !== "" 
 /**
  * One record in the shape of `critiqor.session.v1`; its event id is given by the journal that writes it.
  * `known` holds what the caller knows better than the payload: run, session, tool, status, error, duration, time.
+ * Payload and layer can be told apart, and are taken in either order.
  */
 export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
+  if (typeof payload === "string" && typeof sourceLayer === "object") {
+    return normalizeEvent(eventType, sourceLayer, payload, known);
+  }
   const facts = payload !== null && typeof payload === "object" ? payload : {};
   const toolCallId = textOr(known.toolCallId, textOr(facts.toolCallId, textOr(facts.tool_call_id, null)));
   const agentRunId = textOr(known.agentRunId, textOr(facts.runId, textOr(facts.run_id, null)));
@@ -46,6 +50,38 @@ export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
     duration_ms: duration(eventType, agentRunId, toolCallId, at, known.durationMs),
     payload: facts,
   };
+}
+
+/** Whether a value is meant to be a record. */
+export function isRecord(value) {
+  return value !== null && typeof value === "object" && typeof value.event_type === "string";
+}
+
+/**
+ * The record that another has begun, with what it lacks of the envelope; what does not belong to the envelope is payload.
+ * A time that cannot be, or that is still to come, becomes `now`: ids are made of it.
+ */
+export function completeRecord(given, now) {
+  const {
+    event_id: _, event_type, raw_event_type, timestamp, source_layer, session_key, agent_run_id, tool_name, tool_call_id,
+    status, error, duration_ms, payload, ...rest
+  } = given;
+  const told = typeof timestamp === "string" ? Date.parse(timestamp) : NaN;
+  const at = told >= 0 && told <= now ? told : now;
+  const known = {
+    at,
+    sessionKey: session_key,
+    agentRunId: agent_run_id,
+    toolName: tool_name,
+    toolCallId: tool_call_id,
+    durationMs: duration_ms,
+    status: status ?? (error ? "error" : undefined),
+    error: error ?? undefined,
+  };
+  const facts = payload === undefined ? rest : { ...rest, ...copyOf(payload) };
+  const record = normalizeEvent(event_type, facts, textOr(source_layer, "extension_api"), known);
+  record.raw_event_type = textOr(raw_event_type, event_type);
+  return { record, at };
 }
 
 // Many records share a millisecond, and formatting a date costs as much as writing it.
@@ -136,12 +172,13 @@ export function memoryLookup(args, result, failed) {
     key: asked.key ?? asked.path ?? asked.id ?? null,
   };
   if (result === undefined) return { ...lookup, lookup: failed ? "error" : "pending" };
-  return { ...lookup, lookup: failed || isUnavailable(result?.details) ? "error" : foundAnything(result) ? "found" : "empty" };
+  if (failed || isUnavailable(result?.details)) return { ...lookup, lookup: "error" };
+  return { ...lookup, lookup: foundAnything(result) ? "found" : "empty" };
 }
 
 // A memory that is switched off or broken answers with no results, and says so beside them.
 function isUnavailable(details) {
-  return details?.disabled === true || details?.unavailable === true || (typeof details?.error === "string" && details.error !== "");
+  return details?.disabled === true || details?.unavailable === true || textOr(details?.error, null) !== null;
 }
 
 function foundAnything(result) {

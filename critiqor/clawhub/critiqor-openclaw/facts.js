@@ -4,7 +4,9 @@ import { errorText, toolFailure } from "./events.js";
 import { digestOf } from "./payload.js";
 
 /** Without the members that are undefined. */
-export const stripUndefined = (facts) => Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
+export function stripUndefined(facts) {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
+}
 
 /** Why a tool result counts as a failure, or null, and the exit code of its command. */
 export function outcomeOf(end) {
@@ -51,7 +53,8 @@ export function modelFacts(event) {
 /** What can be told from a prompt without keeping it: it has about 280 KB on every turn. */
 export function promptFacts(event) {
   const system = typeof event.systemPrompt === "string" ? event.systemPrompt : "";
-  const tools = Array.isArray(event.tools) ? event.tools.map((tool) => String(tool?.name ?? tool?.function?.name ?? "")) : [];
+  const nameOf = (tool) => String(tool?.name ?? tool?.function?.name ?? "");
+  const tools = Array.isArray(event.tools) ? event.tools.map(nameOf) : [];
   return {
     system_prompt: { size: Buffer.byteLength(system), digest: digestOf(system) },
     tools: { count: tools.length, digest: digestOf(tools.join("\n")) },

@@ -3,9 +3,10 @@
 
 import { createRequire } from "node:module";
 
-import { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
+import { completeRecord, isRecord, normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
 import { Journal, runFiles } from "./journal.js";
 import { PLAIN_HOOKS, Recorder } from "./recorder.js";
+import { Records } from "./records.js";
 import { RULES_DIGEST } from "./redact.js";
 import { SessionSummary } from "./summary.js";
 
@@ -28,6 +29,8 @@ const TYPED_HOOKS = new Set([
   "after_tool_call", "agent_end", "before_compaction", "after_compaction", ...PLAIN_HOOKS,
 ]);
 
+const UNDOCUMENTED_HOOKS = [...TYPED_HOOKS].filter((name) => !DOCUMENTED_EVENTS.extension_api.includes(name));
+
 // OpenClaw registers a plugin several times in one process, and may load its module anew: one recorder serves them all.
 const SHARED = Symbol.for("critiqor.recorder");
 
@@ -41,19 +44,19 @@ function shared() {
 
 function create(runId, runsDir) {
   const journal = new Journal(runFiles(runsDir, runId));
-  const recorder = new Recorder(journal);
   const summary = new SessionSummary(runId, journal);
-  recorder.onWrite = () => summary.schedule();
+  const records = new Records(journal, () => summary.schedule());
+  const recorder = new Recorder(records);
   const guard = (handle) => (event, context) => {
     try {
       handle(event, context);
     } catch {
-      recorder.failed();
+      records.failed();
     }
   };
   process.once("exit", () => {
     try {
-      recorder.flush();
+      records.flush();
       if (journal.written > 0) summary.finish();
     } catch {
       // nothing may keep the agent's process from ending as it would
@@ -63,6 +66,7 @@ function create(runId, runsDir) {
     runId,
     runsDir,
     journal,
+    records,
     recorder,
     summary,
     guard,
@@ -87,10 +91,12 @@ function handlerFor(state, eventType, sourceLayer) {
   return handler;
 }
 
-// Each registration has its own `on`, and only the latest may count; two registrations with one `on` would tell twice.
-function namesOn({ subscribed }, on) {
-  if (!subscribed.has(on)) subscribed.set(on, new Set());
-  return subscribed.get(on);
+// Each registration has its own subscriptions, and only the latest may count. Two that were given one `on` would tell
+// twice; an `on` that they inherit from their class is still another one for each.
+function namesOn({ subscribed }, api) {
+  const key = Object.hasOwn(api, "on") ? api.on : api;
+  if (!subscribed.has(key)) subscribed.set(key, new Set());
+  return subscribed.get(key);
 }
 
 /** Subscribes to one event if this OpenClaw knows it; a name that it does not know is ignored. */
@@ -98,19 +104,25 @@ export function safeSubscribe(api, eventType, sourceLayer) {
   const state = shared();
   if (state === null) return false;
   return safely(() => {
-    const names = namesOn(state, api.on);
+    const names = namesOn(state, api);
     if (names.has(eventType)) return;
     api.on(eventType, handlerFor(state, eventType, sourceLayer));
     names.add(eventType);
   });
 }
 
-/** Brings session.json of the current run up to its journal, now. */
-export function updateSessionSummary() {
+/** Brings session.json of the current run up to its journal, now; a record that it is given is appended first. */
+export function updateSessionSummary(event) {
   const state = shared();
   if (state === null) return;
-  state.recorder.flush();
+  state.records.flush();
+  if (read(() => isRecord(event))) state.guard(() => append(state, event))();
   state.summary.finish();
+}
+
+function append({ journal }, event) {
+  const { record, at } = completeRecord(event, journal.now());
+  journal.append(record, at);
 }
 
 // An api can be a proxy that refuses what its mode does not have.
@@ -139,7 +151,7 @@ export function register(api) {
   const mode = typeof named === "string" ? named : "unknown";
   const first = !state.modes.has(mode);
   state.modes.add(mode);
-  if (mode === "full") state.recorder.hooksLive = true;
+  if (mode === "full") state.records.hooksLive = true;
   const events = read(() => api.runtime.events);
   const sources = {
     hooks: mode === "full",
@@ -148,7 +160,7 @@ export function register(api) {
   };
   if (first) safely(() => announce(state, api, mode, sources));
   for (const [layer, names] of Object.entries(DOCUMENTED_EVENTS)) for (const name of names) safeSubscribe(api, name, layer);
-  for (const name of TYPED_HOOKS) if (!DOCUMENTED_EVENTS.extension_api.includes(name)) safeSubscribe(api, name, "extension_api");
+  for (const name of UNDOCUMENTED_HOOKS) safeSubscribe(api, name, "extension_api");
 }
 
 // The first record of every process: without it, whoever reads the evidence knows that nobody was watching.
@@ -164,7 +176,7 @@ function announce(state, api, mode, sources) {
     parent_pid: process.ppid,
     event_source: process.env.CRITIQOR_EVENT_SOURCE ?? null,
   };
-  state.recorder.write("recorder_attached", "extension_api", null, {}, payload);
+  state.records.write("recorder_attached", "extension_api", null, {}, payload);
 }
 
 // OpenClaw's SDK has a helper of this name that types the entry; this one keeps the plugin loadable without the SDK.

@@ -10,6 +10,9 @@ import { Redactor } from "./redact.js";
 
 const RETRY_AFTER_MS = 1000;
 
+/** What the lock of session.json holds once the run is completed. */
+export const SEALED = "sealed";
+
 /** Where the files of one run are, as `critiqor.storage.paths` has them. */
 export function runFiles(runsDir, runId) {
   const folder = path.join(runsDir, runId);
@@ -46,9 +49,10 @@ export class Journal {
 
   /** Writes one record; `at` is when it happened, which can be a little before it is written. */
   append(record, at = this.now()) {
+    const ready = this.ready();
     if (this.sealed) return false;
     this.sequence += 1;
-    const kept = this.ready() && this.write(record, at);
+    const kept = ready && this.write(record, at);
     if (kept) this.written += 1;
     else this.lost += 1;
     return kept;
@@ -80,8 +84,11 @@ export class Journal {
 
   ready() {
     if (this.descriptor !== null) return true;
-    if (Date.now() < this.retryAt) return false;
+    if (this.sealed || Date.now() < this.retryAt) return false;
     try {
+      // A completed run has no redaction key any more, and must not get another.
+      this.sealed = isSealed(this.files.sessionLock);
+      if (this.sealed) return false;
       fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
       this.redactor = new Redactor(sharedKey(this.files.redactionKey));
       this.descriptor = fs.openSync(this.files.journal, "a", 0o600);
@@ -109,6 +116,14 @@ export class Journal {
     this.torn = false;
     this.retryAt = 0;
     return true;
+  }
+}
+
+function isSealed(lock) {
+  try {
+    return fs.readFileSync(lock, "utf8") === SEALED;
+  } catch {
+    return false; // not there, or not to be read: whatever keeps it from being read keeps the rest from being written
   }
 }
 

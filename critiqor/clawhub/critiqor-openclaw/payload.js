@@ -182,5 +182,6 @@ function boundField(object, key, state, depth) {
 // A header such as set-cookie has a list of values, each of them secret.
 function boundSecret(value, state, depth) {
   if (typeof value === "string") return state.redactor.field(value.toWellFormed());
-  return Array.isArray(value) && depth < LIMITS.depth ? boundList(value, state, depth, boundSecret) : bound(value, state, depth);
+  const isList = Array.isArray(value) && depth < LIMITS.depth;
+  return isList ? boundList(value, state, depth, boundSecret) : bound(value, state, depth);
 }

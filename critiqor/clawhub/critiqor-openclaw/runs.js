@@ -1,6 +1,7 @@
-// What the recorder remembers of one agent run, so that the same fact from two sources is written once. Bounded: a run
+// What the recorder remembers of agent runs, so that the same fact from two sources is written once. Bounded: a run
 // forgets its oldest finished calls and messages, and of every finished call what it was given and what it gave.
 
+const MOST_RUNS = 256;
 const MOST_CALLS = 2000;
 const MOST_MESSAGES = 500;
 const MOST_WITHOUT_USAGE = 50;
@@ -142,6 +143,48 @@ export class RunState {
       }
     }
     this.tools.delete(this.tools.keys().next().value);
+  }
+}
+
+/** The runs that are remembered: few of them, whatever a gateway serves. */
+export class Runs {
+  constructor(records) {
+    this.records = records;
+    this.byKey = new Map();
+    this.idBySession = new Map();
+  }
+
+  /** The run that an event belongs to. */
+  of(event, context) {
+    const child = event?.childSessionKey ?? event?.targetSessionKey; // a hook about a subagent names its run
+    const sessionKey = child ?? event?.sessionKey ?? context?.sessionKey ?? null;
+    const id = event?.runId ?? context?.runId ?? this.idBySession.get(sessionKey) ?? null;
+    const key = id ?? `session ${sessionKey}`; // what belongs to no run must not be mixed between sessions
+    let run = this.byKey.get(key);
+    if (run === undefined) {
+      if (this.byKey.size >= MOST_RUNS) this.forgetOldest();
+      this.byKey.set(key, (run = new RunState(key, id)));
+    }
+    // Only the first time: a late word of an earlier run must not make it the session's current one again.
+    if (run.sessionKey === null && sessionKey !== null) {
+      run.sessionKey = sessionKey;
+      if (id !== null) this.idBySession.set(sessionKey, id);
+    }
+    return run;
+  }
+
+  // A run that is still under way is kept, however many came after it.
+  forgetOldest() {
+    let oldest = this.byKey.values().next().value;
+    for (const run of this.byKey.values()) {
+      if (run.isIdle()) {
+        oldest = run;
+        break;
+      }
+    }
+    this.records.settle(oldest.response);
+    this.byKey.delete(oldest.key);
+    if (this.idBySession.get(oldest.sessionKey) === oldest.id) this.idBySession.delete(oldest.sessionKey);
   }
 }
 

@@ -1,15 +1,16 @@
 // session.json while the run goes on: the journal as one document, valid at every instant because it is only ever
 // replaced whole. Rewriting costs more the longer the run is, so the pause grows with the cost and its share of the
-// process stays below a fiftieth. Counters come from reading the journal, never from the document itself.
+// process stays below a two-hundredth, in a long run as in a short one. Counters come from reading the journal, never from the document itself.
 
 import fs from "node:fs";
 
-const SOONEST_MS = 250;
-const PAUSE_PER_MS_OF_WORK = 50;
+import { SEALED } from "./journal.js";
+
+const SOONEST_MS = 500;
+const PAUSE_PER_MS_OF_WORK = 200;
 const CHUNK_BYTES = 1 << 18;
 const LOCK_IS_STALE_AFTER_MS = 5000;
 const LOCK_TRIES_AT_EXIT = 60;
-const SEALED = "sealed";
 
 /** Keeps session.json of one run up with its journal. */
 export class SessionSummary {
@@ -64,6 +65,7 @@ export class SessionSummary {
 
   /** Rewrites session.json at once; for the end of the process. */
   finish() {
+    if (this.journal.sealed && this.rewriting === null) return;
     try {
       this.rewriting?.return(); // it writes to the same temporary file
       for (let attempt = 0, current = false; !current && attempt < 5; attempt += 1) {

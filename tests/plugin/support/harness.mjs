@@ -31,7 +31,7 @@ export function newRun(t, { runsDir = temporaryFolder(t), runId = `run_${(runs +
     session: () => JSON.parse(fs.readFileSync(file("session.json"), "utf8")),
     /** Every record so far, in the order of event ids, without the one that says that a recorder is there. */
     events() {
-      state().recorder.flush();
+      state().records.flush();
       const events = this.lines().sort((a, b) => (a.event_id < b.event_id ? -1 : 1));
       return events.filter((event) => event.event_type !== "recorder_attached");
     },

@@ -1,0 +1,5 @@
+"""`python -m critiqor`."""
+
+from critiqor.cli import main
+
+main()
