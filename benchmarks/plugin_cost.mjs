@@ -127,10 +127,11 @@ function microsecondsOfCpu(action) {
 }
 
 async function isFollowed({ summary }) {
-  while (summary.timer !== null || summary.rewriting !== null) await sleep(20);
+  while (summary.timer !== null || summary.rewriting !== null) await sleep(200);
 }
 
-// Everything that the process does is the recorder's, but for making the events and for the floor.
+// Everything that the process does counts as the recorder's, but for making the events and for the floor: also waking up
+// and collecting the garbage of all of them.
 async function measureRun(runId, count) {
   const run = newRun(runId);
   const began = process.cpuUsage();
@@ -184,10 +185,16 @@ const report = { events: made, ...handlers, cpu_with_rewriting: { at_1000, at_20
 fs.rmSync(folder, { recursive: true, force: true });
 process.removeAllListeners("exit");
 
+function against(figure, limit) {
+  return `${figure.toFixed(2)} (at most ${limit}${figure > limit ? ": EXCEEDED" : ""})`;
+}
+
 function describe(count, { floor_us, recorder_us, outside_handlers_us, ratio_to_floor, pace }) {
   const recorder = `recorder ${recorder_us.toFixed(1)} µs, ${outside_handlers_us.toFixed(1)} of it outside the handlers`;
-  const ratio = `÷ floor ${ratio_to_floor.toFixed(2)} (the 2.5 is for handlers alone)`;
-  return `  ${count} calls with their results at ${pace.toFixed(0)}/s, each: floor ${floor_us.toFixed(1)} µs, ${recorder}; ${ratio}`;
+  const calls = `${count} calls with their results at ${pace.toFixed(0)}/s`;
+  console.log(`  ${calls}, each: floor ${floor_us.toFixed(1)} µs, ${recorder}`);
+  // The floor keeps no document: this says what one costs. Its limit is a share of time, which summary.js keeps.
+  console.log(`  recorder ÷ floor, with rewriting: ${ratio_to_floor.toFixed(2)}`);
 }
 
 if (process.argv.includes("--json")) console.log(JSON.stringify(report));
@@ -195,10 +202,10 @@ else {
   const { bytes_per_event, floor_us, plugin_us, ratio_to_floor, growth_20000_over_1000 } = handlers;
   console.log("handlers alone, flat out (what OpenClaw waits for; rewriting session.json is not in it)");
   console.log(`  one event, ${bytes_per_event} bytes: floor ${floor_us.toFixed(1)} µs, recorder ${plugin_us.toFixed(1)} µs`);
-  console.log(`  recorder ÷ floor: ${ratio_to_floor.toFixed(2)} (at most 2.5)`);
-  console.log(`  cost at 20,000 events ÷ cost at 1,000: ${growth_20000_over_1000.toFixed(2)} (at most 1.2)`);
+  console.log(`  recorder ÷ floor: ${against(ratio_to_floor, 2.5)}`);
+  console.log(`  cost at 20,000 events ÷ cost at 1,000: ${against(growth_20000_over_1000, 1.2)}`);
   console.log("whole runs, CPU of the process with timers and every rewriting of session.json");
-  console.log(describe("1,000", at_1000));
-  console.log(describe("20,000", at_20000));
-  console.log(`  cost at 20,000 events ÷ cost at 1,000, with rewriting: ${growth.toFixed(2)} (at most 1.2)`);
+  describe("1,000", at_1000);
+  describe("20,000", at_20000);
+  console.log(`  cost at 20,000 events ÷ cost at 1,000, with rewriting: ${against(growth, 1.2)}`);
 }

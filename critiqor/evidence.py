@@ -14,7 +14,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -65,13 +65,38 @@ class SealedEvidence(NamedTuple):
 
 
 def normalize_plugin_event(event: dict[str, Any]) -> dict[str, Any]:
-    """A recorder's event under its canonical name, in the full envelope; the name it had is kept as raw_event_type."""
-    known = {name: event[name] for name in Event.__struct_fields__ if event.get(name) is not None}
-    if not isinstance(known.get("payload", {}), dict):
-        known["payload"] = {"value": known["payload"]}
-    known.setdefault("event_type", str(event.get("type") or "unknown"))
-    normalised: dict[str, Any] = msgspec.to_builtins(_canonical(msgspec.convert(known, Event, strict=False)))
-    return normalised
+    """A recorder's event under its canonical name, in the full envelope; the name it had is kept as raw_event_type.
+
+    Takes whatever a recorder may have left out of the envelope from the payload, and never fails.
+    """
+    payload = event.get("payload")
+    payload = payload if isinstance(payload, dict) else {} if payload is None else {"value": payload}
+    kind = _text(event.get("event_type") or event.get("type")) or "unknown"
+    error = event.get("error")
+    error = error.get("message", error) if isinstance(error, dict) else error
+    duration = event.get("duration_ms")
+    failed = payload.get("isError") is True
+    layer = "tool_hooks" if kind.startswith("tool_") else "extension_api"
+    normalised = Event(
+        event_id=_text(event.get("event_id")) or "",
+        event_type=kind,
+        raw_event_type=_text(event.get("raw_event_type")),
+        timestamp=_text(event.get("timestamp")) or "",
+        source_layer=_text(event.get("source_layer")) or layer,
+        session_key=_text(event.get("session_key") or payload.get("sessionKey")),
+        agent_run_id=_text(event.get("agent_run_id") or payload.get("runId")),
+        tool_name=_text(event.get("tool_name") or payload.get("toolName") or payload.get("tool_name")),
+        tool_call_id=_text(event.get("tool_call_id") or payload.get("toolCallId") or payload.get("tool_call_id")),
+        status=_text(event.get("status")) or ("error" if failed else "ok"),
+        error=_text(error),
+        duration_ms=duration if isinstance(duration, int | float) else None,
+        payload=payload,
+    )
+    return cast("dict[str, Any]", msgspec.to_builtins(_canonical(normalised)))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _canonical(event: Event) -> Event:
@@ -158,8 +183,18 @@ def adopt_session_document(document: Path, journal: Path) -> None:
     if events:
         with AtomicFile(journal) as file:
             for event in events:
-                # Left as they are, so that an unreadable one costs only itself. Within a text there is no line break.
-                file.write(bytes(event).replace(b"\n", b" ") + b"\n")
+                file.write(_adopted(bytes(event)) + b"\n")
+
+
+def _adopted(event: bytes) -> bytes:
+    try:
+        decoded = msgspec.json.decode(event)
+        if isinstance(decoded, dict) and isinstance(decoded.get("event_type", decoded.get("type")), str):
+            return encode(normalize_plugin_event(decoded))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    # Left as it is, so that an unreadable one costs only itself. Within a text there is no line break.
+    return event.replace(b"\n", b" ")
 
 
 def _redacted(event: Event, data: bytes, redactor: Redactor) -> Event:

@@ -210,6 +210,13 @@ def test_sparse_and_odd_plugin_events_are_normalised() -> None:
     assert normalize_plugin_event({"event_type": "x", "duration_ms": None}).keys() == ENVELOPE
 
 
+def test_what_the_envelope_lacks_is_taken_from_the_payload() -> None:
+    payload = {"toolCallId": 7, "toolName": "exec", "isError": True, "runId": "r", "sessionKey": "s"}
+    event = normalize_plugin_event({"event_type": "tool_result", "payload": payload, "error": {"message": "no"}})
+    assert (event["tool_call_id"], event["tool_name"], event["status"], event["error"]) == ("7", "exec", "error", "no")
+    assert (event["agent_run_id"], event["session_key"], event["source_layer"]) == ("r", "s", "tool_hooks")
+
+
 def test_memory_events_keep_query_and_outcome_and_are_no_second_tool_call(runs: Runs) -> None:
     payload = {"observed_as": "tool_result", "query": "where", "outcome": "empty"}
     evidence = runs.seal(

@@ -37,6 +37,7 @@ export class Journal {
     this.descriptor = null;
     this.redactor = null;
     this.torn = false;
+    this.everTorn = false;
     this.retryAt = 0;
     this.sealed = false;
   }
@@ -71,8 +72,10 @@ export class Journal {
       const bytes = encode(this.torn ? `\n${line}\n` : `${line}\n`);
       this.torn = true; // until it is known to be whole: a failed write can still have left some bytes
       this.torn = fs.writeSync(this.descriptor, bytes, 0, bytes.length) < bytes.length;
+      this.everTorn ||= this.torn;
       return !this.torn;
     } catch {
+      this.everTorn ||= this.torn;
       return false;
     }
   }
