@@ -22,7 +22,7 @@ import msgspec
 
 from critiqor.model import event_id_for, iso_from_ms
 from critiqor.redaction import rules_digest
-from critiqor.session import append_event_to_run, create_session, finalize_session, paths_for
+from critiqor.session import append_event_to_run, complete_session, create_session, paths_for
 
 ROUNDS = 7
 START = 1_794_000_000_000
@@ -94,7 +94,7 @@ def time_and_bytes(events: int, redaction: str) -> tuple[float, float]:
             journal = write_run(Path(name), events, redaction=redaction)
             least = floor(journal)
             before, began = written_bytes(), time.perf_counter()
-            finalize_session(runs_dir=name)
+            complete_session(runs_dir=name)
             ratios.append((time.perf_counter() - began) / least)
             written.append((written_bytes() - before) / journal.stat().st_size)
     return statistics.median(ratios), statistics.median(written)

@@ -180,7 +180,8 @@ def finalize_session(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS
     Without a run, the active session. Can be called again, from several shells at once, and after a kill: the evidence
     comes out the same, byte for byte.
     """
-    return load_record(complete_session(run, runs_dir)["run_id"], runs_dir)
+    run_id = complete_session(run, runs_dir)["run_id"]
+    return cast("dict[str, Any]", msgspec.json.decode(paths_for(runs_dir).run_path(run_id).read_bytes()))
 
 
 def complete_session(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
