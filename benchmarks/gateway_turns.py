@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import socket
 import statistics
 import subprocess
@@ -55,7 +56,13 @@ class Gateway:
         command = [*monitor, *arguments] if recorded else [openclaw, *arguments]
         with (folder / "gateway.log").open("wb") as log:
             self._process = subprocess.Popen(
-                command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                command,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         wait_until(self._is_up)
 
@@ -84,8 +91,10 @@ class Gateway:
         return seconds
 
     def stop(self) -> None:
-        self._process.terminate()
+        # The whole group: a gateway that is left behind would be the noise of every later pair.
+        os.killpg(self._process.pid, signal.SIGTERM)
         self._process.wait(60)
+        wait_until(lambda: not self._is_up())
         self.model.__exit__(None, None, None)
 
 
@@ -132,7 +141,7 @@ def main() -> None:
     times: dict[str, list[float]] = {"recorded": [], "alone": []}
     recorded = 0
     for number in range(PAIRS):
-        with tempfile.TemporaryDirectory() as name:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
             pair = Pair(Path(name), VERSIONS[0], ["recorded", "alone"] if number % 2 else ["alone", "recorded"])
             recorded += pair.run(each, chance)
             for label, seconds in pair.times.items():
