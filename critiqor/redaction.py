@@ -20,6 +20,7 @@ import msgspec
 
 RULES_PATH = Path(__file__).parent / "clawhub" / "critiqor-openclaw" / "redaction.json"
 _MARK = "[redacted:"
+_LONGEST_MARK = 48
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -91,7 +92,7 @@ def may_hold_secret(serialised: bytes, start: int = 0) -> bool:
     """Whether a serialised record deserves a closer look from `start` on; False is certain."""
     if _UNUSUAL_ESCAPE.search(serialised):
         return True
-    if any(_is_secret_field(name) for name in _FIELD.findall(serialised, start)):
+    if any(is_secret_field(name) for name in _FIELD.findall(serialised, start)):
         return True
     if not _hint().search(serialised, start):
         return False
@@ -100,7 +101,7 @@ def may_hold_secret(serialised: bytes, start: int = 0) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _is_secret_field(name: str | bytes) -> bool:
+def is_secret_field(name: str | bytes) -> bool:
     """Whether the name of a field says that its value is a secret, in any case and with anything between letters."""
     text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
     return (
@@ -143,19 +144,20 @@ class Redactor:
         """A command line without its secrets, also those that stand in a word of their own behind their option."""
         safe: list[str] = []
         for previous, word in zip(("", *words), words, strict=False):
-            is_value = previous.startswith("-") and "=" not in previous and _is_secret_field(previous)
-            safe.append(self._field(word) if is_value else self.text(word))
+            is_value = previous.startswith("-") and "=" not in previous and is_secret_field(previous)
+            safe.append(self.field(word) if is_value else self.text(word))
         return safe
 
     def _member(self, key: str, value: Any) -> Any:
-        if not _is_secret_field(key):
+        if not is_secret_field(key):
             return self.value(value)
         if isinstance(value, list):
             # A header such as set-cookie has a list of values, each of them secret.
             return [self._member(key, item) for item in value]
-        return self._field(value) if isinstance(value, str) else self.value(value)
+        return self.field(value) if isinstance(value, str) else self.value(value)
 
-    def _field(self, value: str) -> str:
+    def field(self, value: str) -> str:
+        """The value of a field whose name says that it is a secret."""
         fields = _rules().fields
         if len(value) < fields.minimum_length or value.startswith(_MARK):
             return value
@@ -166,7 +168,14 @@ class Redactor:
         if not match.re.groups:
             return self.tag(kind, whole)
         secret = match.group(1)
-        if secret.startswith(_MARK):
+        if secret.startswith(_MARK) or _is_within_mark(match.string, match.start()):
             return whole
         start = whole.rindex(secret)
         return whole[:start] + self.tag(kind, secret) + whole[start + len(secret) :]
+
+
+def _is_within_mark(text: str, start: int) -> bool:
+    """Whether a place is inside a mark: kinds are called `github_token` and the like, which reads as an assignment."""
+    before = text[max(0, start - _LONGEST_MARK) : start]
+    mark = before.rfind(_MARK)
+    return mark >= 0 and "]" not in before[mark:]

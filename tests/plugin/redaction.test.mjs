@@ -240,6 +240,16 @@ test("every hint stands in whatever its pattern matches", () => {
   }
 });
 
+test("a mark is not taken for a secret, whatever its kind is called", () => {
+  const redactor = new Redactor("key");
+  for (const kind of Object.keys(SECRETS)) {
+    const { text, secret } = example(kind);
+    const once = redactor.text(text(secret));
+    assert.equal(once.match(/\[redacted:/g).length, 1, once);
+    assert.equal(redactor.text(once), once);
+  }
+});
+
 test("text made to be hard to search costs no more than its length", () => {
   const redactor = new Redactor("key");
   // A pattern that goes back and forth would need millions of steps here, and hold the agent for as long.

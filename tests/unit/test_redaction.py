@@ -116,6 +116,13 @@ def test_start_of_the_look_leaves_out_what_comes_before() -> None:
     assert not may_hold_secret(line, line.index(b'"error"'))
 
 
+@pytest.mark.parametrize("kind", SECRETS)
+def test_mark_is_not_taken_for_a_secret_whatever_its_kind_is_called(kind: str) -> None:
+    once = redactor().text(SECRETS[kind])
+    assert once.count("[redacted:") == 1
+    assert redactor().text(once) == once
+
+
 WORDS = [
     *("password", "Password", "PASSWD", "secret", "TOKEN", "api_key", "apiKey", "ACCESSKEY", "Authorization"),
     *SECRETS.values(),

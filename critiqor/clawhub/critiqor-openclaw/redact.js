@@ -16,6 +16,7 @@ const PATTERNS = RULES.patterns.map((rule) => ({
   hints: rule.hints,
   regex: new RegExp(rule.pattern, "g"),
 }));
+const LONGEST_MARK = 48;
 const FIELDS = new Set(RULES.fields.names);
 
 const GATES = [...RULES.gates.map((gate) => new RegExp(gate, "g")), fieldGate()];
@@ -47,6 +48,13 @@ export function isSecretField(name) {
   return name.length <= 40 && FIELDS.has(name.replace(/[^A-Za-z]/g, "").toLowerCase()) && !/["\\\x00-\x1f]/.test(name);
 }
 
+// Kinds are called `github_token` and the like, which reads as an assignment.
+function isWithinMark(text, start) {
+  const before = text.slice(Math.max(0, start - LONGEST_MARK), start);
+  const mark = before.lastIndexOf("[redacted:");
+  return mark >= 0 && !before.slice(mark).includes("]");
+}
+
 /** Replaces secrets in text with tags of one run. */
 export class Redactor {
   constructor(key) {
@@ -61,9 +69,9 @@ export class Redactor {
     let result = value;
     for (const { kind, hints, regex } of PATTERNS) {
       if (!hints.some((hint) => result.includes(hint))) continue;
-      result = result.replace(regex, (match, group) => {
+      result = result.replace(regex, (match, group, offset, whole) => {
         if (typeof group !== "string") return this.tag(kind, match);
-        if (group.startsWith("[redacted:")) return match;
+        if (group.startsWith("[redacted:") || isWithinMark(whole, offset)) return match;
         const start = match.lastIndexOf(group);
         return match.slice(0, start) + this.tag(kind, group) + match.slice(start + group.length);
       });
