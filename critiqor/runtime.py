@@ -14,6 +14,7 @@ import msgspec
 from critiqor.errors import CritiqorError, OpenClawNotFoundError, UsageError
 from critiqor.model.event import is_agent_activity
 from critiqor.openclaw import (
+    Diagnostics,
     Installation,
     Overlay,
     command_words,
@@ -24,9 +25,12 @@ from critiqor.openclaw import (
     locate_configuration,
     node_satisfies,
     plugin_folder,
+    profiling_environment,
+    timeline_diagnostics,
     write_overlay,
     writes_configuration,
 )
+from critiqor.resources import ResourceSampler
 from critiqor.session import (
     abort_session,
     append_event_to_run,
@@ -35,6 +39,7 @@ from critiqor.session import (
     paths_for,
     refresh_live_evidence,
 )
+from critiqor.storage.paths import FOLDER_MODE
 from critiqor.supervisor import ChildEnd, Supervisor
 
 DEFAULT_ARGUMENTS = ("chat",)
@@ -64,6 +69,10 @@ class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, str] = {}
     """`agent_id`, `tenant_id`, `visibility`, `benchmark_id`, `difficulty_tier`, where given."""
     attach_grace: float = ATTACH_GRACE_SECONDS
+    timeline: bool = True
+    """Whether OpenClaw is asked for its diagnostics timeline."""
+    deep_profile: bool = False
+    """Whether every Node process writes profiles; that slows it down, and is said wherever its figures are shown."""
 
 
 class MonitorResult(NamedTuple):
@@ -145,6 +154,7 @@ class _Launch(NamedTuple):
     installation: Installation
     overlay: Overlay
     environment: dict[str, str]
+    notes: tuple[str, ...]
 
 
 class _MonitoredRun:
@@ -167,13 +177,30 @@ class _MonitoredRun:
             environment=environment,
             bundled_plugins_dir=ignores_bundled_plugins_dir(installation.version),
         )
-        return _Launch(installation, overlay, {**enriched, **overlay.environment})
+        diagnostics = self._diagnostics(environment)
+        notes = (*overlay.notes, *diagnostics.notes)
+        return _Launch(installation, overlay, {**enriched, **overlay.environment, **diagnostics.environment}, notes)
+
+    def _diagnostics(self, environment: Mapping[str, str]) -> Diagnostics:
+        """What makes OpenClaw and Node tell about their timing, as far as it was asked for."""
+        added: dict[str, str] = {}
+        notes: list[str] = []
+        if self._options.timeline:
+            agent_id = self._record["metadata"]["agent_id"]
+            path = self._paths.timeline_path(self._run_id)
+            added, notes = timeline_diagnostics(environment, run_id=self._run_id, agent_id=agent_id, timeline=path)
+        if self._options.deep_profile:
+            folder = self._paths.profiles_folder(self._run_id)
+            folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            added = {**added, **profiling_environment(environment, folder)}
+            notes = [*notes, f"profiling deeply into {folder}: everything is slower than without."]
+        return Diagnostics(added, notes)
 
     def launch(self, launch: _Launch, output: IO[bytes] | None) -> None:
         self._launch = launch
         folder = self._paths.run_folder(self._run_id)
         self._say(f"recording {self._run_id} in {folder}")
-        for note in launch.overlay.notes:
+        for note in launch.notes:
             self._say(note)
         if launch.overlay.blocked:
             self._say(f"NOT RECORDING: {launch.overlay.blocked}")
@@ -181,8 +208,11 @@ class _MonitoredRun:
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
         self._supervisor = Supervisor(command, launch.environment, mark=mark, cwd=self._options.cwd, output=output)
         pid = self._supervisor.start()
-        self._note("process_start", pid=pid, command=command, cwd=str(self._options.cwd or Path.cwd()))
+        cwd = str(self._options.cwd or Path.cwd())
+        self._note("process_start", pid=pid, command=command, cwd=cwd, deep_profile=self._options.deep_profile)
         self._pid = pid
+        self._sampler = ResourceSampler(self._supervisor.descendants)
+        self._sampler.start()
 
     def supervise(self) -> MonitorResult:
         watcher = threading.Thread(target=self._watch_for_recorder, daemon=True)
@@ -190,6 +220,9 @@ class _MonitoredRun:
         end = self._supervisor.wait(self._options.timeout)
         self._watch_ended.set()
         watcher.join()
+        usage = self._sampler.stop()
+        if usage is not None:
+            self._note("resource_usage", **msgspec.to_builtins(usage))
         self._record_end(end)
         attached = self._is_attached()
         self._keep(lambda: refresh_live_evidence(self._run_id, runs_dir=self._options.runs_dir))
@@ -286,7 +319,7 @@ class _MonitoredRun:
 
     def _why_blind(self, end: ChildEnd | None) -> str:
         """Why the recorder is not there, as far as can be known, and the way out."""
-        installation, overlay, _ = self._launch
+        installation, overlay = self._launch.installation, self._launch.overlay
         if overlay.blocked:
             return overlay.blocked
         version, needed = installation.node_version, installation.node_requirement

@@ -125,13 +125,16 @@ class Supervisor:
                 break
         self._running.wait()
 
-    def tree(self) -> list[psutil.Process]:
-        """The living processes of the tree, the child among them."""
-        found: dict[int, psutil.Process] = {}
+    def descendants(self) -> list[psutil.Process]:
+        """The child and what descends from it: cheaper than the whole tree, and without what has detached itself."""
         with contextlib.suppress(psutil.Error):
             root = psutil.Process(self._running.pid)
-            for process in (root, *root.children(recursive=True)):
-                found[process.pid] = process
+            return [root, *root.children(recursive=True)]
+        return []
+
+    def tree(self) -> list[psutil.Process]:
+        """The living processes of the tree, the child among them."""
+        found = {process.pid: process for process in self.descendants()}
         for process in psutil.process_iter():
             if process.pid not in found and process.pid != os.getpid() and self._is_marked(process):
                 found[process.pid] = process

@@ -38,6 +38,8 @@ def monitor() -> None:
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds after which it is ended.",
 )
+@click.option("--no-timeline", is_flag=True, help="Do not ask OpenClaw for its diagnostics timeline.")
+@click.option("--deep-profile", is_flag=True, help="Profile every Node process: slower, and marked as such.")
 @click.pass_context
 def openclaw(
     ctx: click.Context,
@@ -47,6 +49,8 @@ def openclaw(
     openclaw_command: str,
     cwd: Path | None,
     timeout: float | None,
+    no_timeline: bool,
+    deep_profile: bool,
     **metadata: Any,
 ) -> None:
     """Launch OpenClaw in this terminal with the recorder attached.
@@ -66,6 +70,8 @@ def openclaw(
         arguments=arguments or DEFAULT_ARGUMENTS,
         cwd=cwd,
         timeout=timeout,
+        timeline=not no_timeline,
+        deep_profile=deep_profile,
         metadata={name: value for name, value in metadata.items() if value is not None},
     )
     ctx.exit(monitor_openclaw(options, say=say).exit_code)

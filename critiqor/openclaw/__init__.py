@@ -4,6 +4,7 @@ installation    which OpenClaw is there, its version, and whether its Node is go
 configuration   where the user's configuration is and what it says about plugins
 overlay         the generated configuration that adds the recorder plugin for one run
 command_line    what an OpenClaw command line asks for
+diagnostics     the variables that make it write its timeline, and Node its profiles
 json5           the reader for OpenClaw's configuration format
 """
 
@@ -22,6 +23,7 @@ from critiqor.openclaw.configuration import (
     locate_configuration,
     read_plugin_policy,
 )
+from critiqor.openclaw.diagnostics import Diagnostics, profiling_environment, timeline_diagnostics
 from critiqor.openclaw.installation import (
     Installation,
     find_openclaw,
@@ -34,6 +36,7 @@ from critiqor.openclaw.overlay import PLUGIN_ID, Obstacle, Overlay, plugin_folde
 __all__ = [
     "PLUGIN_ID",
     "ConfigurationFile",
+    "Diagnostics",
     "Installation",
     "Json5Error",
     "Obstacle",
@@ -49,7 +52,9 @@ __all__ = [
     "parse_json5",
     "plugin_folder",
     "profile_of",
+    "profiling_environment",
     "read_plugin_policy",
+    "timeline_diagnostics",
     "why_blocked",
     "write_overlay",
     "writes_configuration",

@@ -55,6 +55,14 @@ class SessionPaths:
         """What belongs to the launched OpenClaw: the overlay configuration and its artifacts."""
         return self.run_folder(run_id) / "openclaw"
 
+    def timeline_path(self, run_id: str) -> Path:
+        """What OpenClaw writes of its own timing."""
+        return self.openclaw_folder(run_id) / "timeline.jsonl"
+
+    def profiles_folder(self, run_id: str) -> Path:
+        """Profiles, trace events, reports and heap snapshots of a deeply profiled run."""
+        return self.openclaw_folder(run_id) / "profiles"
+
     @property
     def active_path(self) -> Path:
         """The active slot."""
@@ -69,6 +77,10 @@ class SessionPaths:
     def last_number_path(self) -> Path:
         """The highest run number ever given, so that none is given twice even when runs are deleted."""
         return self.runs_dir / ".last_run"
+
+    def has_run(self, name: str) -> bool:
+        """Whether there is a run of that name."""
+        return _RUN_ID.fullmatch(name) is not None and self.run_path(name).exists()
 
     def run_ids(self) -> list[str]:
         """All runs that have a record, oldest first."""

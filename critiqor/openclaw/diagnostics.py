@@ -1,0 +1,75 @@
+"""What makes OpenClaw write its diagnostics timeline, and Node its profiles: variables of its environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+TIMELINE = "timeline"
+_EVERY = frozenset(("1", "true", "all", "*"))
+_NONE = frozenset(("0", "false", "off", "none"))
+PROFILING = (
+    "--cpu-prof",
+    "--heap-prof",
+    "--trace-events-enabled",
+    "--heapsnapshot-signal=SIGUSR2",
+    "--report-on-signal",
+    "--report-signal=SIGUSR1",
+)
+"""Options of Node that write profiles, trace events, reports and heap snapshots."""
+
+
+class Diagnostics(NamedTuple):
+    """Variables to set, and what the user should know about them."""
+
+    environment: dict[str, str]
+    notes: list[str]
+
+
+def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_id: str, timeline: Path) -> Diagnostics:
+    """Variables that make OpenClaw write a timeline, beside the diagnostics that the user has asked for.
+
+    Whoever has turned all diagnostics off is obeyed.
+    """
+    flags = [flag for flag in re.split(r"[\s,]+", environment.get("OPENCLAW_DIAGNOSTICS", "")) if flag]
+    known = {flag.lower() for flag in flags}
+    if known & _NONE:
+        return Diagnostics({}, ["OPENCLAW_DIAGNOSTICS turns diagnostics off: there will be no timeline."])
+    if not known & (_EVERY | {TIMELINE, f"diagnostics.{TIMELINE}"}):
+        flags.append(TIMELINE)
+    notes = []
+    other = environment.get("OPENCLAW_DIAGNOSTICS_TIMELINE_PATH")
+    if other:
+        notes.append(f"the timeline is written to {timeline}, and not to {other}.")
+    return Diagnostics(
+        {
+            "OPENCLAW_DIAGNOSTICS": ",".join(flags),
+            "OPENCLAW_DIAGNOSTICS_RUN_ID": run_id,
+            "OPENCLAW_DIAGNOSTICS_ENV": agent_id,
+            "OPENCLAW_DIAGNOSTICS_TIMELINE_PATH": str(timeline),
+            "OPENCLAW_DIAGNOSTICS_EVENT_LOOP": "1",
+        },
+        notes,
+    )
+
+
+def profiling_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Variables that make every Node process of the run write its profiles into a folder.
+
+    What the user has in NODE_OPTIONS stays; Node takes the later one where two contradict each other.
+    """
+    places = (f"--cpu-prof-dir={folder}", f"--heap-prof-dir={folder}", f"--report-dir={folder}")
+    pattern = f"--trace-event-file-pattern={folder}/node-trace-${{pid}}-${{rotation}}.json"
+    added = (*PROFILING, *places, f"--diagnostic-dir={folder}", pattern)
+    options = [environment.get("NODE_OPTIONS", ""), *(_quoted(option) for option in added)]
+    return {"NODE_OPTIONS": " ".join(option for option in options if option)}
+
+
+def _quoted(option: str) -> str:
+    # Node splits its options at spaces, but for what stands in double quotes.
+    if " " not in option:
+        return option
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
