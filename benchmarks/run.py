@@ -14,7 +14,15 @@ NODE = Path(sys.executable).parent / "node"
 
 
 def main() -> None:
-    for name in ("plugin_cost.mjs", "two_writers.py", "finalize.py", "startup.py", "gateway_turns.py"):
+    for name in (
+        "plugin_cost.mjs",
+        "two_writers.py",
+        "finalize.py",
+        "diagnosis.py",
+        "determinism.py",
+        "startup.py",
+        "gateway_turns.py",
+    ):
         print(f"── {name}", flush=True)
         program = NODE if name.endswith(".mjs") else sys.executable
         subprocess.run([str(program), str(HERE / name)], check=True)

@@ -30,16 +30,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from critiqor.diagnoses import diagnose_run, load_diagnosis
     from critiqor.errors import CritiqorError
     from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
     from critiqor.session import (
         abort_session,
         append_event_to_run,
         create_session,
-        diagnose_run,
         finalize_session,
         load_active_session,
-        load_diagnosis,
         load_record,
         load_session_evidence_events,
         request_finalize,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 else:
     _HOMES = {
         "CritiqorError": "errors",
+        **dict.fromkeys(("diagnose_run", "load_diagnosis"), "diagnoses"),
         **dict.fromkeys(("MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"), "runtime"),
     }
 

@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from critiqor.model import Coverage, Damage, Event, EventType, Metrics, RecorderFacts
-from critiqor.model.event import is_agent_activity, place_of, recovered_usage
+from critiqor.model.event import IMPORT_WRITER, is_agent_activity, place_of, recovered_usage
 from critiqor.model.evidence import OpenCall
 from critiqor.redaction import Redactor
 
@@ -32,6 +32,7 @@ class Census:
         self._open_calls: dict[tuple[str | None, str | None], list[OpenCall]] = {}
         self._open_requests: Counter[str | None] = Counter()
         self._running = False
+        self._import_notes: list[str] = []
 
     def damaged(self, line: int, offset: int, kind: str) -> None:
         coverage = self.coverage
@@ -74,6 +75,13 @@ class Census:
             self._running = True
         elif event.event_type == EventType.PROCESS_END:
             self._running = False
+        elif event.event_type == EventType.RUN_IMPORTED:
+            self._count_import(event)
+
+    def _count_import(self, event: Event) -> None:
+        self.coverage.imported_from = str(event.payload.get("format") or "an unknown format")
+        notes = event.payload.get("notes")
+        self._import_notes += [str(note) for note in notes] if isinstance(notes, list) else []
 
     def _count_recorder(self, event: Event) -> None:
         try:
@@ -116,6 +124,9 @@ class Census:
         self.metrics.by_source_layer = dict(sorted(self._layers.items()))
         self.metrics.tool_calls = self._types[EventType.TOOL_CALL]
         holes = {writer: top - self._written[writer] for writer, top in self._highest.items()}
+        if coverage.imported_from is not None:
+            # The numbers are the source's own: one that is not there was never meant to be.
+            holes.pop(IMPORT_WRITER, None)
         coverage.missing_by_writer = {writer: count for writer, count in sorted(holes.items()) if count > 0}
         coverage.missing_records = max(0, sum(coverage.missing_by_writer.values()) - coverage.damaged_records)
         still_open = [call for calls in self._open_calls.values() for call in calls]
@@ -125,13 +136,16 @@ class Census:
         coverage.secrets_redacted = dict(sorted((self._redacted + redactor.counts).items()))
         coverage.sealed_while_running = self._running
         coverage.damage.sort(key=lambda damage: damage.line)
-        coverage.notes = _notes(coverage)
+        coverage.notes = [*_notes(coverage), *self._import_notes]
         return coverage
 
 
 def _notes(coverage: Coverage) -> list[str]:
     notes = []
-    if coverage.agent_events and not coverage.recorder_attached:
+    if coverage.imported_from:
+        source = coverage.imported_from
+        notes.append(f"Imported from {source}: no recorder was there, and what the source does not tell is not known.")
+    elif coverage.agent_events and not coverage.recorder_attached:
         notes.append("The recorder did not announce itself: which of its sources were live is not known.")
     elif not coverage.recorder_attached:
         notes.append("The recorder was never attached: what the agent did is not in this evidence.")

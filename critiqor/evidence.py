@@ -240,6 +240,7 @@ class _JournalReader:
                     self._census.coverage.duplicate_records += 1
                     continue
                 event = self._read(descriptor, position, event_id)
+                self._ids[position] = ""  # whoever keeps the event keeps its id
                 if event is not None:
                     previous = event_id
                     yield event

@@ -7,13 +7,14 @@ completing a record copies the sealed events into it without decoding them.
 from __future__ import annotations
 
 import json
+import mmap
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from critiqor.errors import BrokenRecordError, UnknownRunError, UsageError
-from critiqor.model import SessionRecord, Status
+from critiqor.model import Diagnosis, SessionRecord, Status
 from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
 
 ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
@@ -91,6 +92,52 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
             file.write(chunk)
             left -= len(chunk)
         file.write((b",\n" if events_end > events_start else b"\n") + last + b"\n]}\n")
+
+
+def conclude(record: SessionRecord, diagnosis: Diagnosis) -> None:
+    """Enter what was concluded into a record."""
+    record.headline = diagnosis.headline
+    record.diagnosis = diagnosis
+    record.trust_score = diagnosis.trust_score
+    record.confidence_score = diagnosis.confidence_score
+    record.failure_analysis = diagnosis.failure_analysis
+    record.causal_graph = diagnosis.causal_graph
+    record.cost_analysis = diagnosis.cost_analysis
+
+
+_EVENT_LOG = b'"event_log":['
+
+
+def save_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) -> None:
+    """Write diagnosis.json, and enter it into the record; the event log of the record is copied as it is."""
+    write_json(paths.diagnosis_path(run_id), diagnosis)
+    record = msgspec.convert(load_head(paths, run_id), SessionRecord)
+    conclude(record, diagnosis)
+    path = paths.run_path(run_id)
+    text = msgspec.json.encode(record)
+    with path.open("rb") as source:
+        with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as old:
+            # Within a text its quotes are escaped, so this is the name of the member and nothing else.
+            start = old.find(_EVENT_LOG)
+        if start < 0 or not text.endswith(_EVENT_LOG + b"]}"):
+            whole = load(paths, run_id)
+            conclude(whole, diagnosis)
+            save(paths, whole)
+            return
+        source.seek(start)
+        with AtomicFile(path) as file:
+            file.write(text[: -len(_EVENT_LOG + b"]}")])
+            while chunk := source.read(1 << 18):
+                file.write(chunk)
+
+
+def load_diagnosis(paths: SessionPaths, run_id: str) -> Diagnosis:
+    """What was concluded last from the evidence of a run."""
+    try:
+        return msgspec.json.decode(paths.diagnosis_path(run_id).read_bytes(), type=Diagnosis)
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = f"the diagnosis of {run_id} cannot be read: {error}"
+        raise BrokenRecordError(message, fix=f"critiqor diagnose {run_id}") from error
 
 
 def active_record(paths: SessionPaths) -> SessionRecord | None:

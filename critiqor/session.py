@@ -3,6 +3,8 @@
     IDLE → MONITORING → FINALIZING → COMPLETED
                  └────────────┴────→ ABORTED
 
+A run that is imported was never monitored and begins with FINALIZING.
+
 Every transition is written into `runs/<run_id>.json` before anything depends on it, under one lock per runs folder.
 A finalize that dies half-way leaves the session FINALIZING and can be repeated: where the evidence ends was decided
 when it began, so every attempt seals the same bytes.
@@ -17,7 +19,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -27,11 +29,9 @@ from critiqor.errors import ActiveSessionError, BrokenRecordError, NoActiveSessi
 from critiqor.evidence import (
     SealedEvidence,
     adopt_session_document,
-    digest_of,
     empty_evidence,
     merged_events,
     normalize_plugin_event,
-    read_coverage,
     read_sealed_events,
     seal_evidence,
     write_live_evidence,
@@ -54,8 +54,19 @@ from critiqor.model import (
 )
 from critiqor.model.record import Cut
 from critiqor.redaction import Redactor
-from critiqor.storage import SessionPaths, exclusive, hold_session_document, paths_for, write_bytes, write_json
+from critiqor.storage import (
+    AtomicFile,
+    SessionPaths,
+    exclusive,
+    hold_session_document,
+    paths_for,
+    write_bytes,
+    write_json,
+)
 from critiqor.storage.paths import FOLDER_MODE
+
+if TYPE_CHECKING:
+    from critiqor.importers import ImportedTrace
 
 __all__ = [
     "SessionPaths",
@@ -63,10 +74,9 @@ __all__ = [
     "append_event_to_run",
     "complete_session",
     "create_session",
-    "diagnose_run",
     "finalize_session",
+    "import_run",
     "load_active_session",
-    "load_diagnosis",
     "load_record",
     "load_record_head",
     "load_session_evidence_events",
@@ -98,34 +108,43 @@ def create_session(
 
     Raises `ActiveSessionError` while another session holds the slot.
     """
-    try:
-        named = {"agent_id": agent_id, "tenant_id": tenant_id, "framework": framework, "visibility": visibility}
-        compared = {"benchmark_id": benchmark_id, "difficulty_tier": difficulty_tier}
-        metadata = msgspec.convert({**named, **compared}, Metadata)
-        msgspec.json.encode(metadata)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise UsageError(f"the session cannot be created: {error}") from error
+    named = {"agent_id": agent_id, "tenant_id": tenant_id, "framework": framework, "visibility": visibility}
+    metadata = _metadata(**named, benchmark_id=benchmark_id, difficulty_tier=difficulty_tier)
     paths = paths_for(runs_dir)
     with exclusive(paths.lock_path):
         _refuse_second_session(paths)
-        run_id = records.next_run_id(paths)
         moment = now_ms()
-        now = iso_from_ms(moment)
-        record = SessionRecord(
-            run_id=run_id,
-            status="IDLE",
-            lifecycle=[Transition("IDLE", now)],
-            timestamps=Timestamps(created_at=now, started_at=now),
-            metadata=metadata,
-            owner=_this_process(),
-        )
+        record = _new_record(paths, metadata, moment)
+        record.timestamps = msgspec.structs.replace(record.timestamps, started_at=iso_from_ms(moment))
         _move(record, "MONITORING", moment)
-        paths.run_folder(run_id).mkdir(mode=FOLDER_MODE, exist_ok=True)
-        write_bytes(paths.redaction_key_path(run_id), _new_key())
-        write_bytes(paths.evidence_summary_path(run_id), empty_evidence(run_id))
+        write_bytes(paths.evidence_summary_path(record.run_id), empty_evidence(record.run_id))
         records.save(paths, record)
         records.write_slot(paths, record)
     return _as_dict(record)
+
+
+def import_run(trace: ImportedTrace, runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
+    """Make a run of one that was recorded elsewhere: seal its events, diagnose them and complete the record.
+
+    It needs no active slot and takes none, so that a recording that goes on beside it is not disturbed. `metadata`
+    takes the names that `create_session` takes. Returns the record without its event log.
+    """
+    paths = paths_for(runs_dir)
+    usual = {"agent_id": "imported_agent", "benchmark_id": "imported"}
+    described = _metadata(**{**usual, **metadata, "framework": "imported"})
+    with exclusive(paths.lock_path):
+        moment = now_ms()
+        record = _new_record(paths, described, moment)
+        told = {"format": trace.format, "trace_id": trace.trace_id, "notes": trace.notes}
+        safe = _safe(told, _redactor(paths, record.run_id))
+        _append(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
+        with AtomicFile(paths.journal_path(record.run_id)) as journal:
+            for event in trace.events:
+                journal.write(msgspec.json.encode(event) + b"\n")
+        _move(record, "FINALIZING", moment)
+        _decide_cut(paths, record)
+        records.save(paths, record)
+    return complete_session(record.run_id, runs_dir)
 
 
 def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any] | None:
@@ -202,7 +221,7 @@ def complete_session(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS
             records.free_slot(paths, run_id)
     # Nothing more is redacted in this run, and without the key a tag can no longer be tried against a guess.
     paths.redaction_key_path(run_id).unlink(missing_ok=True)
-    concluded = load_diagnosis(run_id, runs_dir=runs_dir)
+    concluded = msgspec.to_builtins(records.load_diagnosis(paths, run_id))
     parts = ("failure_analysis", "causal_graph", "cost_analysis")
     return {**records.load_head(paths, run_id), "diagnosis": concluded, **{name: concluded[name] for name in parts}}
 
@@ -222,28 +241,6 @@ def abort_session(
             records.save(paths, record)
         records.free_slot(paths, run_id)
     return _as_dict(record)
-
-
-def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Diagnose a run again from its sealed evidence, which stays as it is; an aborted run is sealed first."""
-    paths = paths_for(runs_dir)
-    head = records.load_head(paths, run_id)
-    if head["status"] in records.ACTIVE:
-        raise NoActiveSessionError(f"{run_id} is not finalized yet", fix=f"critiqor finalize {run_id}")
-    if head["seal"] is None:
-        _seal_aborted(paths, run_id)
-        head = records.load_head(paths, run_id)
-    document = paths.evidence_summary_path(run_id)
-    if digest_of(document) != head["seal"]["digest"]:
-        message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
-        raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
-    examination = Examination()
-    for event in read_sealed_events(document):
-        examination.observe(event)
-    now = iso_from_ms(now_ms())
-    diagnosis = examination.conclude(run_id, head["seal"]["digest"], read_coverage(document), now)
-    write_json(paths.diagnosis_path(run_id), diagnosis)
-    return cast("dict[str, Any]", msgspec.to_builtins(diagnosis))
 
 
 def load_session_evidence_events(run: Run, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
@@ -282,16 +279,6 @@ def load_record_head(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> di
     return records.load_head(paths_for(runs_dir), run_id)
 
 
-def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """What was concluded last from the evidence of a run."""
-    try:
-        content = paths_for(runs_dir).diagnosis_path(run_id).read_bytes()
-        return cast("dict[str, Any]", msgspec.to_builtins(msgspec.json.decode(content, type=Diagnosis)))
-    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = f"the diagnosis of {run_id} cannot be read: {error}"
-        raise BrokenRecordError(message, fix=f"critiqor diagnose {run_id}") from error
-
-
 def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
     """Bring session.json of a run that is not sealed up to its journal, for when its recorder was killed."""
     paths = paths_for(runs_dir)
@@ -318,6 +305,34 @@ def owner_is_alive(record: Mapping[str, Any]) -> bool:
 def run_id_of(run: Run) -> str:
     """The id of a run that is named by its id or by its record."""
     return run if isinstance(run, str) else str(run["run_id"])
+
+
+def _metadata(**named: str) -> Metadata:
+    unknown = sorted(named.keys() - set(Metadata.__struct_fields__))
+    if unknown:
+        raise UsageError(f"a run does not take: {', '.join(unknown)}")
+    try:
+        metadata = msgspec.convert(named, Metadata)
+        msgspec.json.encode(metadata)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise UsageError(f"the session cannot be created: {error}") from error
+    return metadata
+
+
+def _new_record(paths: SessionPaths, metadata: Metadata, moment: int) -> SessionRecord:
+    """A run that has a number, a folder and a key, and no record on disk yet. The caller holds the folder's lock."""
+    run_id = records.next_run_id(paths)
+    now = iso_from_ms(moment)
+    paths.run_folder(run_id).mkdir(mode=FOLDER_MODE, exist_ok=True)
+    write_bytes(paths.redaction_key_path(run_id), _new_key())
+    return SessionRecord(
+        run_id=run_id,
+        status="IDLE",
+        lifecycle=[Transition("IDLE", now)],
+        timestamps=Timestamps(created_at=now),
+        metadata=metadata,
+        owner=_this_process(),
+    )
 
 
 def _refuse_second_session(paths: SessionPaths) -> None:
@@ -430,7 +445,8 @@ def _seal_and_diagnose(paths: SessionPaths, record: SessionRecord) -> tuple[Seal
     return sealed, diagnosis
 
 
-def _seal_aborted(paths: SessionPaths, run_id: str) -> None:
+def seal_aborted(paths: SessionPaths, run_id: str) -> None:
+    """Seal and diagnose what an aborted run has recorded."""
     with exclusive(paths.finalize_lock_path(run_id)):
         with exclusive(paths.lock_path):
             record = records.load(paths, run_id)
@@ -449,13 +465,7 @@ def _conclude(record: SessionRecord, sealed: SealedEvidence, diagnosis: Diagnosi
     now = iso_from_ms(moment)
     record.timestamps = msgspec.structs.replace(record.timestamps, finalized_at=now)
     record.seal = Seal(sealed.digest, sealed.size, sealed.metrics.total_events, now)
-    record.headline = diagnosis.headline
-    record.diagnosis = diagnosis
-    record.trust_score = diagnosis.trust_score
-    record.confidence_score = diagnosis.confidence_score
-    record.failure_analysis = diagnosis.failure_analysis
-    record.causal_graph = diagnosis.causal_graph
-    record.cost_analysis = diagnosis.cost_analysis
+    records.conclude(record, diagnosis)
 
 
 def _as_dict(record: SessionRecord) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support import Runs
+from support import Answer, Cli, Runs
+
+from critiqor.cli import main
 
 # The same examples every time, and no verdict on how fast this machine is today.
 settings.register_profile("deterministic", derandomize=True, deadline=None, database=None)
@@ -19,3 +22,22 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: p
 @pytest.fixture
 def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path / "runs")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The command line in this process, typed in a folder of its own, whose runs are in `runs`."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("RUNS_DIR", "AGENT_ID", "TENANT_ID", "VISIBILITY", "DEBUG"):
+        monkeypatch.delenv(f"CRITIQOR_{name}", raising=False)
+
+    def call(*arguments: str | Path) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["critiqor", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        captured = capsys.readouterr()
+        code = end.value.code
+        assert isinstance(code, int)
+        return Answer(code, captured.out, captured.err)
+
+    return call

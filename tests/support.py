@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import psutil
 
@@ -105,6 +105,35 @@ class Runs:
     def notes(self, run_id: str, event_type: str) -> list[dict[str, Any]]:
         """The events of one type in the run record."""
         return [event for event in self.record(run_id)["event_log"] if event["event_type"] == event_type]
+
+
+class Answer(NamedTuple):
+    """What a verb gave back."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.out)
+        assert document["schema_version"] == "critiqor.output.v1"
+        return document
+
+    @property
+    def data(self) -> Any:
+        return self.document["data"]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        error: dict[str, Any] = self.document["error"]
+        return error
+
+
+class Cli(Protocol):
+    """The command line; the fixture of that name makes one."""
+
+    def __call__(self, *arguments: str | Path) -> Answer: ...
 
 
 def from_recorder(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:

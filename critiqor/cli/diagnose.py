@@ -1,6 +1,8 @@
-"""`critiqor diagnose RUN`."""
+"""`critiqor diagnose RUN`, `critiqor diagnose session.json`, `critiqor diagnose TRACES.jsonl`."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
@@ -8,15 +10,68 @@ from critiqor.cli.output import answer, json_option, runs_dir_option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run")
+@click.argument("what", metavar="RUN|FILE")
 @runs_dir_option
 @json_option
-def diagnose(run: str, runs_dir: str, as_json: bool) -> None:
-    """Diagnose RUN again from its sealed evidence, which stays untouched; an aborted run is sealed first."""
-    from critiqor.cli.summary import run_summary
-    from critiqor.session import diagnose_run, load_record_head
+def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
+    """Diagnose a run again from its sealed evidence, or what a file holds.
 
-    diagnosis = diagnose_run(run, runs_dir=runs_dir)
-    record = {**load_record_head(run, runs_dir=runs_dir), "diagnosis": diagnosis, "headline": diagnosis["headline"]}
-    record |= {name: diagnosis[name] for name in ("trust_score", "confidence_score")}
-    answer("diagnose", diagnosis, run_summary(record, runs_dir), as_json=as_json)
+    \b
+    critiqor diagnose run_001                 the run again: what changed since the last time, and by which rules
+    critiqor diagnose elsewhere/session.json  evidence that lies anywhere; nothing is written
+    critiqor diagnose traces.jsonl --json     traces recorded elsewhere: one line of JSON a trace, in order
+
+    The evidence stays untouched. A run that was aborted is sealed first.
+    """
+    from critiqor.storage.paths import paths_for
+
+    file = Path(what)
+    if paths_for(runs_dir).has_run(what) or not file.is_file():
+        _run(what, runs_dir, as_json=as_json)
+        return
+    from critiqor.diagnoses import is_evidence
+
+    if is_evidence(file):
+        _document(file, as_json=as_json)
+    else:
+        _traces(file, as_json=as_json)
+
+
+def _run(run: str, runs_dir: str, *, as_json: bool) -> None:
+    from critiqor.cli.summary import changed_lines, run_summary
+    from critiqor.diagnoses import diagnose_again
+
+    again = diagnose_again(run, runs_dir)
+    text = "\n".join([run_summary(again.record, runs_dir), *changed_lines(again.change)])
+    answer("diagnose", {**again.record["diagnosis"], "changed": again.change}, text, as_json=as_json)
+
+
+def _document(file: Path, *, as_json: bool) -> None:
+    from critiqor.cli.summary import diagnosis_lines
+    from critiqor.cli.wording import page
+    from critiqor.diagnoses import diagnose_document
+
+    diagnosis = diagnose_document(file)
+    answer("diagnose", diagnosis, page([diagnosis.run_id, "", *diagnosis_lines(diagnosis)]), as_json=as_json)
+
+
+def _traces(file: Path, *, as_json: bool) -> None:
+    import json
+
+    from msgspec import to_builtins
+
+    from critiqor.cli.output import plain, say
+    from critiqor.cli.wording import one_line
+    from critiqor.diagnoses import trace_verdict
+    from critiqor.importers import read_traces
+
+    for trace in read_traces(file):
+        verdict = trace_verdict(trace)
+        for note in trace.notes:
+            say(f"{trace.trace_id}: {note}")
+        if as_json:
+            click.echo(json.dumps(to_builtins(verdict)))
+            continue
+        types = ", ".join(dict.fromkeys(f"{finding.severity} {finding.type}" for finding in verdict.findings))
+        trust = "-" if verdict.trust_score is None else verdict.trust_score
+        click.echo(plain(f"{one_line(verdict.trace_id)}  {verdict.outcome}  trust {trust}  {types or 'no findings'}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -13,13 +14,20 @@ VERBS = {
     "monitor": "Launch OpenClaw in this terminal and record it.",
     "finalize": "Seal the recorded evidence and diagnose it.",
     "abort": "Give up the active session; what was recorded is kept.",
+    "import": "Make runs of what was recorded elsewhere, and diagnose them.",
     "runs": "List the runs of this folder.",
     "show": "Show one run: what happened, and how far it can be trusted.",
+    "explain": "Explain one finding of a run, step by step, with its events.",
     "diagnose": "Diagnose a run again from its sealed evidence.",
+    "compare": "Compare a run from before a change with one from after it.",
+    "trends": "Follow the runs of one agent over time.",
+    "check": "Hold a run against a policy; a gate for CI.",
+    "benchmark": "Place a run among the runs of the same benchmark.",
     "verify": "Check that the sealed evidence of a run is untouched.",
     "doctor": "Check that a recording would work here.",
 }
-"""Every verb with its summary, in the order of the help page. A verb lives in the module of its name."""
+"""Every verb with its summary, in the order of the help page. A verb lives in the module of its name, with
+an underscore behind it where that is a word of Python's own."""
 
 
 class VerbGroup(click.Group):
@@ -31,7 +39,8 @@ class VerbGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"critiqor.cli.{cmd_name}"), cmd_name)
+        name = cmd_name + "_" * iskeyword(cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"critiqor.cli.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,7 +14,8 @@ from critiqor.cli.output import answer, json_option, runs_dir_option
 def show(run: str, runs_dir: str, as_json: bool) -> None:
     """Show RUN: the verdict, the findings, and what the recorder did not see."""
     from critiqor.cli.summary import run_summary
-    from critiqor.session import load_diagnosis, load_record_head
+    from critiqor.diagnoses import load_diagnosis
+    from critiqor.session import load_record_head
 
     record = load_record_head(run, runs_dir=runs_dir)
     record["diagnosis"] = load_diagnosis(run, runs_dir=runs_dir) if record["seal"] else None

@@ -3,50 +3,87 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from critiqor.diagnoses import Rediagnosis
+    from critiqor.model import CostAnalysis, Diagnosis, Finding
+
+SHOWN_FINDINGS = 8
 
 
 def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     """A run for a terminal, the verdict first."""
+    from msgspec import convert
+
+    from critiqor.cli.wording import page
+    from critiqor.model import Diagnosis
     from critiqor.storage.paths import paths_for
 
     run_id = record["run_id"]
     lines = [f"{run_id}  {record['status']}  {record['metadata']['agent_id']}  {record['timestamps']['created_at']}"]
-    diagnosis = record.get("diagnosis")
-    if not diagnosis:
-        return _text([*lines, *_unfinished(record)])
-    lines += ["", f"  {record['headline']}"]
-    trust = (
-        "unknown: the agent was not observed" if record["trust_score"] is None else f"{record['trust_score']} of 100"
-    )
-    lines.append(f"  trust {trust}, confidence {record['confidence_score']} of 100, {diagnosis['readiness']}")
-    outcome = diagnosis["outcome"]
-    lines.append(f"  outcome: {outcome['state'].replace('_', ' ')} ({outcome['known_from']})")
-    lines.append(f"  cost: {_cost(diagnosis['cost_analysis'])}")
-    for finding in diagnosis["failure_analysis"]["findings"]:
-        lines += ["", *_finding_lines(finding)]
+    if not record.get("diagnosis"):
+        return page([*lines, *_unfinished(record)])
+    diagnosis = convert(record["diagnosis"], Diagnosis)
+    lines += ["", *diagnosis_lines(diagnosis)]
     notes = _coverage_notes(paths_for(runs_dir).evidence_summary_path(run_id))
     if notes:
         lines += ["", "  What the recorder did not see:", *(f"    · {note}" for note in notes)]
+    if diagnosis.primary_diagnosis is not None:
+        lines += ["", f"  Next: critiqor explain {run_id} {diagnosis.primary_diagnosis.finding_id}"]
     seal = record["seal"]
     lines += ["", f"  sealed: {seal['events']} events, {seal['digest'][:23]}…   critiqor verify {run_id}"]
-    return _text(lines)
+    return page(lines)
 
 
-def _text(lines: list[str]) -> str:
-    # A name with a line break must not look like a line of ours.
-    return "\n".join(line.replace("\n", " ") for line in lines)
+def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
+    """The verdict, the figures and the findings."""
+    trust = (
+        "unknown: the agent was not observed" if diagnosis.trust_score is None else f"{diagnosis.trust_score} of 100"
+    )
+    outcome = diagnosis.outcome
+    findings = diagnosis.failure_analysis.findings
+    lines = [
+        f"  {diagnosis.headline}",
+        f"  trust {trust}, confidence {diagnosis.confidence_score} of 100, {diagnosis.readiness}",
+        f"  outcome: {outcome.state.replace('_', ' ')} ({outcome.known_from})",
+        f"  cost: {_cost(diagnosis.cost_analysis)}",
+    ]
+    for finding in findings[:SHOWN_FINDINGS]:
+        lines += ["", *_finding_lines(finding)]
+    if len(findings) > SHOWN_FINDINGS:
+        lines += ["", f"  and {len(findings) - SHOWN_FINDINGS} more, none of them graver"]
+    return lines
 
 
-def _finding_lines(finding: dict[str, Any]) -> list[str]:
-    cited = finding["evidence"]
+def changed_lines(change: Rediagnosis) -> list[str]:
+    """What another diagnosis of the same evidence says differently."""
+    if change.previous_rule_set is None:
+        return []
+    rules = (
+        f"rule set {change.rule_set}, as before"
+        if change.previous_rule_set == change.rule_set
+        else f"rule set {change.previous_rule_set} → {change.rule_set}"
+    )
+    told = [
+        *(f"    gone: {cause}" for cause in change.gone),
+        *(f"    new:  {cause}" for cause in change.new),
+    ]
+    if change.previous_trust != change.trust:
+        told.append(f"    trust: {change.previous_trust} → {change.trust}")
+    return ["", f"  Against the last diagnosis ({rules}):", *(told or ["    nothing changed"])]
+
+
+def _finding_lines(finding: Finding) -> list[str]:
+    cited = finding.evidence
     shown = ", ".join(cited[:3]) + (f" and {len(cited) - 3} more" if len(cited) > 3 else "")
-    lost = f"  ({finding['impact']} points of trust)" if finding["impact"] else ""
+    points = finding.impact.trust_points
+    lost = f"  ({points} points of trust)" if points else ""
     return [
-        f"  {finding['severity'].upper():8} {finding['title']}{lost}",
-        f"           {finding['explanation']}",
-        f"           evidence: {shown or 'none'}",
-        f"           → {finding['recommendation']}",
+        f"  {finding.severity.upper():8} {finding.title}{lost}",
+        f"           {finding.explanation}",
+        f"           {finding.id} {finding.type}, evidence: {shown or 'none'}",
+        f"           → {finding.recommendation}",
     ]
 
 
@@ -62,10 +99,15 @@ def _unfinished(record: dict[str, Any]) -> list[str]:
     return ["", "  The process that recorded it is gone.", hint]
 
 
-def _cost(cost: dict[str, Any]) -> str:
-    money = "unknown" if cost["cost_usd"] is None else f"${cost['cost_usd']:.4f}"
-    tokens = f"{cost['input_tokens']} tokens in, {cost['output_tokens']} out"
-    return f"{money}, {tokens}, {cost['model_calls']} model calls, {cost['tool_calls']} tool calls"
+def _cost(cost: CostAnalysis) -> str:
+    money = "unknown" if cost.cost_usd is None else f"${cost.cost_usd:.4f}"
+    wasted = f" ({cost.wasted_tokens} of them wasted)" if cost.wasted_tokens else ""
+    tokens = f"{cost.input_tokens} tokens in, {cost.output_tokens} out{wasted}"
+    return f"{money}, {tokens}, {_count(cost.model_calls, 'model call')}, {_count(cost.tool_calls, 'tool call')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _coverage_notes(document: Path) -> list[str]:

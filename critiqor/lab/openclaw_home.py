@@ -12,10 +12,12 @@ import msgspec
 _KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "SYSTEMROOT")
 
 
-def write_openclaw_home(folder: Path, model_url: str, extra: Mapping[str, Any] | None = None) -> dict[str, str]:
+def write_openclaw_home(
+    folder: Path, model_url: str, extra: Mapping[str, Any] | None = None, *, context_window: int = 128_000
+) -> dict[str, str]:
     """Make `folder` the home of an OpenClaw whose only model is at `model_url`; returns the environment to run it in.
 
-    `extra` is merged over the top level of its configuration.
+    `extra` is merged over the top level of its configuration; `context_window` is how many tokens the model takes.
     """
     model = {
         "id": "scripted",
@@ -23,7 +25,7 @@ def write_openclaw_home(folder: Path, model_url: str, extra: Mapping[str, Any] |
         "reasoning": False,
         "input": ["text"],
         "cost": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0},
-        "contextWindow": 128_000,
+        "contextWindow": context_window,
         "maxTokens": 4096,
     }
     provider = {"baseUrl": model_url, "apiKey": "unused", "api": "openai-completions", "models": [model]}

@@ -24,6 +24,12 @@ class EventType:
     PROCESS_END = "process_end"
     ERROR = "error_event"
     RECORDER_ATTACHED = "recorder_attached"
+    RUN_IMPORTED = "run_imported"
+    """The supervisor's word that the run was recorded by somebody else."""
+
+
+IMPORT_WRITER = "import"
+"""The writer of events that were recorded elsewhere: their numbers are the source's own, and may have holes."""
 
 
 class Event(msgspec.Struct, kw_only=True, frozen=True):
@@ -125,10 +131,10 @@ def place_of(event_id: str) -> EventPlace | None:
     return EventPlace(int(parts[1], 36), parts[2], int(parts[3], 36)) if parts else None
 
 
-def recovered_usage(agent_end: Event) -> list[dict[str, Any]]:
-    """Usage of model calls that did not tell it in their own response, as the end of the agent run does."""
+def recovered_usage(agent_end: Event) -> list[tuple[str, dict[str, Any]]]:
+    """Usage of model calls that did not tell it in their own response, as the end of the run does: turn and usage."""
     recovered = agent_end.payload.get("recovered_usage")
     if not isinstance(recovered, list):
         return []
-    told = (item.get("usage") for item in recovered if isinstance(item, dict))
-    return [usage for usage in told if isinstance(usage, dict)]
+    told = ((str(item.get("turn")), item.get("usage")) for item in recovered if isinstance(item, dict))
+    return [(turn, usage) for turn, usage in told if isinstance(usage, dict)]

@@ -50,6 +50,8 @@ class OpenCall(msgspec.Struct, frozen=True):
 class Coverage(msgspec.Struct, kw_only=True):
     """What the recorder saw and what it did not: about the collector, never about the agent."""
 
+    imported_from: str | None = None
+    """The format in which somebody else had recorded the run; null for a run of our own recorder."""
     recorder_attached: bool = False
     recorders: list[RecorderFacts] = msgspec.field(default_factory=list)
     agent_events: int = 0

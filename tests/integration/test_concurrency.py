@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from support import Runs, attached, exit_code_of, fork, from_recorder, recorded, wait_until
 
+from critiqor.diagnoses import diagnose_run
 from critiqor.errors import ActiveSessionError
 from critiqor.session import (
     append_event_to_run,
     create_session,
-    diagnose_run,
     finalize_session,
     load_active_session,
     refresh_live_evidence,

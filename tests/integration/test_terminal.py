@@ -211,4 +211,4 @@ def test_closed_terminal_ends_the_program_and_keeps_the_record(shell: Shell, run
     wait_until(lambda: runs.notes("run_001", "error_event"))
     [end] = runs.notes("run_001", "process_end")
     assert not psutil.pid_exists(end["payload"]["pid"])
-    assert runs.finalize()["diagnosis"]["outcome"]["state"] == "failed"
+    assert runs.finalize()["diagnosis"]["outcome"]["state"] == "interrupted"

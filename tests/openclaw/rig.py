@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pexpect
+import psutil
 import pyte
 from install import install
 
@@ -36,15 +37,18 @@ LOCAL_TURN = ("agent", "--local", "--agent", "main", "--message", "do the thing"
 class Rig:
     """One home, one runs folder, one version."""
 
-    def __init__(self, folder: Path, version: str, model: ScriptedModel, extra: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, folder: Path, version: str, model: ScriptedModel, extra: dict[str, Any] | None, context_window: int
+    ) -> None:
         self.folder = folder
         self.version = version
         self.model = model
         self.runs = folder / "runs"
         self.command = install(version)
-        self.environment = write_openclaw_home(folder / "home", model.base_url, extra)
+        self.environment = write_openclaw_home(folder / "home", model.base_url, extra, context_window=context_window)
         self.environment["PATH"] = os.pathsep.join((str(self.command.parent), str(BIN), os.environ["PATH"]))
         self.configuration = folder / "home" / ".openclaw" / "openclaw.json"
+        self.workspace = folder / "home" / ".openclaw" / "workspace"
 
     def critiqor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a verb to its end."""
@@ -76,6 +80,18 @@ class Rig:
             stdin=subprocess.DEVNULL,
         )
 
+    def openclaw_processes(self) -> list[psutil.Process]:
+        """Every process that the monitored OpenClaw is or has started."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                environment = process.environ()
+            except (psutil.Error, OSError):
+                continue
+            if environment.get("CRITIQOR_RUNS_DIR") == str(self.runs):
+                found.append(process)
+        return found
+
     def finalize(self) -> dict[str, Any]:
         done = self.critiqor("finalize", "--no-dashboard", "--json")
         assert done.returncode == 0, done.stderr
@@ -92,11 +108,16 @@ class Rig:
 
 @contextmanager
 def rig(
-    folder: Path, version: str, steps: Sequence[Step] = STEPS, extra: dict[str, Any] | None = None
+    folder: Path,
+    version: str,
+    steps: Sequence[Step] = STEPS,
+    extra: dict[str, Any] | None = None,
+    *,
+    context_window: int = 128_000,
 ) -> Iterator[Rig]:
     """A rig whose model plays `steps`; the user's configuration must be the same afterwards, byte for byte."""
     with ScriptedModel(steps) as model:
-        made = Rig(folder, version, model, extra)
+        made = Rig(folder, version, model, extra, context_window)
         before = made.configuration.read_bytes()
         yield made
         assert made.configuration.read_bytes() == before

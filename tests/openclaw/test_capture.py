@@ -169,7 +169,7 @@ def test_what_was_under_way_when_openclaw_was_killed_is_in_the_evidence(tmp_path
         monitor = made.start_monitor(*LOCAL_TURN)
         journal = made.runs / "run_001" / "journal.jsonl"
         wait_until(lambda: journal.exists() and '"tool_call"' in journal.read_text())
-        for process in openclaw_processes(made):
+        for process in made.openclaw_processes():
             process.kill()
         assert monitor.wait(60) == 137
         record = made.finalize()
@@ -185,21 +185,6 @@ def test_a_timeout_ends_the_whole_tree_and_leaves_a_session_to_finalize(tmp_path
     with rig(tmp_path, "2026.9.6", steps) as made:
         done = made.monitor(*LOCAL_TURN, options=("--timeout", "20"))
         assert done.returncode == 124
-        assert openclaw_processes(made) == []
+        assert made.openclaw_processes() == []
         record = made.finalize()
         assert record["diagnosis"]["outcome"]["state"] == "timed_out"
-
-
-def openclaw_processes(made: Rig) -> list[Any]:
-    """Every process that the monitored OpenClaw is or has started."""
-    import psutil
-
-    found = []
-    for process in psutil.process_iter():
-        try:
-            environment = process.environ()
-        except (psutil.Error, OSError):
-            continue
-        if environment.get("CRITIQOR_RUNS_DIR") == str(made.runs):
-            found.append(process)
-    return found

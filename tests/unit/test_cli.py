@@ -3,11 +3,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
 
 import click
 import pytest
-from support import STANDIN, Runs, attached, recorded, script
+from support import STANDIN, Cli, Runs, attached, recorded, script
 
 from critiqor import __version__
 from critiqor.cli import main
@@ -16,50 +15,6 @@ from critiqor.cli.output import plain
 from critiqor.cli.settings import KEYS
 from critiqor.errors import ExitCode
 from critiqor.session import abort_session, request_finalize, write_json
-
-
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.out)
-        assert document["schema_version"] == "critiqor.output.v1"
-        return document
-
-    @property
-    def data(self) -> Any:
-        return self.document["data"]
-
-    @property
-    def error(self) -> dict[str, Any]:
-        error: dict[str, Any] = self.document["error"]
-        return error
-
-
-class Cli(Protocol):
-    def __call__(self, *arguments: str | Path) -> Answer: ...
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """The command line in this process, typed in a folder of its own, whose runs are in `runs`."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("RUNS_DIR", "AGENT_ID", "TENANT_ID", "VISIBILITY", "DEBUG"):
-        monkeypatch.delenv(f"CRITIQOR_{name}", raising=False)
-
-    def call(*arguments: str | Path) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["critiqor", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        code = end.value.code
-        assert isinstance(code, int)
-        return Answer(code, captured.out, captured.err)
-
-    return call
 
 
 def sealed(runs: Runs) -> str:

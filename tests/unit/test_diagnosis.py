@@ -1,4 +1,4 @@
-"""What the plain diagnosis says, and what it does not."""
+"""From the journal to the diagnosis: what is sealed is what is judged."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def test_gateway_that_nobody_talked_to_is_no_clean_bill(runs: Runs) -> None:
 def test_agent_run_that_ended_in_an_error_is_found(runs: Runs) -> None:
     diagnosis = diagnosed(
         runs,
-        recorded(2, "agent_start"),
-        recorded(3, "agent_end", status="error", error="agent run timed out"),
+        recorded(2, "after_provider_response", payload={"usage": {"input": 5}}),
+        recorded(3, "agent_end", status="error", error="the session file is locked"),
     )
     assert types(diagnosis) == ["agent_failure"]
-    assert "timed out" in diagnosis["failure_analysis"]["findings"][0]["explanation"]
+    assert "locked" in diagnosis["failure_analysis"]["findings"][0]["title"]
     assert diagnosis["readiness"] == "unsafe"
 
 
@@ -40,7 +40,8 @@ def test_failed_attempt_that_was_repeated_with_success_is_no_failure_of_the_run(
     diagnosis = diagnosed(
         runs,
         recorded(2, "agent_end", status="error", error="overloaded"),
-        recorded(3, "agent_end"),
+        recorded(3, "after_provider_response", payload={"usage": {"input": 5}}),
+        recorded(4, "agent_end"),
     )
     assert types(diagnosis) == []
 

@@ -12,7 +12,9 @@ import pytest
 
 from critiqor.cli.group import VERBS, critiqor
 from critiqor.cli.settings import KEYS
-from critiqor.model import Coverage, Event
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.diagnosis.policy import Policy, parse_policy
+from critiqor.model import Coverage, Diagnosis, Event, Finding
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -51,6 +53,34 @@ def test_documented_names_are_those_that_the_recorder_subscribes_to() -> None:
 def test_every_field_of_the_evidence_is_documented(struct: type[msgspec.Struct]) -> None:
     text = (DOCS / "evidence.md").read_text()
     assert [name for name in struct.__struct_fields__ if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("struct", [Diagnosis, Finding], ids=["diagnosis", "finding"])
+def test_every_field_of_a_diagnosis_is_documented(struct: type[msgspec.Struct]) -> None:
+    text = (DOCS / "diagnosis.md").read_text()
+    assert [name for name in struct.__struct_fields__ if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("kind", FAILURE_TYPES)
+def test_every_failure_type_is_documented_with_what_a_user_must_know_of_it(kind: str) -> None:
+    sections = (DOCS / "failures.md").read_text().split("\n## ")
+    [section] = [section for section in sections if section.startswith(f"`{kind}`\n")]
+    for question in ("**Looks at**", "**Thresholds**", "**Blind spots**", "**Measured**"):
+        assert question in section
+    assert "not externally validated" in section or re.search(r"\d", section.split("**Measured**")[1])
+
+
+@pytest.mark.parametrize("key", Policy.__struct_fields__)
+def test_every_key_of_a_policy_is_documented(key: str) -> None:
+    assert f"\n| `{key}` |" in (DOCS / "checking.md").read_text()
+
+
+def test_only_keys_of_a_policy_are_documented_and_the_example_is_one() -> None:
+    text = (DOCS / "checking.md").read_text()
+    table = text.split("| key |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(Policy.__struct_fields__)
+    [example] = re.findall(r"```toml\n(.+?)```", text, re.DOTALL)
+    assert parse_policy(example.encode(), "toml", FAILURE_TYPES).min_trust
 
 
 @pytest.mark.parametrize("setting", sorted(KEYS))

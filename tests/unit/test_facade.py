@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import critiqor
+import critiqor.diagnoses
 import critiqor.errors
 import critiqor.runtime
 import critiqor.session
@@ -18,7 +19,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("name", critiqor.__all__)
 def test_facade_offers_what_it_lists(name: str) -> None:
     offered = getattr(critiqor, name)
-    homes = (critiqor.errors, critiqor.runtime, critiqor.session)
+    homes = (critiqor.diagnoses, critiqor.errors, critiqor.runtime, critiqor.session)
     assert name == "__version__" or any(getattr(home, name, None) is offered for home in homes)
     assert name in dir(critiqor)
 

@@ -11,6 +11,7 @@ import pytest
 from support import Runs, attached, from_recorder, recorded
 
 from critiqor import records, session
+from critiqor.diagnoses import diagnose_run
 from critiqor.errors import (
     ActiveSessionError,
     BrokenRecordError,
@@ -23,7 +24,6 @@ from critiqor.session import (
     append_event_to_run,
     complete_session,
     create_session,
-    diagnose_run,
     finalize_session,
     load_active_session,
     load_session_evidence_events,

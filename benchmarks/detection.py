@@ -1,0 +1,211 @@
+"""What the detectors find in labelled traces of real agents.
+
+    python benchmarks/detection.py --data DIR [--json]
+
+Every file `*.jsonl` of neutral traces in the folder is diagnosed blind and whole: the labels are looked at only when
+the findings are there, every alarm counts, and each trace is judged once. Intervals are bootstraps over traces.
+Thresholds were chosen by looking at such traces, so the first figure is also given with each trace judged by thresholds
+that were chosen without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from critiqor.diagnoses import TraceVerdict, trace_verdict
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.diagnosis.detectors import repeated_tool_failure, tool_loop
+from critiqor.importers import ImportedTrace, read_traces
+
+NEAR = 2
+RESAMPLES = 2000
+LOOPS = frozenset({"tool_loop", "repeated_tool_failure", "retry_storm"})
+CLAIMS = frozenset({"false_success_claim", "unresolved_tool_error", "tool_misuse"})
+MEANT: dict[str, frozenset[str]] = {
+    "Resource Abuse": LOOPS,
+    "Tool-related": frozenset({"tool_misuse", "repeated_tool_failure", "unresolved_tool_error"}),
+    "Tool Output Misinterpretation": frozenset({"ignored_tool_output", "false_success_claim"}),
+    "Resource Exhaustion": frozenset({"context_pollution", "cost_explosion", "timeout"}),
+    "Context Handling Failures": frozenset({"context_pollution", "compaction_loss", "memory_failure"}),
+    "Task Orchestration": frozenset({"no_progress", "premature_stop", "subagent_failure"}),
+}
+"""Labels of people, and the types that come nearest to them. Most labels are about what a run means, not how it ran."""
+GRID: dict[str, tuple[object, str, tuple[float, ...]]] = {
+    "stale calls": (tool_loop, "STALE_CALLS", (1, 2, 3)),
+    "in vain": (tool_loop, "IN_VAIN", (3, 4, 5)),
+    "guesses": (repeated_tool_failure, "GUESSES", (2, 3, 4)),
+    "alike": (repeated_tool_failure, "ALIKE", (0.3, 0.4, 0.5)),
+}
+
+
+class Label(NamedTuple):
+    category: str
+    events: frozenset[int]
+
+
+class Case(NamedTuple):
+    """One trace, what people say of it, and what we say."""
+
+    source: str
+    outcome: str | None
+    labels: list[Label]
+    trace: ImportedTrace
+    verdict: TraceVerdict
+
+    def has(self, category: str) -> bool:
+        return any(label.category == category for label in self.labels)
+
+    def fires(self, types: frozenset[str]) -> bool:
+        return any(finding.type in types for finding in self.verdict.findings)
+
+    def is_near(self, types: frozenset[str], category: str) -> bool:
+        labelled = [event for label in self.labels if label.category == category for event in label.events]
+        steps = [finding.first_bad_step for finding in self.verdict.findings if finding.type in types]
+        return any(abs(step - event) <= NEAR for step in steps if step is not None for event in labelled)
+
+
+class Score(NamedTuple):
+    precision: float
+    recall: float
+    f1: float
+
+
+def read_cases(folder: Path) -> list[Case]:
+    cases = []
+    for path in sorted(folder.glob("*.jsonl")):
+        labels = [json.loads(line)["labels"] for line in path.read_text().splitlines() if line.strip()]
+        for told, trace in zip(labels, read_traces(path), strict=True):
+            marked = [Label(one["category"], frozenset(one["event_i"])) for one in told["failure_labels"]]
+            cases.append(Case(path.name, told["outcome"], marked, trace, trace_verdict(trace)))
+    return cases
+
+
+def score(hits: list[tuple[bool, bool]]) -> Score:
+    """Of pairs (is so, is said)."""
+    true = sum(so and said for so, said in hits)
+    said = sum(said for _, said in hits)
+    so = sum(so for so, _ in hits)
+    precision, recall = true / said if said else 0.0, true / so if so else 0.0
+    return Score(precision, recall, 2 * precision * recall / (precision + recall) if true else 0.0)
+
+
+def interval(
+    values: list[tuple[bool, bool]], figure: Callable[[list[tuple[bool, bool]]], float]
+) -> tuple[float, float]:
+    """The middle 95% of the figure over samples drawn again from the same traces."""
+    chance = random.Random(20)
+    drawn = sorted(figure(chance.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    return drawn[RESAMPLES // 40], drawn[-RESAMPLES // 40]
+
+
+@contextmanager
+def thresholds(values: tuple[float, ...]) -> Iterator[None]:
+    before = [getattr(module, name) for module, name, _ in GRID.values()]
+    try:
+        for (module, name, _), value in zip(GRID.values(), values, strict=True):
+            setattr(module, name, value)
+        yield
+    finally:
+        for (module, name, _), value in zip(GRID.values(), before, strict=True):
+            setattr(module, name, value)
+
+
+def left_out(cases: list[Case], category: str, types: frozenset[str]) -> Score:
+    """Each trace judged by the thresholds that are best for all the others."""
+    said: list[list[bool]] = []
+    for values in itertools.product(*(choices for _, _, choices in GRID.values())):
+        with thresholds(values):
+            verdicts = [trace_verdict(case.trace) for case in cases]
+        said.append([any(finding.type in types for finding in verdict.findings) for verdict in verdicts])
+    so = [case.has(category) for case in cases]
+    judged = []
+    for left in range(len(cases)):
+        others = [number for number in range(len(cases)) if number != left]
+        best = max(said, key=lambda row: score([(so[number], row[number]) for number in others]).f1)
+        judged.append((so[left], best[left]))
+    return score(judged)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with neutral traces, *.jsonl")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    cases = read_cases(arguments.data)
+    figures = {**_labels(cases), **_outcomes(cases)}
+    if arguments.json:
+        print(json.dumps(figures, indent=2))
+        return
+    for name, figure in figures.items():
+        print(f"{name}: {figure}")
+
+
+def _labels(cases: list[Case]) -> dict[str, str]:
+    figures = {}
+    for category, types in MEANT.items():
+        labelled = [case for case in cases if case.source in {one.source for one in cases if one.has(category)}]
+        if not labelled:
+            continue
+        pairs = [(case.has(category), case.fires(types)) for case in labelled]
+        mine, always = score(pairs), score([(so, True) for so, _ in pairs])
+        low, high = interval(pairs, lambda sample: score(sample).f1)
+        hits = [case for case in labelled if case.has(category) and case.fires(types)]
+        near = sum(case.is_near(types, category) for case in hits)
+        figures[f"{category} by {' or '.join(sorted(types))}"] = (
+            f"precision {mine.precision:.2f}, recall {mine.recall:.2f}, F1 {mine.f1:.2f} "
+            f"(95%: {low:.2f} to {high:.2f}), "
+            f"always firing F1 {always.f1:.2f}, first_bad_step within {NEAR} events in {near} of {len(hits)} hits; "
+            f"{sum(so for so, _ in pairs)} of {len(pairs)} traces labelled"
+        )
+        if category == "Resource Abuse":
+            without = left_out(labelled, category, types)
+            figures[f"{category}, each trace judged by thresholds chosen without it"] = (
+                f"precision {without.precision:.2f}, recall {without.recall:.2f}, F1 {without.f1:.2f}"
+            )
+    return figures
+
+
+def _outcomes(cases: list[Case]) -> dict[str, str]:
+    good = [case for case in cases if case.outcome == "success"]
+    bad = [case for case in cases if case.outcome == "failure"]
+    if not good or not bad:
+        return {}
+    grave = sum(any(one.severity in ("critical", "high") for one in case.verdict.findings) for case in good)
+    pairs = [(case.outcome == "failure", case.fires(CLAIMS)) for case in (*good, *bad)]
+    low, high = interval(pairs, _ratio)
+    figures = {
+        "high or critical findings on successful runs": f"{grave} of {len(good)} ({grave / len(good):.1%}, at most 5%)",
+        f"{' or '.join(sorted(CLAIMS))} on failed runs": f"{_rate(pairs, True):.1%} of {len(bad)} (at least 10%)",
+        "the same on successful runs": f"{_rate(pairs, False):.1%} of {len(good)}",
+        "ratio": f"{_ratio(pairs):.1f} (at least 2; 95%: {low:.1f} to {high:.1f})",
+    }
+    for type_ in FAILURE_TYPES:
+        fired = [sum(case.fires(frozenset({type_})) for case in group) for group in (bad, good)]
+        if any(fired):
+            figures[f"{type_} on failed and on successful runs"] = (
+                f"{fired[0]} of {len(bad)}, {fired[1]} of {len(good)}"
+            )
+    return figures
+
+
+def _rate(pairs: list[tuple[bool, bool]], failed: bool) -> float:
+    group = [said for so, said in pairs if so is failed]
+    return sum(group) / len(group) if group else 0.0
+
+
+def _ratio(pairs: list[tuple[bool, bool]]) -> float:
+    # Half an alarm is added to both sides, so that a sample without any among the successful runs has a ratio too.
+    failed = [said for so, said in pairs if so]
+    worked = [said for so, said in pairs if not so]
+    return ((sum(failed) + 0.5) / (len(failed) + 1)) / ((sum(worked) + 0.5) / (len(worked) + 1))
+
+
+if __name__ == "__main__":
+    main()

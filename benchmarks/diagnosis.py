@@ -1,0 +1,218 @@
+"""What diagnosing costs: time for each event of short and long recordings, and memory.
+
+    python benchmarks/diagnosis.py [--json]
+
+The stream is that of a busy gateway: several sessions at a time, model calls, tools, memory, messages, some failures
+and loops. It is made event by event and never held. The other streams are as bad as can be, each in another way. Times
+are those of observing and concluding, short and long recordings in turn, medians and their ratio; making the events is
+not counted. Memory is the peak of a process that observes the long stream once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from pathlib import Path
+
+from critiqor.diagnosis import Examination
+from critiqor.model import Coverage, Event, event_id_for, iso_from_ms
+
+SHORT, LONG = 10_000, 100_000
+ROUNDS = 5
+SESSIONS = 8
+CHUNK = 1000
+START = 1_794_000_000_000
+LOG = "PASS tests/unit/orders_{}.py: total 41.20 EUR after the discount was applied\n"
+
+
+class Maker:
+    """Makes the events of one agent run after the other."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def event(self, event_type: str, session: str, run: str, **fields: object) -> Event:
+        number = next(self._numbers)
+        moment = START + 20 * number
+        layer = "tool_hooks" if event_type.startswith(("tool_", "memory_")) else "extension_api"
+        return Event(
+            event_id=event_id_for(moment, "bench01", number),
+            event_type=event_type,
+            raw_event_type=event_type,
+            timestamp=iso_from_ms(moment),
+            source_layer=layer,
+            session_key=session,
+            agent_run_id=run,
+            **fields,  # type: ignore[arg-type]
+        )
+
+    def tool(
+        self, session: str, run: str, call: str, tool: str, arguments: object, text: str, error: str | None = None
+    ) -> Iterator[Event]:
+        about: dict[str, object] = {"tool_name": tool, "tool_call_id": call}
+        result = {"content": [{"type": "text", "text": text}], "details": {"exitCode": 1 if error else 0}}
+        yield self.event("tool_call", session, run, **about, payload={"arguments": arguments})
+        status = "error" if error else "ok"
+        yield self.event(
+            "tool_output", session, run, **about, status=status, error=error, duration_ms=12, payload={"result": result}
+        )
+
+    def model(self, session: str, run: str, size: int, error: str | None = None) -> Iterator[Event]:
+        told = {"provider": "lab", "model": "scripted", "contextTokenBudget": 128_000, "requestPayloadBytes": 4 * size}
+        usage = None if error else {"input": size, "output": 80, "cacheRead": 0, "cost": {"total": size / 1e6}}
+        status = "error" if error else "ok"
+        yield self.event("before_provider_request", session, run, payload=told)
+        yield self.event(
+            "token_usage", session, run, status=status, error=error, duration_ms=900, payload={**told, "usage": usage}
+        )
+
+    def said(self, session: str, run: str, text: str, kind: str = "message_end") -> Event:
+        role = "user" if kind == "input" else "assistant"
+        return self.event(kind, session, run, payload={"role": role, "text": text, "stop_reason": "stop"})
+
+    def turn(self, session: str, number: int) -> Iterator[Event]:
+        """One agent run of a few dozen events; every few of them something goes wrong."""
+        run = f"{session}-{number}"
+        yield self.event("agent_start", session, run, payload={"attempt": 1, "trigger": "user"})
+        yield self.said(session, run, f"Please look at order {number} and tell me what is wrong with it.", "input")
+        if number % 7 == 0:
+            yield from self.model(session, run, 9_000, "request failed (provider internal error, HTTP 500)")
+        for step in range(6):
+            yield from self.model(session, run, 9_000 + 700 * step)
+            name = f"src/orders_{number % 50}_{0 if number % 10 == 3 else step}.py"
+            yield from self.tool(session, run, f"call_{step}", "read", {"path": name}, LOG.format(name) * 8)
+            failed = "exit code 1" if number % 5 == 1 or step == 2 else None
+            command = {"command": f"pytest tests/unit/orders_{step}.py -q"}
+            yield from self.tool(session, run, f"call_x{step}", "exec", command, LOG.format(step) * 6, failed)
+        lookup = {"query": f"order {number}", "lookup": "found" if number % 3 else "empty", "result": LOG}
+        yield self.event("memory_event", session, run, tool_name="memory_search", payload=lookup)
+        yield self.said(session, run, f"Order {number} fails because the discount is applied twice. I fixed it.")
+        yield self.event("agent_end", session, run, payload={"success": True, "usage_total": {"input": 60_000}})
+
+
+def gateway() -> Iterator[Event]:
+    """Several sessions at a time, event by event in turn."""
+    maker, numbers = Maker(), count()
+    open_turns = [maker.turn(f"agent:main:{session}", next(numbers)) for session in range(SESSIONS)]
+    for place in count():
+        session = place % SESSIONS
+        event = next(open_turns[session], None)
+        if event is None:
+            open_turns[session] = maker.turn(f"agent:main:{session}", next(numbers))
+            event = next(open_turns[session])
+        yield event
+
+
+def distinct_errors() -> Iterator[Event]:
+    maker = Maker()
+    for number in count():
+        name = f"{number:x}".translate(str.maketrans("0123456789", "ghijklmnop"))
+        yield from maker.tool("s", "r", f"c{number}", "exec", {"command": f"run {name}"}, "", f"error: {name} broke")
+
+
+def same_failure() -> Iterator[Event]:
+    maker = Maker()
+    for number in count():
+        yield from maker.tool("s", "r", f"c{number}", "exec", {"command": "sh deploy.sh"}, "refused", "exit code 7")
+
+
+def tiny_sessions() -> Iterator[Event]:
+    maker = Maker()
+    for number in count():
+        yield maker.event("agent_start", f"agent:{number}:main", f"r{number}", payload={"trigger": "user"})
+        yield maker.event("agent_end", f"agent:{number}:main", f"r{number}", payload={"success": True})
+
+
+def claims() -> Iterator[Event]:
+    maker = Maker()
+    for number in count():
+        yield maker.said("s", "r", f"All tests pass, order {number} is done. I have saved it to out/{number}.txt.")
+
+
+def compactions() -> Iterator[Event]:
+    maker = Maker()
+    for number in count():
+        yield maker.said("s", "r", f"Never delete conf/file_{number}.yml, whatever happens to it.", "input")
+        yield from maker.tool("s", "r", f"c{number}", "read", {"path": f"{number % 900}.txt"}, f"text {number % 900}")
+        yield maker.event("compaction_end", "s", "r")
+
+
+STREAMS: dict[str, Callable[[], Iterator[Event]]] = {
+    "a busy gateway": gateway,
+    "nothing but different errors": distinct_errors,
+    "one call that always fails": same_failure,
+    "sessions of two events": tiny_sessions,
+    "nothing but claims": claims,
+    "a compaction at every turn": compactions,
+}
+
+
+def seconds(stream: Callable[[], Iterator[Event]], events: int) -> float:
+    """Seconds that it takes to observe and conclude."""
+    examination = Examination()
+    source = stream()
+    spent = 0.0
+    for _ in range(0, events, CHUNK):
+        chunk = list(islice(source, CHUNK))
+        began = time.perf_counter()
+        for event in chunk:
+            examination.observe(event)
+        spent += time.perf_counter() - began
+    began = time.perf_counter()
+    examination.conclude("run_001", "sha256:0", Coverage(agent_events=events, recorder_attached=True), "")
+    return spent + time.perf_counter() - began
+
+
+def microseconds(stream: Callable[[], Iterator[Event]], rounds: int) -> tuple[float, float]:
+    """For each event of a short and of a long recording."""
+    times: dict[int, list[float]] = {SHORT: [], LONG: []}
+    for _ in range(rounds):
+        for events, taken in times.items():
+            taken.append(seconds(stream, events) / events * 1e6)
+    return statistics.median(times[SHORT]), statistics.median(times[LONG])
+
+
+# The peak since the program was started, which the peak of a child process is not: that begins at its parent's.
+PEAK = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from diagnosis import LONG, STREAMS, seconds
+seconds(STREAMS[sys.argv[2]], LONG)
+print(open("/proc/self/status").read())
+"""
+
+
+def peak_memory(name: str) -> float:
+    """Megabytes that it takes to observe the long stream and conclude."""
+    command = [sys.executable, "-c", PEAK, str(Path(__file__).parent), name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = re.search(r"VmHWM:\s+(\d+)", done.stdout)
+    if found is None:
+        raise SystemExit("this system does not tell the peak of a process")
+    return int(found[1]) / 1024
+
+
+def main() -> None:
+    report = {}
+    for name, stream in STREAMS.items():
+        short, long = microseconds(stream, ROUNDS if stream is gateway else 3)
+        report[name] = {"short_us": short, "long_us": long, "ratio": long / short, "peak_mb": peak_memory(name)}
+        if "--json" not in sys.argv:
+            at_most = "at most 1.2" if stream is gateway else "at most 1.5"
+            print(
+                f"{name}: {short:.1f} µs an event at {SHORT:,}, {long:.1f} at {LONG:,}, ratio {long / short:.2f} "
+                f"({at_most}); {report[name]['peak_mb']:.0f} MB (at most 150)",
+                flush=True,
+            )
+    if "--json" in sys.argv:
+        print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""`critiqor compare BEFORE AFTER`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.output import answer, json_option, runs_dir_option
+
+if TYPE_CHECKING:
+    from critiqor.diagnosis.comparison import CauseChange, Comparison
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("before")
+@click.argument("after")
+@runs_dir_option
+@json_option
+def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
+    """Did the change work? Compare run BEFORE it with run AFTER it: problems gone, new and still there, and figures."""
+    from critiqor.diagnoses import load_diagnosed
+    from critiqor.diagnosis import comparison
+
+    result = comparison.compare(load_diagnosed(before, runs_dir), load_diagnosed(after, runs_dir))
+    answer("compare", result, _text(result), as_json=as_json)
+
+
+def _text(result: Comparison) -> str:
+    from critiqor.cli.wording import LABELS, difference, figure, page, table
+
+    lines = [f"{result.before} → {result.after}  {result.summary}"]
+    problems = [
+        *(_row("gone", change) for change in result.gone),
+        *(_row("new", change) for change in result.new),
+        *(_row("still there", change) for change in result.still_there),
+    ]
+    if problems:
+        lines += ["", *table(problems)]
+    rows = [["", "before", "after", "difference"]]
+    rows.append(["outcome", *(state.replace("_", " ") for state in (result.outcome_before, result.outcome_after)), ""])
+    for name, label in LABELS.items():
+        change = getattr(result.figures, name)
+        told = figure(name, change.before), figure(name, change.after), difference(name, change.difference)
+        rows.append([label, *told])
+    lines += ["", *table(rows)]
+    if result.notes:
+        lines += ["", *(f"  · {note}" for note in result.notes)]
+    return page([*lines, "", f"  Next: critiqor show {result.after}"])
+
+
+def _row(became: str, change: CauseChange) -> list[str]:
+    severities = [severity for severity in (change.severity_before, change.severity_after) if severity]
+    counts = [f"{number}x" for number in (change.occurrences_before, change.occurrences_after) if number]
+    # Each once where nothing changed.
+    told = (" → ".join(dict.fromkeys(words)) for words in (severities, counts))
+    return [became, *told, change.cause, change.title]

@@ -1,0 +1,78 @@
+"""`critiqor trends`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.errors import UnknownRunError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from critiqor.diagnosis.trends import CauseTrend, Trends
+    from critiqor.model.casefile import CaseFile
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@runs_dir_option
+@click.option("--agent", help="Whose runs.  [default: the only agent of this folder]")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N runs.")
+@json_option
+def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) -> None:
+    """Follow the runs of one agent over time: trust, cost, time, and which problems come back."""
+    from critiqor.diagnoses import case_files
+    from critiqor.diagnosis.trends import trends_of
+
+    cases = case_files(runs_dir)
+    result = trends_of(_agent(cases, agent), cases, last)
+    answer("trends", result, _text(result), as_json=as_json)
+
+
+def _agent(cases: Sequence[CaseFile], wanted: str | None) -> str:
+    from shlex import quote
+
+    agents = sorted({case.metadata.agent_id for case in cases if case.metadata})
+    if not agents:
+        raise UnknownRunError("there are no runs to follow in this runs folder", fix="critiqor monitor openclaw")
+    if wanted in agents or (wanted is None and len(agents) == 1):
+        return wanted or agents[0]
+    message = "this runs folder has runs of several agents" if wanted is None else f"there are no runs of {wanted!r}"
+    commands = [f"critiqor trends --agent {quote(name)}".replace("\n", " ") for name in agents]
+    raise UsageError(message, fix="\n    ".join(commands))
+
+
+def _text(result: Trends) -> str:
+    from critiqor.cli.wording import LABELS, figure, page, table
+
+    names = ("trust", "confidence", "cost_usd", "wall_ms")
+    undiagnosed = f", {len(result.undiagnosed)} without a diagnosis" * bool(result.undiagnosed)
+    lines = [f"{result.agent_id}: {result.summary}{undiagnosed}"]
+    if result.runs:
+        rows = [["run", "created", *(LABELS[name] for name in names), "main problem"]]
+        for run in result.runs:
+            told = (figure(name, getattr(run, name)) for name in names)
+            rows.append([run.run_id, run.created_at or "-", *told, run.primary_type or "-"])
+        lines += ["", *table(rows)]
+    if result.causes:
+        lines += ["", *table([_row(cause) for cause in result.causes])]
+    notes = [*result.notes, *(run.reason + f": {run.fix}" * bool(run.fix) for run in result.undiagnosed)]
+    if result.unreadable:
+        notes.append(f"records that cannot be read, whoever's they are: {', '.join(result.unreadable)}")
+    if notes:
+        lines += ["", *(f"  · {note}" for note in notes)]
+    if result.runs:
+        lines += ["", f"  Next: critiqor show {result.runs[-1].run_id}"]
+    return page(lines)
+
+
+def _row(cause: CauseTrend) -> list[str]:
+    since = f"since {cause.first_run} ({_day(cause.first_at)})"
+    until = "still there" if cause.in_latest else f"last in {cause.last_run} ({_day(cause.last_at)})"
+    return [f"in {cause.runs} of {cause.of} runs", cause.severity, cause.cause, f"{since}, {until}"]
+
+
+def _day(moment: str | None) -> str:
+    return (moment or "unknown")[:10]

@@ -1,0 +1,53 @@
+"""Figures of runs in words, the same in every verb that shows them: what is unknown is called so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+LABELS = {
+    "trust": "trust",
+    "confidence": "confidence",
+    "findings": "findings",
+    "cost_usd": "cost",
+    "tokens": "tokens",
+    "model_calls": "model calls",
+    "tool_calls": "tool calls",
+    "wall_ms": "time",
+}
+"""What the figures of a run are called."""
+
+
+def figure(name: str, value: float | None) -> str:
+    """A figure with its unit."""
+    if value is None:
+        return "unknown"
+    if name == "cost_usd":
+        return f"${value:.4f}"
+    return f"{value / 1000:.1f} s" if name == "wall_ms" else str(value)
+
+
+def difference(name: str, value: float | None) -> str:
+    """How much a figure changed, with its sign."""
+    if not value:
+        return "unknown" if value is None else "same"
+    return ("+" if value > 0 else "-") + figure(name, abs(value))
+
+
+def table(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Rows as lines with aligned columns; the last column is as long as it is."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
+    return [
+        indent + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in cells
+    ]
+
+
+def one_line(text: str) -> str:
+    """A name with a line break must not look like a line of ours."""
+    return " ".join(text.split())
+
+
+def page(lines: Iterable[str]) -> str:
+    """Lines as one text."""
+    return "\n".join(line.replace("\n", " ") for line in lines)

@@ -1,0 +1,89 @@
+"""Memory, latency and context of a recording, from the trail of its agent runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import nlargest
+
+from critiqor.diagnosis.detectors.context_pollution import saturation
+from critiqor.diagnosis.trail import AgentRun, ModelCall
+from critiqor.model import ContextAnalysis, LatencyAnalysis, MemoryAnalysis, RequestSize, SlowCall, ms_from_iso
+
+SLOWEST = 10
+MOST_REQUESTS = 400
+
+
+def memory_analysis(runs: list[AgentRun]) -> MemoryAnalysis:
+    """How memory was used."""
+    analysis = MemoryAnalysis()
+    for run in runs:
+        asked: set[str] = set()
+        for lookup in run.lookups:
+            analysis.lookups += 1
+            analysis.found += lookup.outcome == "found"
+            analysis.empty += lookup.outcome == "empty"
+            analysis.failed += lookup.outcome == "error"
+            analysis.repeated_queries += lookup.what in asked
+            if lookup.what:
+                asked.add(lookup.what)
+    return analysis
+
+
+def latency_analysis(runs: list[AgentRun]) -> LatencyAnalysis:
+    """Where the time went."""
+    began = ms_from_iso(min((run.first_time for run in runs if run.first_time), default=""))
+    ended = ms_from_iso(max((run.last_time for run in runs), default=""))
+    calls = [call for run in runs for call in run.model_calls]
+    slowest = nlargest(SLOWEST, _durations(runs), key=lambda timed: timed[0])
+    return LatencyAnalysis(
+        wall_ms=max(0, ended - began) if began is not None and ended is not None else None,
+        model_ms=sum(call.duration_ms for call in calls),
+        tool_ms=sum(step.duration_ms for run in runs for step in run.actions),
+        slowest_first_byte_ms=max((call.first_byte_ms or 0 for call in calls), default=0) or None,
+        slowest=[SlowCall(event_id, name, duration) for duration, event_id, name in slowest],
+    )
+
+
+def _durations(runs: list[AgentRun]) -> Iterator[tuple[int, str, str]]:
+    for run in runs:
+        for step in run.actions:
+            if step.duration_ms:
+                yield step.duration_ms, step.evidence, step.tool
+        for call in run.model_calls:
+            if call.duration_ms:
+                yield call.duration_ms, call.event_id, "model call"
+
+
+def context_analysis(runs: list[AgentRun]) -> ContextAnalysis:
+    """How large each request was, against its budget."""
+    calls = sorted((call for run in runs for call in run.model_calls), key=lambda call: call.order)
+    largest = max((step for run in runs for step in run.actions), key=lambda step: step.output_size, default=None)
+    known = [used for call in calls if (used := saturation(call)) is not None]
+    return ContextAnalysis(
+        requests=[_size_of(call) for call in _thinned(calls)],
+        requests_total=len(calls),
+        peak_saturation=round(max(known), 4) if known else None,
+        over_budget=sum(used > 1 for used in known),
+        compactions=sum(len(run.moments_of("compaction_end")) for run in runs),
+        largest_result_bytes=largest.output_size if largest is not None else None,
+        largest_result_event=largest.evidence if largest is not None else None,
+    )
+
+
+def _size_of(call: ModelCall) -> RequestSize:
+    used = saturation(call)
+    return RequestSize(
+        event_id=call.event_id,
+        request_bytes=call.request_bytes,
+        input_tokens=call.input_tokens,
+        budget_tokens=call.budget_tokens,
+        saturation=None if used is None else round(used, 4),
+    )
+
+
+def _thinned(calls: list[ModelCall]) -> list[ModelCall]:
+    if len(calls) <= MOST_REQUESTS:
+        return calls
+    stride = -(-len(calls) // MOST_REQUESTS)
+    fullest = max(calls, key=lambda call: (saturation(call) or 0, call.request_bytes or 0))
+    return [call for number, call in enumerate(calls) if number % stride == 0 or call is fullest]

@@ -1,0 +1,55 @@
+"""A finding in the making: what a detector says, before it is scored, numbered and priced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from critiqor.diagnosis.trail import ModelCall, ToolStep
+from critiqor.model import CausalStep, Scope, Severity
+
+MOST_CITED = 12
+"""Events that one finding cites: the first ones and the last."""
+
+
+class Draft(msgspec.Struct, kw_only=True):
+    """What a detector says."""
+
+    type: str
+    about: tuple[str, ...]
+    """What stays the same when it happens again in another run: tool, kind of error."""
+    severity: Severity
+    confidence: int
+    title: str
+    explanation: str
+    evidence: list[str]
+    occurrences: int = 1
+    first_bad_step: str | None = None
+    chain: list[CausalStep] = msgspec.field(default_factory=list)
+    wasted_steps: list[ToolStep] = msgspec.field(default_factory=list)
+    wasted_calls: list[ModelCall] = msgspec.field(default_factory=list)
+    explains: frozenset[str] = frozenset()
+    """Events that need no other explanation."""
+    scope: Scope = Scope()
+    recommendation: str
+    verification: str
+
+
+def cite(events: Iterable[str]) -> list[str]:
+    """At most a dozen of these events, in order: the first ones and the last few."""
+    ordered = sorted(set(events))
+    if len(ordered) <= MOST_CITED:
+        return ordered
+    return ordered[: MOST_CITED - 4] + ordered[-4:]
+
+
+def names_of(steps: Iterable[ToolStep]) -> str:
+    """What steps are called in a sentence, the first three of them."""
+    names = list(dict.fromkeys(step.name for step in steps))
+    return " and ".join(names[:3]) + (" and others" if len(names) > 3 else "")
+
+
+def times(count: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: 1 call, 2 calls."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"

@@ -1,0 +1,170 @@
+"""What the attributes of a span say of messages, arguments and usage, by OpenInference and by the GenAI conventions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from critiqor.importers.values import as_count, as_list, as_number, as_object, as_text, parsed, unwrapped
+
+Attributes = dict[str, Any]
+
+
+class Reply(NamedTuple):
+    """What a model said."""
+
+    text: str
+    tool_calls: list[dict[str, Any]]
+    stop_reason: str | None
+
+
+def reply_of(attributes: Attributes) -> Reply:
+    """What the model of a span answered."""
+    said = _messages(attributes, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
+    text = "\n".join(filter(None, map(_text_of, said)))
+    calls = [call for message in said for call in _calls_of(message)]
+    reasons = [*(message.get("finish_reason") for message in said), *as_list(_reasons(attributes))]
+    if not said:
+        text = _plain(attributes.get("output.value"))
+    return Reply(text, calls, next((reason for reason in map(as_text, reasons) if reason), None))
+
+
+def question_of(attributes: Attributes) -> str | None:
+    """What a user asked, as far as a span of a model or an agent holds it."""
+    asked = _messages(attributes, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
+    texts = [_text_of(message) for message in asked if as_text(message.get("role")) in ("user", "human")]
+    return next((text for text in reversed(texts) if text), None)
+
+
+def arguments_of(attributes: Attributes) -> Any:
+    """What a tool was called with."""
+    names = ("gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input")
+    return unwrapped(parsed(_first(attributes, *names)))
+
+
+def result_of(attributes: Attributes) -> Any:
+    """What a tool gave back."""
+    return _first(attributes, "gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
+
+
+def documents_of(attributes: Attributes) -> list[Any] | None:
+    """What a retriever found; None where nothing is told of it."""
+    found = _collected(attributes, "retrieval.documents")
+    if found is None:
+        return None
+    return [as_object(item).get("document", item) for item in as_list(found)]
+
+
+def model_of(attributes: Attributes) -> dict[str, Any]:
+    """Which model it was, and whose."""
+    return {
+        "provider": _first(attributes, "llm.provider", "gen_ai.provider.name", "gen_ai.system"),
+        "model": _first(attributes, "llm.model_name", "gen_ai.response.model", "gen_ai.request.model"),
+    }
+
+
+def usage_of(attributes: Attributes) -> dict[str, Any] | None:
+    """Tokens and money, under the names of the recorder; the conventions count cached tokens as input once more."""
+    told = _count(attributes, "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+    output = _count(
+        attributes, "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"
+    )
+    if told is None and output is None:
+        return None
+    prefix = "llm.token_count.prompt_details."
+    read = _count(attributes, f"{prefix}cache_read", "gen_ai.usage.cache_read.input_tokens")
+    written = _count(attributes, f"{prefix}cache_write", "gen_ai.usage.cache_creation.input_tokens")
+    usage: dict[str, Any] = {"input": max(0, (told or 0) - (read or 0) - (written or 0)), "output": output or 0}
+    usage |= {name: count for name, count in (("cacheRead", read), ("cacheWrite", written)) if count}
+    cost = as_number(attributes.get("llm.cost.total"))
+    return usage if cost is None else {**usage, "cost": {"total": cost}}
+
+
+def text_of(value: Any) -> str | None:
+    """An input or output as text: as it is, or what a wrapped task says."""
+    told = parsed(value)
+    if isinstance(told, dict):
+        for name in ("task", "input", "query", "question", "output", "content", "text"):
+            if isinstance(told.get(name), str):
+                return str(told[name])
+    return _plain(value) or None
+
+
+def _first(attributes: Attributes, *names: str) -> Any:
+    return next((attributes[name] for name in names if attributes.get(name) is not None), None)
+
+
+def _count(attributes: Attributes, *names: str) -> int | None:
+    counts = (as_count(attributes.get(name)) for name in names)
+    return next((count for count in counts if count is not None), None)
+
+
+def _reasons(attributes: Attributes) -> Any:
+    return parsed(attributes.get("gen_ai.response.finish_reasons"))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        told = parsed(value)
+        content = told.get("content") if isinstance(told, dict) else None
+        return content if isinstance(content, str) else value
+    return ""
+
+
+def _messages(attributes: Attributes, *names: str) -> list[dict[str, Any]]:
+    for name in names:
+        items = [item for item in as_list(_collected(attributes, name)) if isinstance(item, dict)]
+        if items:
+            return [item["message"] if isinstance(item.get("message"), dict) else item for item in items]
+    return []
+
+
+def _collected(attributes: Attributes, name: str) -> Any:
+    """A list that was told whole, as JSON text, or item by item under names with numbers in them."""
+    whole = parsed(attributes.get(name))
+    if isinstance(whole, list):
+        return whole
+    tree: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if key.startswith(f"{name}."):
+            *path, last = key[len(name) + 1 :].split(".")
+            place = tree
+            for step in path:
+                inner = place.setdefault(step, {})
+                place = inner if isinstance(inner, dict) else {}
+            place.setdefault(last, value)
+    return _listed(tree) if tree else None
+
+
+def _listed(tree: Any) -> Any:
+    """Objects whose names are numbers as the lists that they are."""
+    if isinstance(tree, dict):
+        if tree and all(name.isascii() and name.isdigit() and len(name) < 9 for name in tree):
+            return [_listed(tree[name]) for name in sorted(tree, key=int)]
+        return {name: _listed(item) for name, item in tree.items()}
+    return tree
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = [*as_list(content), *as_list(message.get("parts")), *as_list(message.get("contents"))]
+    texts = []
+    for part in parts:
+        inner = part.get("message_content", part) if isinstance(part, dict) else part
+        told = inner.get("text", inner.get("content")) if isinstance(inner, dict) else inner
+        is_said = not isinstance(inner, dict) or as_text(inner.get("type")) in (None, "text")
+        if is_said and isinstance(told, str):
+            texts.append(told)
+    return "\n".join(texts)
+
+
+def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    told = [item.get("tool_call", item) for item in as_list(message.get("tool_calls")) if isinstance(item, dict)]
+    told += [part for part in as_list(message.get("parts")) if as_object(part).get("type") == "tool_call"]
+    calls = []
+    for call in filter(lambda call: isinstance(call, dict), told):
+        function = as_object(call.get("function"))
+        name = as_text(call.get("name")) or as_text(function.get("name")) or as_text(call.get("function.name"))
+        calls.append({"id": as_text(call.get("id")), "name": name})
+    return calls

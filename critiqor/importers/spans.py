@@ -1,0 +1,234 @@
+"""Spans of OpenTelemetry: one trace is one run, a span what began and ended in it.
+
+A tool span becomes a call at its start and a result at its end, a model span a request and a response, an agent span a
+start and an end. What ran below an agent span is that agent's. Other spans are only told of when they failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from critiqor.importers.files import read_entries
+from critiqor.importers.ledger import MAIN, Known, Ledger
+from critiqor.importers.span_messages import (
+    arguments_of,
+    documents_of,
+    model_of,
+    question_of,
+    reply_of,
+    result_of,
+    text_of,
+    usage_of,
+)
+from critiqor.importers.span_records import Span, spans_in
+from critiqor.importers.span_tree import Node, tree_of, walk
+from critiqor.importers.trace import ImportedTrace, Notes
+from critiqor.importers.values import as_count, as_text, tidy_ms
+from critiqor.model import EventType
+
+NAME = "otel_spans"
+_MODEL, _TOOL, _AGENT, _RETRIEVER, _CHAIN = "model", "tool", "agent", "retriever", "chain"
+_KINDS = {
+    ("openinference.span.kind", "LLM"): _MODEL,
+    ("openinference.span.kind", "TOOL"): _TOOL,
+    ("openinference.span.kind", "AGENT"): _AGENT,
+    ("openinference.span.kind", "RETRIEVER"): _RETRIEVER,
+    ("openinference.span.kind", "CHAIN"): _CHAIN,
+    ("gen_ai.operation.name", "CHAT"): _MODEL,
+    ("gen_ai.operation.name", "TEXT_COMPLETION"): _MODEL,
+    ("gen_ai.operation.name", "GENERATE_CONTENT"): _MODEL,
+    ("gen_ai.operation.name", "EXECUTE_TOOL"): _TOOL,
+    ("gen_ai.operation.name", "INVOKE_AGENT"): _AGENT,
+    ("gen_ai.operation.name", "INVOKE_WORKFLOW"): _AGENT,
+    ("gen_ai.operation.name", "RETRIEVAL"): _RETRIEVER,
+    ("traceloop.span.kind", "TOOL"): _TOOL,
+    ("traceloop.span.kind", "AGENT"): _AGENT,
+    ("traceloop.span.kind", "WORKFLOW"): _AGENT,
+}
+_NAMED = {"openclaw.run": _AGENT, "openclaw.model.usage": ""}
+"""Spans of OpenClaw's own exporter that only their names tell; the second counts its model calls once more."""
+_EXIT_CODE = "openclaw.exec.exit_code"
+_SOURCES = ("openinference.span.kind", "gen_ai.operation.name", "traceloop.span.kind")
+
+
+def read_spans(path: Path, key: bytes) -> Iterator[ImportedTrace]:
+    """The traces of a file; their spans can stand anywhere in it."""
+    notes = Notes()
+    traces: dict[str, list[Span]] = {}
+    for line, value, problem in read_entries(path):
+        found = False
+        for span in spans_in(value):
+            found = True
+            if span.trace_id is None:
+                notes.add("spans without a trace id, taken together", span.name[:40])
+            traces.setdefault(span.trace_id or path.name.split(".")[0], []).append(span)
+        if not found:
+            notes.add("lines that could not be read", f"{line}: {problem or 'no span'}")
+    # Whose a lost line was is not known, so every trace tells of it.
+    shared = Ledger(path.name, key, notes=notes).trace(NAME)
+    for trace_id, spans in traces.items():
+        trace = _Trace(trace_id, spans, key).read()
+        yield msgspec.structs.replace(trace, notes=[*shared.notes, *trace.notes])
+    if not traces:
+        yield shared
+
+
+class _Moment(NamedTuple):
+    at: int
+    order: int
+    write: Callable[[int], None]
+
+
+class _Trace:
+    """One trace, from spans to events."""
+
+    def __init__(self, trace_id: str, spans: list[Span], key: bytes) -> None:
+        times = [time for span in spans for time in (span.start, span.end) if time is not None]
+        first = min(times, default=None)
+        named = (
+            as_text(span.attributes.get(name)) for span in spans for name in ("session.id", "gen_ai.conversation.id")
+        )
+        session_key = next((name for name in named if name), None)
+        start = None if first is None else first // 1_000_000
+        self._ledger = Ledger(trace_id, key, session_key=session_key, start=start)
+        if first is None:
+            self._ledger.notes.add("traces without any time, placed in the year 2000")
+        self._roots = tree_of(spans, self._ledger.notes, first or 0)
+        self._moments: list[_Moment] = []
+        self._asked = False
+
+    def read(self) -> ImportedTrace:
+        for node, is_over in (step for root in self._roots for step in walk(root)):
+            if is_over:
+                self._leave(node)
+            else:
+                self._enter(node)
+        for moment in sorted(self._moments, key=lambda moment: moment[:2]):
+            moment.write(moment.at // 1_000_000)
+        return self._ledger.trace(NAME)
+
+    def _enter(self, node: Node) -> None:
+        span, parent = node.span, node.parent
+        node.kind = _kind_of(span, is_root=parent is None)
+        node.agent = parent.agent if parent else MAIN
+        if node.kind == _AGENT:
+            node.agent = span.span_id or span.name or MAIN
+        is_part = parent is not None and (parent.is_in_model or parent.kind == _MODEL)
+        node.is_in_model = is_part and node.kind not in (_AGENT, _TOOL, _RETRIEVER)
+        if node.kind == _MODEL and node.is_in_model:
+            # Frameworks and clients both tell of a call; the outer one is what the agent asked for.
+            self._ledger.notes.add("model calls told of inside other model calls, counted once", span.name[:40])
+            node.kind = "inner"
+        writers = {_AGENT: self._agent_start, _MODEL: self._request, _TOOL: self._call, _RETRIEVER: self._call}
+        if node.kind in writers:
+            self._note(node.start, lambda at: writers[node.kind](node, at))
+        elif node.kind != "inner":
+            self._ledger.notes.add("spans of neither an agent, a model nor a tool, left out", span.name[:40])
+
+    def _leave(self, node: Node) -> None:
+        span, parent = node.span, node.parent
+        if parent is not None:
+            parent.has_failed_child |= node.has_failed_child or span.error is not None
+            parent.exit_code = as_count(span.attributes.get(_EXIT_CODE)) or parent.exit_code
+            if node.is_in_model:
+                parent.inner_usage = parent.inner_usage or usage_of(span.attributes) or node.inner_usage
+        writers = {_AGENT: self._agent_end, _MODEL: self._response, _TOOL: self._result, _RETRIEVER: self._result}
+        write = writers.get(node.kind)
+        if write is None:
+            # What failed below is told of there.
+            write = self._failure if span.error is not None and not node.has_failed_child else None
+        if write is None:
+            return
+        if span.end is None and span.error is None:
+            self._ledger.notes.add("spans that never ended", span.name[:40])
+            return
+        if span.end is not None and span.end < node.start:
+            self._ledger.notes.add("spans that ended before they began", span.name[:40])
+        self._note(max(node.start, span.end or 0), lambda at: write(node, at))
+
+    def _note(self, at: int, write: Callable[[int], None]) -> None:
+        self._moments.append(_Moment(at, len(self._moments), write))
+
+    def _agent_start(self, node: Node, at: int) -> None:
+        span = node.span
+        self._ledger.write("agent_start", _known(node, at), {"agent_name": span.name, "span_id": span.span_id})
+        asked = question_of(span.attributes) or text_of(span.attributes.get("input.value"))
+        if asked and not self._asked:
+            self._asked = True
+            self._ledger.write("input", _known(node, at), {"role": "user", "text": asked})
+
+    def _agent_end(self, node: Node, at: int) -> None:
+        span = node.span
+        said = reply_of(span.attributes).text or text_of(span.attributes.get("output.value"))
+        payload = {"text": said, "agent_name": span.name, "success": span.error is None, "span_id": span.span_id}
+        self._ledger.write("agent_end", _known(node, at, ended=True), payload)
+
+    def _request(self, node: Node, at: int) -> None:
+        attributes = node.span.attributes
+        asked = None if self._asked else question_of(attributes)
+        if asked:
+            self._asked = True
+            self._ledger.write("input", _known(node, at), {"role": "user", "text": asked})
+        payload = {**model_of(attributes), "span_id": node.span.span_id}
+        self._ledger.write("before_provider_request", _known(node, at), payload)
+
+    def _response(self, node: Node, at: int) -> None:
+        span, model = node.span, model_of(node.span.attributes)
+        usage = usage_of(span.attributes) or node.inner_usage
+        outcome = "completed" if span.error is None else "error"
+        told = {"outcome": outcome, "usage": usage, "span_id": span.span_id}
+        self._ledger.write(EventType.TOKEN_USAGE, _known(node, at, ended=True), model | told)
+        reply = reply_of(span.attributes)
+        if reply.text or reply.tool_calls:
+            said = {"role": "assistant", "text": reply.text, "tool_calls": reply.tool_calls or None}
+            known = _known(node, at)
+            self._ledger.write("message_end", known, said | model | {"stop_reason": reply.stop_reason})
+
+    def _call(self, node: Node, at: int) -> None:
+        looks_up = node.kind == _RETRIEVER
+        self._ledger.write_call(_known(node, at), _asked_of(node), looks_up=looks_up, source="span")
+
+    def _result(self, node: Node, at: int) -> None:
+        looks_up = node.kind == _RETRIEVER
+        found = documents_of(node.span.attributes) if looks_up else None
+        result = result_of(node.span.attributes) if found is None else {"results": found}
+        known = _known(node, at, ended=True)
+        self._ledger.write_result(known, _asked_of(node), result, looks_up=looks_up, source="span")
+
+    def _failure(self, node: Node, at: int) -> None:
+        payload = {"name": node.span.name, "span_id": node.span.span_id}
+        self._ledger.write("error", _known(node, at, ended=True), payload)
+
+
+def _known(node: Node, at: int, *, ended: bool = False) -> Known:
+    span, attributes = node.span, node.span.attributes
+    known = Known(at=at, agent_run_id=node.agent, raw=f"{node.kind or 'other'} span")
+    if node.kind in (_TOOL, _RETRIEVER):
+        named = (as_text(attributes.get(name)) for name in ("gen_ai.tool.name", "tool.name", "traceloop.entity.name"))
+        known.tool_name = next((name for name in named if name), None) or span.name or None
+        identified = (as_text(attributes.get(name)) for name in ("gen_ai.tool.call.id", "tool_call.id", "tool.id"))
+        known.tool_call_id = next((name for name in identified if name), None) or span.span_id
+    if ended:
+        # A command that exits non-zero has failed, whatever the tool that ran it says.
+        known.error = f"exit code {node.exit_code}" if span.error is None and node.exit_code else span.error
+        if span.start is not None and span.end is not None and span.end >= span.start:
+            known.duration_ms = tidy_ms((span.end - span.start) / 1_000_000)
+    return known
+
+
+def _asked_of(node: Node) -> Any:
+    arguments = arguments_of(node.span.attributes)
+    return {"query": arguments} if node.kind == _RETRIEVER and isinstance(arguments, str) else arguments
+
+
+def _kind_of(span: Span, *, is_root: bool) -> str:
+    if span.name in _NAMED:
+        return _NAMED[span.name]
+    told = [(name, (as_text(span.attributes.get(name)) or "").upper()) for name in _SOURCES]
+    kind = next((_KINDS[name] for name in (*told, ("openinference.span.kind", span.kind)) if name in _KINDS), "")
+    # A chain that nothing is around of is what the user asked for.
+    return _AGENT if kind == _CHAIN and is_root else kind

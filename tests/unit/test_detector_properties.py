@@ -1,0 +1,119 @@
+"""What holds for every detector: a verdict is about what happened, not about names, clocks or neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from story import Story, interleaved, renamed, shifted, verdict
+
+from critiqor.diagnosis import FAILURE_TYPES
+
+
+def neighbour() -> Story:
+    """Another session of the same gateway, in which all goes well."""
+    story = Story("agent:other:main", "run-9").user("what is in notes.txt?").model()
+    story.calls("read", {"path": "notes.txt"}, "buy milk").model()
+    return story.says("It says: buy milk.").finishes()
+
+
+CASES: dict[str, Callable[[], Story]] = {
+    "tool_loop": lambda: _repeat(Story(), 5, lambda story: story.calls("read", {"path": "a.txt"}, "apples")),
+    "repeated_tool_failure": lambda: _repeat(
+        Story(), 4, lambda story: story.runs("sh deploy.sh", "connection refused", exit_code=7)
+    ),
+    "unresolved_tool_error": lambda: (
+        Story().runs("sh backup.sh", "disk full", exit_code=1).says("Here is the weather: sunny.").finishes()
+    ),
+    "tool_misuse": lambda: Story().fails("frobnicate", {}, "Tool frobnicate not found").says("There is no such tool."),
+    "false_success_claim": lambda: Story().runs("pytest", "1 failed", exit_code=1).says("All tests pass, done."),
+    "ignored_tool_output": lambda: (
+        Story()
+        .calls("search", {"query": "population of Atlantis"}, "No results found")
+        .calls("search", {"query": "how many people live in Atlantis"}, "No results found")
+        .says("Atlantis has 12,400 people.")
+        .finishes()
+    ),
+    "memory_failure": lambda: _repeat(Story(), 3, lambda story: story.remembers(f"q{len(story.events)}", "empty")),
+    "context_pollution": lambda: Story().model(input=140_000).says("Here it is.").finishes(),
+    "compaction_loss": lambda: _three_reads(_three_reads(Story()).event("compaction_end")),
+    "cost_explosion": lambda: _repeat(
+        Story(), 12, lambda story: story.model(input=50_000).calls("read", {"path": "a.txt"}, "apples")
+    ),
+    "provider_failure": lambda: Story().model(error="HTTP 401 invalid api key").finishes(error="model call failed"),
+    "retry_storm": lambda: _repeat(Story(), 6, lambda story: story.model(error="HTTP 503 overloaded")),
+    "timeout": lambda: Story().model().process(124, error="the run took longer than 60 s", reason="timeout"),
+    "process_failure": lambda: Story().model().process(139, error="ended by signal 11"),
+    "repeated_side_effect": lambda: (
+        Story()
+        .fails("send_email", {"to": "ada"}, "timed out")
+        .calls("send_email", {"to": "ada"}, "sent")
+        .says("The first attempt timed out, the second went through.")
+    ),
+    "skill_failure": lambda: _repeat(
+        Story(), 2, lambda story: story.runs("python skills/invoice/make.py", "KeyError: total", exit_code=1)
+    ),
+    "subagent_failure": lambda: (
+        Story().event("subagent_ended", status="error", error="timeout", payload={"outcome": "timeout"}).says("Fine.")
+    ),
+    "no_progress": lambda: _repeat(
+        Story(),
+        9,
+        lambda story: story.calls("search", {"query": f"i{len(story.events)}"}, f"Not found: i{len(story.events)}"),
+    ),
+    "premature_stop": lambda: Story().user("fix it").says("I will now edit the file.").finishes(),
+    "secret_exposure": lambda: Story().runs("env", "DB_PASSWORD=[redacted:assignment:0123abcd]"),
+    "agent_failure": lambda: Story().model().finishes(error="the session file is locked"),
+}
+"""A true case for every type that an agent or its process can have."""
+OF_COVERAGE = {"inspection_incomplete", "stuck_session"}
+"""Types that come from what the recorder says of itself."""
+
+
+def _repeat(story: Story, times: int, step: Callable[[Story], Story]) -> Story:
+    for _ in range(times):
+        story = step(story)
+    return story
+
+
+def _idea(story: Story) -> str:
+    return f"idea {len(story.events)}"
+
+
+def _three_reads(story: Story) -> Story:
+    for name in ("a", "b", "c"):
+        story.calls("read", {"path": f"{name}.txt"}, f"{name} is a letter")
+    return story
+
+
+def test_every_type_has_a_case() -> None:
+    assert set(CASES) | OF_COVERAGE == set(FAILURE_TYPES)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_true_case_is_found(kind: str) -> None:
+    assert kind in [type_ for type_, _, _ in verdict(CASES[kind]().events)]
+
+
+def test_neighbour_is_clean() -> None:
+    assert verdict(neighbour().events) == []
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_verdict_does_not_depend_on_names(kind: str) -> None:
+    events = CASES[kind]().events
+    assert verdict(renamed(events)) == verdict(events)
+
+
+@pytest.mark.parametrize("milliseconds", [-86_400_000, 1, 3_600_000 * 24 * 365])
+@pytest.mark.parametrize("kind", CASES)
+def test_verdict_does_not_depend_on_the_clock(kind: str, milliseconds: int) -> None:
+    events = CASES[kind]().events
+    assert verdict(shifted(events, milliseconds)) == verdict(events)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_verdict_does_not_depend_on_neighbours(kind: str) -> None:
+    events = CASES[kind]().events
+    assert verdict(interleaved(events, neighbour().events)) == verdict(events)
+    assert verdict(interleaved(neighbour().events, events)) == verdict(events)

@@ -1,0 +1,263 @@
+"""How things ended: the process, its time, its silence, the agent run itself, and the eyes of the recorder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from story import Story, diagnose
+
+MINUTE = 60_000
+
+
+def working(**how: Any) -> Story:
+    """An agent that is in the middle of something."""
+    return Story().event("process_start", layer="supervisor").starts(**how).user("build it").model()
+
+
+# The process.
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "severity"),
+    [(1, "exit code 1", "high"), (139, "ended by signal 11", "critical"), (137, "ended by signal 9", "critical")],
+)
+def test_process_that_died_is_found(code: int, error: str, severity: str) -> None:
+    finding = working().process(code, error=error).only("process_failure")
+    assert (finding.severity, finding.title) == (severity, f"OpenClaw: {error}")
+
+
+def test_call_that_was_running_when_the_process_died_is_named_and_not_blamed() -> None:
+    story = working()
+    story.begins("exec", {"command": "sleep 600"})
+    finding = story.process(137, error="ended by signal 9").only("process_failure")
+    assert story.types() == ["process_failure"]
+    assert "`exec` was running" in finding.explanation
+    assert "out of memory" in finding.explanation
+
+
+def test_call_behind_a_wrapper_is_named_by_its_own_name() -> None:
+    story = working()
+    outer = story.begins("tool_call", {"id": "web_fetch"})
+    story.begins("web_fetch", {"url": "x"}, parent_tool_call_id=outer)
+    finding = story.process(139, error="ended by signal 11").only("process_failure")
+    assert "`web_fetch` was running" in finding.explanation
+
+
+def test_node_that_ran_out_of_memory_is_explained() -> None:
+    assert "memory is full" in working().process(134, error="ended by signal 6").only("process_failure").explanation
+
+
+def test_launch_that_failed_is_found() -> None:
+    story = Story().event("error_event", layer="supervisor", error="no such file", payload={"reason": "launch_failed"})
+    assert story.types(agent_events=0) == ["process_failure", "inspection_incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(130, "interrupted"), (143, "nonzero_exit"), (129, "nonzero_exit"), (130, "nonzero_exit")]
+)
+def test_stopping_an_idle_program_is_no_failure(code: int, reason: str) -> None:
+    story = working().says("It is built.").finishes().process(code, error="it was stopped", reason=reason)
+    assert story.types() == []
+    assert story.diagnosis().outcome.state == "interrupted"
+    assert story.diagnosis().trust_score == 100
+
+
+def test_stopping_an_agent_at_work_weighs_little_and_asks_for_no_change() -> None:
+    story = working().process(130, error="interrupted from the keyboard", reason="interrupted")
+    finding = story.only("process_failure")
+    assert finding.severity == "low"
+    assert story.diagnosis().playbook.prompt is None
+
+
+def test_process_that_ended_well_is_none() -> None:
+    assert working().says("It is built.").finishes().process(0).types() == []
+
+
+@pytest.mark.parametrize("code", [None, "1", True, [], {"a": 1}, 10**30, -11])
+def test_exit_code_that_is_none_does_no_harm(code: Any) -> None:
+    story = working().process(code, error="gone")
+    assert story.only("process_failure").severity in ("high", "critical")
+
+
+# Time.
+
+
+def test_limit_of_the_monitor_is_found_with_what_was_running() -> None:
+    story = working()
+    story.begins("exec", {"command": "make all"})
+    story.process(124, error="ended after 60 seconds", reason="timeout")
+    finding = story.only("timeout")
+    assert story.types() == ["timeout"]
+    assert story.diagnosis().outcome.state == "timed_out"
+    assert "`exec`" in finding.explanation
+    assert finding.first_bad_step == story.events[-3].event_id
+
+
+def test_limit_that_cut_off_a_silence_is_told_once() -> None:
+    story = working().asks().waits(20 * MINUTE).process(124, error="ended after 1200 seconds", reason="timeout")
+    assert story.types() == ["timeout"]
+
+
+def test_agent_run_that_timed_out_is_found_in_its_scope() -> None:
+    error = "Request timed out before a response was generated. Please try again."
+    finding = working().finishes(error=error, aborted=True).only("timeout")
+    assert finding.scope.agent_run_id == "run-1"
+
+
+def test_request_that_a_time_limit_cut_off_is_told_as_a_timeout() -> None:
+    story = working().model(error="Request was aborted.").finishes(error="agent run timed out", aborted=True)
+    assert story.types() == ["timeout"]
+
+
+def test_model_that_fell_silent_is_told_as_the_provider_and_not_once_more() -> None:
+    error = "The model did not produce a response before the model idle timeout."
+    story = working().model(error=error).finishes(error=error)
+    assert [finding.cause for finding in story.findings()] == ["provider_failure:stall"]
+
+
+def test_attempt_that_timed_out_and_was_repeated_with_success_is_none() -> None:
+    story = working().finishes(error="timed out").starts().model().says("It is built.").finishes()
+    assert story.types() == []
+
+
+# Silence.
+
+
+def test_tool_that_never_came_back_is_found() -> None:
+    story = working()
+    story.begins("exec", {"command": "make all"})
+    finding = story.waits(6 * MINUTE).process(1, error="exit code 1").only("stuck_session")
+    assert finding.severity == "high"
+    assert "`exec`" in finding.title
+
+
+def test_model_that_never_answered_is_found() -> None:
+    story = working().asks().waits(6 * MINUTE).process(1, error="exit code 1")
+    assert story.only("stuck_session").cause == "stuck_session:the model"
+
+
+def test_agent_that_did_nothing_with_a_result_is_found() -> None:
+    story = working().runs("ls", "a b").waits(6 * MINUTE).process(1, error="exit code 1")
+    assert story.only("stuck_session").cause == "stuck_session:the agent itself"
+
+
+def test_user_who_gave_up_on_a_stuck_agent_is_not_the_problem() -> None:
+    story = working().asks().waits(10 * MINUTE).process(130, error="interrupted", reason="interrupted")
+    assert story.types() == ["stuck_session"]
+
+
+def test_one_stuck_session_of_a_busy_gateway_is_found() -> None:
+    story = working()
+    story.begins("exec", {"command": "make all"})
+    for number in range(30):
+        story.turns_to(f"run-{number + 2}", f"agent:other:{number}").starts().model().says("Hi.").finishes()
+        story.waits(MINUTE)
+    story.event("session_end", payload={"reason": "shutdown"}).event("gateway_stop")
+    finding = story.process(143, error="ended by signal 15").only("stuck_session")
+    assert finding.scope.agent_run_id == "run-1"
+
+
+def test_stuck_session_shows_also_where_the_recording_was_sealed_meanwhile() -> None:
+    story = working()
+    story.begins("exec", {"command": "make all"})
+    story.waits(10 * MINUTE).event("state_transition", layer="supervisor", payload={"to": "FINALIZING"})
+    finding = story.only("stuck_session", sealed_while_running=True)
+    assert finding.severity == "medium"
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        working().waits(2 * MINUTE).process(1, error="exit code 1"),
+        working().says("It is built.").finishes().waits(60 * MINUTE).process(0),
+        working().says("It is built.").finishes().event("session_end").waits(60 * MINUTE).event("gateway_stop"),
+        Story().starts().model().event("run_imported", layer="supervisor", after=86_400_000),
+        working().model(error="HTTP 500").finishes(error="HTTP 500").waits(60 * MINUTE).process(0),
+    ],
+    ids=["not long", "at rest", "idle gateway", "imported a day later", "failed long ago"],
+)
+def test_silence_that_nobody_waits_in_is_none(story: Story) -> None:
+    assert "stuck_session" not in story.types()
+
+
+def test_run_that_was_sealed_while_it_worked_is_none() -> None:
+    story = working().event("state_transition", layer="supervisor", payload={"to": "FINALIZING"})
+    diagnosis = story.diagnosis(sealed_while_running=True)
+    assert diagnosis.failure_analysis.findings == []
+    assert diagnosis.outcome.state == "still_running"
+    assert diagnosis.confidence_lost == {"sealed while the process ran": 10}
+
+
+# The agent run.
+
+
+def test_agent_run_that_failed_by_itself_is_found() -> None:
+    finding = working().finishes(error="the session file is locked").only("agent_failure")
+    assert (finding.severity, finding.scope.agent_run_id) == ("high", "run-1")
+
+
+def test_exit_code_of_a_run_that_failed_by_itself_is_not_told_twice() -> None:
+    story = working().finishes(error="the session file is locked").process(1, error="exit code 1")
+    assert story.types() == ["agent_failure"]
+
+
+def test_failed_attempt_that_was_repeated_with_success_is_none() -> None:
+    story = working().finishes(error="overloaded").starts().model().says("It is built.").finishes()
+    assert story.types() == []
+
+
+@pytest.mark.parametrize("payload", [{"aborted": True}, {"aborted": False}, {}])
+def test_agent_run_that_the_user_aborted_is_none(payload: dict[str, Any]) -> None:
+    assert working().finishes(error="aborted", **payload).types() == []
+
+
+# The recorder.
+
+
+def test_recording_without_an_agent_is_no_clean_bill() -> None:
+    story = Story().event("gateway_start").event("session_start").event("gateway_stop")
+    diagnosis = story.diagnosis(agent_events=0, notes=["The recorder was attached and saw no agent activity."])
+    (finding,) = diagnosis.failure_analysis.findings
+    assert (finding.type, finding.severity) == ("inspection_incomplete", "high")
+    assert (diagnosis.trust_score, diagnosis.confidence_score, diagnosis.readiness) == (None, 0, "unknown")
+    assert finding.explanation == "The recorder was attached and saw no agent activity."
+
+
+def test_reason_why_nothing_was_recorded_is_told() -> None:
+    why = "the recorder was never attached: `plugins.deny` names critiqor"
+    story = Story().event("error_event", layer="supervisor", error=why, payload={"reason": "recorder_not_attached"})
+    diagnosis = story.diagnosis(agent_events=0)
+    assert diagnosis.failure_analysis.findings[0].explanation == why
+    assert diagnosis.headline == "The agent was not observed"
+
+
+def test_agent_of_which_only_start_and_end_were_seen_is_no_clean_bill() -> None:
+    diagnosis = Story().starts().finishes().diagnosis()
+    (finding,) = diagnosis.failure_analysis.findings
+    assert finding.cause == "inspection_incomplete:hollow"
+    assert (diagnosis.trust_score, diagnosis.confidence_score, diagnosis.readiness) == (100, 40, "unknown")
+
+
+def test_lost_records_are_told_and_cost_no_trust() -> None:
+    diagnosis = working().says("It is built.").finishes().diagnosis(missing_records=3, damaged_records=1)
+    (finding,) = diagnosis.failure_analysis.findings
+    assert (finding.cause, finding.severity) == ("inspection_incomplete:lost", "low")
+    assert (diagnosis.trust_score, diagnosis.confidence_score) == (100, 92)
+
+
+def test_many_lost_records_make_doubtful() -> None:
+    diagnosis = working().says("It is built.").finishes().diagnosis(missing_records=12)
+    assert diagnosis.failure_analysis.findings[0].severity == "medium"
+    assert diagnosis.readiness == "review"
+
+
+def test_nothing_at_all_can_be_diagnosed() -> None:
+    diagnosis = diagnose([])
+    assert diagnosis.trust_score is None
+    assert [finding.type for finding in diagnosis.failure_analysis.findings] == ["inspection_incomplete"]
+    assert diagnosis.outcome.state == "unknown"
+
+
+def test_whole_recording_misses_nothing() -> None:
+    assert working().says("It is built.").finishes().process(0).types() == []

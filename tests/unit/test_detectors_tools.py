@@ -1,0 +1,185 @@
+"""`tool_misuse` and `repeated_side_effect`: calls that were made wrongly or twice, and calls that were right."""
+
+from __future__ import annotations
+
+import pytest
+from story import Story
+
+# tool_misuse
+
+
+@pytest.mark.parametrize(
+    "error", ["Tool frobnicate not found", "Unknown tool: frobnicate", "No such tool frobnicate", "unknown function"]
+)
+def test_tool_that_does_not_exist_is_misuse(error: str) -> None:
+    finding = Story().fails("frobnicate", {"widget": 1}, error).says("I cannot do that.").only("tool_misuse")
+    assert finding.severity == "medium"
+    assert "no such tool" in finding.title
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        'Validation failed for tool "read": path: must have required property',
+        "Missing required parameter: path",
+        "sessionId is required for this action.",
+        "limit must be a number",
+        "Invalid arguments: expected an object",
+        "read() got an unexpected keyword argument 'file'",
+    ],
+)
+def test_arguments_that_the_tool_rejects_are_misuse(error: str) -> None:
+    finding = Story().fails("read", {"file": "a.txt"}, error).says("I could not read it.").only("tool_misuse")
+    assert "not valid" in finding.title
+
+
+def test_misuse_that_was_put_right_weighs_little() -> None:
+    story = Story().fails("read", {"file": "a.txt"}, "Missing required parameter: path")
+    finding = story.calls("read", {"path": "a.txt"}, "apples").only("tool_misuse")
+    assert finding.severity == "low"
+    assert finding.title.endswith("then correctly")
+
+
+def test_rule_of_a_tool_that_was_broken_is_misuse() -> None:
+    story = Story().fails("update_booking", {"bags": 9}, "Number of bags exceeds the allowance")
+    assert "break a rule" in story.says("I could not do it.").only("tool_misuse").title
+
+
+def test_call_that_never_came_back_is_found() -> None:
+    story = Story()
+    story.begins("web_fetch", {"url": "https://x.org"})
+    story.calls("read", {"path": "a.txt"}, "apples").says("Apples.").finishes()
+    assert "never got a result" in story.only("tool_misuse").title
+
+
+def test_call_that_was_open_when_the_recording_ended_is_no_misuse() -> None:
+    story = Story().calls("read", {"path": "a.txt"}, "apples")
+    story.begins("exec", {"command": "make"})
+    assert "tool_misuse" not in story.types()
+
+
+def test_parallel_call_that_was_open_when_the_recording_ended_is_no_misuse() -> None:
+    story = Story().model(error="HTTP 500").finishes(error="HTTP 500")
+    story.begins("exec", {"command": "make"})
+    story.calls("read", {"path": "a.txt"}, "apples")
+    assert "tool_misuse" not in story.types()
+
+
+def test_call_that_the_user_stopped_is_no_misuse() -> None:
+    story = Story()
+    story.begins("exec", {"command": "make"})
+    story.calls("read", {"path": "a.txt"}, "apples").finishes(aborted=True)
+    assert "tool_misuse" not in story.types()
+
+
+@pytest.mark.parametrize(
+    ("tool", "error"),
+    [
+        ("read", "ENOENT: no such file or directory, access '/tmp/a.txt'"),
+        ("read", "EISDIR: illegal operation on a directory, read"),
+        ("write", "EPERM: operation not permitted, open '/etc/hosts'"),
+        ("web_fetch", "Web fetch failed (403): you must be logged in"),
+        ("web_fetch", "Web fetch failed (404): schema.json not found"),
+        ("web_fetch", "HTTP 401: authentication is required"),
+        ("web_search", "The Brave API key is required; run openclaw configure"),
+        ("message", "Insufficient permission to post in this channel"),
+        ("edit", "Found 3 occurrences of the text in a.py. The text must be unique."),
+        ("edit", "Could not find the exact text in a.py. The old text must match exactly."),
+        ("browser", "You need to enable JavaScript to run this app. JavaScript is required"),
+    ],
+)
+def test_failure_of_the_world_is_no_misuse(tool: str, error: str) -> None:
+    assert "tool_misuse" not in Story().fails(tool, {"path": "a.txt"}, error).says("It failed.").types()
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "mount: invalid argument",
+        "error: the following arguments are required: --out",
+        "TypeError: unknown function foo",
+        "value is not a valid integer",
+    ],
+)
+def test_what_a_program_prints_is_no_misuse(output: str) -> None:
+    story = Story().runs("python tool.py", output, exit_code=2).says("It failed.")
+    story.fails("bash", {"command": "ls -y"}, output)
+    assert "tool_misuse" not in story.types()
+
+
+# repeated_side_effect
+
+
+@pytest.mark.parametrize("error", ["timed out after 30 s", "socket hang up", "HTTP 502", "read ECONNRESET"])
+def test_action_repeated_after_an_unclear_outcome_is_found(error: str) -> None:
+    story = Story().fails("send_email", {"to": "ada@x.org"}, error).calls("send_email", {"to": "ada@x.org"}, "sent")
+    finding = story.says("The first try ended unclear, the second went through.").only("repeated_side_effect")
+    assert (finding.severity, finding.occurrences) == ("high", 1)
+
+
+def test_action_repeated_although_it_had_worked_is_found() -> None:
+    story = Story().calls("pay_invoice", {"id": 7}, "paid").calls("pay_invoice", {"id": 7}, "paid")
+    assert story.only("repeated_side_effect").severity == "high"
+
+
+def test_action_repeated_without_waiting_for_its_result_is_found() -> None:
+    story = Story()
+    story.begins("create_order", {"item": "chair"})
+    assert "repeated_side_effect" in story.calls("create_order", {"item": "chair"}, "ordered").types()
+
+
+def test_request_repeated_by_a_command_line_is_found() -> None:
+    order = "curl -X POST https://shop.example/orders -d '{\"item\":1}'"
+    story = Story().runs(order, "curl: (28) Operation timed out", exit_code=28).runs(order, "ordered")
+    assert "repeated_side_effect" in story.types()
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        Story().calls("send_email", {"to": "ada"}, "sent").calls("send_email", {"to": "bob"}, "sent"),
+        Story()
+        .calls("send_email", {"to": "a"}, "sent")
+        .user("once more, please")
+        .calls("send_email", {"to": "a"}, "sent"),
+        Story().fails("send_email", {"to": "a"}, "the address is not valid").calls("send_email", {"to": "a"}, "sent"),
+        Story().calls("write", {"path": "a", "content": "x"}, "ok").calls("write", {"path": "a", "content": "x"}, "ok"),
+        Story().calls("order_status", {"id": 1}, "packed").calls("order_status", {"id": 1}, "sent"),
+        Story().calls("email_search", {"q": "a"}, "1 mail").calls("email_search", {"q": "a"}, "2 mails"),
+        Story().calls("message", {"action": "read"}, "hi").calls("message", {"action": "read"}, "hi, you"),
+        Story().runs("git push", "a..b main").runs("git commit -m x", "ok").runs("git push", "b..c main"),
+        Story().runs("kubectl apply -f a.yaml", "created").runs("kubectl apply -f a.yaml", "unchanged"),
+        Story().runs("curl -d x localhost:80/a", "1").runs("curl -d x localhost:80/a", "2"),
+        Story()
+        .calls("send_message", {"text": "still at it"})
+        .runs("make", "built")
+        .calls("send_message", {"text": "still at it"}),
+    ],
+    ids=[
+        "two people",
+        "the user asked again",
+        "a clear failure",
+        "the same file",
+        "a status",
+        "a search",
+        "reading a channel",
+        "new commits",
+        "a declaration",
+        "a server of one's own",
+        "work in between",
+    ],
+)
+def test_what_may_be_done_twice_is_no_repeated_side_effect(story: Story) -> None:
+    assert "repeated_side_effect" not in story.types()
+
+
+def test_action_repeated_after_looking_whether_it_took_effect_is_right() -> None:
+    story = Story().fails("send_email", {"to": "ada@x.org"}, "timed out")
+    story.calls("email_search", {"query": "to:ada@x.org"}, "no mails").calls("send_email", {"to": "ada@x.org"}, "sent")
+    assert "repeated_side_effect" not in story.types()
+
+
+def test_looking_at_something_else_in_between_does_not_help() -> None:
+    story = Story().fails("send_email", {"to": "ada@x.org"}, "timed out")
+    story.calls("read", {"path": "notes.txt"}, "milk").calls("send_email", {"to": "ada@x.org"}, "sent")
+    assert "repeated_side_effect" in story.types()

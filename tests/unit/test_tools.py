@@ -1,0 +1,164 @@
+"""What a tool call is taken for: reading, waiting, changing, acting, testing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from critiqor.diagnosis.tools import Kind, answers_by_code, kind_of, runs_tests
+
+NAMED = {
+    Kind.LOOKUP: "read web_search web_fetch get_order order_list mail_search memory_get get_answer code_search",
+    Kind.WAIT: "session_status get_job_status order_status sessions_history",
+    Kind.CHANGE: "write MultiEdit apply_patch create_file delete_file update_booking memory_write",
+    Kind.ACTION: "message mcp__slack__post_message create_issue book_flight send_email pay_invoice",
+    Kind.COMMAND: "exec Bash process python_interpreter",
+    Kind.THOUGHT: "update_plan todo_write TodoWrite think",
+    Kind.OTHER: "sessions_spawn sessions_send browser cron image_generate",
+}
+
+
+@pytest.mark.parametrize(("kind", "tool"), [(kind, tool) for kind, tools in NAMED.items() for tool in tools.split()])
+def test_kind_of_a_tool_is_told_by_its_name(kind: Kind, tool: str) -> None:
+    assert kind_of(tool, "{}") is kind
+
+
+@pytest.mark.parametrize(
+    ("tool", "action", "kind"),
+    [
+        ("message", "send", Kind.ACTION),
+        ("message", "read", Kind.LOOKUP),
+        ("message", "poll", Kind.ACTION),
+        ("process", "poll", Kind.WAIT),
+        ("process", "submit", Kind.COMMAND),
+        ("browser", "snapshot", Kind.WAIT),
+        ("browser", "act", Kind.OTHER),
+        ("cron", "list", Kind.LOOKUP),
+        ("cron", "add", Kind.OTHER),
+    ],
+)
+def test_kind_of_a_tool_with_many_deeds_is_told_by_the_action(tool: str, action: str, kind: Kind) -> None:
+    assert kind_of(tool, f'{{"action":"{action}"}}') is kind
+
+
+def line(command: str) -> str:
+    return json.dumps({"command": command}, separators=(",", ":"))
+
+
+READING = """
+git status
+cd app && git log --oneline | head -5
+grep -E "a|b" src
+grep -n 'a > b' c
+grep -rn mail src
+git log --grep "npm publish"
+cat a 2>/dev/null || true
+env
+curl -s localhost:3000/health
+sed -n 1,9p a
+find . -name '*.py'
+npm ls
+python3 --version
+[ -f a ]
+"""
+CHANGING = """
+cat a > b
+sed -i s/a/b/ c
+ls && rm -rf b
+find . -delete
+echo $(rm a)
+tail a | tee b
+curl -s x.org -o f
+curl -X POST "http://localhost:3000/items" -d '{}'
+git commit -m x
+npm run list
+sh status
+make
+"""
+ACTING = """
+curl -X POST https://api.example/pay -d '{}'
+echo hi | mail -s subject ada@x.org
+gh issue create --title x
+npm publish
+"""
+WAITING = """
+sleep 5
+sleep 30 && gh run view 1
+date; sleep 1; curl -s localhost
+kubectl get pods
+docker ps -a | grep web
+gh pr checks 7
+"""
+BY_LINE = {Kind.LOOKUP: READING, Kind.COMMAND: CHANGING, Kind.ACTION: ACTING, Kind.WAIT: WAITING}
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"), [(kind, command) for kind, lines in BY_LINE.items() for command in lines.strip().splitlines()]
+)
+def test_kind_of_a_command_is_told_by_its_programs(kind: Kind, command: str) -> None:
+    assert kind_of("exec", line(command)) is kind
+
+
+TESTING = """
+pytest -q
+npm test
+make test
+go test ./...
+cargo test
+node --test
+npx jest
+npx vitest run
+uv run pytest
+python -m pytest | tail -5
+cd a && .venv/bin/pytest
+CI=1 npm run test:unit
+timeout 60 tox
+bundle exec rspec
+./run_tests.sh
+bash scripts/test.sh
+bash -lc "npm test"
+python3 tests/run_all.py
+"""
+OTHERS = """
+pip install pytest
+npm install jest
+npm run build
+git commit -m 'make pytest happy'
+git commit -m "npm test passes"
+git add tests/test_a.py
+rm -rf .pytest_cache
+sed -i s/a/b/ tests/a.py
+touch tests/a.py
+cat tests/a.py
+vim test.py
+python latest.py
+"""
+
+
+@pytest.mark.parametrize("command", TESTING.strip().splitlines())
+def test_command_that_runs_tests_is_known(command: str) -> None:
+    assert kind_of("exec", line(command)) is Kind.COMMAND
+    assert runs_tests("exec", line(command))
+
+
+@pytest.mark.parametrize("command", OTHERS.strip().splitlines())
+def test_command_that_only_mentions_tests_runs_none(command: str) -> None:
+    assert not (kind_of("exec", line(command)) is Kind.COMMAND and runs_tests("exec", line(command)))
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "is_answer"),
+    [
+        ("grep foo a", 1, True),
+        ("grep foo a", 2, False),
+        ("cat a | grep foo", 1, True),
+        ("grep foo a && make", 1, False),
+        ("diff a b", 1, True),
+        ("npm audit", 1, True),
+        ("timeout 5 node server.js", 124, True),
+        ("node server.js", 124, False),
+    ],
+)
+def test_exit_code_can_be_an_answer(command: str, code: int, is_answer: bool) -> None:
+    assert answers_by_code(line(command), f"exit code {code}") is is_answer
