@@ -64,7 +64,7 @@ def context_analysis(runs: list[AgentRun]) -> ContextAnalysis:
         requests_total=len(calls),
         peak_saturation=round(max(known), 4) if known else None,
         over_budget=sum(used > 1 for used in known),
-        compactions=sum(len(run.moments_of("compaction_end")) for run in runs),
+        compactions=sum(len(run.compactions) for run in runs),
         largest_result_bytes=largest.output_size if largest is not None else None,
         largest_result_event=largest.evidence if largest is not None else None,
     )

@@ -22,13 +22,15 @@ class Claim(Enum):
     DONE = "that the work is done"
 
 
+LONGEST_SENTENCE = 400
+"""Characters: an achievement is stated in fewer, and what is longer is what was worked on."""
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*|\"[^\"\n]*\"|“[^”\n]*”", re.MULTILINE | re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|,? (?=(?:so|and) you can\b)")
 _OPEN = re.compile(
     r"\?\s*$|\b(?:will|would|can|could|should|shall|may|might|must|if|once|unless|until|when|after|before|please"
     r"|let me|let's|going to|need to|needs to|want|wish|like to|proceed|plan to|try|trying|attempt\w*|to be|expected"
-    r"|example|e\.g|make sure|ensure|so that|to (?:make|get|have|let)|you (?:asked|said|told|wanted)|request(?:ed)?"
-    r"|task (?:is|was) to|goal|earlier|previously|already|yesterday|ago)\b",
+    r"|example|e\.g|make sure|ensure|so that|to (?:make|get|have|let)|you (?:asked|said|told|wanted|requested)"
+    r"|(?:task|request) (?:is|was) to|goal|earlier|previously|already|yesterday|ago)\b",
     re.IGNORECASE,
 )
 _DENIED = re.compile(
@@ -102,6 +104,7 @@ _CLAIMS = (
             _TOLD + _MENDED_NOW,
             rf"\b(?:build|ci|checks|lint\w*)`?{_PASSING}",
             r"\b(?:everything|it|it all|that) (?:now )?works\b",
+            r"\b(?:is|are) (?:now )?(?:(?:set up|up) and running|running|live|online)\b",
         ),
     ),
     (
@@ -110,7 +113,8 @@ _CLAIMS = (
             rf"^\W*(?:all )?{_FULL}",
             rf"\b(?:is|are|was|were|been|all|everything(?:'s| is)?) (?:now )?{_FULL}",
             rf"\btask (?:is )?{_FULL}",
-            r"\b(?:\w+ed|ran|went) successfully\b",
+            rf"{_HEADLINE}{_FULL}\W*$",
+            r"\b(?:\w+ed|ran|went) successfully\b|\bwent (?:through|well)\b",
             r"\bsuccessful\W*$",
         ),
     ),
@@ -139,10 +143,20 @@ _DEEDS = (
     (Claim.WORKS, _any(f"{_REPORTED}{_MENDED_NOW}.*{_OUTSIDE}")),
     (Claim.DONE, _any(r"^\W*(?:all )?done\b")),
 )
-
-
 _may_claim = _any(
-    "pass", "succe", "green", _FULL, r"\bworks\b", _SENT, _KEPT, _MADE, _DEALT, _ALTERED, _MENDED_NOW
+    "pass",
+    "succe",
+    "green",
+    _FULL,
+    r"\bworks\b",
+    r"\bwent\b",
+    r"\b(?:running|live|online)\b",
+    _SENT,
+    _KEPT,
+    _MADE,
+    _DEALT,
+    _ALTERED,
+    _MENDED_NOW,
 ).search
 
 
@@ -176,14 +190,10 @@ def _found(patterns: tuple[tuple[Claim, re.Pattern[str]], ...], sentences: list[
 def _assertions(text: str) -> Iterator[str]:
     """The sentences of a text that assert something."""
     for sentence in _SENTENCE.split(_QUOTED.sub(" ", _plain(text))):
-        # A statement of achievement is short; longer ones are what was worked on.
         if 4 <= len(sentence) <= LONGEST_SENTENCE and _may_claim(sentence):
             mended = _MENDED.sub("", sentence)
             if not _OPEN.search(mended) and not _DENIED.search(mended):
                 yield sentence
-
-
-LONGEST_SENTENCE = 400
 
 
 def _plain(text: str) -> str:
@@ -220,7 +230,7 @@ _ASKS_FOR_TEXT = re.compile(
     re.IGNORECASE,
 )
 _ASKS_WHETHER = re.compile(
-    r"^\W*(?:did|have|has|had|was|were|is|are|do|does|what|when|where|who|why|which|how)\b", re.I
+    r"^\W*(?:did|have|has|had|was|were|is|are|do|does|what|when|where|who|why|which|how)\b", re.IGNORECASE
 )
 
 
@@ -233,9 +243,9 @@ def asks_for(text: str, claim: Claim) -> bool:
 
 _ADMISSION = re.compile(
     r"\b(?:unable|fail\w*|error\w*|unfortunately|unsuccessful\w*|cannot|not|never|nothing|nowhere|none|unused|gave up"
-    r"|broken?|stuck|apologi[sz]e|sorry|issues?|problems?|trouble|timed? ?out|denied|refused|rejected|missing"
-    r"|incomplete|invalid|insufficient|impossible|blocked|forbidden|unavailable|unreachable|offline|crash\w*|abort\w*"
-    r"|skip\w*|lacks?|(?:is|are|was|were|still) (?:down|red|open)|as (?:expected|intended)"
+    r"|broken?|stuck|apologi[sz]e|sorry|issues?|problems?|trouble|timed? ?out|den(?:y|ie[sd])|refus\w+|reject\w+"
+    r"|missing|incomplete|invalid|insufficient|impossible|blocked|forbidden|unavailable|unreachable|offline|crash\w*"
+    r"|abort\w*|skip\w*|lacks?|(?:is|are|was|were|still) (?:down|red|open)|as (?:expected|intended)"
     r"|exit(?:ed|s)? (?:code|with)|rate.limit\w*|undone|unfinished"
     r"|(?:there (?:is|are|was|were)|has|have|had|got|found|with|so) no|no (?:longer|results?|match\w*|luck|success"
     r"|access|permission|connection|network|response|answer|such|way))\b|n't\b|(?<![\d.,])(?:40\d|429|50[0-4])\b",
@@ -259,7 +269,7 @@ def admits_failure(text: str) -> bool:
 def _is_english(text: str) -> bool:
     if _ENGLISH.search(text) or len(set(map(str.lower, _SHARED.findall(text)))) > 1:
         return True
-    return len(text.split()) < SHORT and text.isascii()
+    return len(text.split()) < SHORT and all(letter.isascii() for letter in text if letter.isalpha())
 
 
 _PLAN = re.compile(

@@ -9,6 +9,8 @@ LONGEST = 20_000
 """Characters of a text that are looked at."""
 FEWEST = 5
 """Words below which an answer says too little to be missed."""
+MOST = 600
+"""Words above which it is not worth the room to remember them: some of so many are always used."""
 
 
 def telling_words(text: str) -> frozenset[str]:
@@ -17,6 +19,6 @@ def telling_words(text: str) -> frozenset[str]:
 
 
 def news(answer: str, question: str) -> frozenset[str]:
-    """What an answer tells beyond its question; nothing where that is too little to be recognised again."""
+    """What an answer tells beyond its question; nothing where that is too little, or too much, to be recognised."""
     words = telling_words(answer) - telling_words(question)
-    return words if len(words) >= FEWEST else frozenset()
+    return words if FEWEST <= len(words) <= MOST else frozenset()

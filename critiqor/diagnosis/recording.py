@@ -35,8 +35,9 @@ class Recording:
         self.first_event = self.first_event or event.event_id
         self.last_event = event
         if event.source_layer != "supervisor":
-            # What the program around the agents does is no sign of their life, nor a part of their time.
-            if is_agent_activity(event.event_type):
+            # What the program around the agents does is no sign of their life, nor a part of their time; and what a
+            # channel receives reaches an agent as an `input`.
+            if is_agent_activity(event.event_type) and event.event_type != "message_received":
                 self.trail.observe(event)
                 self.last_agent_event = event
             elif event.event_type == "before_reset" or event.payload.get("reason") in _FORGETTING:

@@ -137,15 +137,23 @@ def error_kind(text: str) -> str:
 
 _ABSENCE = re.compile(
     r"not found|\bno (?:such|results?|match|module)|n[o']t exist|(?:can(?:not|'t)|could not) find"
-    r"|\b(?:404|410|enoent)\b|missing script|unknown (?:command|host)|nothing to \w+|no changes made"
-    r"|already (?:exists|up)|file exists",
+    r"|\b(?:404|410|enoent)\b|missing script|unknown (?:command|host)",
+    re.IGNORECASE,
+)
+_ALREADY = re.compile(
+    r"\balready (?:exists?|up|installed|in place)|file exists|nothing to (?:commit|do|push)|no changes made",
     re.IGNORECASE,
 )
 
 
 def tells_of_absence(error: str) -> bool:
-    """Whether an error says that there is no such thing, or nothing left to do: an answer as much as a failure."""
+    """Whether an error says that there is no such thing: an answer as much as a failure."""
     return _ABSENCE.search(error) is not None
+
+
+def is_already_so(error: str) -> bool:
+    """Whether an error says that nothing is left to do."""
+    return _ALREADY.search(error) is not None
 
 
 _WORD = re.compile(r"[^\W_]+")

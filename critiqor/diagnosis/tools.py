@@ -117,26 +117,30 @@ _CONSEQUENTIAL = re.compile(
     rf"{_PREFIX}(?:curl\b.* (?:-X ?|--request )(?:POST|PUT|PATCH)\b|curl\b.* (?:-d|-F|--data|--form)"
     r"|(?:npm|cargo|twine|gem) (?:publish|upload|push)\b|gh (?:pr|issue|release) create\b|(?:sendmail|mailx?) )"
 )
+_may_act = re.compile("curl|publish|upload|push|create|mail").search
 _OWN_HOST = re.compile(r"\blocalhost\b|\b127\.0\.0\.1\b|\b0\.0\.0\.0\b")
 _LOOKED_AT = 2000
 """Characters of a command line that are looked at: a longer one is a script."""
 
 
 def _kind_of_line(line: str) -> Kind:
-    line = line[:_LOOKED_AT]
-    programs = _programs(line)
-    if any(_CONSEQUENTIAL.match(program) for program in programs) and not _OWN_HOST.search(line):
+    bare = _bare(line[:_LOOKED_AT])
+    programs = _programs(bare)
+    if _may_act(bare) and any(map(_CONSEQUENTIAL.match, programs)) and not _OWN_HOST.search(line):
         return Kind.ACTION
-    if any(">" in program or "`" in program or "$(" in program for program in programs):
+    writes = ">" in bare or "`" in bare or "$(" in bare
+    if writes or not all(map(_READS.match, programs)):
         return Kind.COMMAND
-    if not all(_READS.match(program) for program in programs):
-        return Kind.COMMAND
-    return Kind.WAIT if any(_LIVE.match(program) for program in programs) else Kind.LOOKUP
+    return Kind.WAIT if any(map(_LIVE.match, programs)) else Kind.LOOKUP
 
 
-def _programs(line: str) -> list[str]:
-    """The commands of a line one by one, without what stands in quotes."""
-    bare = _QUOTED.sub("…", _DROPPED.sub("", line)) if "'" in line or '"' in line or ">" in line else line
+def _bare(line: str) -> str:
+    """A command line without what stands in quotes, and without what it throws away."""
+    return _QUOTED.sub("…", _DROPPED.sub("", line)) if "'" in line or '"' in line or ">" in line else line
+
+
+def _programs(bare: str) -> list[str]:
+    """The commands of a bare line one by one."""
     return [program.strip() for program in _NEXT.split(bare)]
 
 
@@ -159,7 +163,7 @@ def runs_tests(tool: str, arguments: str) -> bool:
     line = command_line(arguments)
     if not line:
         return "test" in tool.lower() or _TESTS.match(arguments.strip('"')) is not None
-    return any(_TESTS.match(program) for program in _programs(_SHELL.sub(";", line[:_LOOKED_AT])))
+    return any(_TESTS.match(program) for program in _programs(_bare(_SHELL.sub(";", line[:_LOOKED_AT]))))
 
 
 _may_test = re.compile(r"tox|nox|jest|mocha|rspec|phpunit|cypress").search
@@ -175,5 +179,5 @@ def answers_by_code(arguments: str, error: str) -> bool:
     line = command_line(arguments)
     if error == "exit code 1":
         # The code of a line is that of its last command.
-        return _BY_CODE.match(re.sub(r"^(?:sudo |! )", "", _programs(line)[-1])) is not None
+        return _BY_CODE.match(re.sub(r"^(?:sudo |! )", "", _programs(_bare(line))[-1])) is not None
     return error == "exit code 124" and re.search(r"\btimeout (?:-\S+ )*\d", line) is not None

@@ -271,6 +271,14 @@ class AgentRun:
                 chapters[-1].append(step)
         return chapters
 
+    @property
+    def compactions(self) -> list[Moment]:
+        """Those that were carried out and removed something."""
+        ends = self.moments_of("compaction_end")
+        return [
+            end for end in ends if end.payload.get("completed") is not False and end.payload.get("compactedCount") != 0
+        ]
+
     def moments_of(self, *event_types: str) -> list[Moment]:
         return [moment for moment in self.moments if moment.event_type in event_types]
 
@@ -295,6 +303,7 @@ _TOLD_AT_MOMENTS = frozenset(
         "childSessionKey",
         "child_session_key",
         "compactedCount",
+        "completed",
         "outcome",
         "reason",
         "runId",
@@ -331,7 +340,7 @@ class Trail:
         self._answered: tuple[str | None, ToolStep] | None = None
         """The last result: a lookup in memory is told once more right after it."""
         self._unread: dict[Scope, list[tuple[MemoryLookup, frozenset[str]]]] = {}
-        self._testing: set[tuple[Scope, str]] = set()
+        self._testing: set[tuple[str | None, str]] = set()
         """Tests that run in the background, by the session that OpenClaw gave them."""
 
     @property
@@ -392,6 +401,8 @@ class Trail:
                     _price(call, usage)
             if isinstance(event.payload.get("text"), str):
                 self._message(run, event)
+            if event.status != "error":
+                self._unread.pop(run.scope, None)  # one that failed may be tried again
         run.moments.append(_moment_of(event, self._events))
 
     def _call(self, run: AgentRun, event: Event) -> None:
@@ -467,10 +478,11 @@ class Trail:
         """Whether tests ended here: those that go on in the background end where their process is asked for."""
         if step.is_test:
             if session := _IN_BACKGROUND.search(text):
-                self._testing.add((run.scope, session[1]))
+                self._testing.add((run.scope.session_key, session[1]))
             return session is None
         asked = _SESSION.search(step.arguments) if step.kind is Kind.WAIT else None
-        return asked is not None and (run.scope, asked[1]) in self._testing and "still running" not in text
+        is_ours = asked is not None and (run.scope.session_key, asked[1]) in self._testing
+        return is_ours and "still running" not in text
 
     def _model_call(self, run: AgentRun, event: Event) -> None:
         payload = event.payload
@@ -622,7 +634,7 @@ def _nothing_found(step: ToolStep, output: str) -> bool:
     """Whether it was to find something and did not; a command that has nothing to say has simply worked."""
     if step.kind is Kind.COMMAND:
         return finds_nothing(output, silence=False)
-    return finds_nothing(output) or (runs_commands(step.tool) and not _said(output))
+    return finds_nothing(output) or (len(output) < OUTPUT_KEPT and runs_commands(step.tool) and not _said(output))
 
 
 def _category(event: Event) -> str:

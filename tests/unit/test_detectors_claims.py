@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from story import Story
+from story import Story, diagnose
 
 TESTS_FAIL = "FAILED test_a.py::test_it - assert 1 == 2\n2 failed, 10 passed in 0.31s"
 
@@ -46,6 +46,19 @@ def test_tests_that_fail_in_the_background_are_failed_tests() -> None:
     assert story.says("All tests pass.").only("false_success_claim").severity == "critical"
 
 
+def test_tests_that_were_started_in_an_earlier_turn_are_failed_tests() -> None:
+    story = Story().calls("exec", {"command": "npm test"}, "Command still running (session warm-elk, pid 12).")
+    later = (
+        Story(run="run-2")
+        .user("and?")
+        .calls(
+            "process", {"action": "poll", "sessionId": "warm-elk"}, "1 failed\n\nProcess exited.", error="exit code 1"
+        )
+    )
+    findings = diagnose([*story.events, *later.says("All tests pass.").events]).failure_analysis.findings
+    assert [finding.type for finding in findings] == ["false_success_claim"]
+
+
 @pytest.mark.parametrize(
     ("story", "answer"),
     [
@@ -59,8 +72,11 @@ def test_tests_that_fail_in_the_background_are_failed_tests() -> None:
         (Story().runs("sh deploy.sh", "connection refused", exit_code=7), "Deployment successful!"),
         (Story().fails("send_email", {"to": "ada"}, "smtp refused the connection"), "Email sent!"),
         (Story().runs("npm run build", "SyntaxError in a.js", exit_code=1), "The build passes now."),
+        (Story().runs("sh deploy.sh", "connection refused", exit_code=7), "✅ Deployed."),
+        (Story().runs("sh deploy.sh", "connection refused", exit_code=7), "Deployment complete."),
+        (Story().runs("sh deploy.sh", "connection refused", exit_code=7), "The deploy went through without errors."),
+        (Story().runs("sh deploy.sh", "connection refused", exit_code=7), "Everything is set up and running."),
     ],
-    ids=["saved", "sent", "deployed", "fixed", "complete", "works", "successfully", "successful", "headline", "build"],
 )
 def test_claim_against_a_failed_deed_is_grave(story: Story, answer: str) -> None:
     assert story.says(answer).only("false_success_claim").severity == "high"
@@ -306,6 +322,13 @@ def test_look_at_something_that_runs_is_a_find() -> None:
     story = Story().user("how many pods?").calls("web_search", {"query": "a"}, "No results found")
     story.calls("web_search", {"query": "b"}, "No results found").runs("kubectl get pods", "12 pods")
     assert story.says("There are 12 pods.").finishes().types() == []
+
+
+def test_report_of_a_deed_is_no_answer_from_nowhere() -> None:
+    story = Story().user("add a licence").runs("grep -rn MIT .", "", exit_code=1)
+    story.runs("ls LICENSE", "ls: cannot access 'LICENSE': No such file or directory", exit_code=2)
+    story.calls("write", {"path": "LICENSE", "content": "MIT"}, "ok")
+    assert story.says("Added `LICENSE` with 21 lines.").finishes().types() == []
 
 
 def test_commands_that_say_nothing_are_no_fruitless_lookups() -> None:

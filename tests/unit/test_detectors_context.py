@@ -55,6 +55,15 @@ def test_heartbeats_that_ask_memory_in_vain_are_none() -> None:
     assert story.types() == []
 
 
+def test_lookup_with_a_tool_that_does_not_exist_is_told_once() -> None:
+    story = Story()
+    call_id = story.begins("memory_get", {"key": "plan"})
+    story.ends("memory_get", call_id, "", error="Tool memory_get not found")
+    about = {"tool_name": "memory_get", "tool_call_id": call_id}
+    story.event("memory_event", layer="tool_hooks", **about, payload={"key": "plan", "lookup": "error"})
+    assert story.says("There is no such tool.").finishes().types() == ["tool_misuse"]
+
+
 def test_memory_that_no_longer_knows_what_it_knew_is_found() -> None:
     story = Story().remembers("birthday").turns_to("run-2").remembers("birthday", "empty").says("No idea.").finishes()
     finding = story.only("memory_failure")
@@ -295,9 +304,11 @@ def test_looking_again_after_a_compaction_for_a_reason_is_none(after: Any) -> No
     assert "compaction_loss" not in story.types()
 
 
-def test_compaction_that_removed_nothing_cost_nothing() -> None:
-    story = three_reads(three_reads(Story()).compacts(compactedCount=0)).says("They are letters.").finishes()
+@pytest.mark.parametrize("how", [{"compactedCount": 0}, {"completed": False}])
+def test_compaction_that_removed_nothing_cost_nothing(how: dict[str, Any]) -> None:
+    story = three_reads(three_reads(Story()).compacts(**how)).says("They are letters.").finishes()
     assert "compaction_loss" not in story.types()
+    assert story.diagnosis().context_analysis.compactions == 0
 
 
 def test_compaction_that_was_begun_and_not_finished_cost_nothing() -> None:

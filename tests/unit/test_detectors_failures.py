@@ -190,6 +190,11 @@ def test_failed_lookup_that_nobody_mentions_weighs_little() -> None:
     assert story.says("It says that sales are up.").finishes().only("unresolved_tool_error").severity == "low"
 
 
+def test_check_that_failed_at_last_is_found() -> None:
+    story = Story().user("deploy it").runs("sh deploy.sh", "uploaded").runs("curl -sf https://x.org", "", exit_code=22)
+    assert story.says("Here you are: https://x.org").finishes().only("unresolved_tool_error").severity == "low"
+
+
 def test_one_of_two_commands_that_failed_is_found() -> None:
     story = Story().user("migrate, then restart the service")
     story.runs("sh migrate.sh --all", "lock timeout on table orders", exit_code=1)
@@ -211,6 +216,7 @@ def test_one_of_two_commands_that_failed_is_found() -> None:
         "I had to skip the backup.",
         "The disk is full, so the work is unfinished.",
         "I got an error from backup.sh.",
+        "The disk refuses to take any more.",
         "Das Backup ist fehlgeschlagen, weil die Platte voll ist.",
         "La sauvegarde a échoué, le disque est plein.",
         "バックアップに失敗しました。",
@@ -270,5 +276,4 @@ def test_program_that_is_not_there_is_replaced_by_another() -> None:
 
 def test_directory_that_is_there_already_is_no_error() -> None:
     story = Story().runs("mkdir out", "mkdir: cannot create directory 'out': File exists", exit_code=1)
-    story.runs("python make.py > out/a.txt")
-    assert story.says("The result is in `out/a.txt`.").finishes().types() == []
+    assert story.says("The folder `out` is yours.").finishes().types() == []

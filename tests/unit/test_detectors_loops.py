@@ -63,6 +63,11 @@ def test_cycle_of_commands_is_a_loop() -> None:
     assert told(run("make a", "built"), run("make b", "waiting for a"), rounds=4).only("tool_loop").severity == "high"
 
 
+def test_loop_stays_one_when_the_agent_itself_changes_the_answer_at_last() -> None:
+    story = told(read("a.txt"), rounds=5).calls("edit", {"path": "a.txt", "newText": "x"}, "ok")
+    assert story.calls("read", {"path": "a.txt"}, "x").only("tool_loop").occurrences == 4
+
+
 def test_edits_that_undo_each_other_are_a_loop() -> None:
     there = {"path": "a.py", "oldText": "x", "newText": "y"}
     back = {"path": "a.py", "oldText": "y", "newText": "x"}

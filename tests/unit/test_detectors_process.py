@@ -158,6 +158,13 @@ def test_one_stuck_session_of_a_busy_gateway_is_found() -> None:
     assert finding.scope.agent_run_id == "run-1"
 
 
+def test_user_who_keeps_asking_is_no_sign_of_life() -> None:
+    story = working().asks()
+    for _ in range(10):
+        story.event("message_received", after=MINUTE, payload={"content": "are you there?"})
+    assert story.process(1, error="exit code 1").only("stuck_session").severity == "high"
+
+
 def test_stuck_session_shows_also_where_the_recording_was_sealed_meanwhile() -> None:
     story = working()
     story.begins("exec", {"command": "make all"})

@@ -97,6 +97,7 @@ _EXPLAINED_BY = {
     no_progress.TYPE: {repeated_tool_failure.TYPE, tool_loop.TYPE},
     repeated_tool_failure.TYPE: {skill_failure.TYPE},
     tool_loop.TYPE: {memory_failure.TYPE},
+    memory_failure.TYPE: {tool_misuse.TYPE},
     process_failure.TYPE: {stuck_session.TYPE},
 }
 """Failures that say nothing more where another one says it already of the same events."""

@@ -50,15 +50,13 @@ class _Loss(msgspec.Struct, kw_only=True):
 
 def detect_in_session(runs: list[AgentRun]) -> list[Draft]:
     """What the last compactions of a session cost: they happen within an agent run, or between two of them."""
-    compactions = [moment for run in runs for moment in run.moments_of("compaction_end")]
+    compactions = [moment for run in runs for moment in run.compactions]
     if not compactions:
         return []
     steps = sorted((step for run in runs for step in run.actions), key=lambda step: step.order)
     talks = [run.messages for run in runs if run.is_for_user]
     messages = sorted((message for talk in talks for message in talk), key=lambda message: message.order)
     for compaction in sorted(compactions, key=lambda moment: moment.order)[-MOST_COMPACTIONS:]:
-        if compaction.payload.get("compactedCount") == 0:
-            continue
         loss = (
             _contradicted(compaction, steps, messages)
             or _redone(compaction, steps, messages)

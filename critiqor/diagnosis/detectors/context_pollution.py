@@ -59,7 +59,7 @@ def _how_far(calls: list[ModelCall]) -> str:
 
 def _left_full(run: AgentRun) -> list[ModelCall]:
     """Requests that nearly filled the window, up to the last; one that was compacted in time is none."""
-    compacted = max((moment.order for moment in run.moments_of("compaction_end")), default=0)
+    compacted = max((moment.order for moment in run.compactions), default=0)
     return [call for call in run.model_calls if call.order > compacted and (saturation(call) or 0) >= NEARLY_FULL]
 
 

@@ -48,7 +48,7 @@ def _carried(run: AgentRun) -> list[Draft]:
     if not giants:
         return []
     asked = [call.order for call in run.model_calls]
-    compactions = [moment.order for moment in run.moments_of("compaction_end")]
+    compactions = [moment.order for moment in run.compactions]
     carried = 0
     for step in giants:
         # A compaction takes it out of the window.

@@ -7,7 +7,7 @@ from collections import deque
 
 from critiqor.diagnosis.claims import Claim, asks_for
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.text import excerpt, tells_of_absence
+from critiqor.diagnosis.text import excerpt, is_already_so, tells_of_absence
 from critiqor.diagnosis.tools import Kind
 from critiqor.diagnosis.trail import AgentRun, Message, ToolStep
 from critiqor.model import CausalStep, Severity
@@ -55,10 +55,10 @@ class _Proof:
             self.last_test = step
         if not step.failed:
             self.worked.add(step.kind)
-        elif tells_of_absence(step.error or ""):
+        elif tells_of_absence(step.error or "") or is_already_so(step.error or ""):
             return  # it was a look whether there is such a thing
-        # What runs in the background fails where it is asked for.
-        if step.kind in _EFFECTS or (step.failed and step.error_kind.startswith("exit code")):
+        in_background = step.kind is Kind.WAIT and step.error_kind.startswith("exit code")
+        if step.kind in _EFFECTS or in_background:
             self.last_effect = step
 
     def allows(self, claim: Claim) -> bool:
@@ -92,7 +92,7 @@ def _contradicted(run: AgentRun, message: Message, proof: _Proof) -> Draft | Non
     # What was done is done, whatever failed later; whether it works is another thing.
     if last.kind is not Kind.ACTION and Kind.ACTION in proof.worked:
         supported |= {Claim.SENT, Claim.CHANGED}
-    if last.kind is Kind.COMMAND and Kind.CHANGE in proof.worked:
+    if last.kind not in (Kind.ACTION, Kind.CHANGE) and Kind.CHANGE in proof.worked:
         supported |= {Claim.SAVED, Claim.CHANGED}
     claim = next((claim for claim in message.claims if claim not in supported), None)
     return None if claim is None else _draft(run, message, claim, last, "high", 80)

@@ -32,10 +32,7 @@ def _from_nowhere(run: AgentRun, reply: Message, steps: list[ToolStep]) -> list[
         return []
     sources = [step for step in steps if _is_source(step)]
     fruitless = [step for step in sources if step.failed or step.nothing_found or step.echo]
-    learnt = sum(step.kind is not Kind.CHANGE for step in sources) > sum(
-        step.kind is not Kind.CHANGE for step in fruitless
-    )
-    if len(fruitless) < FRUITLESS or learnt:
+    if len(fruitless) < max(FRUITLESS, len(sources)):
         return []
     return [
         _draft(

@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 
 from critiqor.diagnosis.draft import Draft, cite, names_of, times
-from critiqor.diagnosis.text import excerpt, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
 from critiqor.diagnosis.tools import Kind
 from critiqor.diagnosis.trail import AgentRun, ToolStep
 from critiqor.model import CausalStep, Severity
@@ -125,7 +125,8 @@ def _counts(streak: _Streak, calls: int, last: ToolStep) -> bool:
 def _is_search(streak: _Streak) -> bool:
     """Whether it asked for another thing each time, and was told that there is no such thing."""
     different = len({step.same_call for step in streak.steps}) == len(streak.steps)
-    return different and tells_of_absence(streak.steps[0].error or "")
+    error = streak.steps[0].error or ""
+    return different and (tells_of_absence(error) or is_already_so(error))
 
 
 def _cascades(steps: list[ToolStep], told: set[str]) -> list[_Streak]:

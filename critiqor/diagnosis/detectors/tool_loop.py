@@ -28,6 +28,7 @@ IN_VAIN = 4
 FREE_TEXT_WORDS = 5
 """Words that make an argument a question, and not a name or a path."""
 _EFFECTS = frozenset((Kind.CHANGE, Kind.ACTION))
+_READING = frozenset((Kind.LOOKUP, Kind.WAIT))
 
 
 class _Loop(msgspec.Struct):
@@ -51,7 +52,8 @@ def _repeated(steps: list[ToolStep]) -> list[_Loop]:
     """The same call with the same answer, and nothing at all was new in between: no other call, no other answer."""
     seen: dict[bytes, tuple[int, ToolStep]] = {}
     loops: dict[bytes, _Loop] = {}
-    stretch = _Stretch(0)
+    stretch = _Stretch()
+    changed = -1
     for number, step in enumerate(steps):
         before = seen.get(step.same_call)
         seen[step.same_call] = (number, step)
@@ -60,10 +62,12 @@ def _repeated(steps: list[ToolStep]) -> list[_Loop]:
             continue
         if before is None:
             stretch.close(loops)
-        else:
-            # The answer moved: this was waiting for something, not turning in circles.
-            loops.pop(step.same_call, None)
-        stretch = _Stretch(number)
+        elif (loop := loops.get(step.same_call)) is not None and loop.stale[-1].order > changed:
+            # The answer moved by itself: this was waiting for something, not turning in circles.
+            del loops[step.same_call]
+        if step.kind not in _READING:
+            changed = step.order
+        stretch.begin(number)
     stretch.close(loops)
     return list(loops.values())
 
@@ -71,18 +75,25 @@ def _repeated(steps: list[ToolStep]) -> list[_Loop]:
 class _Stretch:
     """Steps after something new, all of them repetitions."""
 
-    def __init__(self, start: int) -> None:
-        self._start = start
+    def __init__(self) -> None:
+        self._start = 0
         self._pending: list[tuple[int, ToolStep, ToolStep]] = []
         self._stale: list[tuple[ToolStep, ToolStep]] = []
         self._waits = False
+
+    def begin(self, start: int) -> None:
+        self._start = start
+        if self._pending or self._stale:
+            self._pending.clear()
+            self._stale.clear()
+            self._waits = False
 
     def add(self, number: int, step: ToolStep, last: int, before: ToolStep) -> None:
         self._waits |= step.kind is Kind.WAIT
         self._pending.append((number, step, before))
         if last >= self._start:
             # Once round: this step and all since the last time it was made were made before.
-            self._stale += [(step, before) for at, step, before in self._pending if at > last]
+            self._stale += [(again, known) for at, again, known in self._pending if at > last]
             self._pending.clear()
 
     def close(self, loops: dict[bytes, _Loop]) -> None:
@@ -132,9 +143,10 @@ def _same_answer(steps: list[ToolStep]) -> list[_Loop]:
             row = rows.get(step.tool)
             if row is not None and row[-1].same_output == step.same_output:
                 row.append(step)
-            else:
-                loops += _told_the_same([row] if row else [])
-                rows[step.tool] = [step]
+                continue
+            if row is not None and len(row) >= SAME_ANSWERS:
+                loops += _told_the_same([row])
+            rows[step.tool] = [step]
     return [*loops, *_told_the_same(rows.values())]
 
 

@@ -7,8 +7,8 @@ import re
 from critiqor.diagnosis.claims import admits_failure
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.draft import Draft, cite, names_of, times
-from critiqor.diagnosis.text import excerpt, likeness_of_calls, tells_of_absence, words
-from critiqor.diagnosis.tools import Kind
+from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.tools import Kind, runs_commands
 from critiqor.diagnosis.trail import AgentRun, ToolStep
 from critiqor.model import CausalStep
 
@@ -44,17 +44,19 @@ def detect(run: AgentRun) -> list[Draft]:
 
 def _is_answer(failed: ToolStep, asked: frozenset[str]) -> bool:
     """That a file is not there is an answer, unless it is the one that the user asks about."""
+    if is_already_so(failed.error or ""):
+        return True
     if failed.kind not in _READING or not tells_of_absence(failed.error or ""):
         return False
     return not any(words(name) <= asked for name in _FILE.findall(failed.arguments))
 
 
 def _is_repaired(failed: ToolStep, worked: list[ToolStep]) -> bool:
-    # It looked elsewhere and found something, or had other finds to rest on.
-    if _is_look(failed) and any(
-        step.tool == failed.tool or (_is_look(step) and step.order > failed.order) for step in worked
-    ):
-        return True
+    if _is_look(failed):
+        # It looked elsewhere and found something, or had other finds of that tool to rest on.
+        rests = not runs_commands(failed.tool) or tells_of_absence(failed.error or "")
+        if any((rests and step.tool == failed.tool) or _is_later_look(step, failed) for step in worked):
+            return True
     named = failed.arguments if failed.kind is Kind.CHANGE else "" if failed.is_test else failed.output
     files = frozenset(_FILE.findall(named))
     return any(step.order > failed.order and _repairs(step, failed, files) for step in worked)
@@ -63,6 +65,10 @@ def _is_repaired(failed: ToolStep, worked: list[ToolStep]) -> bool:
 def _is_look(step: ToolStep) -> bool:
     """Whether a call only wanted to know something, such as whether a thing is there."""
     return step.kind in _READING or (step.failed and tells_of_absence(step.error or ""))
+
+
+def _is_later_look(step: ToolStep, failed: ToolStep) -> bool:
+    return _is_look(step) and step.order > failed.order
 
 
 def _repairs(step: ToolStep, failed: ToolStep, files: frozenset[str]) -> bool:
