@@ -100,14 +100,12 @@ def _unfinished(record: dict[str, Any]) -> list[str]:
 
 
 def _cost(cost: CostAnalysis) -> str:
+    from critiqor.diagnosis.text import counted
+
     money = "unknown" if cost.cost_usd is None else f"${cost.cost_usd:.4f}"
     wasted = f" ({cost.wasted_tokens} of them wasted)" if cost.wasted_tokens else ""
     tokens = f"{cost.input_tokens} tokens in, {cost.output_tokens} out{wasted}"
-    return f"{money}, {tokens}, {_count(cost.model_calls, 'model call')}, {_count(cost.tool_calls, 'tool call')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{money}, {tokens}, {counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
 
 
 def _coverage_notes(document: Path) -> list[str]:

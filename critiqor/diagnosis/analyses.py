@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import nlargest
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.context_pollution import saturation
-from critiqor.diagnosis.trail import AgentRun, ModelCall
+from critiqor.diagnosis.steps import ModelCall
 from critiqor.model import ContextAnalysis, LatencyAnalysis, MemoryAnalysis, RequestSize, SlowCall, ms_from_iso
 
 SLOWEST = 10

@@ -14,13 +14,13 @@ from critiqor.diagnosis.figures import (
     CauseGroup,
     Figures,
     causes_of,
-    counted,
     figures_of,
     rank,
     untold_cost,
     untold_usage,
 )
 from critiqor.diagnosis.scores import OF_THE_RECORDER
+from critiqor.diagnosis.text import counted
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot be compared"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.numbers import amount, is_plausible
 from critiqor.diagnosis.plain import plain_line
-from critiqor.diagnosis.trail import AgentRun
-from critiqor.diagnosis.untold import Untold
+from critiqor.diagnosis.untold import Untold, tells_usage
 from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, ToolUsage, TurnUsage, Usage
 
 MOST_TURNS = 100
@@ -39,7 +39,7 @@ class Ledger:
 
     def observe(self, event: Event) -> None:
         """Take in one event of an agent, if it tells of cost."""
-        if event.event_type == EventType.TOKEN_USAGE:
+        if event.event_type == EventType.TOKEN_USAGE or tells_usage(event):
             self._model_call(event)
         elif event.event_type == "agent_end":
             self._recovered(event)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from critiqor.diagnosis.trail import ModelCall, ToolStep
+from critiqor.diagnosis.steps import ModelCall, ToolStep
 from critiqor.model import CausalStep, Scope, Severity
 
 MOST_CITED = 12
@@ -48,8 +48,3 @@ def names_of(steps: Iterable[ToolStep]) -> str:
     """What steps are called in a sentence, the first three of them."""
     names = list(dict.fromkeys(step.name for step in steps))
     return " and ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-
-
-def times(count: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: 1 call, 2 calls."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"

@@ -15,12 +15,13 @@ from critiqor.diagnosis.analyses import context_analysis, latency_analysis, memo
 from critiqor.diagnosis.causality import causal_graph, depths
 from critiqor.diagnosis.costs import Ledger
 from critiqor.diagnosis.detectors import FAILURE_TYPES, detect_in_recording, detect_in_run, detect_in_session
+from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.plain import plain_line
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.scores import confidence_lost, readiness, trust_points
-from critiqor.diagnosis.trail import ModelCall
+from critiqor.diagnosis.steps import ModelCall
 from critiqor.model import (
     SEVERITIES,
     CausalStep,
@@ -215,6 +216,8 @@ def _outcome(recording: Recording) -> Outcome:
     if ended is None or ended.last_end is None:
         return Outcome("unknown", "no process was supervised, and no agent reported its end")
     said = "how the agent reported its own end"
+    if is_timeout(ended.last_end):
+        return Outcome("timed_out", said)
     if ended.was_stopped:
         return Outcome("interrupted", said)
     return Outcome("failed" if ended.last_end.status == "error" else "completed", said)

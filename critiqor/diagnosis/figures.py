@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from critiqor.diagnosis.text import counted
 from critiqor.model.diagnosis import SEVERITIES, CostAnalysis, Diagnosis, Finding, Severity, Usage
 
 NAMED_AT_MOST = 5
@@ -88,11 +89,6 @@ def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
 def rank(severity: Severity) -> int:
     """0 for the worst."""
     return SEVERITIES.index(severity)
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def named(names: Iterable[str]) -> str:

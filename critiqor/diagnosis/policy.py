@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.diagnosis.figures import counted, rank, tokens_of, untold_cost, untold_usage
+from critiqor.diagnosis.figures import rank, tokens_of, untold_cost, untold_usage
 from critiqor.diagnosis.scores import trust_points
+from critiqor.diagnosis.text import counted
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 
 Score = Annotated[int, Meta(ge=0, le=100)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.trail import AgentRun, ToolStep, Trail
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.steps import ToolStep
+from critiqor.diagnosis.trail import Trail
 from critiqor.model import Coverage, Event, EventType
 from critiqor.model.event import is_agent_activity
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from critiqor.diagnosis.figures import Figures, counted, figures_of, named
+from critiqor.diagnosis.figures import Figures, figures_of, named
+from critiqor.diagnosis.text import counted
 from critiqor.model.casefile import CaseFile
 from critiqor.model.record import Metadata
 

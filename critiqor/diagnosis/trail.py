@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict, deque
-from typing import NamedTuple
 
-import msgspec
-
-from critiqor.diagnosis.claims import Claim, Stated, admits_failure, claims_in, plans_work
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.claims import Stated, admits_failure, claims_in, plans_work
 from critiqor.diagnosis.numbers import amount, is_plausible
 from critiqor.diagnosis.plain import plain_line
 from critiqor.diagnosis.recall import news, telling_words
-from critiqor.diagnosis.secrets import SecretMark, secret_marks
+from critiqor.diagnosis.secrets import secret_marks
+from critiqor.diagnosis.steps import MemoryLookup, Message, ModelCall, Moment, Plan, ToolStep
 from critiqor.diagnosis.text import (
     canonical,
     cut_digests,
@@ -32,8 +31,8 @@ from critiqor.diagnosis.text import (
     telling_line,
     without_clock,
 )
-from critiqor.diagnosis.tools import Kind, answers_by_code, command_line, kind_of, runs_commands, runs_tests
-from critiqor.diagnosis.untold import Untold
+from critiqor.diagnosis.tools import Kind, answers_by_code, kind_of, runs_commands, runs_tests
+from critiqor.diagnosis.untold import Untold, tells_usage
 from critiqor.model import Event, EventType, Scope
 
 ARGUMENTS_KEPT = 800
@@ -42,248 +41,6 @@ MOST_UNREAD = 8
 """Answers of memory that are watched at a time for being used."""
 
 
-class ModelCall(msgspec.Struct, kw_only=True, gc=False):
-    """One request to a model with what came of it."""
-
-    order: int
-    event_id: str
-    failed: bool = False
-    error: str | None = None
-    category: str = ""
-    duration_ms: int = 0
-    tokens: int | None = None
-    """All tokens of the call; None where no usage was told."""
-    input_tokens: int | None = None
-    cost_usd: float | None = None
-    request_bytes: int | None = None
-    budget_tokens: int | None = None
-    first_byte_ms: int | None = None
-
-
-class ToolStep(msgspec.Struct, kw_only=True, gc=False):
-    """One tool call with what came of it."""
-
-    order: int
-    """Its place among everything in the recording."""
-    call: str
-    """Event id of the call, or of the result where no call was seen."""
-    result: str | None = None
-    """Event id of the result; None while there is none."""
-    tool: str
-    kind: Kind
-    arguments: str
-    """The beginning of the arguments as canonical JSON."""
-    same_call: bytes
-    """Fingerprint of tool and arguments."""
-    output: str = ""
-    """The beginning of what it answered, for tests the end, where that was a failure, a test or nothing much."""
-    output_size: int = 0
-    same_output: bytes = b""
-    """Fingerprint of all that it answered, but for the time of day."""
-    failed: bool = False
-    error: str | None = None
-    error_kind: str = ""
-    nothing_found: bool = False
-    missed: tuple[str, ...] = ()
-    """Names from the arguments that the answer says are not there."""
-    echo: bool = False
-    """The answer holds nothing but what the arguments said."""
-    is_test: bool = False
-    """It tells how tests ended."""
-    duration_ms: int = 0
-    model_call: ModelCall | None = None
-    """The model call that asked for it; None where none was seen."""
-    wraps: bool = False
-    """It only passed another call on, which is a step of its own."""
-
-    @property
-    def name(self) -> str:
-        """What to call it in a sentence: a command line says more than the name of the tool that runs it."""
-        line = command_line(self.arguments)
-        return f"`{excerpt(line, 60)}`" if line else f"`{self.tool}`"
-
-    @property
-    def evidence(self) -> str:
-        """The event that shows how it ended, or that it began."""
-        return self.result or self.call
-
-
-class Message(msgspec.Struct, kw_only=True, gc=False):
-    """What the user or the agent said."""
-
-    order: int
-    event_id: str
-    is_user: bool
-    text: str
-    """The beginning of it."""
-    size: int = 0
-    claims: tuple[Claim, ...] = ()
-    deeds: tuple[Claim, ...] = ()
-    """Claims that only a tool can have made true."""
-    admits_failure: bool = False
-    plans_work: bool = False
-    ending: str = ""
-    """The end of it, where it announces work."""
-    asks_user: bool = False
-    asks_tools: bool = False
-    stop_reason: str | None = None
-
-
-class MemoryLookup(msgspec.Struct, kw_only=True, gc=False):
-    """One lookup in memory."""
-
-    order: int
-    event_id: str
-    what: str
-    """Empty where the record does not tell."""
-    outcome: str
-    """`found`, `empty`, `error`."""
-    step: ToolStep | None = None
-    """The same as a tool call, where that was seen."""
-    unread: bool = False
-    """It told something new, and nothing that the agent said or did since has a word of it."""
-
-
-class Plan(NamedTuple):
-    """A list of steps that the agent keeps for itself, as it was last written."""
-
-    order: int
-    event_id: str
-    pending: int
-    """Steps on it that are not done."""
-
-
-class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something else that happened in an agent run: a gateway has many, and what they carry along is large."""
-
-    order: int
-    event_id: str
-    event_type: str
-    status: str
-    error: str | None
-    payload: dict[str, object]
-    """A few facts of it."""
-
-
-class AgentRun:
-    """Everything that one agent run did, in order."""
-
-    __slots__ = (
-        "_actions",
-        "budget",
-        "children",
-        "first_time",
-        "history",
-        "last_id",
-        "last_order",
-        "last_time",
-        "lookups",
-        "messages",
-        "model_calls",
-        "moments",
-        "open",
-        "plan",
-        "request",
-        "scope",
-        "secrets",
-        "steps",
-    )
-
-    def __init__(self, scope: Scope, history: int = 0) -> None:
-        self.scope = scope
-        self.history = history
-        """How often its session had been begun anew before."""
-        self.steps: list[ToolStep] = []
-        self.model_calls: list[ModelCall] = []
-        self.messages: list[Message] = []
-        self.lookups: list[MemoryLookup] = []
-        self.moments: list[Moment] = []
-        """Starts, ends, retries, compactions, subagents, errors."""
-        self.secrets: list[SecretMark] = []
-        self.children: dict[str, ToolStep] = {}
-        """Sessions of subagents, with the steps that started them."""
-        self.plan: Plan | None = None
-        self.request: str | None = None
-        """The event of a request to a model that was not answered yet."""
-        self.budget: int | None = None
-        """What that request may hold, where its answer does not tell."""
-        self.open: dict[str | None, deque[ToolStep]] = {}
-        """Calls without a result so far, by the id of the call; ids can repeat."""
-        self.last_order = 0
-        self.last_id = ""
-        self.first_time = ""
-        self.last_time = ""
-        """UTC, ISO 8601: they sort as texts."""
-        self._actions: list[ToolStep] | None = None
-
-    @property
-    def actions(self) -> list[ToolStep]:
-        """The steps that did something themselves; to be asked for when all is observed."""
-        if self._actions is None:
-            self._actions = [step for step in self.steps if not step.wraps]
-        return self._actions
-
-    @property
-    def final_reply(self) -> Message | None:
-        """The last thing that the agent said to its user, or None where it ended without a word."""
-        for message in reversed(self.messages):
-            if not message.is_user:
-                return message if message.text and not message.asks_tools else None
-        return None
-
-    @property
-    def last_end(self) -> Moment | None:
-        """The last end of the agent run: a failed attempt is often followed by another."""
-        return next((moment for moment in reversed(self.moments) if moment.event_type == "agent_end"), None)
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether it had begun and not ended when the recording did."""
-        for moment in reversed(self.moments):
-            if moment.event_type in ("agent_start", "agent_end"):
-                return moment.event_type == "agent_start"
-        return self.request is not None or any(step.result is None for step in self.actions)
-
-    @property
-    def was_stopped(self) -> bool:
-        """Whether somebody ended it on purpose: the user, or a newer message that took its place."""
-        end = self.last_end
-        return end is not None and (end.payload.get("aborted") is True or bool(_STOPPED.search(end.error or "")))
-
-    @property
-    def is_for_user(self) -> bool:
-        """Whether a person waits for its answer; heartbeats and timed jobs do their rounds by themselves."""
-        starts = self.moments_of("agent_start")
-        return not starts or starts[-1].payload.get("trigger") not in ("heartbeat", "cron")
-
-    @property
-    def chapters(self) -> list[list[ToolStep]]:
-        """What it did between words of the user and compactions: to look again after one of these has its reasons."""
-        turns = [message.order for message in self.messages if message.is_user]
-        breaks = sorted([*turns, *(moment.order for moment in self.moments_of("compaction_end"))], reverse=True)
-        chapters: list[list[ToolStep]] = [[]]
-        for step in self.actions:
-            if breaks and step.order > breaks[-1]:
-                chapters.append([])
-                while breaks and step.order > breaks[-1]:
-                    breaks.pop()
-            if step.result and step.kind is not Kind.THOUGHT:
-                chapters[-1].append(step)
-        return chapters
-
-    @property
-    def compactions(self) -> list[Moment]:
-        """Those that were carried out and removed something."""
-        ends = self.moments_of("compaction_end")
-        return [
-            end for end in ends if end.payload.get("completed") is not False and end.payload.get("compactedCount") != 0
-        ]
-
-    def moments_of(self, *event_types: str) -> list[Moment]:
-        return [moment for moment in self.moments if moment.event_type in event_types]
-
-
-_STOPPED = re.compile(r"\b(?:abort(?:ed)?|cancell?ed|superseded)\b", re.IGNORECASE)
 _MOMENTS = frozenset(
     (
         "agent_start",
@@ -337,8 +94,6 @@ class Trail:
         self._events = 0
         self._histories: dict[str | None, int] = {}
         self._untold = Untold[ModelCall]()
-        self._answered: tuple[str | None, ToolStep] | None = None
-        """The last result: a lookup in memory is told once more right after it."""
         self._unread: dict[Scope, list[tuple[MemoryLookup, frozenset[str]]]] = {}
         self._testing: set[tuple[str | None, str]] = set()
         """Tests that run in the background, by the session that OpenClaw gave them."""
@@ -373,6 +128,8 @@ class Trail:
         elif kind == EventType.MEMORY:
             self._lookup(run, event)
         elif kind in ("message_end", "input"):
+            if tells_usage(event):
+                self._model_call(run, event)
             self._message(run, event)
         elif kind == "before_provider_request":
             run.request = event.event_id
@@ -472,7 +229,7 @@ class Trail:
         if "spawn" in step.tool and (child := _CHILD.search(text)):
             run.children[child[0]] = step
         run.secrets += secret_marks(event, "output", f"{event.error}\n{text}" if event.error else text)
-        self._answered = (event.tool_call_id, step)
+        run.answered = (event.tool_call_id, step)
 
     def _tells_of_tests(self, run: AgentRun, step: ToolStep, text: str) -> bool:
         """Whether tests ended here: those that go on in the background end where their process is asked for."""
@@ -543,8 +300,8 @@ class Trail:
             return
         what = excerpt(str(event.payload.get("query") or event.payload.get("key") or ""), 160)
         lookup = MemoryLookup(order=self._events, event_id=event.event_id, what=what, outcome=str(outcome))
-        if self._answered is not None and self._answered[0] == event.tool_call_id is not None:
-            lookup.step = self._answered[1]
+        if run.answered is not None and run.answered[0] == event.tool_call_id is not None:
+            lookup.step = run.answered[1]
         run.lookups.append(lookup)
         told = news(plain_text(event.payload.get("result")), what) if outcome == "found" else None
         if told:

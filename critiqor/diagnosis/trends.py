@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.figures import CauseGroup, causes_of, counted, figures_of, named, rank
+from critiqor.diagnosis.figures import CauseGroup, causes_of, figures_of, named, rank
+from critiqor.diagnosis.text import counted
 from critiqor.model.casefile import CaseFile
 from critiqor.model.diagnosis import Diagnosis, Severity
 

@@ -1,4 +1,4 @@
-"""Model calls that did not say what they used: the end of their agent run may still tell."""
+"""Usage that is told elsewhere than at the end of its model call: with a message, or at the end of the agent run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from critiqor.model import Event, Scope
 from critiqor.model.event import recovered_usage
 
 Call = TypeVar("Call")
+
+
+def tells_usage(event: Event) -> bool:
+    """Whether a message says itself what its model call used, as those do that were recorded elsewhere."""
+    return event.event_type == "message_end" and isinstance(event.payload.get("usage"), dict)
 
 
 class Untold(Generic[Call]):

@@ -101,8 +101,9 @@ def test_limit_that_cut_off_a_silence_is_told_once() -> None:
 
 def test_agent_run_that_timed_out_is_found_in_its_scope() -> None:
     error = "Request timed out before a response was generated. Please try again."
-    finding = working().finishes(error=error, aborted=True).only("timeout")
-    assert finding.scope.agent_run_id == "run-1"
+    story = Story().starts().user("build it").model().finishes(error=error, aborted=True)
+    assert story.only("timeout").scope.agent_run_id == "run-1"
+    assert story.diagnosis().outcome.state == "timed_out"
 
 
 def test_request_that_a_time_limit_cut_off_is_told_as_a_timeout() -> None:
@@ -214,9 +215,14 @@ def test_failed_attempt_that_was_repeated_with_success_is_none() -> None:
     assert story.types() == []
 
 
-@pytest.mark.parametrize("payload", [{"aborted": True}, {"aborted": False}, {}])
-def test_agent_run_that_the_user_aborted_is_none(payload: dict[str, Any]) -> None:
-    assert working().finishes(error="aborted", **payload).types() == []
+@pytest.mark.parametrize("error", ["aborted", "Request was aborted.", "This operation was aborted", "run cancelled"])
+def test_agent_run_that_the_user_aborted_is_none(error: str) -> None:
+    assert working().finishes(error=error).types() == []
+    assert working().finishes(error="something else", aborted=True).types() == []
+
+
+def test_agent_run_that_failed_because_something_in_it_was_aborted_is_found() -> None:
+    assert working().finishes(error="Compaction aborted: the disk is full").types() == ["agent_failure"]
 
 
 # The recorder.

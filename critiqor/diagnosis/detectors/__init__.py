@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors import (
     agent_failure,
     compaction_loss,
@@ -32,7 +33,6 @@ from critiqor.diagnosis.detectors import (
 )
 from critiqor.diagnosis.draft import Draft
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.trail import AgentRun
 
 FAILURE_TYPES: dict[str, str] = {
     process_failure.TYPE: "the program itself died",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.text import error_kind, excerpt
-from critiqor.diagnosis.trail import AgentRun
 from critiqor.model import CausalStep
 
 TYPE = "agent_failure"

@@ -7,10 +7,11 @@ from collections import Counter
 
 import msgspec
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt, likeness
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import Message, Moment, ToolStep
+from critiqor.diagnosis.text import counted, excerpt, likeness
 from critiqor.diagnosis.tools import Kind
-from critiqor.diagnosis.trail import AgentRun, Message, Moment, ToolStep
 from critiqor.model import CausalStep, Scope
 
 TYPE = "compaction_loss"
@@ -115,7 +116,7 @@ def _redone(compaction: Moment, steps: list[ToolStep], messages: list[Message]) 
     first = (acted or again)[0]
     return _Loss(
         compaction=compaction,
-        what=f"{times(len(again), 'step was', 'steps were')} done again",
+        what=f"{counted(len(again), 'step was', 'steps were')} done again",
         about=tuple(sorted({step.tool for step in again})),
         known=CausalStep(before[_key(first)].evidence, f"known from `{first.tool}`", None),
         steps=again,

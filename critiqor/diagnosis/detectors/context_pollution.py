@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from heapq import nsmallest
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.trail import AgentRun, ModelCall, ToolStep
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import ModelCall, ToolStep
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.model import CausalStep, Severity
 
 TYPE = "context_pollution"
@@ -29,7 +30,7 @@ def detect(run: AgentRun) -> list[Draft]:
         calls = sorted({call.order: call for call in (*over, *refused)}.values(), key=lambda call: call.order)
         # A request that was refused, made smaller and sent again is how it should go.
         severity: Severity = "high" if over or refused[-1] is run.model_calls[-1] else "medium"
-        title = f"{times(len(calls), 'request')} over the window: {_how_far(calls)}"
+        title = f"{counted(len(calls), 'request')} over the window: {_how_far(calls)}"
         return [_draft(run, "over", severity, calls, giants, title)]
     full = _left_full(run)
     if full:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from math import fsum
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.context_pollution import TYPE as CONTEXT_POLLUTION
 from critiqor.diagnosis.detectors.context_pollution import giant_results
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.trail import AgentRun, ToolStep
+from critiqor.diagnosis.steps import ToolStep
 from critiqor.model import CausalStep, Severity
 
 TYPE = "cost_explosion"

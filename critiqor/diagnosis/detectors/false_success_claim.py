@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.claims import Claim, asks_for
 from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import Message, ToolStep
 from critiqor.diagnosis.text import excerpt, is_already_so, tells_of_absence
 from critiqor.diagnosis.tools import Kind
-from critiqor.diagnosis.trail import AgentRun, Message, ToolStep
 from critiqor.model import CausalStep, Severity
 
 TYPE = "false_success_claim"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import Message, ToolStep
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.diagnosis.tools import Kind
-from critiqor.diagnosis.trail import AgentRun, Message, ToolStep
 from critiqor.model import CausalStep
 
 TYPE = "ignored_tool_output"
@@ -39,7 +40,7 @@ def _from_nowhere(run: AgentRun, reply: Message, steps: list[ToolStep]) -> list[
             run,
             reply,
             fruitless,
-            f"A definite answer, although {times(len(fruitless), 'lookup')} found nothing",
+            f"A definite answer, although {counted(len(fruitless), 'lookup')} found nothing",
             "Everything that could have told it was empty, failed or an echo of the question. It said: "
             f"{_quote(reply)}",
             60,

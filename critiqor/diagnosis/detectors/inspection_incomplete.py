@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import Draft, cite, times
+from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
+from critiqor.diagnosis.text import counted
 from critiqor.model import CausalStep, Severity
 
 TYPE = "inspection_incomplete"
@@ -26,7 +27,7 @@ def detect(recording: Recording) -> list[Draft]:
         drafts.append(_draft(recording, "hollow", "high", title, explanation))
     lost = coverage.damaged_records + coverage.missing_records
     if lost:
-        title = f"{times(lost, 'record')} of the recorder {'is' if lost == 1 else 'are'} lost"
+        title = f"{counted(lost, 'record')} of the recorder {'is' if lost == 1 else 'are'} lost"
         explanation = "What they held is unknown: nothing follows from its absence here."
         drafts.append(_draft(recording, "lost", "medium" if lost >= MUCH else "low", title, explanation))
     return drafts

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import MemoryLookup, ToolStep
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.diagnosis.tools import Kind
-from critiqor.diagnosis.trail import AgentRun, MemoryLookup, ToolStep
 from critiqor.model import CausalStep, Severity
 
 TYPE = "memory_failure"
@@ -32,19 +33,19 @@ def detect(run: AgentRun) -> list[Draft]:
     found = [lookup for lookup in lookups if lookup.outcome == "found"]
     empty = [lookup for lookup in lookups if lookup.outcome == "empty"]
     if failed and not any(lookup.order > failed[-1].order for lookup in found):
-        return [_draft(run, "failing", "medium", failed, f"{times(len(failed), 'memory lookup')} failed")]
+        return [_draft(run, "failing", "medium", failed, f"{counted(len(failed), 'memory lookup')} failed")]
     if len(empty) >= EMPTY and not found:
-        title = f"Memory was asked {times(len(empty), 'time')} and found nothing"
+        title = f"Memory was asked {counted(len(empty), 'time')} and found nothing"
         return [_draft(run, "empty", "medium", empty, title)]
     repeated = _repeated(lookups)
     if repeated:
-        title = f"Memory was asked for the same thing {times(len(repeated), 'time')}: {repeated[0].what}"
+        title = f"Memory was asked for the same thing {counted(len(repeated), 'time')}: {repeated[0].what}"
         draft = _draft(run, "repeated", "medium", repeated, title)
         draft.wasted_steps = [lookup.step for lookup in repeated[1:] if lookup.step is not None]
         return [draft]
     unread = [lookup for lookup in found if lookup.unread]
     if len(unread) >= UNREAD and len(unread) == len(found) and _has_answered(run):
-        title = f"Memory found something {times(len(unread), 'time')}, and nothing of it was used"
+        title = f"Memory found something {counted(len(unread), 'time')}, and nothing of it was used"
         return [_draft(run, "unread", "low", unread, title)]
     return []
 
@@ -175,7 +176,7 @@ def _redone_draft(run: AgentRun, written: ToolStep, before: list[ToolStep], agai
         about=("redone",),
         severity="low",
         confidence=60,
-        title=f"{times(len(again), 'lookup')} done again without a look into memory",
+        title=f"{counted(len(again), 'lookup')} done again without a look into memory",
         explanation="An earlier run of this session made them, and wrote to its memory afterwards; this one never "
         f"looked there. The first: {excerpt(again[0].arguments, 120)}",
         evidence=cite([*(step.evidence for step in before[:2]), written.evidence, *(step.evidence for step in again)]),

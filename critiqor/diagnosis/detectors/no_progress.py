@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import ToolStep
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.diagnosis.tools import Kind, runs_commands
-from critiqor.diagnosis.trail import AgentRun, ToolStep
 from critiqor.model import CausalStep
 
 TYPE = "no_progress"
@@ -21,12 +22,14 @@ def detect(run: AgentRun) -> list[Draft]:
     steps = [step for chapter in chapters for step in chapter]
     echoes = [step for step in steps if step.echo and not step.failed]
     if len(echoes) >= ECHOES and 2 * len(echoes) >= len(steps):
-        title = f"{times(len(echoes), 'call')} of `{echoes[0].tool}` only echoed their own arguments"
+        title = f"{counted(len(echoes), 'call')} of `{echoes[0].tool}` only echoed their own arguments"
         return [_draft(run, echoes, "echo", title)]
     longest = max(map(_longest_idle, chapters), key=len)
     if len(longest) < IDLE:
         return []
-    return [_draft(run, longest, "idle", f"{times(len(longest), 'step')} in a row changed nothing and learnt nothing")]
+    return [
+        _draft(run, longest, "idle", f"{counted(len(longest), 'step')} in a row changed nothing and learnt nothing")
+    ]
 
 
 def _longest_idle(steps: list[ToolStep]) -> list[ToolStep]:

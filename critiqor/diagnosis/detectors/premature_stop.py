@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.trail import AgentRun, Message
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import Message
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.model import CausalStep
 
 TYPE = "premature_stop"
@@ -58,7 +59,7 @@ def _planned(run: AgentRun, last: Message) -> list[Draft]:
     # Whoever forgets to tick off has at least done something for each; to report needs no step.
     if sum(step.order > plan.order for step in run.actions) >= plan.pending - 1:
         return []
-    title = f"The run ended with {times(plan.pending, 'step')} of its own plan not done"
+    title = f"The run ended with {counted(plan.pending, 'step')} of its own plan not done"
     draft = _draft(run, last, "planned", title, 70)
     draft.evidence = cite([plan.event_id, *draft.evidence])
     draft.first_bad_step = plan.event_id

@@ -6,9 +6,10 @@ import re
 from collections import defaultdict
 from functools import lru_cache
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.trail import AgentRun, ModelCall
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import ModelCall
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.model import CausalStep, Severity
 
 TYPE = "provider_failure"
@@ -118,7 +119,7 @@ def _draft(run: AgentRun, cause: str, calls: list[ModelCall]) -> Draft:
         about=(cause,),
         severity=severity,
         confidence=90 if cause != "unknown" else 70,
-        title=f"{times(len(calls), 'model call')} failed because of {about}" + ("" if fatal else ", then it worked"),
+        title=f"{counted(len(calls), 'model call')} failed because of {about}" + ("" if fatal else ", then it worked"),
         explanation=f"The provider said: {excerpt(last.error or 'nothing', 200)}",
         evidence=cite(call.event_id for call in calls),
         occurrences=len(calls),

@@ -7,10 +7,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from itertools import accumulate, pairwise
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt, words
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import Message, ToolStep
+from critiqor.diagnosis.text import counted, excerpt, words
 from critiqor.diagnosis.tools import Kind
-from critiqor.diagnosis.trail import AgentRun, Message, ToolStep
 from critiqor.model import CausalStep
 
 TYPE = "repeated_side_effect"
@@ -79,7 +80,7 @@ def _draft(run: AgentRun, done: list[ToolStep]) -> Draft:
         about=(first.tool,),
         severity="high",
         confidence=80 if uncertain else 85,
-        title=f"{first.name} was done {times(len(done), 'time')} with the same arguments",
+        title=f"{first.name} was done {counted(len(done), 'time')} with the same arguments",
         explanation=f"The first one {outcome}, and it was done again: {excerpt(first.arguments, 140)}",
         evidence=cite(step.evidence for step in done),
         occurrences=len(done) - 1,

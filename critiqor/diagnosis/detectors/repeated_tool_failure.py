@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import msgspec
 
-from critiqor.diagnosis.draft import Draft, cite, names_of, times
-from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite, names_of
+from critiqor.diagnosis.steps import ToolStep
+from critiqor.diagnosis.text import counted, excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
 from critiqor.diagnosis.tools import Kind
-from critiqor.diagnosis.trail import AgentRun, ToolStep
 from critiqor.model import CausalStep, Severity
 
 TYPE = "repeated_tool_failure"
@@ -167,7 +168,7 @@ def _draft(run: AgentRun, streak: _Streak, recovered: bool) -> Draft:
         about=(*sorted(tools), steps[0].error_kind),
         severity=severity,
         confidence=90 if failures >= 3 and streak.blind else 75 if streak.blind else 60,
-        title=f"{names} failed {times(failures, 'time')} in the same way" + (", then worked" if recovered else ""),
+        title=f"{names} failed {counted(failures, 'time')} in the same way" + (", then worked" if recovered else ""),
         explanation=f"It was called again {attempts} after it had failed with: {error}",
         evidence=cite(step.evidence for step in steps),
         occurrences=failures,

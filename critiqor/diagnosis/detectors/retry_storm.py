@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.trail import AgentRun, ModelCall
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import ModelCall
+from critiqor.diagnosis.text import counted
 from critiqor.model import CausalStep
 
 TYPE = "retry_storm"
@@ -30,7 +32,7 @@ def detect(run: AgentRun) -> list[Draft]:
             about=(cause,),
             severity="medium",  # that none came through is told by `provider_failure`
             confidence=90,
-            title=f"{times(len(longest), 'model call')} failed in a row",
+            title=f"{counted(len(longest), 'model call')} failed in a row",
             explanation="Each was sent after the one before had failed"
             + (", and none came through." if fatal else "; the run went on in the end.")
             + " Retries that do not wait long enough keep a provider from recovering, and are often billed.",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from critiqor.diagnosis.draft import Draft, cite, times
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.secrets import SecretMark
-from critiqor.diagnosis.trail import AgentRun
+from critiqor.diagnosis.text import counted
 from critiqor.model import CausalStep, Severity
 
 TYPE = "secret_exposure"
@@ -45,8 +46,8 @@ def _draft(run: AgentRun, place: str, marks: list[SecretMark]) -> Draft:
         severity=_GRAVITY[place],
         confidence=85,
         title=f"A credential stood {_WHERE[place]}: {', '.join(map(_named, kinds))}",
-        explanation=f"{times(secrets, 'secret')} in {times(len(events), 'event')}{through}. The value is not in this "
-        f"record; {_SEEN_BY[place]}",
+        explanation=f"{counted(secrets, 'secret')} in {counted(len(events), 'event')}{through}. The value is not "
+        f"in this record; {_SEEN_BY[place]}",
         evidence=cite(events),
         occurrences=len(events),
         first_bad_step=marks[0].event_id,

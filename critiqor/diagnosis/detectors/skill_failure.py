@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.trail import AgentRun, Message, ToolStep
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import Message, ToolStep
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.model import CausalStep, Severity
 
 TYPE = "skill_failure"
@@ -78,7 +79,7 @@ def _draft(run: AgentRun, name: str, how: str, severity: Severity, events: list[
         severity=severity,
         confidence=75 if failing else 60,
         title=title,
-        explanation=f"{times(len(events), 'step')} with its files failed, the last one too."
+        explanation=f"{counted(len(events), 'step')} with its files failed, the last one too."
         if failing
         else "No step of the run touched a file of that skill.",
         evidence=cite(events),

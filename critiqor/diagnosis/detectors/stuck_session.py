@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.trail import AgentRun
 from critiqor.model import CausalStep, Event, ms_from_iso
 
 TYPE = "stuck_session"

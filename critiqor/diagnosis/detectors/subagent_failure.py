@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.claims import Claim
-from critiqor.diagnosis.draft import Draft, cite, times
+from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.trail import AgentRun, Message, Moment
+from critiqor.diagnosis.steps import Message, Moment
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.model import CausalStep, Severity
 
 TYPE = "subagent_failure"
@@ -87,13 +88,13 @@ def _failed(parent: AgentRun, failed: list[_Child], all_of_them: bool) -> Draft:
     killed = all(_outcome(end) == "killed" for end in ends)
     # Where others did their part, or somebody ended it on purpose, the work may be complete all the same.
     severity: Severity = "medium" if all_of_them and not killed else "low"
-    title = f"{times(len(failed), 'subagent')} failed: {reasons}"
+    title = f"{counted(len(failed), 'subagent')} failed: {reasons}"
     begun = [child.begun for child in failed]
     return _draft(parent, "failed", severity, 80, title, begun, [end.event_id for end in ends])
 
 
 def _unfinished(parent: AgentRun, waiting: list[_Child], reply: Message) -> Draft:
-    title = f"The agent reported its work as done while {times(len(waiting), 'subagent')} still worked"
+    title = f"The agent reported its work as done while {counted(len(waiting), 'subagent')} still worked"
     return _draft(parent, "unfinished", "medium", 65, title, [child.begun for child in waiting], [reply.event_id])
 
 

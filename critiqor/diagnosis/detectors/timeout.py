@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
+from critiqor.diagnosis.steps import Moment, ToolStep
 from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.trail import AgentRun, Moment, ToolStep
 from critiqor.model import CausalStep, Event, Scope
 
 TYPE = "timeout"

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from critiqor.diagnosis.draft import Draft, cite, names_of, times
-from critiqor.diagnosis.text import excerpt, fingerprint, subject, words
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite, names_of
+from critiqor.diagnosis.steps import ToolStep
+from critiqor.diagnosis.text import counted, excerpt, fingerprint, subject, words
 from critiqor.diagnosis.tools import Kind, runs_commands
-from critiqor.diagnosis.trail import AgentRun, ToolStep
 from critiqor.model import CausalStep, Severity
 
 TYPE = "tool_loop"
@@ -209,7 +210,7 @@ def _draft(run: AgentRun, loop: _Loop) -> Draft:
         about=tuple(sorted(tools)),
         severity=severity,
         confidence=90 if wasted >= 4 else 75 if wasted >= 2 else 55,
-        title=f"{names} called {times(wasted, 'time')} without learning anything new",
+        title=f"{names} called {counted(wasted, 'time')} without learning anything new",
         explanation=f"{shape[0].upper()}{shape[1:]} was repeated, with {loop.reason}: "
         f"{excerpt(steps[0].arguments, 120)}. "
         "Nothing was changed in between that could have led to another answer.",
@@ -220,7 +221,7 @@ def _draft(run: AgentRun, loop: _Loop) -> Draft:
             CausalStep(loop.first.evidence, f"{loop.first.name} answered", None),
             CausalStep(loop.stale[0].evidence, f"asked again: {loop.reason}", "retried"),
             *(
-                [CausalStep(loop.stale[-1].evidence, f"and {times(wasted, 'time')} in all", "retried")]
+                [CausalStep(loop.stale[-1].evidence, f"and {counted(wasted, 'time')} in all", "retried")]
                 if wasted > 1
                 else []
             ),

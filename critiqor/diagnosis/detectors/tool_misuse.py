@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from critiqor.diagnosis.draft import Draft, cite, times
-from critiqor.diagnosis.text import excerpt
+from critiqor.diagnosis.agent_run import AgentRun
+from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.steps import ToolStep
+from critiqor.diagnosis.text import counted, excerpt
 from critiqor.diagnosis.tools import Kind, runs_commands
-from critiqor.diagnosis.trail import AgentRun, ToolStep
 from critiqor.model import CausalStep
 
 TYPE = "tool_misuse"
@@ -87,7 +88,7 @@ def _draft(run: AgentRun, tool: str, reason: str, steps: list[ToolStep]) -> Draf
         severity="medium" if severity == "medium" else "low",
         confidence=90 if unknown else 75,
         title=f"`{tool}` was called wrongly: {reason}" + (", then correctly" if repaired else ""),
-        explanation=f"{times(len(steps), 'call was', 'calls were')} rejected: {excerpt(last.error or '', 160)}",
+        explanation=f"{counted(len(steps), 'call was', 'calls were')} rejected: {excerpt(last.error or '', 160)}",
         evidence=cite(step.evidence for step in steps),
         occurrences=len(steps),
         first_bad_step=steps[0].evidence,
@@ -111,7 +112,7 @@ def _hanging(run: AgentRun, steps: list[ToolStep]) -> Draft:
         about=(*sorted({step.tool for step in steps}), "no result"),
         severity="medium",
         confidence=60,
-        title=f"{times(len(steps), 'tool call')} never got a result",
+        title=f"{counted(len(steps), 'tool call')} never got a result",
         explanation="A call was made, the agent went on, and its result was never seen: it hung, or was dropped.",
         evidence=cite(step.call for step in steps),
         occurrences=len(steps),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.claims import admits_failure
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
-from critiqor.diagnosis.draft import Draft, cite, names_of, times
-from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.draft import Draft, cite, names_of
+from critiqor.diagnosis.steps import ToolStep
+from critiqor.diagnosis.text import counted, excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
 from critiqor.diagnosis.tools import Kind, runs_commands
-from critiqor.diagnosis.trail import AgentRun, ToolStep
 from critiqor.model import CausalStep
 
 TYPE = "unresolved_tool_error"
@@ -113,7 +114,7 @@ def _draft(run: AgentRun, left: list[ToolStep]) -> Draft:
         severity="medium" if matters else "low",
         confidence=70 if matters else 55,
         title=f"{names} failed, nothing repaired it, and the answer does not say so",
-        explanation=f"{times(len(left), 'failure')} left standing, the last one: {excerpt(last.error or '', 160)}",
+        explanation=f"{counted(len(left), 'failure')} left standing, the last one: {excerpt(last.error or '', 160)}",
         evidence=cite([*(step.evidence for step in left), *([reply.event_id] if reply else [])]),
         occurrences=len(left),
         first_bad_step=left[0].evidence,
