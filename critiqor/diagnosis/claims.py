@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from critiqor.diagnosis.text import gate
+
 
 class Claim(Enum):
     """Something that an agent says it has achieved."""
@@ -22,6 +24,7 @@ class Claim(Enum):
     DONE = "that the work is done"
 
 
+# Patterns without re.IGNORECASE are tried on lower case, which is three times as fast.
 LONGEST_SENTENCE = 400
 """Characters: an achievement is stated in fewer, and what is longer is what was worked on."""
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*|\"[^\"\n]*\"|“[^”\n]*”", re.MULTILINE | re.DOTALL)
@@ -30,14 +33,12 @@ _OPEN = re.compile(
     r"\?\s*$|\b(?:will|would|can|could|should|shall|may|might|must|if|once|unless|until|when|after|before|please"
     r"|let me|let's|going to|need to|needs to|want|wish|like to|proceed|plan to|try|trying|attempt\w*|to be|expected"
     r"|example|e\.g|make sure|ensure|so that|to (?:make|get|have|let)|you (?:asked|said|told|wanted|requested)"
-    r"|(?:task|request) (?:is|was) to|goal|earlier|previously|already|yesterday|ago)\b",
-    re.IGNORECASE,
+    r"|(?:task|request) (?:is|was) to|goal|earlier|previously|already|yesterday|ago)\b"
 )
 _DENIED = re.compile(
     r"\b(?:not|no|nothing|never|cannot|none|neither|nor|without|unable|fail\w*|error\w*|unfortunately|wrong|broken|stuck"
     r"|unsuccessful\w*|incomplete|denied|refused|timed out|gave up|issues?|problem\w*|rejected|impossible|skipp?ed"
-    r"|partial\w*|instead|except|apart from|aside from|other than|but (?:one|two|\d+))\b|n't\b",
-    re.IGNORECASE,
+    r"|partial\w*|instead|except|apart from|aside from|other than|but (?:one|two|\d+))\b|n't\b"
 )
 _TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"
 _MENDED = re.compile(
@@ -45,8 +46,7 @@ _MENDED = re.compile(
     r"\b(?:previously|formerly) (?:fail\w+|broken)\b"
     rf"|\b(?:no|without|zero|0)(?: (?:any|more|further|other))? {_TROUBLE}\b"
     rf"|\b(?:fix|resolv|solv|correct|repair|handl)(?:\w*)(?: [\w`'.-]+){{0,4}}? {_TROUBLE}\b"
-    r"|\berror (?:handling|messages?)\b",
-    re.IGNORECASE,
+    r"|\berror (?:handling|messages?)\b"
 )
 
 _BY_ME = r"\b(?:i|we)(?:'ve| have)?(?: (?:just|now|also|then|successfully))*"
@@ -143,21 +143,24 @@ _DEEDS = (
     (Claim.WORKS, _any(f"{_REPORTED}{_MENDED_NOW}.*{_OUTSIDE}")),
     (Claim.DONE, _any(r"^\W*(?:all )?done\b")),
 )
-_may_claim = _any(
-    "pass",
-    "succe",
-    "green",
-    _FULL,
-    r"\bworks\b",
-    r"\bwent\b",
-    r"\b(?:running|live|online)\b",
-    _SENT,
-    _KEPT,
-    _MADE,
-    _DEALT,
-    _ALTERED,
-    _MENDED_NOW,
-).search
+_WORDS: dict[Claim, tuple[str, ...]] = {
+    Claim.TESTS: ("pass", "green", r"ok\b", "succe"),
+    Claim.SENT: ("sent", "mailed", "posted", "published", "deployed", "pushed", "notified", "forwarded"),
+    Claim.SAVED: ("saved", "stored", "committed", "written", "wrote", "created", "added"),
+    Claim.CHANGED: (
+        *("cancel", "booked", "refunded", "exchanged", "returned", "transferred", "scheduled", "installed", "migrated"),
+        *("deleted", "updated", "changed", "modified", "upgraded", "processed", "removed", "applied", "renamed"),
+        *("moved", "configured", "successfully"),
+    ),
+    Claim.WORKS: (
+        *("fixed", "repaired", "solved", "implemented", r"works\b", "running", r"live\b", "online", "pass", "green"),
+        *(r"ok\b", "succe"),
+    ),
+    Claim.DONE: ("done", "complete", "finished", "succe", r"went\b"),
+}
+"""Words without which nothing of a kind is claimed, in lower case."""
+_MAY_CLAIM = {claim: gate(*words) for claim, words in _WORDS.items()}
+_may_claim = gate(*dict.fromkeys(word for words in _WORDS.values() for word in words))
 
 
 class Stated(NamedTuple):
@@ -170,7 +173,7 @@ class Stated(NamedTuple):
 
 def claims_in(text: str) -> Stated:
     """What an agent claims in a text."""
-    if not _may_claim(text):
+    if not _may_claim(text.lower()):
         return Stated()
     sentences = list(_assertions(text))
     return Stated(_found(_CLAIMS, sentences, text), _found(_DEEDS, sentences, text))
@@ -179,10 +182,13 @@ def claims_in(text: str) -> Stated:
 def _found(patterns: tuple[tuple[Claim, re.Pattern[str]], ...], sentences: list[str], text: str) -> tuple[Claim, ...]:
     found: dict[Claim, None] = {}
     for sentence in sentences:
+        low = sentence.lower()
         for claim, pattern in patterns:
-            if claim not in found and pattern.search(sentence) and not (claim is Claim.TESTS and _is_partial(sentence)):
+            if claim in found or not _MAY_CLAIM[claim](low) or not pattern.search(sentence):
+                continue
+            if not (claim is Claim.TESTS and _is_partial(low)):
                 found[claim] = None
-    if Claim.TESTS in found and _RED.search(_MENDED.sub("", _plain(text))):
+    if Claim.TESTS in found and _RED.search(_MENDED.sub("", _plain(text).lower())):
         del found[Claim.TESTS]  # some pass, and it says so that others do not
     return tuple(found)
 
@@ -190,8 +196,9 @@ def _found(patterns: tuple[tuple[Claim, re.Pattern[str]], ...], sentences: list[
 def _assertions(text: str) -> Iterator[str]:
     """The sentences of a text that assert something."""
     for sentence in _SENTENCE.split(_QUOTED.sub(" ", _plain(text))):
-        if 4 <= len(sentence) <= LONGEST_SENTENCE and _may_claim(sentence):
-            mended = _MENDED.sub("", sentence)
+        low = sentence.lower()
+        if 4 <= len(sentence) <= LONGEST_SENTENCE and _may_claim(low):
+            mended = _MENDED.sub("", low)
             if not _OPEN.search(mended) and not _DENIED.search(mended):
                 yield sentence
 
@@ -202,11 +209,10 @@ def _plain(text: str) -> str:
 
 _RED = re.compile(
     r"\b(?:tests?|suites?|specs?|checks)\b[^.!?;\n]{0,80}\b(?:fail(?:s|ed|ing)?|red|broken)\b"
-    r"|\bfailing [^.!?;\n]{0,40}\btests?\b|\b[1-9]\d* (?:fail(?:s|ed|ing|ures?)?)\b",
-    re.IGNORECASE,
+    r"|\bfailing [^.!?;\n]{0,40}\btests?\b|\b[1-9]\d* (?:fail(?:s|ed|ing|ures?)?)\b"
 )
 _PART = re.compile(r"\b(\d+) ?(?:/|of|out of) ?(\d+)\b")
-_SOME = re.compile(r"\b(?:most|some|half|almost|nearly|mostly|many|several)\b", re.IGNORECASE)
+_SOME = re.compile(r"\b(?:most|some|half|almost|nearly|mostly|many|several)\b")
 
 
 def _is_partial(sentence: str) -> bool:
@@ -248,13 +254,10 @@ _ADMISSION = re.compile(
     r"|abort\w*|skip\w*|lacks?|(?:is|are|was|were|still) (?:down|red|open)|as (?:expected|intended)"
     r"|exit(?:ed|s)? (?:code|with)|rate.limit\w*|undone|unfinished"
     r"|(?:there (?:is|are|was|were)|has|have|had|got|found|with|so) no|no (?:longer|results?|match\w*|luck|success"
-    r"|access|permission|connection|network|response|answer|such|way))\b|n't\b|(?<![\d.,])(?:40\d|429|50[0-4])\b",
-    re.IGNORECASE,
+    r"|access|permission|connection|network|response|answer|such|way))\b|n't\b|(?<![\d.,])(?:40\d|429|50[0-4])\b"
 )
-_ENGLISH = re.compile(
-    r"\b(?:the|and|this|that|with|you|your|are|were|have|has|been|there|it's|i've|here)\b", re.IGNORECASE
-)
-_SHARED = re.compile(r"\b(?:i|it|is|to|all|now|done|my|was)\b", re.IGNORECASE)
+_ENGLISH = re.compile(r"\b(?:the|and|this|that|with|you|your|are|were|have|has|been|there|it's|i've|here)\b")
+_SHARED = re.compile(r"\b(?:i|it|is|to|all|now|done|my|was)\b")
 """Words that stand in texts of other languages too: only several of them are English."""
 SHORT = 5
 """Words below which a text may be English without showing it."""
@@ -262,20 +265,19 @@ SHORT = 5
 
 def admits_failure(text: str) -> bool:
     """Whether a text says that something did not work, or may say so in words that are not read here."""
-    plain = _plain(text)
+    plain = _plain(text).lower()
     return _ADMISSION.search(_MENDED.sub("", plain)) is not None or not _is_english(plain)
 
 
 def _is_english(text: str) -> bool:
-    if _ENGLISH.search(text) or len(set(map(str.lower, _SHARED.findall(text)))) > 1:
+    if _ENGLISH.search(text) or len(set(_SHARED.findall(text))) > 1:
         return True
     return len(text.split()) < SHORT and all(letter.isascii() for letter in text if letter.isalpha())
 
 
 _PLAN = re.compile(
     r"\b(?:i(?:'ll| will| am going to|'m going to)|let me|next,? i|now i(?:'ll| will)|i need to (?:now )?)\s+"
-    r"(?!know|be happy|assist|wait|help|be able|be glad)\w+",
-    re.IGNORECASE,
+    r"(?!know|be happy|assist|wait|help|be able|be glad)\w+"
 )
 
 
@@ -284,5 +286,5 @@ def plans_work(text: str) -> bool:
     sentences = [sentence for sentence in _SENTENCE.split(_plain(text).strip()) if sentence.strip()]
     if not sentences:
         return False
-    last = sentences[-1]
+    last = sentences[-1].lower()
     return "?" not in last and _PLAN.search(last) is not None

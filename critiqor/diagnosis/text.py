@@ -82,7 +82,7 @@ _CLOCK = re.compile(
 )
 
 
-def _gate(*patterns: str) -> Callable[[str], bool]:
+def gate(*patterns: str) -> Callable[[str], bool]:
     """A quick look for one of these. A pattern that begins with plain characters is searched for at once."""
     searches = tuple(re.compile(pattern).search for pattern in patterns)
 
@@ -95,7 +95,7 @@ def _gate(*patterns: str) -> Callable[[str], bool]:
     return may_match
 
 
-_may_hold_clock = _gate(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d+ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
+_may_hold_clock = gate(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d+ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
 
 
 def without_clock(text: str) -> str:
@@ -212,8 +212,8 @@ _HOLLOW = re.compile(
 _FILLED = re.compile(r"[\[{]\s*['\"{\[(\w]")
 _EMPTY_LIST = re.compile(r"[:=]\s*(?:\[\s*\]|\{\s*\}|\(\s*\)|None\b|null\b)")
 _HOLLOW_SIZE = 80
-_may_say_nothing = _gate("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
-_may_hold_empty = _gate(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
+_may_say_nothing = gate("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
+_may_hold_empty = gate(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
 LONGEST_NOTHING = 400
 """Characters: a longer output says more than that it found nothing."""
 
@@ -235,7 +235,7 @@ _ABSENT = re.compile(
     r"|:\s*\[\s*\]|:\s*None$|does not exist|could not find).*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_may_miss_names = _gate(
+_may_miss_names = gate(
     r"ot (?:\w+ )?(?:found|exist|find)", "result", "match", "reference", "file", "entr", r"\[ ?\]", ": None"
 )
 _NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")

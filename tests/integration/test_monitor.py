@@ -366,7 +366,13 @@ def test_arguments_that_are_no_text_are_passed_on_and_noted(monitor: Monitor, ru
 
 
 def test_agent_that_deletes_the_runs_folder_does_not_bring_the_monitor_down(monitor: Monitor, runs: Runs) -> None:
-    vandal = monitor.script('#!/bin/sh\nrm -rf "$CRITIQOR_RUNS_DIR"\nexit 5\n')
+    # Not before the monitor has written that it began: a record that is being replaced comes back.
+    vandal = monitor.script(
+        "#!/bin/sh\n"
+        'until grep -q process_start "$CRITIQOR_RUNS_DIR/run_001.json"; do sleep 0.02; done\n'
+        'rm -rf "$CRITIQOR_RUNS_DIR"\n'
+        "exit 5\n"
+    )
     assert monitor.run(command=vandal).exit_code == 5
     assert any("NOT WRITTEN" in line for line in monitor.said)
     assert runs.start()
