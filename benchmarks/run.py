@@ -19,6 +19,7 @@ def main() -> None:
         "two_writers.py",
         "finalize.py",
         "diagnosis.py",
+        "timeline.py",
         "determinism.py",
         "startup.py",
         "gateway_turns.py",

@@ -30,9 +30,11 @@ from critiqor.model import (
 )
 from critiqor.model.casefile import CaseFile
 from critiqor.model.event import place_of
+from critiqor.model.timeline import TimelineSummary
 from critiqor.redaction import Redactor
-from critiqor.session import DEFAULT_RUNS_DIR, seal_aborted
+from critiqor.session import DEFAULT_RUNS_DIR, evidence_events, seal_aborted
 from critiqor.storage import SessionPaths, exclusive, paths_for
+from critiqor.timeline import attribute_turns, read_timeline
 
 MOST_CITED = 8
 
@@ -119,6 +121,15 @@ def _change(before: Diagnosis | None, after: Diagnosis) -> Rediagnosis:
         gone=sorted(known - causes),
         new=sorted(causes - known),
     )
+
+
+def run_timeline(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> TimelineSummary:
+    """What OpenClaw told about the timing of a run, with the turns split by what the recorder saw of them."""
+    paths = paths_for(runs_dir)
+    records.load_head(paths, run_id)
+    summary = read_timeline(paths.timeline_path(run_id))
+    turns = attribute_turns(summary.turns, evidence_events(run_id, runs_dir))
+    return msgspec.structs.replace(summary, turns=turns)
 
 
 def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:

@@ -74,6 +74,7 @@ __all__ = [
     "append_event_to_run",
     "complete_session",
     "create_session",
+    "evidence_events",
     "finalize_session",
     "import_run",
     "load_active_session",
@@ -245,11 +246,12 @@ def abort_session(
 
 def load_session_evidence_events(run: Run, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
     """All events of a run, normalised and in true order, whether it is sealed yet or not."""
-    return [msgspec.to_builtins(event) for event in _evidence_events(paths_for(runs_dir), run_id_of(run))]
+    return [msgspec.to_builtins(event) for event in evidence_events(run_id_of(run), runs_dir)]
 
 
-def _evidence_events(paths: SessionPaths, run_id: str) -> Iterator[Event]:
-    """Of the sealed evidence where there is one, else as they would be sealed now."""
+def evidence_events(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Iterator[Event]:
+    """The same, one by one: of the sealed evidence where there is one, else as they would be sealed now."""
+    paths = paths_for(runs_dir)
     journal, document = paths.journal_path(run_id), paths.evidence_summary_path(run_id)
     if not paths.run_path(run_id).exists() and document.exists():
         return _adopted_events(document, [])

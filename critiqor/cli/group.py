@@ -18,6 +18,7 @@ VERBS = {
     "runs": "List the runs of this folder.",
     "show": "Show one run: what happened, and how far it can be trusted.",
     "explain": "Explain one finding of a run, step by step, with its events.",
+    "timeline": "Show where the time of a run went.",
     "diagnose": "Diagnose a run again from its sealed evidence.",
     "compare": "Compare a run from before a change with one from after it.",
     "trends": "Follow the runs of one agent over time.",

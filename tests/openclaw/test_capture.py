@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ def test_every_call_and_result_is_recorded_once(mode: str, version: str, tmp_pat
         assert len({event["agent_run_id"] for event in made.events("tool_call")}) == 1
         assert record["trust_score"] is not None
         assert made.critiqor("verify", "run_001").returncode == 0
+        assert_timeline_is_whole(made)
+
+
+def assert_timeline_is_whole(made: Rig) -> None:
+    told = json.loads(made.critiqor("timeline", "run_001", "--json").stdout)["data"]
+    assert told["present"] is True
+    assert told["parse_errors"] == 0
+    (turn,) = told["turns"]
+    assert "recorder" in turn["sources"]
+    split = turn["split"]
+    assert split["with_provider_ms"] > 0 and split["in_tools_ms"] > 0
+    parts = sum(value for name, value in split.items() if name.endswith("_ms"))
+    assert parts == pytest.approx(turn["duration_ms"], rel=0.01)
 
 
 def assert_tools_are_true(made: Rig) -> None:

@@ -1,0 +1,305 @@
+"""Takes the records of a timeline one by one and keeps what the summary needs, in bounded space.
+
+This is where the time goes when a timeline is read. So the two frequent lines, start and end of a span, are handled in
+the loop itself, records are kept as they are until somebody wants to know more of one, and whatever is not needed for
+every line is left for the rare case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from critiqor.timeline.durations import LONGEST_MS
+from critiqor.timeline.figures import ChildTally, Meaning, PluginTally, ProviderTally, SpanTally, StallTally
+from critiqor.timeline.problems import Problems
+from critiqor.timeline.processes import EMPTY, OVERLAPPING, START, Opened, Process, taken_inside
+from critiqor.timeline.records import (
+    ChildExit,
+    Line,
+    LoopSample,
+    Mark,
+    ProviderCall,
+    Record,
+    SpanEnd,
+    SpanError,
+    SpanStart,
+    Unknown,
+    moment_ms,
+)
+from critiqor.timeline.spans import Slowest, closed_span
+from critiqor.timeline.startup import READY, is_startup
+from critiqor.timeline.turns import PREPARING, TURN_NAME, TURN_PHASE
+
+MOST_NAMES = 1000
+MOST_OPEN = 10_000
+"""Open spans of all processes together."""
+MOST_PROCESSES = 1024
+MOST_SLOWEST = 10
+MOST_STARTUP_SPANS = 512
+"""Of one process; what comes later is no start-up any more."""
+MOST_STARTUP_SPANS_IN_ALL = 8192
+OTHER_NAMES = "(other names)"
+STAGING = "runtimeDeps.stage"
+Ending = SpanEnd | SpanError
+
+_TIDIED_EVERY = 16
+_GRAIN_MS = 2.0
+"""Longer than what can happen between two equal timestamps: the start was written down with the end."""
+_pid = attrgetter("pid")
+
+
+class Tally:
+    """The figures of a timeline so far."""
+
+    def __init__(self, irregular: Problems) -> None:
+        self.irregular = irregular
+        self.events = 0
+        self.ends = 0
+        """Of spans, failed ones among them."""
+        self.errors = 0
+        self.marks = 0
+        self.unknown: Counter[str] = Counter()
+        """Events by types that the contract does not have."""
+        self.processes: dict[int | None, Process] = {}
+        self.spans: dict[str, SpanTally] = {}
+        self.slowest: Slowest[tuple[Line, float]] = Slowest(MOST_SLOWEST)
+        """The slowest spans, each with what none of the spans inside it took."""
+        self.stalls = StallTally()
+        self.providers = ProviderTally()
+        self.children = ChildTally()
+        self.plugins = PluginTally()
+        self._records: list[Record] = []
+        self._number = 0
+        self._startup_spans = 0
+        self._calls = 0
+        self._rare: dict[type[Line], Callable[[Process, Any], None]] = {
+            Mark: self._mark,
+            LoopSample: self._sample,
+            ChildExit: self._child,
+            Unknown: self._unknown,
+        }
+
+    def take(self, records: list[Record], number: int) -> None:
+        """The next records, of consecutive lines; `number` is that of the first one."""
+        self._records, self._number = records, number
+        self.events += len(records)
+        pids = list(map(_pid, records))
+        if pids.count(pids[0]) == len(pids):
+            self._take_run(self._process(records[0]), records)
+        else:
+            for _, run in groupby(records, _pid):
+                of_one_process = list(run)
+                self._take_run(self._process(of_one_process[0]), of_one_process)
+        self._calls += 1
+        if self._calls % _TIDIED_EVERY == 0:
+            self._tidy()
+
+    def _take_run(self, process: Process, records: list[Record]) -> None:
+        """Records that one process wrote one after the other."""
+        spans, slowest, shortest_cause = self.spans, self.slowest, self.stalls.shortest_cause
+        open_spans, open_turns = process.open, process.open_turns
+        process.events += len(records)
+        last = process.last
+        ends = 0
+        for record in records:
+            if type(record) is SpanStart:
+                moment = record.timestamp
+                if moment < last:
+                    self._set_back(process, record, last)
+                last = moment
+                opened: Opened = [record, False, 0.0, moment, 0.0]
+                if open_spans.setdefault(record.span_id or record.name, opened) is not opened:
+                    self._reopened(process, record, opened)
+                if record.phase == TURN_PHASE or record.name == TURN_NAME:
+                    process.turns.span_started(record, open_spans)
+            elif type(record) is SpanEnd or type(record) is SpanError:
+                moment = record.timestamp
+                if moment < last:
+                    self._set_back(process, record, last)
+                last = moment
+                ends += 1
+                name, duration, parent = record.name, record.duration_ms, record.parent_span_id
+                key = record.span_id or name
+                ended = open_spans.pop(key, None)
+                if ended is None or duration is None or not 0.0 <= duration <= LONGEST_MS:
+                    record = self._repaired(process, record, ended)
+                    duration = record.duration_ms
+                    if duration is None:
+                        continue
+                span = spans.get(name) or self._new_name(name)
+                span.pending.append(duration)
+                own = duration
+                if ended is not None and len(ended) > EMPTY:
+                    own -= min(duration, taken_inside(ended))
+                    span.covered += duration - own
+                around = open_spans.get(parent) if parent is not None else None
+                if around is not None:
+                    began = ended[START].timestamp if ended is not None else None
+                    if began is None or began < around[-2] or (began == moment and duration > _GRAIN_MS):
+                        around[OVERLAPPING] = True
+                    around += moment, duration
+                if duration >= slowest.floor:
+                    slowest.offer(duration, (moment, record.pid or 0, name, key), (record, own))
+                if duration >= shortest_cause or open_turns:
+                    process.closed.append(record)
+                    if key in open_turns:
+                        process.turns.span_ended(record, key, process.closed)
+                        if process.working is None:
+                            process.worked(_began(record))
+                if span.meaning is not None or process.young or type(record) is SpanError:
+                    self._special(process, span, record)
+            elif type(record) is ProviderCall:
+                if record.timestamp > last:
+                    last = record.timestamp
+                self._request(process, record)
+            else:
+                if record.timestamp < last:
+                    self._set_back(process, record, last)
+                last = record.timestamp
+                self._rare[type(record)](process, record)
+        process.last = last
+        self.ends += ends
+
+    def finish(self) -> None:
+        """There are no more records."""
+        self._tidy()
+        for process in self.processes.values():
+            process.turns.finish(process.open, process.latest.timestamp() * 1000)
+
+    def by_type(self) -> dict[str, int]:
+        """How many events of each type there were."""
+        counts = {
+            "childProcess.exit": self.children.count,
+            "eventLoop.sample": self.stalls.samples,
+            "mark": self.marks,
+            "provider.request": self.providers.durations.figures().number,
+            "span.end": self.ends - self.errors,
+            "span.error": self.errors,
+            **self.unknown,
+        }
+        counts["span.start"] = self.events - sum(counts.values())
+        return {name: count for name, count in sorted(counts.items()) if count}
+
+    def _note(self, record: Record, kind: str, what: str | None = None) -> None:
+        """Something is odd about a record."""
+        place = next(place for place, other in enumerate(self._records) if other is record)
+        self.irregular.note(self._number + place, kind, what)
+
+    def _process(self, record: Record) -> Process:
+        process = self.processes.get(record.pid)
+        if process is None:
+            full = len(self.processes) >= MOST_PROCESSES
+            if full:
+                self._note(record, "too_many_processes")
+            process = self.processes.setdefault(None if full else record.pid, Process(record))
+        return process
+
+    def _set_back(self, process: Process, record: Record, last: datetime) -> None:
+        """A line is older than the one before it in its process."""
+        self._note(record, "out_of_order")
+        process.reached = max(process.reached, last)
+
+    def _new_name(self, name: str) -> SpanTally:
+        if len(self.spans) >= MOST_NAMES:
+            name = OTHER_NAMES
+        meaning: Meaning | None = "staging" if name == STAGING else "preparation" if name in PREPARING else None
+        return self.spans.setdefault(name, SpanTally(meaning))
+
+    def _reopened(self, process: Process, record: SpanStart, opened: Opened) -> None:
+        """A start of what had not ended: the first one is as lost as one that is still open."""
+        self._note(record, "start_repeated")
+        process.open[record.span_id or record.name] = opened
+
+    def _repaired(self, process: Process, record: Ending, opened: Opened | None) -> Ending:
+        """The end of a span that is not told as it should be, with a duration if there is any."""
+        if opened is None:
+            if process.evicted:
+                process.evicted -= 1
+            else:
+                self._note(record, "end_without_start")
+        duration = record.duration_ms
+        if duration is not None and 0 <= duration <= LONGEST_MS:
+            return record
+        if duration is not None:
+            self._note(record, "unusable_field", "durationMs")
+        measured = None if opened is None else max(0.0, round(moment_ms(record) - moment_ms(opened[START]), 3))
+        return msgspec.structs.replace(record, duration_ms=measured)
+
+    def _special(self, process: Process, span: SpanTally, record: Ending) -> None:
+        """A span that failed, means more than the time it took, or comes early in the life of its process."""
+        if type(record) is SpanError:
+            self.errors += 1
+            span.failed += 1
+        if span.meaning == "staging":
+            self.plugins.staged(record)
+        if process.young:
+            process.guess(record.name)
+            if process.starting and is_startup(record, working=process.working is not None):
+                self._started_up(process, record)
+                return
+        if span.meaning == "preparation":
+            process.worked(_began(record))
+            if record.parent_span_id not in process.open:
+                process.turns.step_ended(closed_span(record))
+
+    def _started_up(self, process: Process, record: Ending) -> None:
+        process.startup.append(record)
+        self._startup_spans += 1
+        if record.name == READY:
+            process.ready = record.timestamp
+        full = self._startup_spans >= MOST_STARTUP_SPANS_IN_ALL
+        process.starting = not full and len(process.startup) < MOST_STARTUP_SPANS
+
+    def _mark(self, process: Process, record: Mark) -> None:
+        self.marks += 1
+        if process.young:
+            process.guess(record.name)
+            if process.starting and is_startup(record, working=False):
+                process.born = min(process.born, _began(record))
+                if record.name == READY:
+                    process.ready, process.starting = record.timestamp, False
+        self.plugins.marked(record)
+        process.turns.marked(record)
+
+    def _sample(self, process: Process, record: LoopSample) -> None:
+        self.stalls.sampled(process, record)
+
+    def _request(self, process: Process, record: ProviderCall) -> None:
+        duration = record.duration_ms
+        if duration is None or not 0 <= duration <= LONGEST_MS:
+            self._note(record, "unusable_field", "durationMs")
+            record = msgspec.structs.replace(record, duration_ms=0.0)
+        self.providers.took(record)
+        process.turns.request_ended(record)
+        if process.working is None:
+            process.worked(record.timestamp)
+
+    def _child(self, process: Process, record: ChildExit) -> None:
+        self.children.ended(record)
+
+    def _unknown(self, process: Process, record: Unknown) -> None:
+        known = record.type in self.unknown or len(self.unknown) < MOST_NAMES
+        self.unknown[record.type if known else OTHER_NAMES] += 1
+
+    def _tidy(self) -> None:
+        for span in (*self.spans.values(), self.providers.durations):
+            span.fold()
+        open_spans = 0
+        for process in self.processes.values():
+            process.tidy()
+            open_spans += len(process.open)
+        if open_spans > MOST_OPEN:
+            max(self.processes.values(), key=lambda process: len(process.open)).evict()
+
+
+def _began(record: Line) -> datetime:
+    """When it began that ended there."""
+    duration = record.duration_ms or 0.0
+    return record.timestamp - timedelta(milliseconds=duration) if 0 < duration <= LONGEST_MS else record.timestamp

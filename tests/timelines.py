@@ -1,0 +1,86 @@
+"""Timelines written by hand: a few words a line, and the trimmed ones of real OpenClaws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from critiqor.model import Event, iso_from_ms
+from critiqor.model.timeline import TimelineSummary
+from critiqor.timeline import Timeline
+
+START = 1_794_000_000_000
+FIXTURES = Path(__file__).parent / "unit" / "fixtures"
+
+Line = dict[str, Any]
+
+
+def line(kind: str, name: str, at: float, *, pid: int | None = 1, **fields: Any) -> Line:
+    """One line, `at` milliseconds after the beginning."""
+    head = {"schemaVersion": "openclaw.diagnostics.v1", "type": kind, "timestamp": iso_from_ms(START + int(at))}
+    return {**head, "name": name, **({} if pid is None else {"pid": pid}), **fields}
+
+
+def start(name: str, span: str | None, at: float, **fields: Any) -> Line:
+    return line("span.start", name, at, **({} if span is None else {"spanId": span}), **fields)
+
+
+def end(name: str, span: str | None, at: float, took: float | None = None, **fields: Any) -> Line:
+    known = ({} if span is None else {"spanId": span}) | ({} if took is None else {"durationMs": took})
+    return line("span.end", name, at, **known, **fields)
+
+
+def span(name: str, span_id: str, begin: float, finish: float, **fields: Any) -> list[Line]:
+    """A whole span: its start and its end."""
+    return [start(name, span_id, begin, **fields), end(name, span_id, finish, finish - begin, **fields)]
+
+
+def request(run: str, call: int, at: float, took: float, **fields: Any) -> Line:
+    """A request of an agent, as OpenClaw tells it: under the run id of the agent, with its start as its time."""
+    ids = {"runId": run, "spanId": f"{run}:model:{call}"}
+    return line("provider.request", "provider.request", at, **{**ids, "durationMs": took, "ok": True, **fields})
+
+
+def sample(longest: float, at: float, active: str | None = None, **fields: Any) -> Line:
+    known = {} if active is None else {"activeSpanName": active}
+    return line("eventLoop.sample", "eventLoop", at, maxMs=longest, **known, **fields)
+
+
+def in_order(*lines: Line | list[Line]) -> list[Line]:
+    """Lines in the order of their times, as one process writes them."""
+    flat = [each for some in lines for each in (some if isinstance(some, list) else [some])]
+    return sorted(flat, key=lambda each: each["timestamp"])
+
+
+def data_of(*lines: Mapping[str, Any] | bytes) -> bytes:
+    """Lines as they stand in the file; bytes go in as they are."""
+    return b"".join(
+        each if isinstance(each, bytes) else json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in lines
+    )
+
+
+def summary_of(*lines: Mapping[str, Any] | bytes) -> TimelineSummary:
+    timeline = Timeline()
+    timeline.feed(data_of(*lines))
+    return timeline.summary()
+
+
+def problems(summary: TimelineSummary) -> dict[str, int]:
+    """All that was wrong with lines, by kind, and by what it is about."""
+    told = [*summary.unreadable, *summary.irregular]
+    return {each.kind if each.what is None else f"{each.kind} {each.what}": each.count for each in told}
+
+
+def real_timeline(name: str) -> Path:
+    """A trimmed timeline of a real OpenClaw."""
+    return FIXTURES / f"timeline-{name}.jsonl"
+
+
+def real_events(name: str) -> list[Event]:
+    """What the recorder saw of the same run."""
+    text = (FIXTURES / f"timeline-{name}-events.jsonl").read_bytes()
+    return [msgspec.json.decode(each, type=Event) for each in text.splitlines()]
