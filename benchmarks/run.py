@@ -23,6 +23,7 @@ def main() -> None:
         "determinism.py",
         "startup.py",
         "gateway_turns.py",
+        "attribution.py",
     ):
         print(f"── {name}", flush=True)
         program = NODE if name.endswith(".mjs") else sys.executable

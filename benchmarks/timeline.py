@@ -48,9 +48,9 @@ class Writer:
         yield from self._span("plugins.load", [*staging, self._span("plugins.metadata.scan", indexPluginCount=64)])
         yield from self._span("config.load", [self._span("config.normalize", traceName="config.auth")])
         active = {"activeSpanName": "plugins.metadata.scan", "p50Ms": 10.117, "p95Ms": 11.862, "p99Ms": 48.31}
-        yield self._line("eventLoop.sample", "eventLoop", **active, maxMs=(number * 37 % 2500) / 10)
+        yield self._line("eventLoop.sample", "eventLoop", **active, maxMs=(number * 1607 % 2500) / 10)
         child = {"command": "mcp-server --stdio", "exitCode": number % 9 and 0, "signal": None}
-        yield self._line("childProcess.exit", "childProcess.exit", durationMs=number * 13 % 4000, **child)
+        yield self._line("childProcess.exit", "childProcess.exit", durationMs=number * 2531 % 4000, **child)
         yield self._line("mark", "gateway.ready", durationMs=12783.453, attributes={"traceName": "ready"})
 
     def _turn(self, number: int) -> Iterator[dict[str, Any]]:
@@ -83,7 +83,7 @@ class Writer:
         yield self._line("span.end", name, **ids, durationMs=self._now - began + 0.125, attributes=known)
 
     def _request(self, run_id: str, call: int, number: int) -> Iterator[dict[str, Any]]:
-        began, took = iso_from_ms(self._now), number * 11 % 1900
+        began, took = iso_from_ms(self._now), number * 1187 % 1900
         self._now += took
         told = {"model": "scripted", "api": "openai-completions", "terminalReason": "stop", "providerAccepted": True}
         yield self._line("provider.request", "provider.request", runId=run_id, spanId=f"{run_id}:model:{call}") | {

@@ -14,10 +14,10 @@ import msgspec
 
 from critiqor import records
 from critiqor.census import Census
-from critiqor.diagnosis import Examination
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UsageError
 from critiqor.evidence import digest_of, normalize_plugin_event, read_coverage, read_sealed_events
 from critiqor.importers import ImportedTrace
+from critiqor.investigation import Investigation
 from critiqor.model import (
     EVIDENCE_SCHEMA,
     Coverage,
@@ -25,8 +25,6 @@ from critiqor.model import (
     Event,
     Metadata,
     Severity,
-    iso_from_ms,
-    now_ms,
 )
 from critiqor.model.casefile import CaseFile
 from critiqor.model.event import place_of
@@ -34,7 +32,7 @@ from critiqor.model.timeline import TimelineSummary
 from critiqor.redaction import Redactor
 from critiqor.session import DEFAULT_RUNS_DIR, evidence_events, seal_aborted
 from critiqor.storage import SessionPaths, exclusive, paths_for
-from critiqor.timeline import attribute_turns, read_timeline
+from critiqor.timeline import Account
 
 MOST_CITED = 8
 
@@ -91,7 +89,8 @@ def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[s
     if digest_of(document) != head["seal"]["digest"]:
         message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
         raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
-    diagnosis = diagnose_events(run_id, head["seal"]["digest"], read_sealed_events(document), read_coverage(document))
+    seal, coverage = head["seal"]["digest"], read_coverage(document)
+    diagnosis = diagnose_events(run_id, seal, read_sealed_events(document), coverage, paths.timeline_path(run_id))
     with exclusive(paths.lock_path):
         records.save_diagnosis(paths, run_id, diagnosis)
     return cast("dict[str, Any]", msgspec.to_builtins(diagnosis))
@@ -126,10 +125,13 @@ def _change(before: Diagnosis | None, after: Diagnosis) -> Rediagnosis:
 def run_timeline(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> TimelineSummary:
     """What OpenClaw told about the timing of a run, with the turns split by what the recorder saw of them."""
     paths = paths_for(runs_dir)
-    records.load_head(paths, run_id)
-    summary = read_timeline(paths.timeline_path(run_id))
-    turns = attribute_turns(summary.turns, evidence_events(run_id, runs_dir))
-    return msgspec.structs.replace(summary, turns=turns)
+    head = records.load_head(paths, run_id)
+    # What OpenClaw wrote after the evidence was sealed belongs to it no more than what it did then.
+    limit = head["cut"].get("timeline_bytes") if head["seal"] and head["cut"] else None
+    account = Account(paths.timeline_path(run_id), limit)
+    for event in evidence_events(run_id, runs_dir):
+        account.observe(event)
+    return account.told()
 
 
 def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
@@ -178,12 +180,14 @@ def _diagnosed(paths: SessionPaths, head: Mapping[str, Any]) -> Diagnosis:
     return diagnosis
 
 
-def diagnose_events(run_id: str, digest: str, events: Iterable[Event], coverage: Coverage) -> Diagnosis:
-    """The diagnosis of these events."""
-    examination = Examination()
+def diagnose_events(
+    run_id: str, digest: str, events: Iterable[Event], coverage: Coverage, timeline: Path | None = None
+) -> Diagnosis:
+    """The diagnosis of these events, and of as much of the timeline as was sealed with them."""
+    investigation = Investigation(timeline, coverage.timeline.bytes if coverage.timeline is not None else None)
     for event in events:
-        examination.observe(event)
-    return examination.conclude(run_id, digest, coverage, iso_from_ms(now_ms()))
+        investigation.observe(event)
+    return investigation.conclude(run_id, digest, coverage)
 
 
 def diagnose_document(document: Path) -> Diagnosis:

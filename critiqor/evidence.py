@@ -22,6 +22,7 @@ from critiqor.census import FOREIGN, Census
 from critiqor.errors import BrokenRecordError
 from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, EventType, Metrics
 from critiqor.model.event import event_id_for, iso_from_ms, ms_from_iso, place_of
+from critiqor.model.evidence import SealedFile
 from critiqor.model.record import SessionRecord
 from critiqor.redaction import Redactor, may_hold_secret, rules_digest
 from critiqor.storage import AtomicFile, SessionPaths, read_journal
@@ -30,6 +31,8 @@ SEALED_MODE = 0o400
 DEEPEST = 100
 """Levels of nesting in a record; the recorder keeps to a dozen, and not every reader can take hundreds."""
 _BATCH = 256
+_DIGESTED = 1 << 20
+"""Bytes that are read at once to digest a file."""
 _CANONICAL = {
     "tool_result": EventType.TOOL_OUTPUT,
     "tool_execution_end": EventType.TOOL_OUTPUT,
@@ -133,6 +136,7 @@ def seal_evidence(
         file.write(b"".join(pieces))
         end = file.size
         coverage = census.coverage_of(redactor)
+        coverage.timeline = _sealed_file(paths.timeline_path(run_id), record.cut.timeline_bytes)
         file.write(b'\n],\n"metrics":' + encode(census.metrics) + b',\n"coverage":' + encode(coverage) + b"}\n")
     return SealedEvidence(file.digest, file.size, start, end, census.metrics, coverage)
 
@@ -349,13 +353,23 @@ def _is_json_for_python(data: bytes) -> bool:
     return True
 
 
-def digest_of(document: Path) -> str | None:
-    """`sha256:` and the digest of a file; None when it is gone."""
+def digest_of(document: Path, limit: int | None = None) -> str | None:
+    """`sha256:` and the digest of a file, or of its first `limit` bytes; None when it is gone."""
+    digest = hashlib.sha256()
+    left = limit
     try:
-        with document.open("rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        with document.open("rb", buffering=0) as file:
+            while data := file.read(_DIGESTED if left is None else min(_DIGESTED, left)):
+                digest.update(data)
+                left = None if left is None else left - len(data)
     except FileNotFoundError:
         return None
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _sealed_file(path: Path, size: int | None) -> SealedFile | None:
+    digest = digest_of(path, size) if size is not None else None
+    return SealedFile(size, digest) if size is not None and digest is not None else None
 
 
 _TAIL_MARK = b'\n],\n"metrics":'

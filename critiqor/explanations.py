@@ -11,7 +11,9 @@ from critiqor.diagnosis.text import canonical, excerpt, plain_text
 from critiqor.errors import UsageError
 from critiqor.evidence import read_sealed_events
 from critiqor.model import CausalStep, Diagnosis, Event, Finding, Relation
+from critiqor.model.timeline import cited_line, line_id
 from critiqor.storage import paths_for
+from critiqor.timeline.citations import Told, cited_lines
 
 SHOWN = 200
 
@@ -23,7 +25,9 @@ class ExplainedStep(msgspec.Struct, frozen=True, kw_only=True):
     happened: str = ""
     relation: Relation | None = None
     event: Event | None = None
-    """The event itself; null where the evidence does not hold it."""
+    """The event itself; null where the evidence does not hold it, or where it is a line of the timeline."""
+    line: dict[str, Told] | None = None
+    """What the line of OpenClaw's timeline says that is cited; null for an event."""
     shown: list[str] = msgspec.field(default_factory=list)
     """What of it is worth reading, for people."""
 
@@ -40,13 +44,19 @@ def explain_finding(run_id: str, name: str, runs_dir: str | Path = "runs") -> Ex
     """One finding of a run, named by its id or, where there is one of it only, by its type."""
     finding = _named(load_diagnosed(run_id, runs_dir), name)
     wanted = {*finding.evidence, *(step.event_id for step in finding.causal_chain)}
-    document = paths_for(runs_dir).evidence_summary_path(run_id)
-    events = {event.event_id: event for event in read_sealed_events(document) if event.event_id in wanted}
+    paths = paths_for(runs_dir)
+    events = _cited_events(paths.evidence_summary_path(run_id), wanted)
+    numbers = {number for name in wanted if (number := cited_line(name)) is not None}
+    lines = {line_id(number): line for number, line in cited_lines(paths.timeline_path(run_id), numbers).items()}
     return Explanation(
         finding,
-        [_explained(step, events) for step in finding.causal_chain],
-        [_explained(CausalStep(event_id, ""), events) for event_id in finding.evidence],
+        [_explained(step, events, lines) for step in finding.causal_chain],
+        [_explained(CausalStep(event_id, ""), events, lines) for event_id in finding.evidence],
     )
+
+
+def _cited_events(document: Path, wanted: set[str]) -> dict[str, Event]:
+    return {event.event_id: event for event in read_sealed_events(document) if event.event_id in wanted}
 
 
 def _named(diagnosis: Diagnosis, name: str) -> Finding:
@@ -61,13 +71,14 @@ def _named(diagnosis: Diagnosis, name: str) -> Finding:
     raise UsageError(f"{problem}: {known}", fix=f"critiqor explain {diagnosis.run_id} {(found or findings)[0].id}")
 
 
-def _explained(step: CausalStep, events: dict[str, Event]) -> ExplainedStep:
+def _explained(step: CausalStep, events: dict[str, Event], lines: dict[str, dict[str, Told]]) -> ExplainedStep:
     event = events.get(step.event_id)
     return ExplainedStep(
         event_id=step.event_id,
         happened=step.happened,
         relation=step.relation,
         event=event,
+        line=lines.get(step.event_id),
         shown=_worth_reading(event) if event is not None else [],
     )
 

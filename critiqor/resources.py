@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
 import psutil
+
+from critiqor.model.resources import ResourcePoint, ResourceUsage, RoleUsage
 
 INTERVAL_SECONDS = 2.0
 MOST_POINTS = 240
@@ -28,39 +29,6 @@ class ProcessSample(NamedTuple):
     role: str
     rss_bytes: int
     cpu_seconds: float
-
-
-class RoleUsage(msgspec.Struct, kw_only=True):
-    """What the processes of one role used."""
-
-    role: str
-    processes: int = 0
-    """How many of them were seen, over the whole run."""
-    peak_rss_bytes: int = 0
-    """Of all of them together, at the worst moment."""
-    cpu_seconds: float = 0.0
-
-
-class ResourcePoint(NamedTuple):
-    """The whole tree at one moment."""
-
-    seconds: float
-    """Since the first sample."""
-    rss_bytes: int
-    cpu_seconds: float
-
-
-class ResourceUsage(msgspec.Struct, kw_only=True):
-    """What a process tree used, and how closely that was looked at."""
-
-    interval_seconds: float
-    samples: int
-    overhead_seconds: float
-    """CPU time that the sampling itself took."""
-    peak_rss_bytes: int
-    cpu_seconds: float
-    roles: list[RoleUsage]
-    series: list[ResourcePoint]
 
 
 class Usage:
@@ -170,4 +138,6 @@ def role_of(name: str, command: list[str]) -> str:
         return "mcp server"
     if "openclaw" in words or "openclaw" in name:
         return "openclaw"
-    return "node" if name.startswith("node") else "tool"
+    # Node names its main thread, and a process is called like that.
+    program = command[0].rpartition("/")[2] if command else name
+    return "node" if name.startswith("node") or program.startswith("node") else "tool"

@@ -209,7 +209,8 @@ class _MonitoredRun:
         self._supervisor = Supervisor(command, launch.environment, mark=mark, cwd=self._options.cwd, output=output)
         pid = self._supervisor.start()
         cwd = str(self._options.cwd or Path.cwd())
-        self._note("process_start", pid=pid, command=command, cwd=cwd, deep_profile=self._options.deep_profile)
+        asked: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
+        self._note("process_start", pid=pid, command=command, cwd=cwd, **asked)
         self._pid = pid
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()

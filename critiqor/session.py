@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from critiqor import records
-from critiqor.diagnosis import Examination
 from critiqor.errors import ActiveSessionError, BrokenRecordError, NoActiveSessionError, UsageError
 from critiqor.evidence import (
     SealedEvidence,
@@ -36,6 +35,7 @@ from critiqor.evidence import (
     seal_evidence,
     write_live_evidence,
 )
+from critiqor.investigation import Investigation
 from critiqor.model import (
     Diagnosis,
     Event,
@@ -428,7 +428,9 @@ def _decide_cut(paths: SessionPaths, record: SessionRecord) -> None:
     if not journal.exists():
         adopt_session_document(paths.evidence_summary_path(record.run_id), journal)
     size = journal.stat().st_size if journal.exists() else 0
-    record.cut = Cut(journal_bytes=size, lifecycle_events=len(record.event_log))
+    timeline = paths.timeline_path(record.run_id)
+    told = timeline.stat().st_size if timeline.is_file() else None
+    record.cut = Cut(journal_bytes=size, lifecycle_events=len(record.event_log), timeline_bytes=told)
 
 
 def _redactor(paths: SessionPaths, run_id: str) -> Redactor:
@@ -440,9 +442,10 @@ def _redactor(paths: SessionPaths, run_id: str) -> Redactor:
 
 def _seal_and_diagnose(paths: SessionPaths, record: SessionRecord) -> tuple[SealedEvidence, Diagnosis]:
     hold_session_document(paths.session_lock_path(record.run_id))
-    examination = Examination()
-    sealed = seal_evidence(paths, record, _redactor(paths, record.run_id), examination.observe)
-    diagnosis = examination.conclude(record.run_id, sealed.digest, sealed.coverage, iso_from_ms(now_ms()))
+    sealed_bytes = record.cut.timeline_bytes if record.cut is not None else None
+    investigation = Investigation(paths.timeline_path(record.run_id), sealed_bytes)
+    sealed = seal_evidence(paths, record, _redactor(paths, record.run_id), investigation.observe)
+    diagnosis = investigation.conclude(record.run_id, sealed.digest, sealed.coverage)
     write_json(paths.diagnosis_path(record.run_id), diagnosis)
     return sealed, diagnosis
 

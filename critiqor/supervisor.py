@@ -58,7 +58,7 @@ class Supervisor:
     ) -> None:
         self._command = list(command)
         self._environment = dict(environment)
-        self._mark = mark.items()
+        self._mark = mark
         """Variables by which every process of the tree can be known."""
         self._cwd = cwd
         self._output = output
@@ -134,10 +134,7 @@ class Supervisor:
 
     def tree(self) -> list[psutil.Process]:
         """The living processes of the tree, the child among them."""
-        found = {process.pid: process for process in self.descendants()}
-        for process in psutil.process_iter():
-            if process.pid not in found and process.pid != os.getpid() and self._is_marked(process):
-                found[process.pid] = process
+        found = {process.pid: process for process in (*marked_processes(self._mark), *self.descendants())}
         return _alive(found.values())
 
     @property
@@ -145,12 +142,6 @@ class Supervisor:
         if self._child is None:
             raise ValueError("the child was not started")
         return self._child
-
-    def _is_marked(self, process: psutil.Process) -> bool:
-        try:
-            return process.environ().items() >= self._mark
-        except (psutil.Error, OSError):
-            return False
 
     def _wait_until(self, deadline: float | None) -> int | None:
         child = self._running
@@ -240,6 +231,18 @@ class Supervisor:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._modes)
         self._modes = None
+
+
+def marked_processes(mark: Mapping[str, str]) -> list[psutil.Process]:
+    """The living processes whose environment holds these variables, but for this one."""
+    return _alive(process for process in psutil.process_iter() if process.pid != os.getpid() and _holds(process, mark))
+
+
+def _holds(process: psutil.Process, mark: Mapping[str, str]) -> bool:
+    try:
+        return process.environ().items() >= mark.items()
+    except (psutil.Error, OSError):
+        return False
 
 
 def _terminal() -> int | None:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.errors import NoActiveSessionError
-from critiqor.evidence import digest_of
+from critiqor.evidence import digest_of, read_coverage
+from critiqor.model.evidence import SealedFile
 from critiqor.records import load_head
 from critiqor.storage import SessionPaths
 
@@ -52,6 +53,8 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         problems.append(f"{document.name} was changed" + f": {where}" * has_copy)
     elif has_copy and (difference := _difference(record, document, seal["events"])):
         problems.append(f"the copy in {record.name} was changed: {difference}")
+    if found == seal["digest"]:
+        problems += _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline)
     diagnosed = _diagnosed_digest(paths.diagnosis_path(run_id))
     if diagnosed != seal["digest"]:
         problems.append("the diagnosis is missing or was made from other evidence")
@@ -63,6 +66,14 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         found=found,
         problems=problems,
     )
+
+
+def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
+    """What became of OpenClaw's timeline; what it wrote after the seal is not part of the evidence."""
+    digest = digest_of(path, sealed.bytes) if sealed is not None else None
+    if sealed is None or digest == sealed.digest:
+        return []
+    return [f"{path.name} " + ("is gone" if digest is None else "was changed")]
 
 
 def _diagnosed_digest(path: Path) -> str | None:

@@ -10,6 +10,7 @@ import msgspec
 from critiqor.diagnosis import Examination
 from critiqor.model import Coverage, Diagnosis, Event, Finding, event_id_for, iso_from_ms, ms_from_iso
 from critiqor.model.event import place_of
+from critiqor.model.timeline import TimelineSummary
 
 START = 1_794_000_000_000
 
@@ -155,7 +156,7 @@ class Story:
         return found[0]
 
 
-def diagnose(events: Iterable[Event], **coverage: Any) -> Diagnosis:
+def diagnose(events: Iterable[Event], timing: TimelineSummary | None = None, **coverage: Any) -> Diagnosis:
     """The diagnosis of events; unless told otherwise, the recorder missed nothing."""
     examination = Examination()
     count = 0
@@ -163,7 +164,7 @@ def diagnose(events: Iterable[Event], **coverage: Any) -> Diagnosis:
         count += event.source_layer != "supervisor"
         examination.observe(event)
     known = {"agent_events": count, "recorder_attached": True, "sources": {"hooks": True}, **coverage}
-    return examination.conclude("run_001", "sha256:0", Coverage(**known), "2026-11-15T00:00:00.000Z")
+    return examination.conclude("run_001", "sha256:0", Coverage(**known), "2026-11-15T00:00:00.000Z", timing)
 
 
 Verdict = list[tuple[str, str, int]]

@@ -84,3 +84,12 @@ def real_events(name: str) -> list[Event]:
     """What the recorder saw of the same run."""
     text = (FIXTURES / f"timeline-{name}-events.jsonl").read_bytes()
     return [msgspec.json.decode(each, type=Event) for each in text.splitlines()]
+
+
+def without_line_numbers(told: Any) -> Any:
+    """A summary, or a part of it, as plain values that do not depend on what else is in the file."""
+    if isinstance(told, dict):
+        return {name: without_line_numbers(value) for name, value in told.items() if name not in ("line", "lines")}
+    if isinstance(told, list):
+        return [without_line_numbers(value) for value in told]
+    return without_line_numbers(msgspec.to_builtins(told)) if isinstance(told, msgspec.Struct) else told

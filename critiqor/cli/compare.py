@@ -10,6 +10,7 @@ from critiqor.cli.output import answer, json_option, runs_dir_option
 
 if TYPE_CHECKING:
     from critiqor.diagnosis.comparison import CauseChange, Comparison
+    from critiqor.model.timing import TimingComparison
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,16 +19,25 @@ if TYPE_CHECKING:
 @runs_dir_option
 @json_option
 def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
-    """Did the change work? Compare run BEFORE it with run AFTER it: problems gone, new and still there, and figures."""
+    """Did the change work? Compare run BEFORE it with run AFTER it: problems gone, new and still there, and figures.
+
+    Where OpenClaw wrote a timeline of both, times are compared too, span name by span name, and noise is called noise.
+    """
+    import msgspec
+
     from critiqor.diagnoses import load_diagnosed
     from critiqor.diagnosis import comparison
+    from critiqor.timings import compare_timings
 
     result = comparison.compare(load_diagnosed(before, runs_dir), load_diagnosed(after, runs_dir))
-    answer("compare", result, _text(result), as_json=as_json)
+    timing = compare_timings(before, after, runs_dir)
+    answer("compare", {**msgspec.structs.asdict(result), "timing": timing}, _text(result, timing), as_json=as_json)
 
 
-def _text(result: Comparison) -> str:
+def _text(result: Comparison, timing: TimingComparison) -> str:
     from critiqor.cli.wording import LABELS, difference, figure, page, table
+    from critiqor.timeline.comparison import timing_parts
+    from critiqor.timeline.layout import as_lines
 
     lines = [f"{result.before} → {result.after}  {result.summary}"]
     problems = [
@@ -46,6 +56,7 @@ def _text(result: Comparison) -> str:
     lines += ["", *table(rows)]
     if result.notes:
         lines += ["", *(f"  · {note}" for note in result.notes)]
+    lines += ["", *as_lines(timing_parts(timing))]
     return page([*lines, "", f"  Next: critiqor show {result.after}"])
 
 

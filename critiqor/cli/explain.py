@@ -67,6 +67,9 @@ def _step_lines(step: ExplainedStep) -> list[str]:
     joint = f"{step.relation} → " if step.relation else ""
     said = f"    {joint}{step.happened}" if step.happened else None
     event = step.event
+    if step.line is not None:
+        facts = ", ".join(f"{name} {value}" for name, value in step.line.items())
+        return [*([said] if said else []), f"      {step.event_id}  {facts}"]
     if event is None:
         return [*([said] if said else []), f"      {step.event_id}: not in the evidence"]
     name = f"{event.event_type} {event.tool_name or ''}".strip()

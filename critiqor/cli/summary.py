@@ -48,6 +48,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
         f"  trust {trust}, confidence {diagnosis.confidence_score} of 100, {diagnosis.readiness}",
         f"  outcome: {outcome.state.replace('_', ' ')} ({outcome.known_from})",
         f"  cost: {_cost(diagnosis.cost_analysis)}",
+        *_time(diagnosis),
     ]
     for finding in findings[:SHOWN_FINDINGS]:
         lines += ["", *_finding_lines(finding)]
@@ -106,6 +107,26 @@ def _cost(cost: CostAnalysis) -> str:
     wasted = f" ({cost.wasted_tokens} of them wasted)" if cost.wasted_tokens else ""
     tokens = f"{cost.input_tokens} tokens in, {cost.output_tokens} out{wasted}"
     return f"{money}, {tokens}, {counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
+
+
+def _time(diagnosis: Diagnosis) -> list[str]:
+    """Where the time of the slowest turn went, where that is known."""
+    from critiqor.model.timeline import spent
+
+    turn = diagnosis.timeline.turns[0] if diagnosis.timeline is not None and diagnosis.timeline.turns else None
+    if turn is None:
+        return []
+    parts = {
+        "before the provider": turn.split.before_provider_ms,
+        "with the provider": turn.split.with_provider_ms,
+        "in tools": turn.split.in_tools_ms,
+        "between them": turn.split.between_ms,
+        "retrying": turn.split.retrying_ms,
+        "after": turn.split.after_ms,
+        "unattributed": turn.split.unattributed_ms,
+    }
+    told = ", ".join(f"{spent(part)} {name}" for name, part in parts.items() if part >= turn.duration_ms / 20)
+    return [f"  time: the slowest turn took {spent(turn.duration_ms)}" + (f": {told}" if told else "")]
 
 
 def _coverage_notes(document: Path) -> list[str]:

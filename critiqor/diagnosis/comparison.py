@@ -18,6 +18,7 @@ from critiqor.diagnosis.figures import (
     rank,
     untold_cost,
     untold_usage,
+    was_profiled,
 )
 from critiqor.diagnosis.scores import OF_THE_RECORDER
 from critiqor.diagnosis.text import counted
@@ -220,6 +221,8 @@ def _sameness(figures: Differences) -> str:
 
 def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list[str]:
     notes = [note for run in (before, after) if (note := _unknown_cost(run))]
+    profiled = [run.run_id for run in (before, after) if was_profiled(run)]
+    notes += [f"{run_id} was deeply profiled: its time says nothing about an ordinary run" for run_id in profiled]
     if gone and after.confidence_score < before.confidence_score:
         seen = f"confidence {before.confidence_score} → {after.confidence_score}"
         notes.append(f"{after.run_id} was seen less completely ({seen}): what is gone may only not have been seen")

@@ -14,7 +14,13 @@ import msgspec
 from critiqor.diagnosis.analyses import context_analysis, latency_analysis, memory_analysis
 from critiqor.diagnosis.causality import causal_graph, depths
 from critiqor.diagnosis.costs import Ledger
-from critiqor.diagnosis.detectors import FAILURE_TYPES, detect_in_recording, detect_in_run, detect_in_session
+from critiqor.diagnosis.detectors import (
+    FAILURE_TYPES,
+    detect_in_recording,
+    detect_in_run,
+    detect_in_session,
+    detect_in_timing,
+)
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.plain import plain_line
@@ -35,10 +41,12 @@ from critiqor.model import (
     PrimaryDiagnosis,
     Scope,
 )
+from critiqor.model.timeline import TimelineSummary
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "1"
+RULE_SET_VERSION = "2"
 # 1: first full set of detectors.
+# 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 MOST_FINDINGS = 200
 """Findings that are told; by then no point of trust is left, and nobody reads on."""
 _TYPES = list(FAILURE_TYPES)
@@ -57,8 +65,15 @@ class Examination:
         if event.source_layer != "supervisor":
             self._ledger.observe(event)
 
-    def conclude(self, run_id: str, evidence_digest: str, coverage: Coverage, generated_at: str) -> Diagnosis:
-        """The diagnosis of everything observed."""
+    def conclude(
+        self,
+        run_id: str,
+        evidence_digest: str,
+        coverage: Coverage,
+        generated_at: str,
+        timing: TimelineSummary | None = None,
+    ) -> Diagnosis:
+        """The diagnosis of everything observed, and of the timing that was told beside it."""
         recording = self._recording
         recording.coverage = coverage
         runs = recording.runs
@@ -66,6 +81,8 @@ class Examination:
         drafts = [draft for run in runs for draft in detect_in_run(run)]
         drafts += [draft for session in recording.trail.sessions for draft in detect_in_session(session)]
         drafts += detect_in_recording(recording, drafts)
+        if timing is not None:
+            drafts += detect_in_timing(timing, recording, drafts)
         causes = _by_cause(drafts)
         findings = _scored([_finding(cause, same, waste) for cause, same in causes.items()])
         observed = coverage.agent_events > 0
@@ -95,6 +112,7 @@ class Examination:
             memory_analysis=memory_analysis(runs),
             latency_analysis=latency_analysis(runs),
             context_analysis=context_analysis(runs),
+            timeline=timing,
             playbook=playbook(run_id, findings, depths(graph)),
         )
 

@@ -27,6 +27,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     model_calls: int
     tool_calls: int
     wall_ms: int | None
+    """Null as well for a run that was deeply profiled: it takes longer than it does otherwise."""
 
 
 class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +54,13 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
         tokens=None if untold_usage(cost) else tokens_of(cost),
         model_calls=cost.model_calls,
         tool_calls=cost.tool_calls,
-        wall_ms=diagnosis.latency_analysis.wall_ms,
+        wall_ms=None if was_profiled(diagnosis) else diagnosis.latency_analysis.wall_ms,
     )
+
+
+def was_profiled(diagnosis: Diagnosis) -> bool:
+    """Whether its times are not those of an ordinary run."""
+    return diagnosis.timeline is not None and diagnosis.timeline.profiled
 
 
 def tokens_of(usage: Usage) -> int:

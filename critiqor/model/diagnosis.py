@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+
+from critiqor.model.timeline import TimelineSummary
 
 DIAGNOSIS_SCHEMA = "critiqor.diagnosis.v1"
 # v1: first form.
@@ -282,6 +284,6 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     memory_analysis: MemoryAnalysis
     latency_analysis: LatencyAnalysis
     context_analysis: ContextAnalysis
-    timeline: dict[str, Any] | None = None
-    """What OpenClaw's diagnostics timeline says, where there is one."""
+    timeline: TimelineSummary | None = None
+    """What OpenClaw's diagnostics timeline and the recorder say about timing; null where nobody looked."""
     playbook: Playbook

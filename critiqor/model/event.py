@@ -78,12 +78,14 @@ def now_ms() -> int:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def iso_from_ms(milliseconds: int) -> str:
-    """UTC, ISO 8601, always three decimals and a Z."""
-    moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+    """UTC, ISO 8601, always three decimals and a Z; a time outside the calendar is its first or its last moment."""
+    moment = _EPOCH + timedelta(milliseconds=max(_FIRST_MS, min(milliseconds, _LAST_MS)))
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def ms_from_iso(text: str) -> int | None:

@@ -47,6 +47,14 @@ class OpenCall(msgspec.Struct, frozen=True):
     tool_call_id: str | None
 
 
+class SealedFile(msgspec.Struct, frozen=True):
+    """A file beside the evidence that was sealed with it, as far as it went."""
+
+    bytes: int
+    digest: str
+    """`sha256:` and the digest of so many bytes."""
+
+
 class Coverage(msgspec.Struct, kw_only=True):
     """What the recorder saw and what it did not: about the collector, never about the agent."""
 
@@ -80,6 +88,8 @@ class Coverage(msgspec.Struct, kw_only=True):
     values_cut: int = 0
     """Payload values that were too large and are kept as size, digest and excerpt."""
     secrets_redacted: dict[str, int] = msgspec.field(default_factory=dict)
+    timeline: SealedFile | None = None
+    """OpenClaw's diagnostics timeline; null where it wrote none."""
     sealed_while_running: bool = False
     """The run was finalized before its process ended: what came later is not in here."""
     notes: list[str] = msgspec.field(default_factory=list)

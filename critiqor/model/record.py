@@ -52,6 +52,8 @@ class Cut(msgspec.Struct, frozen=True):
 
     journal_bytes: int
     lifecycle_events: int
+    timeline_bytes: int | None = None
+    """How far OpenClaw's timeline goes; null where there was none."""
 
 
 class Seal(msgspec.Struct, frozen=True):

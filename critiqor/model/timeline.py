@@ -5,9 +5,12 @@ All durations are milliseconds, all times UTC in ISO 8601, unless a field says o
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
+
+from critiqor.model.resources import ResourceUsage
 
 NodeKind = Literal["span", "provider", "tool"]
 Role = Literal["gateway", "agent", "command", "unknown"]
@@ -92,6 +95,8 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     """When it was measured; the loop stood still at some moment since the sample before."""
     pid: int | None
+    line: int
+    """Where in the file it was told, from 1."""
     active: str | None
     """The span that OpenClaw says was active; it can be too short to be the cause."""
     cause: str | None
@@ -111,6 +116,8 @@ class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str
     agent_run_id: str | None
     pid: int | None
+    line: int
+    """Where in the file it was told, from 1."""
 
 
 class ProviderFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,11 +136,14 @@ class ChildProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     command: str | None
     """The program alone: arguments can hold secrets."""
-    duration_ms: float
+    duration_ms: float | None
     exit_code: int | None
     signal: str | None
+    ended_at: str
     pid: int | None
     """The process that had started it."""
+    line: int
+    """Where in the file it was told, from 1."""
 
 
 class ChildFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +153,8 @@ class ChildFigures(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     """Those that ended by a signal or with another exit code than 0."""
     slowest: ChildProcess | None = None
+    failures: list[ChildProcess] = msgspec.field(default_factory=list)
+    """The first few that failed."""
 
 
 class PluginStaging(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +212,8 @@ class Startup(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     ready: bool
     """Whether it said that it was ready; otherwise this goes to its first work, or to its last step of start-up."""
+    line: int
+    """Where in the file its longest step was told, from 1."""
     path: SpanNode
     """The critical path: at each level only the children that the end of it waited for."""
 
@@ -223,6 +237,9 @@ class TurnSplit(msgspec.Struct, frozen=True, kw_only=True):
     """While a tool was running and no request was."""
     retrying_ms: float = 0.0
     """From a failed request to the next one."""
+    between_ms: float = 0.0
+    """Short pauses around tools: OpenClaw's own work from an answer to its tool, and from a result to the next request.
+    A pause that is longer than a quarter of a second is not taken for that."""
     after_ms: float = 0.0
     """From the last request or tool to the end."""
     unattributed_ms: float = 0.0
@@ -257,6 +274,10 @@ class TimelineSummary(msgspec.Struct, kw_only=True):
     present: bool
     unavailable: str | None = None
     """Why there is none."""
+    profiled: bool = False
+    """Whether the run was deeply profiled: everything took longer than it does otherwise."""
+    resources: ResourceUsage | None = None
+    """Memory and CPU of the processes of the run; null where nobody looked."""
     bytes: int = 0
     lines: int = 0
     """Lines that are not empty."""
@@ -295,3 +316,26 @@ class TimelineSummary(msgspec.Struct, kw_only=True):
     turns_total: int = 0
     turns: list[Turn] = msgspec.field(default_factory=list)
     """The slowest ones."""
+
+
+_LINE_ID = re.compile(r"timeline_(\d{7,})")
+
+
+def line_id(line: int) -> str:
+    """How a line of the timeline is cited, as an event is by its id."""
+    return f"timeline_{line:07d}"
+
+
+def cited_line(cited: str) -> int | None:
+    """The line of the timeline that is cited; None for an event."""
+    found = _LINE_ID.fullmatch(cited)
+    return int(found[1]) if found else None
+
+
+def spent(milliseconds: float) -> str:
+    """A duration in the unit that people would use."""
+    if milliseconds < 10:
+        return f"{milliseconds:.1f} ms" if milliseconds else "0 ms"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.2f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:.0f} min"

@@ -1,11 +1,12 @@
 """The diagnostics timeline of OpenClaw, `openclaw.diagnostics.v1`: read, matched, summarised and told.
 
-`read_timeline` makes a summary of a file, `attribute_turns` says with the help of the recorder's events where the time
-of each turn went, `timeline_lines` and `timeline_markdown` tell it to people.
+`read_timeline` makes a summary of a file, `Account` adds what the events of the same run tell, above all where the time
+of each turn went, and `timeline_lines` and `timeline_markdown` tell it to people.
 """
 
+from critiqor.timeline.account import Account
 from critiqor.timeline.attribution import attribute_turns
 from critiqor.timeline.reading import Timeline, read_timeline
 from critiqor.timeline.report import timeline_lines, timeline_markdown
 
-__all__ = ["Timeline", "attribute_turns", "read_timeline", "timeline_lines", "timeline_markdown"]
+__all__ = ["Account", "Timeline", "attribute_turns", "read_timeline", "timeline_lines", "timeline_markdown"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from critiqor.model.timeline import (
@@ -15,9 +16,9 @@ from critiqor.model.timeline import (
     SpanFigures,
     Stall,
 )
-from critiqor.timeline.durations import LONGEST_MS, Durations
+from critiqor.timeline.durations import Durations
 from critiqor.timeline.processes import Process, iso_of
-from critiqor.timeline.records import ChildExit, Line, LoopSample, Mark, ProviderCall, SpanError, moment_ms
+from critiqor.timeline.records import ChildExit, Line, LoopSample, Mark, ProviderCall, SpanError, earlier, moment_ms
 from critiqor.timeline.spans import Slowest
 from critiqor.timeline.turns import run_of_call
 
@@ -28,7 +29,12 @@ ENOUGH = 0.9
 MOST_STALLS = 20
 MOST_SUSPECTS = 3
 MOST_PLUGINS = 200
+MOST_FAILURES = 20
+"""Failed child processes that are told one by one."""
+MOST_OF_SIGNAL = 40
 Meaning = Literal["staging", "preparation"]
+LineOf = Callable[[Line], int]
+"""Where a record of the block at hand stands in the file; asked for few of them, because it must be looked up."""
 _PLUGIN_MARK = "plugins.gateway-load.plugin."
 
 
@@ -70,22 +76,21 @@ class StallTally:
         self._largest: Slowest[LoopSample] = Slowest(1)
         self._stalls: Slowest[Stall] = Slowest(MOST_STALLS)
 
-    def sampled(self, process: Process, record: LoopSample) -> None:
+    def sampled(self, process: Process, record: LoopSample, line_of: LineOf) -> None:
         """One sample. A loop that did not turn since the last one has no delays to tell yet."""
         self.samples += 1
         delay = record.max_ms
-        if not delay or not 0 < delay <= LONGEST_MS:
+        if not delay:
             return
-        order = (record.timestamp, record.pid or 0)
         if delay >= self._largest.floor:
-            self._largest.offer(delay, order, record)
+            self._largest.offer(delay, (record.timestamp, record.pid or 0), record)
         since, process.looped = process.looped, record.timestamp
         if delay >= STALL_MS:
             self.total += 1
             if delay >= self._stalls.floor:
-                earliest = since.timestamp() * 1000 - delay
-                suspects = process.holding(earliest, moment_ms(record), delay * ENOUGH)
-                self._stalls.offer(delay, order, _stall(record, delay, suspects))
+                suspects = process.holding(earlier(since, delay), record.timestamp, delay * ENOUGH)
+                stall = _stall(record, delay, suspects, line_of(record))
+                self._stalls.offer(delay, (record.timestamp, record.pid or 0), stall)
 
     @property
     def largest(self) -> LoopDelay | None:
@@ -104,13 +109,14 @@ class StallTally:
         return self._stalls.items()
 
 
-def _stall(record: LoopSample, delay: float, suspects: list[str]) -> Stall:
+def _stall(record: LoopSample, delay: float, suspects: list[str], line: int) -> Stall:
     active = record.active_span_name
     cause = active if active in suspects else suspects[0] if len(suspects) == 1 else None
     return Stall(
         delay_ms=delay,
         at=iso_of(record.timestamp),
         pid=record.pid,
+        line=line,
         active=active,
         cause=cause,
         suspects=[] if cause is not None else suspects[:MOST_SUSPECTS],
@@ -123,25 +129,16 @@ class ProviderTally:
     def __init__(self) -> None:
         self.durations = Durations()
         self.failed = 0
-        self._slowest: Slowest[ProviderRequest] = Slowest(1)
+        self._slowest: Slowest[tuple[ProviderCall, int]] = Slowest(1)
 
-    def took(self, record: ProviderCall) -> None:
+    def took(self, record: ProviderCall, line_of: LineOf) -> None:
         duration = record.duration_ms or 0.0
         self.durations.pending.append(duration)
-        self.failed += record.ok is False
+        if record.ok is False:
+            self.failed += 1
         if duration >= self._slowest.floor:
-            run_id = run_of_call(record)
-            request = ProviderRequest(
-                provider=record.provider,
-                operation=record.operation,
-                model=record.attributes.model if record.attributes is not None else None,
-                duration_ms=duration,
-                ok=record.ok,
-                started_at=iso_of(record.timestamp),
-                agent_run_id=run_id,
-                pid=record.pid,
-            )
-            self._slowest.offer(duration, (record.timestamp, record.pid or 0, run_id or ""), request)
+            order = (record.timestamp, record.pid or 0, run_of_call(record) or "")
+            self._slowest.offer(duration, order, (record, line_of(record)))
 
     def told(self) -> ProviderFigures:
         figures = self.durations.figures()
@@ -153,8 +150,22 @@ class ProviderTally:
             total_ms=figures.total,
             p50_ms=figures.p50,
             p95_ms=figures.p95,
-            slowest=next(iter(self._slowest.items()), None),
+            slowest=next((_request(*slowest) for slowest in self._slowest.items()), None),
         )
+
+
+def _request(record: ProviderCall, line: int) -> ProviderRequest:
+    return ProviderRequest(
+        provider=record.provider,
+        operation=record.operation,
+        model=record.attributes.model if record.attributes is not None else None,
+        duration_ms=record.duration_ms or 0.0,
+        ok=record.ok,
+        started_at=iso_of(record.timestamp),
+        agent_run_id=run_of_call(record),
+        pid=record.pid,
+        line=line,
+    )
 
 
 class ChildTally:
@@ -164,24 +175,35 @@ class ChildTally:
         self.count = 0
         self.failed = 0
         self._slowest: Slowest[ChildProcess] = Slowest(1)
+        self._failures: Slowest[ChildProcess] = Slowest(MOST_FAILURES)
+        """The first ones."""
 
-    def ended(self, record: ChildExit) -> None:
+    def ended(self, record: ChildExit, line_of: LineOf) -> None:
         self.count += 1
-        self.failed += bool(record.exit_code) or record.signal is not None
+        if record.exit_code or record.signal is not None:
+            self.failed += 1
+            failure = _child(record, line_of(record))
+            self._failures.offer(-moment_ms(record), (-(record.pid or 0), failure.command or ""), failure)
         duration = record.duration_ms
-        if duration is not None and max(0.0, self._slowest.floor) <= duration <= LONGEST_MS:
-            program = _program(record.command)
-            child = ChildProcess(
-                command=program,
-                duration_ms=duration,
-                exit_code=record.exit_code,
-                signal=record.signal,
-                pid=record.pid,
-            )
-            self._slowest.offer(duration, (record.timestamp, record.pid or 0, program or ""), child)
+        if duration is not None and duration >= self._slowest.floor:
+            child = _child(record, line_of(record))
+            self._slowest.offer(duration, (record.timestamp, record.pid or 0, child.command or ""), child)
 
     def told(self) -> ChildFigures:
-        return ChildFigures(count=self.count, failed=self.failed, slowest=next(iter(self._slowest.items()), None))
+        slowest = next(iter(self._slowest.items()), None)
+        return ChildFigures(count=self.count, failed=self.failed, slowest=slowest, failures=self._failures.items())
+
+
+def _child(record: ChildExit, line: int) -> ChildProcess:
+    return ChildProcess(
+        command=_program(record.command),
+        duration_ms=record.duration_ms,
+        exit_code=record.exit_code,
+        signal=record.signal[:MOST_OF_SIGNAL] if record.signal is not None else None,
+        ended_at=iso_of(record.timestamp),
+        pid=record.pid,
+        line=line,
+    )
 
 
 def _program(command: str | None) -> str | None:

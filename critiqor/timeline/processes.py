@@ -8,7 +8,7 @@ from typing import Any
 
 from critiqor.model.event import iso_from_ms
 from critiqor.model.timeline import OpenSpan, Role, TimelineProcess
-from critiqor.timeline.records import Line, detail_of, moment_ms
+from critiqor.timeline.records import Line, SpanStart, detail_of, moment_ms
 from critiqor.timeline.spans import closed_span, covered
 from critiqor.timeline.turns import Turns
 
@@ -22,21 +22,19 @@ _AGENT_WORDS = frozenset(("agent", "reply", "auto_reply"))
 _COMMAND_WORDS = frozenset(("cli", "entry"))
 
 
-Opened = list[Any]
-"""An open span: its start, whether spans inside of it overlap, what older ones of them took, and then of each later one
-its end and its duration, after a first one that took no time. A list, because one is made for every span there is."""
-START, OVERLAPPING, TAKEN, INSIDE = range(4)
-EMPTY = INSIDE + 2
-"""The length of one with nothing inside."""
+Inside = list[Any]
+"""What is inside an open span: whether any of it overlaps, what older ones took, and then of each later one its end and
+its duration. A list, because many are made."""
+OVERLAPPING, TAKEN, ENDS = range(3)
 
 
-def taken_inside(opened: Opened) -> float:
+def taken_inside(inside: Inside) -> float:
     """Milliseconds that the spans inside an open span took together, each moment once."""
-    durations: list[float] = opened[INSIDE + 1 :: 2]
-    taken: float = opened[TAKEN]
-    if not opened[OVERLAPPING]:
+    durations: list[float] = inside[ENDS + 1 :: 2]
+    taken: float = inside[TAKEN]
+    if not inside[OVERLAPPING]:
         return taken + sum(durations)
-    ends = [moment.timestamp() * 1000 for moment in opened[INSIDE::2]]
+    ends = [moment.timestamp() * 1000 for moment in inside[ENDS::2]]
     return taken + covered((end - duration, end) for end, duration in zip(ends, durations, strict=True))
 
 
@@ -49,7 +47,10 @@ class Process:
         "events",
         "evicted",
         "first",
+        "inside",
         "last",
+        "longest_line",
+        "longest_step",
         "looped",
         "open",
         "open_turns",
@@ -72,7 +73,9 @@ class Process:
         self.reached: datetime = first.timestamp
         """The latest moment before the clock was set back."""
         self.events = 0
-        self.open: dict[str, Opened] = {}
+        self.open: dict[str, SpanStart] = {}
+        self.inside: dict[str, Inside] = {}
+        """What has ended inside of open spans."""
         self.evicted = 0
         """Open spans that were too many to remember."""
         self.closed: deque[Line] = deque(maxlen=MOST_CLOSED)
@@ -80,6 +83,9 @@ class Process:
         """When the event loop was last known to turn."""
         self.starting = True
         self.startup: list[Line] = []
+        self.longest_step = 0.0
+        """Of the start-up, in milliseconds, and the line that told it."""
+        self.longest_line = 0
         self.born: datetime = first.timestamp
         """When the start-up began; it can be before the first line."""
         self.ready: datetime | None = None
@@ -118,24 +124,25 @@ class Process:
 
     def tidy(self) -> None:
         """Add up what very long spans have inside, so that it takes no space."""
-        for opened in self.open.values():
-            if len(opened) > INSIDE + 2 * MOST_INSIDE:
-                opened[TAKEN] = taken_inside(opened)
-                opened[OVERLAPPING] = False
-                opened[INSIDE:] = [opened[-2], 0.0]
+        for inside in self.inside.values():
+            if len(inside) > ENDS + 2 * MOST_INSIDE:
+                inside[:] = [False, taken_inside(inside), inside[-2], 0.0]
 
     def evict(self) -> None:
         """Forget the older half of the open spans."""
         for key in list(self.open)[: len(self.open) // 2 + 1]:
             del self.open[key]
+            self.inside.pop(key, None)
             self.open_turns.discard(key)
             self.evicted += 1
 
-    def holding(self, since: float, until: float, shortest: float) -> list[str]:
+    def holding(self, earliest: datetime, latest: datetime, shortest: float) -> list[str]:
         """The names of the innermost spans that went on for at least that long between two moments."""
-        ended = [closed_span(record) for record in self.closed if (record.duration_ms or 0.0) >= shortest]
+        since, until = earliest.timestamp() * 1000, latest.timestamp() * 1000
+        long = (record for record in self.closed if record.timestamp >= earliest)
+        ended = [closed_span(record) for record in long if (record.duration_ms or 0.0) >= shortest]
         known = [(span.start, span.end, span.name) for span in ended]
-        known += [(moment_ms(record), until, record.name) for record, *_ in self.open.values()]
+        known += [(moment_ms(record), until, record.name) for record in self.open.values()]
         innermost = []
         inner_end = float("inf")
         # Those that began last first: a span that ends after one of them did has that one inside.
@@ -166,7 +173,7 @@ class Process:
                 silent_ms=_between(self.latest, end),
                 pid=self.pid,
             )
-            for record, *_ in self.open.values()
+            for record in self.open.values()
         ]
 
 

@@ -17,7 +17,7 @@ from critiqor.timeline.turns import MOST_TURNS
 
 BLOCK = 1 << 16
 MOST_PROCESSES_TOLD = 50
-MOST_NAMES_TOLD = 100
+MOST_NAMES_TOLD = 300
 MOST_OPEN_TOLD = 20
 
 

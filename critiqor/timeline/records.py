@@ -6,7 +6,7 @@ its time to find out what is wrong with a line and what of it can still be used.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 import msgspec
@@ -14,9 +14,12 @@ import msgspec
 SCHEMA = "openclaw.diagnostics.v1"
 LONGEST_NAME = 256
 """Characters; a longer name, id or label is cut by `salvage`."""
+LONGEST_MS = 1e11
+"""Three years: what is longer is no duration."""
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_MS)]
 
 
 class Attributes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -50,7 +53,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", 
     phase: Name | None = None
     span_id: Name | None = None
     parent_span_id: Name | None = None
-    duration_ms: float | None = None
+    duration_ms: Milliseconds | None = None
     attributes: Attributes | None = None
 
 
@@ -76,10 +79,10 @@ class Mark(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="mar
 class LoopSample(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="eventLoop.sample"):
     """Delays of the event loop since the sample before."""
 
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    p99_ms: float | None = None
-    max_ms: float | None = None
+    p50_ms: Milliseconds | None = None
+    p95_ms: Milliseconds | None = None
+    p99_ms: Milliseconds | None = None
+    max_ms: Milliseconds | None = None
     """0 where the loop did not turn once since the sample before: then the next one has the delay."""
     active_span_name: Name | None = None
 
@@ -124,6 +127,14 @@ def detail_of(record: Line) -> str | None:
     if attributes is None:
         return None
     return attributes.stage or attributes.trace_name or attributes.plugin_id or attributes.model
+
+
+def earlier(moment: datetime, milliseconds: float) -> datetime:
+    """So long before a moment; there is nothing before the first year."""
+    try:
+        return moment - timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def moment_ms(record: Line) -> float:

@@ -5,10 +5,12 @@ Events themselves never get in here: they stay in the file, and all figures in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from critiqor.model.resources import ResourceUsage
 from critiqor.model.timeline import LineProblem, Role, SpanNode, Startup, TimelineSummary, Turn, TurnSplit
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
+from critiqor.timeline.wording import count_of, listed, memory, ms, named, pid_of
 
 MOST_ROWS = 12
 MOST_STARTUPS = 2
@@ -27,19 +29,46 @@ _KINDS: dict[Role, str] = {
 
 def timeline_lines(summary: TimelineSummary) -> list[str]:
     """For a terminal."""
-    return as_lines(_parts(summary))
+    return as_lines(timeline_parts(summary))
 
 
 def timeline_markdown(summary: TimelineSummary) -> str:
     """As Markdown, to be put under a title of the first level."""
-    return as_markdown(_parts(summary))
+    return as_markdown(timeline_parts(summary))
 
 
-def _parts(summary: TimelineSummary) -> Iterator[Part]:
-    if not summary.present:
-        yield Part("Timeline", [Item(0, [f"none: {summary.unavailable or 'unavailable'}"])])
-        return
-    yield Part("Timeline", _counts(summary))
+def timeline_parts(summary: TimelineSummary) -> Iterator[Part]:
+    """What stands in a report, in its order."""
+    yield Part("Timeline", [*_warnings(summary), *(_counts(summary) if summary.present else _absence(summary))])
+    if summary.present:
+        yield from _diagnostics(summary)
+    if summary.resources is not None:
+        yield _resources(summary.resources)
+    if summary.turns:
+        total = max(summary.turns_total, len(summary.turns))
+        yield Part(f"Turns ({_shown(len(summary.turns), total)})", _caveats(summary.turns), _turns(summary))
+        for turn in summary.turns[:MOST_TREES]:
+            yield _turn(turn)
+
+
+def _warnings(summary: TimelineSummary) -> list[Item]:
+    if not summary.profiled:
+        return []
+    return [
+        Item(0, ["This run was deeply profiled: everything took longer than it does otherwise."]),
+        Item(0, ["Never compare these figures with those of a run that was not profiled."]),
+    ]
+
+
+def _absence(summary: TimelineSummary) -> list[Item]:
+    items = [Item(0, [f"OpenClaw's diagnostics are unavailable: {summary.unavailable or 'nobody knows why'}"])]
+    if not summary.turns:
+        items.append(Item(0, ["and the recorder saw no turn"]))
+    return items
+
+
+def _diagnostics(summary: TimelineSummary) -> Iterator[Part]:
+    """What only OpenClaw itself tells."""
     yield Part("Slowest spans", *_or_none(_slowest(summary)))
     yield Part("Repeated span names", *_or_none(_repeated(summary)))
     yield Part("Event loop, providers, child processes", _singles(summary))
@@ -54,17 +83,12 @@ def _parts(summary: TimelineSummary) -> Iterator[Part]:
         yield Part(f"Stalls of the event loop ({summary.stalls_total})", _stalls(summary))
     for startup in summary.startups[:MOST_STARTUPS]:
         yield _startup(startup)
-    if summary.turns:
-        total = max(summary.turns_total, len(summary.turns))
-        yield Part(f"Turns ({_shown(len(summary.turns), total)})", table=_turns(summary))
-        for turn in summary.turns[:MOST_TREES]:
-            yield _turn(turn)
 
 
 def _counts(summary: TimelineSummary) -> list[Item]:
-    errors = _count(summary.parse_errors, "parse error") if summary.parse_errors else "no parse errors"
-    processes = _count(summary.processes_total, "process", "processes")
-    items = [Item(0, [f"present: {_count(summary.events, 'event')}, {errors}, {processes}"])]
+    errors = count_of(summary.parse_errors, "parse error") if summary.parse_errors else "no parse errors"
+    processes = count_of(summary.processes_total, "process", "processes")
+    items = [Item(0, [f"present: {count_of(summary.events, 'event')}, {errors}, {processes}"])]
     if summary.first_at is not None:
         items.append(Item(0, [f"from {summary.first_at} to {summary.last_at}"]))
     items += [Item(1, ["not readable: ", *_problem(problem)]) for problem in summary.unreadable[:MOST_ROWS]]
@@ -81,7 +105,7 @@ def _problem(problem: LineProblem) -> list[Piece]:
 
 def _slowest(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [_named(span.name, span.detail), ms(span.duration_ms), ms(span.self_ms), _pid(span.pid), _failed(span.failed)]
+        [named(span.name, span.detail), ms(span.duration_ms), ms(span.self_ms), pid_of(span.pid), _failed(span.failed)]
         for span in summary.slowest_spans
     ]
     return Table(["span", "took", "itself", "pid", ""], rows)
@@ -107,7 +131,7 @@ def _singles(summary: TimelineSummary) -> list[Item]:
         slowest = providers.slowest
         told = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model)))
         asked = [
-            f"providers: {_count(providers.count, 'request')}, {providers.failed} failed; the slowest took ",
+            f"providers: {count_of(providers.count, 'request')}, {providers.failed} failed; the slowest took ",
             f"{ms(slowest.duration_ms)}, ",
             Name(told),
         ]
@@ -136,7 +160,7 @@ def _staging(summary: TimelineSummary) -> Table:
 
 def _loads(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [Name(each.plugin_id), ms(each.load_ms), ms(each.register_ms), _pid(each.pid)]
+        [Name(each.plugin_id), ms(each.load_ms), ms(each.register_ms), pid_of(each.pid)]
         for each in summary.plugin_loads[:MOST_ROWS]
     ]
     return Table(["plugin", "load", "register", "pid"], rows)
@@ -144,7 +168,7 @@ def _loads(summary: TimelineSummary) -> Table:
 
 def _processes(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [_pid(each.pid), each.role, str(each.events), each.first_at, each.last_at]
+        [pid_of(each.pid), each.role, str(each.events), each.first_at, each.last_at]
         for each in summary.processes[:MOST_ROWS]
     ]
     return Table(["pid", "role", "events", "first", "last"], rows)
@@ -152,7 +176,7 @@ def _processes(summary: TimelineSummary) -> Table:
 
 def _open(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [_named(each.name, each.detail), ms(each.age_ms), ms(each.silent_ms), _pid(each.pid)]
+        [named(each.name, each.detail), ms(each.age_ms), ms(each.silent_ms), pid_of(each.pid)]
         for each in summary.open_spans[:MOST_ROWS]
     ]
     return Table(["span", "open for", "then silent", "pid"], rows)
@@ -165,29 +189,69 @@ def _stalls(summary: TimelineSummary) -> list[Item]:
         if stall.cause is not None:
             cause = ["held by ", Name(stall.cause)]
         elif stall.suspects:
-            cause = ["held by one of ", *_listed(map(Name, stall.suspects))]
+            cause = ["held by one of ", *listed(map(Name, stall.suspects))]
         items.append(Item(0, [f"{ms(stall.delay_ms)} at {stall.at}, ", *cause]))
     return items
 
 
 def _startup(startup: Startup) -> Part:
     until = "until it was ready" if startup.ready else "as far as it was told"
-    title = f"Start-up of the {_KINDS[startup.role]}, pid {_pid(startup.pid)}, {until}: {ms(startup.path.duration_ms)}"
+    title = (
+        f"Start-up of the {_KINDS[startup.role]}, pid {pid_of(startup.pid)}, {until}: {ms(startup.path.duration_ms)}"
+    )
     return Part(title, list(_tree(startup.path)))
+
+
+def _resources(usage: ResourceUsage) -> Part:
+    looked = f"looked at every {usage.interval_seconds:g} s, {count_of(usage.samples, 'time')}"
+    items = [
+        Item(0, [f"{memory(usage.peak_rss_bytes)} at most, {usage.cpu_seconds:.1f} s of CPU"]),
+        Item(0, [f"{looked}; that took {usage.overhead_seconds:.2f} s of CPU. What lives shorter can be missed."]),
+    ]
+    rows: list[list[Piece]] = [
+        [Name(each.role), str(each.processes), memory(each.peak_rss_bytes), f"{each.cpu_seconds:.1f} s"]
+        for each in usage.roles[:MOST_ROWS]
+    ]
+    table = Table(["role", "processes", "memory at most", "CPU"], rows)
+    return Part("Memory and CPU of all processes", items, table)
+
+
+def _caveats(turns: Sequence[Turn]) -> list[Item]:
+    if any(_is_of_recorder(turn) for turn in turns):
+        return [Item(0, ["Of a turn that the recorder alone tells of, how it was prepared is not known."])]
+    return []
+
+
+def _is_of_recorder(turn: Turn) -> bool:
+    return turn.sources == ["recorder"]
 
 
 def _turns(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [Name(turn.agent_run_id or turn.started_at), ms(turn.duration_ms), *_split(turn.split)]
+        [Name(turn.agent_run_id or turn.started_at), ms(turn.duration_ms), *_split(turn.split), _teller(turn)]
         for turn in summary.turns
     ]
-    heads = ["agent run", "took", "before provider", "provider", "tools", "retrying", "after", "unattributed"]
-    return Table(heads, rows)
+    heads = [
+        "agent run",
+        "took",
+        "before provider",
+        "provider",
+        "tools",
+        "between",
+        "retrying",
+        "after",
+        "unattributed",
+    ]
+    return Table([*heads, "told by"], rows)
+
+
+def _teller(turn: Turn) -> str:
+    return " and ".join(turn.sources) if len(turn.sources) > 1 else f"{turn.sources[0]} alone"
 
 
 def _split(split: TurnSplit) -> list[str]:
-    parts = (split.before_provider_ms, split.with_provider_ms, split.in_tools_ms, split.retrying_ms, split.after_ms)
-    return [ms(part) for part in (*parts, split.unattributed_ms)]
+    parts = (split.before_provider_ms, split.with_provider_ms, split.in_tools_ms, split.between_ms, split.retrying_ms)
+    return [ms(part) for part in (*parts, split.after_ms, split.unattributed_ms)]
 
 
 def _turn(turn: Turn) -> Part:
@@ -219,31 +283,9 @@ def _branch(node: SpanNode, begin: float, shortest: float, depth: int) -> Iterat
         inner = child.children and child.self_ms >= shortest
         own = f", {ms(child.self_ms)} itself" if inner else ""
         when = f"+{ms(child.start_ms - begin)}"
-        yield Item(depth, [f"{when}  ", _named(child.name, child.detail), f"  {ms(child.duration_ms)}{own}{failed}"])
+        yield Item(depth, [f"{when}  ", named(child.name, child.detail), f"  {ms(child.duration_ms)}{own}{failed}"])
         if depth < DEEPEST:
             yield from _branch(child, begin, shortest, depth + 1)
-
-
-def ms(duration: float | None) -> str:
-    """A duration in the unit that people would use."""
-    if duration is None:
-        return ""
-    if duration < 10:
-        return f"{duration:.1f} ms" if duration else "0 ms"
-    if duration < 1000:
-        return f"{duration:.0f} ms"
-    return f"{duration / 1000:.2f} s" if duration < 600_000 else f"{duration / 60_000:.0f} min"
-
-
-def _named(name: str, detail: str | None) -> Name:
-    return Name(f"{name} ({detail})" if detail else name)
-
-
-def _listed(names: Iterable[Name]) -> list[Piece]:
-    pieces: list[Piece] = []
-    for name in names:
-        pieces += [", ", name] if pieces else [name]
-    return pieces
 
 
 def _or_none(table: Table) -> tuple[Sequence[Item], Table | None]:
@@ -252,14 +294,6 @@ def _or_none(table: Table) -> tuple[Sequence[Item], Table | None]:
 
 def _shown(shown: int, total: int) -> str:
     return str(total) if shown == total else f"the slowest {shown} of {total}"
-
-
-def _count(number: int, noun: str, nouns: str | None = None) -> str:
-    return f"{number} {noun if number == 1 else nouns or noun + 's'}"
-
-
-def _pid(pid: int | None) -> str:
-    return "?" if pid is None else str(pid)
 
 
 def _failed(failed: bool) -> str:

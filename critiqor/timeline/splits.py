@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from critiqor.model.timeline import TurnSplit, UnattributedGap
-from critiqor.timeline.spans import ClosedSpan
 
 MOST_GAPS = 5
+SHORT_PAUSE_MS = 250.0
+"""Before and after a tool; OpenClaw needs some ten milliseconds there. Between two requests nobody knows of a tool."""
 
 
 class Stretch(NamedTuple):
@@ -22,44 +23,92 @@ class Stretch(NamedTuple):
     failed: bool = False
 
 
-def split_of(turn: ClosedSpan, stretches: Iterable[Stretch], *, ended: bool) -> TurnSplit:
-    """The parts of a turn. What lies between a request and a tool, or between two of either, is known of nobody."""
-    pieces = _pieces(turn, stretches)
-    asked = next((index for index, piece in enumerate(pieces) if piece.kind == "provider"), None)
-    parts = {"provider": 0.0, "tool": 0.0, "before": 0.0, "retry": 0.0, "after": 0.0, "unknown": 0.0}
-    gaps = []
-    moment = turn.start
-    for index, piece in enumerate([*pieces, None]):
-        until = turn.end if piece is None else piece.start
-        if until > moment:
-            previous = pieces[index - 1] if index else None
-            part = _meaning(previous, piece, asked is not None and index <= asked, asked is not None and ended)
-            parts[part] += until - moment
-            if part == "unknown":
-                gaps.append(_gap(until - moment, previous, piece))
-        if piece is not None:
-            parts[piece.kind] += piece.end - piece.start
-            moment = piece.end
-    return TurnSplit(
-        before_provider_ms=round(parts["before"], 3),
-        with_provider_ms=round(parts["provider"], 3),
-        in_tools_ms=round(parts["tool"], 3),
-        retrying_ms=round(parts["retry"], 3),
-        after_ms=round(parts["after"], 3),
-        unattributed_ms=round(parts["unknown"], 3),
-        gaps=sorted(gaps, key=lambda gap: gap.duration_ms, reverse=True)[:MOST_GAPS],
-    )
+class Splitter:
+    """Adds up what went on in a turn. What lies between two of them is known of nobody, unless it is very short.
+
+    Stretches can be given in portions, the earlier ones first, so that a turn of any length needs little memory; what
+    reaches back into an earlier portion is cut.
+    """
+
+    def __init__(self) -> None:
+        self._parts = {"provider": 0.0, "tool": 0.0, "before": 0.0, "retry": 0.0, "between": 0.0, "unknown": 0.0}
+        self._first: Stretch | None = None
+        self._last: Stretch | None = None
+        self._asked = False
+        """Whether there was a request yet: what lies before the first one was its preparation."""
+        self._early: list[UnattributedGap] = []
+        """Gaps before the first request, of which there may be none."""
+        self._gaps: list[UnattributedGap] = []
+        """The largest ones of which nothing is known."""
+
+    def add(self, stretches: Iterable[Stretch]) -> None:
+        """What else went on."""
+        for piece in _pieces(stretches):
+            self._add(piece)
+
+    def split(self, start: float, end: float, *, ended: bool) -> TurnSplit:
+        """The parts of the turn from its start to its end."""
+        first, last = self._first, self._last
+        leading = (first.start if first is not None else end) - start
+        trailing = end - last.end if last is not None else 0.0
+        parts = dict(self._parts)
+        gaps = list(self._gaps)
+        if self._asked:
+            parts["before"] += leading
+        else:
+            gaps += [*self._early, _gap(leading, None, first)]
+            parts["unknown"] += parts["before"] + leading
+            parts["before"] = 0.0
+        after = trailing if self._asked and ended else 0.0
+        if not after:
+            gaps.append(_gap(trailing, last, None))
+            parts["unknown"] += trailing
+        known = [gap for gap in gaps if gap.duration_ms > 0]
+        return TurnSplit(
+            before_provider_ms=round(parts["before"], 3),
+            with_provider_ms=round(parts["provider"], 3),
+            in_tools_ms=round(parts["tool"], 3),
+            retrying_ms=round(parts["retry"], 3),
+            between_ms=round(parts["between"], 3),
+            after_ms=round(after, 3),
+            unattributed_ms=round(parts["unknown"], 3),
+            gaps=_largest(known),
+        )
+
+    def _add(self, piece: Stretch) -> None:
+        last = self._last
+        if last is None:
+            self._first = piece
+        elif piece.end <= last.end:
+            return
+        elif piece.start > last.end:
+            self._pause(last, piece)
+        else:
+            piece = piece._replace(start=last.end)
+        self._asked = self._asked or piece.kind == "provider"
+        self._parts[piece.kind] += piece.end - piece.start
+        self._last = piece
+
+    def _pause(self, last: Stretch, piece: Stretch) -> None:
+        """Nothing went on between the two."""
+        pause = piece.start - last.end
+        if not self._asked:
+            self._parts["before"] += pause
+            self._early = _largest([*self._early, _gap(pause, last, piece)])
+        elif last.kind == piece.kind == "provider" and last.failed:
+            self._parts["retry"] += pause
+        elif pause <= SHORT_PAUSE_MS and not last.kind == piece.kind == "provider":
+            self._parts["between"] += pause
+        else:
+            self._parts["unknown"] += pause
+            self._gaps = _largest([*self._gaps, _gap(pause, last, piece)])
 
 
-def _meaning(previous: Stretch | None, following: Stretch | None, before: bool, known_end: bool) -> str:
-    """Which part the time between two stretches belongs to."""
-    if before:
-        return "before"
-    if following is None:
-        return "after" if known_end else "unknown"
-    if previous is not None and previous.kind == following.kind == "provider" and previous.failed:
-        return "retry"
-    return "unknown"
+def split_of(start: float, end: float, stretches: Iterable[Stretch], *, ended: bool) -> TurnSplit:
+    """The parts of a turn in which all this went on."""
+    splitter = Splitter()
+    splitter.add(stretches)
+    return splitter.split(start, end, ended=ended)
 
 
 def _gap(duration: float, previous: Stretch | None, following: Stretch | None) -> UnattributedGap:
@@ -68,17 +117,17 @@ def _gap(duration: float, previous: Stretch | None, following: Stretch | None) -
     return UnattributedGap(duration_ms=round(duration, 3), after=after, before=before)
 
 
-def _pieces(turn: ClosedSpan, stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The stretches within the turn as pieces that follow each other; where both go on, it is the provider's time."""
-    inside = sorted(
-        stretch._replace(start=max(stretch.start, turn.start), end=min(stretch.end, turn.end))
-        for stretch in stretches
-        if stretch.end > turn.start and stretch.start < turn.end
-    )
-    asked = _joined(stretch for stretch in inside if stretch.kind == "provider")
+def _largest(gaps: list[UnattributedGap]) -> list[UnattributedGap]:
+    return sorted(gaps, key=lambda gap: gap.duration_ms, reverse=True)[:MOST_GAPS]
+
+
+def _pieces(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """The stretches as pieces that follow each other; where both kinds go on, it is the provider's time."""
+    ordered = sorted(stretches)
+    asked = _joined(stretch for stretch in ordered if stretch.kind == "provider")
     pieces = list(asked)
     first = 0
-    for tool in _joined(stretch for stretch in inside if stretch.kind == "tool"):
+    for tool in _joined(stretch for stretch in ordered if stretch.kind == "tool"):
         while first < len(asked) and asked[first].end <= tool.start:
             first += 1
         start = tool.start

@@ -52,7 +52,8 @@ def _startup_of(process: Process) -> Startup | None:
     root = ClosedSpan("startup", None, "", None, begin, end, False)
     path = critical_path(grow(root, steps))
     path = pruned(path, SMALLEST_SHARE * path.duration_ms)
-    return Startup(pid=process.pid, role=process.role, ready=process.ready is not None, path=path)
+    ready = process.ready is not None
+    return Startup(pid=process.pid, role=process.role, ready=ready, line=process.longest_line, path=path)
 
 
 def critical_path(node: SpanNode) -> SpanNode:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from itertools import groupby
+from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from critiqor.timeline.durations import LONGEST_MS
 from critiqor.timeline.figures import ChildTally, Meaning, PluginTally, ProviderTally, SpanTally, StallTally
 from critiqor.timeline.problems import Problems
-from critiqor.timeline.processes import EMPTY, OVERLAPPING, START, Opened, Process, taken_inside
+from critiqor.timeline.processes import OVERLAPPING, Process, taken_inside
 from critiqor.timeline.records import (
     ChildExit,
     Line,
@@ -31,6 +29,7 @@ from critiqor.timeline.records import (
     SpanError,
     SpanStart,
     Unknown,
+    earlier,
     moment_ms,
 )
 from critiqor.timeline.spans import Slowest, closed_span
@@ -50,8 +49,6 @@ STAGING = "runtimeDeps.stage"
 Ending = SpanEnd | SpanError
 
 _TIDIED_EVERY = 16
-_GRAIN_MS = 2.0
-"""Longer than what can happen between two equal timestamps: the start was written down with the end."""
 _pid = attrgetter("pid")
 
 
@@ -61,8 +58,8 @@ class Tally:
     def __init__(self, irregular: Problems) -> None:
         self.irregular = irregular
         self.events = 0
-        self.ends = 0
-        """Of spans, failed ones among them."""
+        self.untimed = 0
+        """Ends of spans that do not tell how long it took, nor does anything else."""
         self.errors = 0
         self.marks = 0
         self.unknown: Counter[str] = Counter()
@@ -90,63 +87,71 @@ class Tally:
         """The next records, of consecutive lines; `number` is that of the first one."""
         self._records, self._number = records, number
         self.events += len(records)
-        pids = list(map(_pid, records))
-        if pids.count(pids[0]) == len(pids):
-            self._take_run(self._process(records[0]), records)
-        else:
-            for _, run in groupby(records, _pid):
-                of_one_process = list(run)
-                self._take_run(self._process(of_one_process[0]), of_one_process)
+        processes = {}
+        for pid, count in Counter(map(_pid, records)).items():
+            processes[pid] = process = self._process(pid)
+            process.events += count
+        self._take(records, processes)
+        self._records = []  # the memory of one block is used again by the next, while it is in the cache
         self._calls += 1
         if self._calls % _TIDIED_EVERY == 0:
             self._tidy()
 
-    def _take_run(self, process: Process, records: list[Record]) -> None:
-        """Records that one process wrote one after the other."""
-        spans, slowest, shortest_cause = self.spans, self.slowest, self.stalls.shortest_cause
-        open_spans, open_turns = process.open, process.open_turns
-        process.events += len(records)
-        last = process.last
-        ends = 0
+    def _take(self, records: list[Record], processes: dict[int | None, Process]) -> None:
+        spans, slowest = self.spans, self.slowest
+        shortest_cause, floor = self.stalls.shortest_cause, slowest.floor
+        pid = records[0].pid
+        process = processes[pid]
+        open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
         for record in records:
+            if record.pid != pid:
+                process.last = last
+                pid = record.pid
+                process = processes[pid]
+                open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
             if type(record) is SpanStart:
                 moment = record.timestamp
                 if moment < last:
                     self._set_back(process, record, last)
                 last = moment
-                opened: Opened = [record, False, 0.0, moment, 0.0]
-                if open_spans.setdefault(record.span_id or record.name, opened) is not opened:
-                    self._reopened(process, record, opened)
-                if record.phase == TURN_PHASE or record.name == TURN_NAME:
+                name = record.name
+                if open_spans.setdefault(record.span_id or name, record) is not record:
+                    self._reopened(process, record)
+                if record.phase == TURN_PHASE or name == TURN_NAME:
                     process.turns.span_started(record, open_spans)
             elif type(record) is SpanEnd or type(record) is SpanError:
                 moment = record.timestamp
                 if moment < last:
                     self._set_back(process, record, last)
                 last = moment
-                ends += 1
                 name, duration, parent = record.name, record.duration_ms, record.parent_span_id
                 key = record.span_id or name
-                ended = open_spans.pop(key, None)
-                if ended is None or duration is None or not 0.0 <= duration <= LONGEST_MS:
-                    record = self._repaired(process, record, ended)
+                started = open_spans.pop(key, None)
+                if started is None or duration is None:
+                    record = self._repaired(process, record, started)
                     duration = record.duration_ms
                     if duration is None:
+                        self._untimed(record)
                         continue
                 span = spans.get(name) or self._new_name(name)
                 span.pending.append(duration)
                 own = duration
-                if ended is not None and len(ended) > EMPTY:
-                    own -= min(duration, taken_inside(ended))
+                if key in inside:
+                    own -= min(duration, taken_inside(inside.pop(key)))
                     span.covered += duration - own
-                around = open_spans.get(parent) if parent is not None else None
-                if around is not None:
-                    began = ended[START].timestamp if ended is not None else None
-                    if began is None or began < around[-2] or (began == moment and duration > _GRAIN_MS):
-                        around[OVERLAPPING] = True
-                    around += moment, duration
-                if duration >= slowest.floor:
-                    slowest.offer(duration, (moment, record.pid or 0, name, key), (record, own))
+                if parent is not None:
+                    around = inside.get(parent)
+                    if around is not None:
+                        # One whose start was written down with its end began earlier.
+                        began = moment if started is None else started.timestamp
+                        if began < around[-2] or began == moment:
+                            around[OVERLAPPING] = True
+                        around += moment, duration
+                    elif parent in open_spans:
+                        inside[parent] = [False, 0.0, moment, duration]
+                if duration >= floor:
+                    slowest.offer(duration, (moment, pid or 0, name, key), (record, own))
+                    floor = slowest.floor
                 if duration >= shortest_cause or open_turns:
                     process.closed.append(record)
                     if key in open_turns:
@@ -165,7 +170,6 @@ class Tally:
                 last = record.timestamp
                 self._rare[type(record)](process, record)
         process.last = last
-        self.ends += ends
 
     def finish(self) -> None:
         """There are no more records."""
@@ -175,12 +179,13 @@ class Tally:
 
     def by_type(self) -> dict[str, int]:
         """How many events of each type there were."""
+        ends = self.untimed + sum(span.figures().number for span in self.spans.values())
         counts = {
             "childProcess.exit": self.children.count,
             "eventLoop.sample": self.stalls.samples,
             "mark": self.marks,
             "provider.request": self.providers.durations.figures().number,
-            "span.end": self.ends - self.errors,
+            "span.end": ends - self.errors,
             "span.error": self.errors,
             **self.unknown,
         }
@@ -189,16 +194,23 @@ class Tally:
 
     def _note(self, record: Record, kind: str, what: str | None = None) -> None:
         """Something is odd about a record."""
-        place = next(place for place, other in enumerate(self._records) if other is record)
-        self.irregular.note(self._number + place, kind, what)
+        self.irregular.note(self._line_of(record), kind, what)
 
-    def _process(self, record: Record) -> Process:
-        process = self.processes.get(record.pid)
+    def _line_of(self, record: Line) -> int:
+        """Where a record stands, or the one that it is the repaired form of."""
+        for place, other in enumerate(self._records):
+            if other is record:
+                return self._number + place
+        return self._number + next(place for place, other in enumerate(self._records) if _is_same(other, record))
+
+    def _process(self, pid: int | None) -> Process:
+        process = self.processes.get(pid)
         if process is None:
+            first = next(record for record in self._records if record.pid == pid)
             full = len(self.processes) >= MOST_PROCESSES
             if full:
-                self._note(record, "too_many_processes")
-            process = self.processes.setdefault(None if full else record.pid, Process(record))
+                self._note(first, "too_many_processes")
+            process = self.processes.setdefault(None if full else pid, Process(first))
         return process
 
     def _set_back(self, process: Process, record: Record, last: datetime) -> None:
@@ -212,24 +224,27 @@ class Tally:
         meaning: Meaning | None = "staging" if name == STAGING else "preparation" if name in PREPARING else None
         return self.spans.setdefault(name, SpanTally(meaning))
 
-    def _reopened(self, process: Process, record: SpanStart, opened: Opened) -> None:
+    def _reopened(self, process: Process, record: SpanStart) -> None:
         """A start of what had not ended: the first one is as lost as one that is still open."""
         self._note(record, "start_repeated")
-        process.open[record.span_id or record.name] = opened
+        key = record.span_id or record.name
+        process.open[key] = record
+        process.inside.pop(key, None)
 
-    def _repaired(self, process: Process, record: Ending, opened: Opened | None) -> Ending:
+    def _untimed(self, record: Ending) -> None:
+        self.untimed += 1
+        self.errors += type(record) is SpanError
+
+    def _repaired(self, process: Process, record: Ending, started: SpanStart | None) -> Ending:
         """The end of a span that is not told as it should be, with a duration if there is any."""
-        if opened is None:
+        if started is None:
             if process.evicted:
                 process.evicted -= 1
             else:
                 self._note(record, "end_without_start")
-        duration = record.duration_ms
-        if duration is not None and 0 <= duration <= LONGEST_MS:
+        if record.duration_ms is not None or started is None:
             return record
-        if duration is not None:
-            self._note(record, "unusable_field", "durationMs")
-        measured = None if opened is None else max(0.0, round(moment_ms(record) - moment_ms(opened[START]), 3))
+        measured = max(0.0, round(moment_ms(record) - moment_ms(started), 3))
         return msgspec.structs.replace(record, duration_ms=measured)
 
     def _special(self, process: Process, span: SpanTally, record: Ending) -> None:
@@ -252,6 +267,9 @@ class Tally:
     def _started_up(self, process: Process, record: Ending) -> None:
         process.startup.append(record)
         self._startup_spans += 1
+        duration = record.duration_ms or 0.0
+        if duration >= process.longest_step:
+            process.longest_step, process.longest_line = duration, self._line_of(record)
         if record.name == READY:
             process.ready = record.timestamp
         full = self._startup_spans >= MOST_STARTUP_SPANS_IN_ALL
@@ -269,20 +287,16 @@ class Tally:
         process.turns.marked(record)
 
     def _sample(self, process: Process, record: LoopSample) -> None:
-        self.stalls.sampled(process, record)
+        self.stalls.sampled(process, record, self._line_of)
 
     def _request(self, process: Process, record: ProviderCall) -> None:
-        duration = record.duration_ms
-        if duration is None or not 0 <= duration <= LONGEST_MS:
-            self._note(record, "unusable_field", "durationMs")
-            record = msgspec.structs.replace(record, duration_ms=0.0)
-        self.providers.took(record)
+        self.providers.took(record, self._line_of)
         process.turns.request_ended(record)
         if process.working is None:
             process.worked(record.timestamp)
 
     def _child(self, process: Process, record: ChildExit) -> None:
-        self.children.ended(record)
+        self.children.ended(record, self._line_of)
 
     def _unknown(self, process: Process, record: Unknown) -> None:
         known = record.type in self.unknown or len(self.unknown) < MOST_NAMES
@@ -299,7 +313,11 @@ class Tally:
             max(self.processes.values(), key=lambda process: len(process.open)).evict()
 
 
+def _is_same(record: Line, other: Line) -> bool:
+    same = record.timestamp == other.timestamp and record.span_id == other.span_id and record.name == other.name
+    return same and type(record) is type(other) and record.pid == other.pid
+
+
 def _began(record: Line) -> datetime:
     """When it began that ended there."""
-    duration = record.duration_ms or 0.0
-    return record.timestamp - timedelta(milliseconds=duration) if 0 < duration <= LONGEST_MS else record.timestamp
+    return earlier(record.timestamp, record.duration_ms or 0.0)

@@ -8,7 +8,6 @@ preparation that bear nothing and just come before the first request.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from critiqor.model.event import iso_from_ms
 from critiqor.model.timeline import Turn
@@ -123,7 +122,7 @@ class LiveTurn:
             sources=["timeline"],
             requests=self.requests,
             failed_requests=self.failed,
-            split=split_of(root, stretches, ended=self.ended),
+            split=split_of(self.start, self.end, stretches, ended=self.ended),
             tree=grow(root, [*self.steps, *calls, *map(closed_span, self.spans)]),
         )
 
@@ -146,7 +145,7 @@ class Turns:
         self.slowest: Slowest[LiveTurn] = Slowest(MOST_TURNS)
         self.over = 0
 
-    def span_started(self, record: SpanStart, around: Mapping[str, Sequence[Any]]) -> None:
+    def span_started(self, record: SpanStart, around: Mapping[str, SpanStart]) -> None:
         """A span that says to be part of a turn; the outermost one stands for the turn."""
         if not _is_inside_a_turn(record, around):
             self.open.add(record.span_id or record.name)
@@ -176,8 +175,8 @@ class Turns:
 
     def request_ended(self, record: ProviderCall) -> None:
         """A request to a provider."""
-        run_id = run_of_call(record)
-        if run_id is None:
+        run_id, span_id = record.run_id, record.span_id
+        if run_id is None or span_id is None or _CALL not in span_id:
             if len(self._loose_calls) < MOST_STEPS:
                 self._loose_calls.append(record)
             return
@@ -199,11 +198,11 @@ class Turns:
             turn.end = max(turn.end, moment_ms(record))
             turn.ended = decision == "rejected"
 
-    def finish(self, still_open: Mapping[str, Sequence[Any]], last: float) -> None:
+    def finish(self, still_open: Mapping[str, SpanStart], last: float) -> None:
         """There is no more to come; `last` is when the process was last heard of."""
         for key in self.open:
             if key in still_open:
-                record: SpanStart = still_open[key][0]
+                record = still_open[key]
                 start = moment_ms(record)
                 turn = self._turn_of(record, start)
                 turn.reaches(start, last)
@@ -273,13 +272,12 @@ class Turns:
         turn.overlapped = turn.overlapped or bool(self._steps)
 
 
-def _is_inside_a_turn(record: Line, around: Mapping[str, Sequence[Any]]) -> bool:
+def _is_inside_a_turn(record: Line, around: Mapping[str, SpanStart]) -> bool:
     parent = record.parent_span_id
     for _ in range(DEEPEST):
-        opened = around.get(parent) if parent is not None else None
-        if opened is None:
+        above = around.get(parent) if parent is not None else None
+        if above is None:
             return False
-        above: SpanStart = opened[0]
         if is_turn(above):
             return True
         parent = above.parent_span_id

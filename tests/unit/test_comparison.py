@@ -9,6 +9,7 @@ from hypothesis import given, strategies
 
 from critiqor.diagnosis.comparison import CauseChange, Comparison, compare
 from critiqor.model.diagnosis import Diagnosis, FailureAnalysis
+from critiqor.model.timeline import TimelineSummary
 
 BEFORE, AFTER = "run_001", "run_002"
 
@@ -140,6 +141,15 @@ def test_order_of_findings_does_not_matter(before: Diagnosis, after: Diagnosis, 
         return msgspec.structs.replace(run, failure_analysis=FailureAnalysis(found))
 
     assert compare(shuffled(before), shuffled(after)) == compare(before, after)
+
+
+def test_time_of_a_profiled_run_is_never_compared() -> None:
+    profiled = msgspec.structs.replace(
+        diagnosis("run_002", wall_ms=9000), timeline=TimelineSummary(present=True, profiled=True)
+    )
+    result = compare(diagnosis(), profiled)
+    assert (result.figures.wall_ms.after, result.figures.wall_ms.difference) == (None, None)
+    assert "run_002 was deeply profiled: its time says nothing about an ordinary run" in result.notes
 
 
 @given(diagnoses, diagnoses)

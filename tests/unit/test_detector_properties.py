@@ -64,10 +64,13 @@ CASES: dict[str, Callable[[], Story]] = {
     "premature_stop": lambda: Story().user("fix it").says("I will now edit the file.").finishes(),
     "secret_exposure": lambda: Story().runs("env", "DB_PASSWORD=[redacted:assignment:0123abcd]"),
     "agent_failure": lambda: Story().model().finishes(error="the session file is locked"),
+    "slow_provider": lambda: Story().model(timeToFirstByteMs=45_000).says("Here it is.").finishes(),
 }
 """A true case for every type that an agent or its process can have."""
 OF_COVERAGE = {"inspection_incomplete", "stuck_session"}
 """Types that come from what the recorder says of itself."""
+OF_TIMING = {"child_process_failure", "latency_stall", "slow_startup"}
+"""Types that come from OpenClaw's timeline alone."""
 
 
 def _repeat(story: Story, times: int, step: Callable[[Story], Story]) -> Story:
@@ -87,7 +90,7 @@ def _three_reads(story: Story) -> Story:
 
 
 def test_every_type_has_a_case() -> None:
-    assert set(CASES) | OF_COVERAGE == set(FAILURE_TYPES)
+    assert set(CASES) | OF_COVERAGE | OF_TIMING == set(FAILURE_TYPES)
 
 
 @pytest.mark.parametrize("kind", CASES)

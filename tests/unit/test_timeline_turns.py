@@ -156,11 +156,7 @@ def test_the_recorder_adds_tools_and_the_end() -> None:
     split = turn.split
     assert (turn.duration_ms, turn.ended, turn.tools, turn.sources) == (2100, True, 1, ["timeline", "recorder"])
     assert (split.before_provider_ms, split.with_provider_ms, split.in_tools_ms) == (400, 1100, 480)
-    assert (split.after_ms, split.unattributed_ms) == (100, 20)
-    assert [(gap.duration_ms, gap.after, gap.before) for gap in split.gaps] == [
-        (10, "a request", "exec"),
-        (10, "exec", "a request"),
-    ]
+    assert (split.after_ms, split.between_ms, split.unattributed_ms) == (100, 20, 0)
     assert names(turn.tree) == ["agent.prepare attempt.setup", "provider.request", "tool exec", "provider.request"]
 
 

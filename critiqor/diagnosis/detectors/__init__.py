@@ -8,12 +8,14 @@ from collections.abc import Callable
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors import (
     agent_failure,
+    child_process_failure,
     compaction_loss,
     context_pollution,
     cost_explosion,
     false_success_claim,
     ignored_tool_output,
     inspection_incomplete,
+    latency_stall,
     memory_failure,
     no_progress,
     premature_stop,
@@ -24,6 +26,8 @@ from critiqor.diagnosis.detectors import (
     retry_storm,
     secret_exposure,
     skill_failure,
+    slow_provider,
+    slow_startup,
     stuck_session,
     subagent_failure,
     timeout,
@@ -33,6 +37,7 @@ from critiqor.diagnosis.detectors import (
 )
 from critiqor.diagnosis.draft import Draft
 from critiqor.diagnosis.recording import Recording
+from critiqor.model.timeline import TimelineSummary
 
 FAILURE_TYPES: dict[str, str] = {
     process_failure.TYPE: "the program itself died",
@@ -57,6 +62,10 @@ FAILURE_TYPES: dict[str, str] = {
     cost_explosion.TYPE: "spend far beyond what progress explains",
     premature_stop.TYPE: "announced work was never done, and the run ended as if complete",
     no_progress.TYPE: "many steps that change nothing and learn nothing",
+    child_process_failure.TYPE: "a process that OpenClaw had started for itself ended badly",
+    latency_stall.TYPE: "the event loop stood still, and everything with it",
+    slow_provider.TYPE: "answers of the model came, but very slowly",
+    slow_startup.TYPE: "a process needed very long before it could do anything",
     inspection_incomplete.TYPE: "the recorder was blind, or lost something",
 }
 """Every type of failure with its meaning. Among failures that are equally grave, the first of these comes first."""
@@ -78,6 +87,7 @@ RUN_DETECTORS: tuple[Callable[[AgentRun], list[Draft]], ...] = (
     premature_stop.detect,
     no_progress.detect,
     secret_exposure.detect,
+    slow_provider.detect,
 )
 SESSION_DETECTORS: tuple[Callable[[list[AgentRun]], list[Draft]], ...] = (
     memory_failure.detect_in_session,
@@ -124,6 +134,16 @@ def detect_in_recording(recording: Recording, found: list[Draft]) -> list[Draft]
     return _unexplained(drafts)
 
 
+def detect_in_timing(timing: TimelineSummary, recording: Recording, found: list[Draft]) -> list[Draft]:
+    """What was slow or failed beside the agents, as the timeline tells it."""
+    return [
+        *latency_stall.detect(timing),
+        *slow_startup.detect(timing),
+        *slow_provider.detect_in_timing(timing, found),
+        *child_process_failure.detect(timing, recording),
+    ]
+
+
 _FATAL = frozenset((provider_failure.TYPE, context_pollution.TYPE, agent_failure.TYPE))
 
 
@@ -148,4 +168,4 @@ def _is_explained(draft: Draft, explained: dict[str, set[str]]) -> bool:
     return bool(by) and sum(any(event in events for events in by) for event in own) * 5 >= len(own) * 4
 
 
-__all__ = ["FAILURE_TYPES", "detect_in_recording", "detect_in_run", "detect_in_session"]
+__all__ = ["FAILURE_TYPES", "detect_in_recording", "detect_in_run", "detect_in_session", "detect_in_timing"]

@@ -1,0 +1,87 @@
+"""What of an event goes into a trace: ids, names and figures, each by itself. Contents stay in the evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from critiqor.model.event import Event
+from critiqor.model.trace import Fact, label
+
+_LARGEST = 1 << 53
+"""Beyond it, a double can no longer count."""
+_TOLD = {
+    "aborted": "aborted",
+    "agent_id": "agent_id",
+    "attempt": "attempt",
+    "callId": "call_id",
+    "childRunId": "child_run_id",
+    "childSessionKey": "child_session_key",
+    "compactedCount": "compacted_messages",
+    "completed": "completed",
+    "contextTokenBudget": "context_token_budget",
+    "delayMs": "delay_ms",
+    "errorCategory": "error_category",
+    "exit_code": "exit_code",
+    "left_running": "left_running",
+    "lookup": "lookup",
+    "maxAttempts": "max_attempts",
+    "message_id": "message_id",
+    "mode": "mode",
+    "model": "model",
+    "openclaw_version": "openclaw_version",
+    "outcome": "outcome",
+    "parent_tool_call_id": "parent_tool_call_id",
+    "provider": "provider",
+    "reason": "reason",
+    "requestPayloadBytes": "request_bytes",
+    "role": "role",
+    "stop_reason": "stop_reason",
+    "stopReason": "stop_reason",
+    "timeToFirstByteMs": "first_byte_ms",
+    "tokensAfter": "tokens_after",
+    "tokensBefore": "tokens_before",
+    "trigger": "trigger",
+    "turn": "turn",
+}
+"""Members of a payload that are told, and what they are called in a trace."""
+_USAGE = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cacheRead": "cache_read_tokens",
+    "cacheWrite": "cache_write_tokens",
+}
+
+
+def facts_of(event: Event) -> dict[str, Fact]:
+    """What is told of an event."""
+    payload = event.payload
+    facts: dict[str, Fact] = {"event_id": label(event.event_id)}
+    for name in ("agent_run_id", "tool_call_id"):
+        if (value := getattr(event, name)) is not None:
+            facts[name] = label(value)
+    for name in _TOLD.keys() & payload.keys():
+        if (fact := _fact(payload[name])) is not None:
+            facts[_TOLD[name]] = fact
+    usage = payload.get("usage")
+    if isinstance(usage, dict):
+        facts.update(_usage(usage))
+    if event.duration_ms is not None and (duration := _fact(event.duration_ms)) is not None:
+        facts["duration_ms"] = duration
+    return dict(sorted(facts.items()))
+
+
+def _usage(usage: dict[str, Any]) -> dict[str, Fact]:
+    known = {told: _fact(usage.get(name)) for name, told in _USAGE.items()}
+    cost = usage.get("cost")
+    known["cost_usd"] = _fact(cost.get("total")) if isinstance(cost, dict) else None
+    return {name: fact for name, fact in known.items() if fact is not None}
+
+
+def _fact(value: object) -> Fact | None:
+    if isinstance(value, str):
+        return label(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and -_LARGEST < value < _LARGEST:
+        return value
+    return None

@@ -1,0 +1,164 @@
+"""Slices in lanes: within one lane, two slices are either one inside the other or apart, never overlapping.
+
+That is what viewers demand of a thread. Each slice goes into the first lane that has room for it. Clocks tell
+milliseconds, so what sticks out of a slice around it by no more than that, or reaches as little into the next one, is
+cut: it has not really done so.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from critiqor.model.trace import Slice, Trace, Track
+
+GRAIN_US = 1000
+"""What two clocks that tell milliseconds can be off by."""
+NESTING_LANES = 64
+"""Lanes in which slices are inside each other. Whatever needs more is no picture any more, and is only kept apart."""
+_NEIGHBOURS = 16
+"""Slices that begin within a grain of a moment and are looked at there."""
+
+
+class Placed(NamedTuple):
+    """A slice where it is drawn."""
+
+    slice: Slice
+    lane: int
+    """From 1."""
+    start_us: int
+    end_us: int
+
+
+class _Bar:
+    """A slice while its place is looked for."""
+
+    __slots__ = ("depth", "end", "family", "slice", "start")
+
+    def __init__(self, slice_: Slice, end_us: int) -> None:
+        self.slice = slice_
+        self.depth = slice_.depth
+        self.family = slice_.family
+        self.start = slice_.start_us
+        self.end = max(self.start, end_us if slice_.end_us is None else slice_.end_us)
+
+
+def tracks_of(trace: Trace) -> dict[Track, list[Slice]]:
+    """The slices of each track, in the order of the processes; a track of instants alone has none."""
+    tracks: dict[Track, list[Slice]] = {}
+    for instant in trace.instants:
+        tracks.setdefault(instant.track, [])
+    for slice_ in trace.slices:
+        tracks.setdefault(slice_.track, []).append(slice_)
+    places = {process.pid: place for place, process in enumerate(trace.processes)}
+    return dict(sorted(tracks.items(), key=lambda item: places[item[0].pid]))
+
+
+def lay_out(slices: Iterable[Slice], end_us: int) -> list[Placed]:
+    """The slices of one track in lanes, in the order of their starts, an outer one before those inside it.
+
+    `end_us` is where slices end whose own end is not known.
+    """
+    # Of what ended in the same moment and took the same time, the one that was told last was around the other.
+    bars = [_Bar(slice_, end_us) for slice_ in slices][::-1]
+    bars.sort(key=_outer_first)
+    _settle(bars)
+    bars.sort(key=_outer_first)
+    lanes = _Lanes()
+    placed = []
+    for bar in bars:
+        lane = lanes.take(bar)
+        placed.append(Placed(bar.slice, lane, bar.start, bar.end))
+    return placed
+
+
+def _outer_first(bar: _Bar) -> tuple[int, int, int]:
+    return (bar.start, -bar.end, bar.depth or 0)
+
+
+def _may_be_inside(inner: _Bar, outer: _Bar) -> bool:
+    if inner.depth is not None and outer.depth is not None and inner.depth <= outer.depth:
+        return False
+    return inner.family is None or outer.family is None or inner.family == outer.family
+
+
+def _settle(bars: Sequence[_Bar]) -> None:
+    """Cut what reaches over the edge of another one by a grain.
+
+    The last ones first: whoever is compared with one that began later finds it settled.
+    """
+    starts = [bar.start for bar in bars]
+    for place in range(len(bars) - 1, -1, -1):
+        bar = bars[place]
+        for other in reversed(bars[place + 1 : place + 1 + _NEIGHBOURS]):
+            if _began_too_early(bar, other):
+                bar.start, bar.end = other.start, min(bar.end, other.end)
+                break
+        first = bisect_left(starts, bar.end - GRAIN_US, lo=place + 1)
+        for other in bars[first : first + _NEIGHBOURS]:
+            if _ended_too_late(bar, other):
+                bar.end = other.start
+                break
+
+
+def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
+    """Whether a slice is inside one that begins a grain later than itself."""
+    early = outer.start - bar.start
+    if not 0 <= early <= min(GRAIN_US, bar.end - outer.start) or not _may_be_inside(bar, outer):
+        return False
+    if _may_be_inside(outer, bar):
+        return bar.end < outer.end
+    return bar.end <= outer.end + GRAIN_US
+
+
+def _ended_too_late(bar: _Bar, following: _Bar) -> bool:
+    """Whether a slice was over when another one began that it reaches into; one that ends with it is inside it."""
+    over = bar.end - following.start
+    if not bar.start < following.start < bar.end < following.end or over > GRAIN_US:
+        return False
+    return over <= following.end - bar.end or not _may_be_inside(following, bar)
+
+
+class _Lanes:
+    """What goes on in each lane, as starts come in order."""
+
+    def __init__(self) -> None:
+        self._nesting: list[list[_Bar]] = []
+        """Of each lane the slices that go on, the innermost last."""
+        self._busy: list[tuple[int, int]] = []
+        """Further lanes with the end of what is in them."""
+        self._free: list[int] = []
+        self._further = NESTING_LANES
+
+    def take(self, bar: _Bar) -> int:
+        """The first lane with room for it, where it goes on from now; its end is cut if that makes it fit."""
+        for lane, around in enumerate(self._nesting, 1):
+            while around and around[-1].end <= bar.start:
+                around.pop()
+            if around:
+                innermost = around[-1]
+                if bar.end - innermost.end > GRAIN_US or not _may_be_inside(bar, innermost):
+                    continue
+                bar.end = min(bar.end, innermost.end)
+                # What it does not know of itself, what it is inside of knows for those inside of it.
+                bar.depth = innermost.depth if bar.depth is None else bar.depth
+                bar.family = innermost.family if bar.family is None else bar.family
+            around.append(bar)
+            return lane
+        if len(self._nesting) < NESTING_LANES:
+            self._nesting.append([bar])
+            return len(self._nesting)
+        return self._further_lane(bar)
+
+    def _further_lane(self, bar: _Bar) -> int:
+        while self._busy and self._busy[0][0] <= bar.start:
+            heapq.heappush(self._free, heapq.heappop(self._busy)[1])
+        if self._free:
+            lane = heapq.heappop(self._free)
+        else:
+            self._further += 1
+            lane = self._further
+        heapq.heappush(self._busy, (bar.end, lane))
+        return lane

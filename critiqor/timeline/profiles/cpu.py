@@ -1,0 +1,167 @@
+"""A .cpuprofile of V8: its tree of calls, and which node was seen when.
+
+The tree is decoded as structs, the samples as plain numbers, piece by piece.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from critiqor.model.profiles import CodeFrame, CpuProfile
+from critiqor.timeline.profiles.artifacts import Artifact, UnusableError, content_of
+from critiqor.timeline.profiles.places import CallFrame, Frames
+
+DEEPEST = 4096
+"""Calls within each other; V8 looks at a few hundred at most."""
+LONGEST_US = 31 * 86_400 * 1_000_000
+"""A month: what is longer is no profile of a process."""
+PIECE = 1 << 16
+QUARTER_HOUR = 900.0
+FARTHEST_ZONE = 15 * 3600.0
+LATEST = 32_503_680_000.0
+"""The year 3000: files can be of any year."""
+SLOWEST_WRITE = 20.0
+"""Seconds from the end of a profile to its last byte."""
+
+
+class _Node(msgspec.Struct, gc=False, rename="camel"):
+    id: int
+    call_frame: CallFrame
+    children: tuple[int, ...] = ()
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    nodes: list[_Node]
+    start_time: float
+    end_time: float
+    samples: msgspec.Raw
+    time_deltas: msgspec.Raw
+
+
+class _Tree(msgspec.Struct):
+    frames: list[CodeFrame]
+    node_frames: array[int]
+    node_parents: array[int]
+    places: dict[int, int]
+    """From V8's numbers to ours."""
+
+
+_decoder = msgspec.json.Decoder(_Document)
+
+
+def read_cpu_profile(artifact: Artifact) -> CpuProfile:
+    """The profile in a file. Raises UnusableError."""
+    try:
+        document = _decoder.decode(content_of(artifact))
+        tree = _tree(document.nodes)
+        document.nodes = []
+        duration = document.end_time - document.start_time
+        samples = _places(document.samples, tree.places)
+        starts = _starts(document.time_deltas, duration)
+    except (msgspec.ValidationError, KeyError, OverflowError):
+        raise UnusableError("foreign") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise UnusableError("damaged") from None
+    if len(samples) != len(starts):
+        raise UnusableError("foreign")
+    duration_us = max(int(duration), starts[-1] if starts else 0)
+    return CpuProfile(
+        pid=artifact.pid,
+        thread=artifact.thread,
+        started_ms=_started_ms(artifact, duration_us),
+        duration_us=duration_us,
+        frames=tree.frames,
+        node_frames=tree.node_frames,
+        node_parents=tree.node_parents,
+        samples=samples,
+        starts_us=starts,
+    )
+
+
+def _tree(nodes: list[_Node]) -> _Tree:
+    """The nodes in an order in which every subtree stands in one piece, behind its root."""
+    if sum(len(node.children) for node in nodes) >= max(len(nodes), 1):
+        raise UnusableError("foreign")  # more calls than a tree has
+    known = {node.id: node for node in nodes}
+    called = {child for node in nodes for child in node.children}
+    frames = Frames()
+    tree = _Tree([], array("q"), array("q"), {})
+    waiting = [(node.id, -1, 0) for node in reversed(nodes) if node.id not in called]
+    while waiting:
+        number, parent, depth = waiting.pop()
+        node = known.get(number)
+        # A node that is called by two others, or by itself, stands where it was met first.
+        if node is None or number in tree.places:
+            continue
+        if depth > DEEPEST:
+            raise UnusableError("foreign")
+        place = tree.places[number] = len(tree.node_frames)
+        tree.node_frames.append(frames.number(node.call_frame))
+        tree.node_parents.append(parent)
+        waiting += [(child, place, depth + 1) for child in reversed(node.children)]
+    tree.frames = frames.all()
+    return tree
+
+
+def _places(raw: msgspec.Raw, places: dict[int, int]) -> array[int]:
+    """The node of each sample."""
+    nodes = array("i")
+    for numbers in _numbers(raw):
+        nodes.extend(map(places.__getitem__, numbers))
+    return nodes
+
+
+def _starts(raw: msgspec.Raw, duration: float) -> array[int]:
+    """When each sample was taken. V8 writes a few of them out of order: time stands still for those."""
+    if not 0 <= duration <= LONGEST_US:
+        raise UnusableError("foreign")
+    starts = array("q")
+    now = latest = 0
+    for numbers in _numbers(raw):
+        for delta in numbers:
+            now += delta
+            if now > latest:
+                latest = now
+            starts.append(latest)
+        if latest > LONGEST_US:
+            raise UnusableError("foreign")
+    return starts
+
+
+def _numbers(raw: msgspec.Raw) -> Iterator[list[int]]:
+    """A long list of whole numbers as shorter ones, so that never all of them are objects."""
+    text = memoryview(raw)
+    if bytes(text[:1]) != b"[":
+        raise msgspec.ValidationError("not a list")
+    place, end = 1, len(text) - 1
+    while place < end:
+        piece = bytes(text[place : min(place + PIECE, end)])
+        cut = len(piece) if place + len(piece) == end else piece.rfind(b",")
+        if cut < 0:
+            raise msgspec.ValidationError("not numbers")
+        yield msgspec.json.decode(b"[" + piece[:cut] + b"]", type=list[int])
+        place += cut + 1
+
+
+def _started_ms(artifact: Artifact, duration_us: int) -> float | None:
+    """When the profile began: as long before the file was written as it lasted, held against the time in its name.
+
+    The name tells the second in which it began, in a time zone that is not told, so whole quarters of an hour are left
+    out of the comparison. A file that was changed or copied later has no time.
+    """
+    if artifact.named_at is None:
+        return None
+    try:
+        named = datetime.strptime(artifact.named_at, "%Y%m%d.%H%M%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+    started = artifact.written_at - duration_us / 1e6
+    late = (started - named + 1) % QUARTER_HOUR - 1
+    if late > SLOWEST_WRITE or abs(started - named) > FARTHEST_ZONE or not 0 <= started < LATEST:
+        return None
+    # Later than that second: the difference is what it took to write the file.
+    return (started - max(late - 1, 0.0)) * 1000

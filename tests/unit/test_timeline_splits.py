@@ -1,0 +1,84 @@
+"""The split of a turn: its parts add up, whatever went on, and however it is handed over."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from story import Story
+
+from critiqor.model.timeline import TurnSplit
+from critiqor.timeline import attribute_turns
+from critiqor.timeline.attribution import KEPT, MOST_LIVE
+from critiqor.timeline.recorded_turns import MOST_RECENT
+from critiqor.timeline.splits import Splitter, Stretch, split_of
+
+SECOND_MS = 1000
+"""From one event of a story to the next."""
+
+
+def total(split: TurnSplit) -> float:
+    asked = split.before_provider_ms + split.with_provider_ms + split.retrying_ms
+    return asked + split.in_tools_ms + split.between_ms + split.after_ms + split.unattributed_ms
+
+
+@st.composite
+def followed(draw: st.DrawFn) -> list[Stretch]:
+    """Stretches one after the other, some of them without a pause between."""
+    steps = draw(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 200), st.booleans(), st.booleans())))
+    ends = list(accumulate(pause + took for pause, took, *_ in steps))
+    return [
+        Stretch(1000.0 + end - took, 1000.0 + end, "provider" if asks else "tool", "x", failed)
+        for end, (_, took, asks, failed) in zip(ends, steps, strict=True)
+    ]
+
+
+@given(st.lists(st.builds(Stretch, st.integers(0, 500), st.integers(500, 900), st.just("tool"), st.just("x"))))
+def test_parts_add_up_to_the_turn_whatever_overlaps(stretches: list[Stretch]) -> None:
+    asked = [stretch._replace(kind="provider", end=stretch.end - 50) for stretch in stretches[::2]]
+    split = split_of(-10, 1000, [*asked, *stretches], ended=True)
+    assert total(split) == pytest.approx(1010)
+
+
+@given(followed(), st.integers(0, 100), st.booleans())
+def test_portions_give_the_same_split_as_everything_at_once(stretches: list[Stretch], cut: int, ended: bool) -> None:
+    end = stretches[-1].end + 7 if stretches else 1007.0
+    whole = split_of(990, end, stretches, ended=ended)
+    portions = Splitter()
+    portions.add(stretches[:cut])
+    portions.add(stretches[cut:])
+    assert portions.split(990, end, ended=ended) == whole
+    assert total(whole) == pytest.approx(end - 990)
+
+
+def test_an_agent_run_of_any_length_is_split_to_the_millisecond() -> None:
+    story = Story().event("agent_start")
+    calls = 3 * MOST_RECENT
+    for _ in range(calls):
+        story.calls("read", {})
+    (turn,) = attribute_turns([], story.finishes().events)
+    assert (turn.tools, turn.split.in_tools_ms) == (calls, SECOND_MS * calls)
+    assert total(turn.split) == pytest.approx(turn.duration_ms)
+    assert len(turn.tree.children) + turn.tree.more == calls
+
+
+def test_the_slowest_of_very_many_agent_runs_are_told() -> None:
+    events = []
+    slow = {f"run-{number}" for number in range(0, 2 * MOST_LIVE, MOST_LIVE // 5)}
+    for number in range(2 * MOST_LIVE):
+        name = f"run-{number}"
+        story = Story(f"agent:{number}", name).event("agent_start")
+        story.calls("read", {}, ms=5000 if name in slow else 10)
+        events += story.finishes().events
+    assert len(slow) < KEPT
+    told = [turn.agent_run_id for turn in attribute_turns([], events)]
+    assert set(told[: len(slow)]) == slow
+
+
+def test_a_long_pause_around_a_tool_is_known_of_nobody_and_named() -> None:
+    asked, tool = Stretch(0, 100, "provider", "a request"), Stretch(110, 200, "tool", "exec")
+    split = split_of(0, 900, [asked, tool, Stretch(800, 900, "provider", "a request")], ended=True)
+    assert (split.between_ms, split.unattributed_ms) == (10, 600)
+    assert [(gap.duration_ms, gap.after, gap.before) for gap in split.gaps] == [(600, "exec", "a request")]
