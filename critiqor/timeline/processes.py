@@ -16,8 +16,8 @@ MOST_CLOSED = 128
 """Spans remembered after their end, to tell what held the event loop and what a turn consisted of."""
 MOST_INSIDE = 256
 """Spans inside an open one that are remembered; older ones are added up."""
-SETTLES_AFTER = 1000
-"""Events after which a process has long started, and its role is no longer in question."""
+SETTLES_AFTER = 500
+"""Spans and marks after which a process has long started, and its role is no longer in question."""
 _AGENT_WORDS = frozenset(("agent", "reply", "auto_reply"))
 _COMMAND_WORDS = frozenset(("cli", "entry"))
 
@@ -42,6 +42,7 @@ class Process:
     """One process: its open spans, its turns, how it came up."""
 
     __slots__ = (
+        "_guesses",
         "born",
         "closed",
         "events",
@@ -94,6 +95,7 @@ class Process:
         self.turns = Turns()
         self.open_turns = self.turns.open
         self.role: Role = "unknown"
+        self._guesses = 0
         self.young = True
         """Whether it may still be starting up, and its role is in question."""
 
@@ -111,7 +113,8 @@ class Process:
             self.role = "agent"
         elif word in _COMMAND_WORDS and self.role == "unknown":
             self.role = "command"
-        if self.events > SETTLES_AFTER:
+        self._guesses += 1
+        if self._guesses > SETTLES_AFTER:
             self.starting = self.young = False
 
     def worked(self, moment: datetime) -> None:
@@ -139,8 +142,8 @@ class Process:
     def holding(self, earliest: datetime, latest: datetime, shortest: float) -> list[str]:
         """The names of the innermost spans that went on for at least that long between two moments."""
         since, until = earliest.timestamp() * 1000, latest.timestamp() * 1000
-        long = (record for record in self.closed if record.timestamp >= earliest)
-        ended = [closed_span(record) for record in long if (record.duration_ms or 0.0) >= shortest]
+        long = [record for record in self.closed if (record.duration_ms or 0.0) >= shortest]
+        ended = [closed_span(record) for record in long if record.timestamp >= earliest]
         known = [(span.start, span.end, span.name) for span in ended]
         known += [(moment_ms(record), until, record.name) for record in self.open.values()]
         innermost = []

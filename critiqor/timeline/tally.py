@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -49,7 +48,6 @@ STAGING = "runtimeDeps.stage"
 Ending = SpanEnd | SpanError
 
 _TIDIED_EVERY = 16
-_pid = attrgetter("pid")
 
 
 class Tally:
@@ -87,28 +85,26 @@ class Tally:
         """The next records, of consecutive lines; `number` is that of the first one."""
         self._records, self._number = records, number
         self.events += len(records)
-        processes = {}
-        for pid, count in Counter(map(_pid, records)).items():
-            processes[pid] = process = self._process(pid)
-            process.events += count
-        self._take(records, processes)
+        self._take(records)
         self._records = []  # the memory of one block is used again by the next, while it is in the cache
         self._calls += 1
         if self._calls % _TIDIED_EVERY == 0:
             self._tidy()
 
-    def _take(self, records: list[Record], processes: dict[int | None, Process]) -> None:
+    def _take(self, records: list[Record]) -> None:
         spans, slowest = self.spans, self.slowest
         shortest_cause, floor = self.stalls.shortest_cause, slowest.floor
-        pid = records[0].pid
-        process = processes[pid]
+        process = self._process(records[0])
+        pid, taken = records[0].pid, 0
         open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
         for record in records:
             if record.pid != pid:
                 process.last = last
-                pid = record.pid
-                process = processes[pid]
+                process.events += taken
+                process = self._process(record)
+                pid, taken = record.pid, 0
                 open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
+            taken += 1
             if type(record) is SpanStart:
                 moment = record.timestamp
                 if moment < last:
@@ -133,7 +129,10 @@ class Tally:
                     if duration is None:
                         self._untimed(record)
                         continue
-                span = spans.get(name) or self._new_name(name)
+                try:
+                    span = spans[name]
+                except KeyError:
+                    span = self._new_name(name)
                 span.pending.append(duration)
                 own = duration
                 if key in inside:
@@ -170,6 +169,7 @@ class Tally:
                 last = record.timestamp
                 self._rare[type(record)](process, record)
         process.last = last
+        process.events += taken
 
     def finish(self) -> None:
         """There are no more records."""
@@ -203,14 +203,13 @@ class Tally:
                 return self._number + place
         return self._number + next(place for place, other in enumerate(self._records) if _is_same(other, record))
 
-    def _process(self, pid: int | None) -> Process:
-        process = self.processes.get(pid)
+    def _process(self, record: Record) -> Process:
+        process = self.processes.get(record.pid)
         if process is None:
-            first = next(record for record in self._records if record.pid == pid)
             full = len(self.processes) >= MOST_PROCESSES
             if full:
-                self._note(first, "too_many_processes")
-            process = self.processes.setdefault(None if full else pid, Process(first))
+                self._note(record, "too_many_processes")
+            process = self.processes.setdefault(None if full else record.pid, Process(record))
         return process
 
     def _set_back(self, process: Process, record: Record, last: datetime) -> None:
