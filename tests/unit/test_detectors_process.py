@@ -274,3 +274,10 @@ def test_nothing_at_all_can_be_diagnosed() -> None:
 
 def test_whole_recording_misses_nothing() -> None:
     assert working().says("It is built.").finishes().process(0).types() == []
+
+
+def test_exit_code_of_an_agent_run_that_timed_out_is_told_as_the_timeout() -> None:
+    story = Story().user("build it").model()
+    story.begins("exec", {"command": "make"})
+    story.finishes(error="agent run timed out after 60 s").process(1, error="exit code 1")
+    assert story.types() == ["timeout"]

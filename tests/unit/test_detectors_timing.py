@@ -155,6 +155,9 @@ def test_a_command_of_the_agent_is_judged_as_its_tool_and_not_as_a_child_process
     same = {**exited(0, exitCode=2), "timestamp": ended}
     later = exited(0, exitCode=2) | {"timestamp": iso_from_ms(START + 3_600_000)}
     assert [finding.type for finding in found(summary_of(same), story)] == []
+    search = Story().calls("exec", {"command": "grep x a.txt"}, "(no output)").says("It is not in there.").finishes()
+    ended = next(event.timestamp for event in search.events if event.event_type == "tool_output")
+    assert found(summary_of({**exited(0, exitCode=1), "timestamp": ended}), search) == []
     assert [finding.type for finding in found(summary_of(later), story)] == ["child_process_failure"]
 
 

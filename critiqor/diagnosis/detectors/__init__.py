@@ -129,7 +129,7 @@ def detect_in_recording(recording: Recording, found: list[Draft]) -> list[Draft]
     """What went wrong around the agents; an exit code that an agent's failure explains is told there."""
     drafts = [draft for detect in RECORDING_DETECTORS for draft in detect(recording)]
     by_itself = (recording.exit_code or 0) < process_failure.SIGNALS and recording.process_end is not None
-    if by_itself and _ended_badly(recording, found):
+    if by_itself and _ended_badly(recording, [*found, *drafts]):
         drafts = [draft for draft in drafts if draft.type != process_failure.TYPE]
     return _unexplained(drafts)
 
@@ -144,7 +144,7 @@ def detect_in_timing(timing: TimelineSummary, recording: Recording, found: list[
     ]
 
 
-_FATAL = frozenset((provider_failure.TYPE, context_pollution.TYPE, agent_failure.TYPE))
+_FATAL = frozenset((provider_failure.TYPE, context_pollution.TYPE, agent_failure.TYPE, timeout.TYPE))
 
 
 def _ended_badly(recording: Recording, found: list[Draft]) -> bool:

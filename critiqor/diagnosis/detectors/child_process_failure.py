@@ -12,19 +12,19 @@ TYPE = "child_process_failure"
 OFTEN = 3
 """So many times: it is started again and again and does not stay."""
 SAME_MS = 1_000
-"""A tool call that failed so close to it is the same failure, and is told there."""
+"""A tool call that ended so close to it is what it was started for, and is judged there."""
 _ASKED_TO_STOP = frozenset(("SIGTERM", "SIGINT", "SIGHUP"))
 """How a program is meant to be ended."""
 
 
 def detect(timing: TimelineSummary, recording: Recording) -> list[Draft]:
     """Child processes that failed, by program, without commands of the agent, which are judged as its tools."""
-    tools = sorted(
+    tools = [
         place.milliseconds
         for run in recording.runs
         for step in run.actions
-        if step.failed and (place := place_of(step.evidence)) is not None
-    )
+        if step.result is not None and (place := place_of(step.result)) is not None
+    ]
     programs: dict[str, list[ChildProcess]] = {}
     for child in timing.children.failures:
         ended = ms_from_iso(child.ended_at) or 0
