@@ -142,6 +142,8 @@ class ChildProcess(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str
     pid: int | None
     """The process that had started it."""
+    agent_run_id: str | None = None
+    """Whose command it was, where an agent ran it."""
     line: int
     """Where in the file it was told, from 1."""
 

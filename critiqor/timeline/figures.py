@@ -202,6 +202,7 @@ def _child(record: ChildExit, line: int) -> ChildProcess:
         signal=record.signal[:MOST_OF_SIGNAL] if record.signal is not None else None,
         ended_at=iso_of(record.timestamp),
         pid=record.pid,
+        agent_run_id=record.attributes.run_id if record.attributes is not None else None,
         line=line,
     )
 

@@ -319,3 +319,22 @@ test("usage that no saved message told is recovered from the history at the end 
   assert.equal(run.of("after_provider_response")[0].payload.usage, null);
   assert.deepEqual(run.of("agent_end")[0].payload.recovered_usage, [{ turn: 1, usage: { input: 5 } }]);
 });
+
+test("words that were saved are not told again when a later model call fails", (t) => {
+  const tick = stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  const a = of("a");
+  const said = (text) => claw.agent({ ...a, stream: "assistant", data: { text, delta: text } });
+  claw.hook("before_agent_run", {}, a);
+  claw.hook("model_call_started", { ...a, ...model }, a);
+  said("I look.");
+  claw.hook("model_call_ended", { ...a, ...model, outcome: "completed" }, a);
+  claw.transcript({ ...a, messageId: "m1", message: { role: "assistant", content: "I look.", usage: { output: 1 } } });
+  claw.hook("model_call_started", { ...a, ...model }, a);
+  claw.hook("model_call_ended", { ...a, ...model, outcome: "error", errorCategory: "server" }, a);
+  claw.hook("agent_end", { success: true }, a);
+  tick(1000);
+  const words = run.events().filter((event) => event.event_type === "message_end");
+  assert.deepEqual(words.map((event) => event.payload.text), ["I look."]);
+});

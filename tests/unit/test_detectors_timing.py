@@ -161,6 +161,17 @@ def test_a_command_of_the_agent_is_judged_as_its_tool_and_not_as_a_child_process
     assert [finding.type for finding in found(summary_of(later), story)] == ["child_process_failure"]
 
 
+def test_a_command_that_says_whose_it_is_needs_no_clock_to_be_known() -> None:
+    told = exited(3_600_000, exitCode=2, attributes={"runId": "run-1"})
+    assert found(summary_of(told)) == []
+
+
+def test_a_child_process_that_dies_while_a_file_is_read_is_found() -> None:
+    story = Story().calls("read", {"path": "a.txt"}, "apples").says("It says apples.").finishes()
+    ended = next(event.timestamp for event in story.events if event.event_type == "tool_output")
+    assert only(summary_of({**exited(0, exitCode=3), "timestamp": ended}), "child_process_failure", story)
+
+
 def test_a_span_that_ends_in_an_error_is_no_finding_by_itself() -> None:
     lines = working_gateway(end("models.catalog", "x", 5_000, 100))
     failed = [{**each, "type": "span.error"} if each["name"] == "models.catalog" else each for each in lines]

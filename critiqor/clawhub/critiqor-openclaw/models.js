@@ -54,6 +54,7 @@ export class ModelCalls {
     if (!run.turn?.documented) this.turns.start(run, at, {});
     run.model = { ...facts, at, source };
     run.sawMessage = false;
+    run.partial = null; // the words of an earlier call are saved by now
     const payload = { ...facts, ...run.takePrompt(), turn: run.turn.number };
     this.records.write("before_provider_request", EXTENSION, run, { at }, payload);
   }

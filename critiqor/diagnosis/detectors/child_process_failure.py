@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
+from critiqor.diagnosis.tools import command_line
 from critiqor.model import CausalStep, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.timeline import ChildProcess, TimelineSummary, line_id
@@ -12,24 +13,24 @@ TYPE = "child_process_failure"
 OFTEN = 3
 """So many times: it is started again and again and does not stay."""
 SAME_MS = 1_000
-"""A tool call that ended so close to it is what it was started for, and is judged there."""
+"""A command of the agent that ended so close to it is what it was, and is judged as a tool."""
 _ASKED_TO_STOP = frozenset(("SIGTERM", "SIGINT", "SIGHUP"))
 """How a program is meant to be ended."""
 
 
 def detect(timing: TimelineSummary, recording: Recording) -> list[Draft]:
     """Child processes that failed, by program, without commands of the agent, which are judged as its tools."""
-    tools = [
+    commands = [
         place.milliseconds
         for run in recording.runs
         for step in run.actions
-        if step.result is not None and (place := place_of(step.result)) is not None
+        if step.result is not None and command_line(step.arguments) and (place := place_of(step.result)) is not None
     ]
     programs: dict[str, list[ChildProcess]] = {}
     for child in timing.children.failures:
         ended = ms_from_iso(child.ended_at) or 0
-        by_tool = any(abs(moment - ended) <= SAME_MS for moment in tools)
-        if child.signal not in _ASKED_TO_STOP and not by_tool:
+        of_agent = child.agent_run_id is not None or any(abs(moment - ended) <= SAME_MS for moment in commands)
+        if child.signal not in _ASKED_TO_STOP and not of_agent:
             programs.setdefault(child.command or "a program", []).append(child)
     return [_draft(program, failures) for program, failures in programs.items()]
 
