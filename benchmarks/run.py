@@ -22,6 +22,7 @@ def main() -> None:
         "timeline.py",
         "determinism.py",
         "startup.py",
+        "agentloop.py",
         "gateway_turns.py",
         "attribution.py",
     ):

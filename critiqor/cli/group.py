@@ -28,6 +28,9 @@ VERBS = {
     "benchmark": "Place a run among the runs of the same benchmark.",
     "verify": "Check that the sealed evidence of a run is untouched.",
     "doctor": "Check that a recording would work here.",
+    "demo": "Show what it does on three short runs, without OpenClaw.",
+    "agent": "Run one turn of an agent in the embedded loop, without OpenClaw.",
+    "lab": "Play scripted scenarios, and see whether what goes wrong is noticed.",
 }
 """Every verb with its summary, in the order of the help page. A verb lives in the module of its name, with
 an underscore behind it where that is a word of Python's own."""

@@ -30,16 +30,17 @@ KEYS = frozenset(
 )
 
 
+_DEEPER = {"monitor": ("openclaw",), "lab": ("run", "from-run")}
 USERS_ALONE = frozenset({"openclaw_command"})
 """What a folder may not decide: whoever wrote its files could have anything launched by whoever works in it."""
 
 
 def default_map(verbs: Iterable[str]) -> dict[str, Any]:
-    """Defaults for every verb, as click wants them; `monitor openclaw` is one level deeper."""
+    """Defaults for every verb, as click wants them; verbs of verbs are one level deeper."""
     settings = _users_own() | _of_folder(Path.cwd())
     if not settings:
         return {}
-    return {verb: {**settings, "openclaw": settings} for verb in verbs}
+    return {verb: {**settings, **dict.fromkeys(_DEEPER.get(verb, ()), settings)} for verb in verbs}
 
 
 def _users_own() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.importers.bounds import Bounds
+from critiqor.bounds import Bounds
 from critiqor.importers.outcomes import is_memory_tool, memory_lookup
 from critiqor.importers.trace import ImportedTrace, Notes
 from critiqor.importers.values import LATEST_MS

@@ -1,4 +1,4 @@
-"""A home folder for a real OpenClaw with a scripted model: no account, no network, none of the user's state."""
+"""A home folder for an OpenClaw with a scripted model: no account, no network, none of the user's state."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "SYSTEMROOT")
 
 
 def write_openclaw_home(
-    folder: Path, model_url: str, extra: Mapping[str, Any] | None = None, *, context_window: int = 128_000
+    folder: Path,
+    model_url: str,
+    extra: Mapping[str, Any] | None = None,
+    *,
+    context_window: int = 128_000,
+    api_key: str = "unused",
+    timeout_s: float | None = None,
 ) -> dict[str, str]:
     """Make `folder` the home of an OpenClaw whose only model is at `model_url`; returns the environment to run it in.
 
-    `extra` is merged over the top level of its configuration; `context_window` is how many tokens the model takes.
+    `extra` is merged deeply over its configuration; `context_window` is how many tokens the model takes, `timeout_s`
+    for how many seconds it may be silent. With an empty `api_key` there is none.
     """
     model = {
         "id": "scripted",
@@ -28,16 +35,21 @@ def write_openclaw_home(
         "contextWindow": context_window,
         "maxTokens": 4096,
     }
-    provider = {"baseUrl": model_url, "apiKey": "unused", "api": "openai-completions", "models": [model]}
+    provider = {
+        "baseUrl": model_url,
+        **({"apiKey": api_key} if api_key else {}),
+        "api": "openai-completions",
+        **({"timeoutSeconds": timeout_s} if timeout_s is not None else {}),
+        "models": [model],
+    }
     configuration = {
         "models": {"providers": {"lab": provider}},
         "agents": {"defaults": {"model": {"primary": "lab/scripted"}, "skipBootstrap": True}},
         "gateway": {"mode": "local"},
-        **(extra or {}),
     }
     state = folder / ".openclaw"
     state.mkdir(parents=True, exist_ok=True)
-    configured = msgspec.json.format(msgspec.json.encode(configuration), indent=2)
+    configured = msgspec.json.format(msgspec.json.encode(merged(configuration, extra or {})), indent=2)
     (state / "openclaw.json").write_bytes(configured)
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return {
@@ -47,3 +59,17 @@ def write_openclaw_home(
         "OPENCLAW_DISABLE_BONJOUR": "1",
         "OPENCLAW_NO_AUTO_UPDATE": "1",
     }
+
+
+def workspace_of(folder: Path) -> Path:
+    """Where the agent of such a home works."""
+    return folder / ".openclaw" / "workspace"
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One configuration over another, table by table."""
+    both = dict(below)
+    for name, value in above.items():
+        known = both.get(name)
+        both[name] = merged(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value
+    return both

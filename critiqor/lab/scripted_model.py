@@ -6,65 +6,87 @@ server-sent-event stream, one scripted step a request. It binds to 127.0.0.1 onl
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import struct
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
+from critiqor.lab.answer_stream import answer_pieces, error_body
+from critiqor.lab.model_script import Script, Step, ToolUse
 
-
-class ToolUse(msgspec.Struct, frozen=True):
-    """One tool call that the scripted model asks for."""
-
-    id: str
-    name: str
-    arguments: dict[str, Any]
+_POLL_SECONDS = 0.02
 
 
-class Step(msgspec.Struct, frozen=True):
-    """What the model does when it is asked once."""
+class Asked(NamedTuple):
+    """One request, and the step that answers it."""
 
-    text: str = ""
-    """The words that are streamed back."""
-    tools: tuple[ToolUse, ...] = ()
-    """Tool calls that follow the words; with any, the finish reason is `tool_calls`."""
-    status: int = 200
-    """An HTTP status other than 200 answers with an error instead of a stream."""
-    delay_s: float = 0.0
-    """Seconds to wait before the first byte."""
-    input_tokens: int = 1000
-    output_tokens: int = 20
+    number: int
+    """Which request it is, from 1, of all that were made."""
+    step: Step
+    message: str | None
+    """The message of the script that is played; None where there is one script for everything."""
+
+
+Watcher = Callable[[int], None]
+"""Told the number of a request."""
 
 
 class ScriptedModel:
-    """A model server that plays `steps` in order and repeats the last one for every request after that.
+    """A model server that plays scripts step by step, and repeats the last step for every request after that.
 
-    Use it as a context manager; `base_url` is what an OpenClaw provider takes as its `baseUrl`.
+    With `steps` there is one script for whatever comes. With `scripts` the last message of a user in the request that
+    any of them knows chooses the script, so that several sessions at once each play their own. Use it as a context
+    manager; `base_url` is what an OpenClaw provider takes as its `baseUrl`.
     """
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        if not steps:
+    def __init__(
+        self,
+        steps: Sequence[Step] = (),
+        scripts: Sequence[Script] = (),
+        *,
+        summary: str | None = None,
+        on_request: Watcher | None = None,
+        on_answer: Watcher | None = None,
+    ) -> None:
+        """`summary` answers requests that offer no tools: those of a compaction.
+
+        `on_request` is called before a request is answered, `on_answer` after that.
+        """
+        if not steps and not scripts:
             raise ValueError("a scripted model needs at least one step")
-        self._steps = list(steps)
+        self._scripts = {script.message: list(script.steps) for script in scripts} | {None: list(steps)}
+        self._summary = summary
+        self._watchers = (on_request, on_answer)
         self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._taken: Counter[str | None] = Counter()
         self.requests: list[dict[str, Any]] = []
         """Every request body received, in order."""
         self._server = _Server(("127.0.0.1", 0), self._handler_class())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
 
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def rewind(self) -> None:
-        """Play the script from its first step again."""
+        """Play the scripts from their first steps again."""
         with self._lock:
             self.requests.clear()
+            self._taken.clear()
+
+    def unplayed(self) -> dict[str | None, int]:
+        """The scripts that were not played to their end, each with the number of steps that are left."""
+        with self._lock:
+            left = {message: len(steps) - self._taken[message] for message, steps in self._scripts.items()}
+        return {message: steps for message, steps in left.items() if steps > 0}
 
     def __enter__(self) -> ScriptedModel:
         self._thread.start()
@@ -73,41 +95,105 @@ class ScriptedModel:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
-    def _take(self, body: dict[str, Any]) -> Step:
+    def _take(self, body: dict[str, Any]) -> Asked:
         with self._lock:
-            step = self._steps[min(len(self.requests), len(self._steps) - 1)]
             self.requests.append(body)
-            return step
+            number = len(self.requests)
+            if self._summary is not None and not body.get("tools"):
+                return Asked(number, Step(text=self._summary), None)
+            message = self._script_for(body)
+            steps = self._scripts[message]
+            step = steps[min(self._taken[message], len(steps) - 1)]
+            self._taken[message] += 1
+            return Asked(number, step, message)
+
+    def _script_for(self, body: dict[str, Any]) -> str | None:
+        """The message whose script answers a request; the one that stands last in it, the longest of several."""
+        known = [message for message in self._scripts if message is not None]
+        for text in reversed(_said_by_users(body)):
+            within = [message for message in known if message in text]
+            if within:
+                return max(within, key=lambda message: (text.rfind(message) + len(message), len(message)))
+        return None if self._scripts[None] else known[0]
+
+    def _tell(self, when: int, number: int) -> None:
+        watcher = self._watchers[when]
+        if watcher is not None:
+            watcher(number)
 
     def _handler_class(self) -> type[BaseHTTPRequestHandler]:
         model = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("content-length", "0"))) or b"{}")
-                step = model._take(body)
-                if step.delay_s:
-                    time.sleep(step.delay_s)
+                asked = model._take(body)
+                step = asked.step
+                model._tell(0, asked.number)
+                if step.delay_s and model._ended.wait(step.delay_s):
+                    return
                 if step.status != 200:
-                    self._answer(step.status, "application/json", _error_body(step.status))
+                    self._refuse(step)
                 else:
-                    self._answer(200, "text/event-stream", b"".join(_stream(step, str(body.get("model", "scripted")))))
+                    self._stream(asked, str(body.get("model", "scripted")))
+                model._tell(1, asked.number)
 
             def do_GET(self) -> None:
-                self._answer(200, "application/json", b'{"object":"list","data":[]}')
+                self._answer(200, b'{"object":"list","data":[]}')
 
-            def _answer(self, status: int, content_type: str, body: bytes) -> None:
+            def _refuse(self, step: Step) -> None:
+                wait = {} if step.retry_after_s is None else {"retry-after": f"{step.retry_after_s:g}"}
+                self._answer(step.status, error_body(step), wait)
+
+            def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
                 self.send_response(status)
-                self.send_header("content-type", content_type)
+                self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(body)))
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
+
+            def _stream(self, asked: Asked, model_name: str) -> None:
+                step = asked.step
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("transfer-encoding", "chunked")
+                self.end_headers()
+                pieces = answer_pieces(step, model_name, asked.number)
+                for count, piece in enumerate(pieces if step.pause_s else [b"".join(pieces)]):
+                    if count and model._ended.wait(step.pause_s):
+                        return
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                if step.ends == "stall":
+                    self._stall()
+                elif step.ends == "disconnect":
+                    self._hang_up()
+                else:
+                    self.wfile.write(b"0\r\n\r\n")
+
+            def _stall(self) -> None:
+                """Say nothing more until the other side gives up, or the model is at its end."""
+                self.close_connection = True
+                self.connection.settimeout(_POLL_SECONDS)
+                while not model._ended.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        if not self.connection.recv(1):
+                            return
+
+            def _hang_up(self) -> None:
+                """Reset the connection, as a network does that goes away."""
+                self.close_connection = True
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
 
             def log_message(self, format: str, *args: object) -> None:
                 """Stay silent: the terminal belongs to the agent."""
@@ -116,34 +202,21 @@ class ScriptedModel:
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """An agent that is killed or gives up hangs up: no reason to write to the terminal."""
 
 
-def _error_body(status: int) -> bytes:
-    return json.dumps({"error": {"message": f"scripted HTTP {status}", "type": "scripted", "code": status}}).encode()
+def _said_by_users(body: dict[str, Any]) -> list[str]:
+    """What users say in a request, in order."""
+    said = []
+    for message in body.get("messages") or ():
+        if isinstance(message, dict) and message.get("role") == "user":
+            content = message.get("content")
+            parts = content if isinstance(content, list) else [{"text": content}]
+            said.append("\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict)))
+    return said
 
 
-def _stream(step: Step, model_name: str) -> Iterator[bytes]:
-    def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return _sse({"id": "scripted", "object": "chat.completion.chunk", "model": model_name, "choices": [choice]})
-
-    yield chunk({"role": "assistant", "content": step.text})
-    for index, tool in enumerate(step.tools):
-        function = {"name": tool.name, "arguments": json.dumps(tool.arguments)}
-        yield chunk({"tool_calls": [{"index": index, "id": tool.id, "type": "function", "function": function}]})
-    yield chunk({}, finish="tool_calls" if step.tools else "stop")
-    usage = {
-        "prompt_tokens": step.input_tokens,
-        "completion_tokens": step.output_tokens,
-        "total_tokens": step.input_tokens + step.output_tokens,
-    }
-    yield _sse(
-        {"id": "scripted", "object": "chat.completion.chunk", "model": model_name, "choices": [], "usage": usage}
-    )
-    yield b"data: [DONE]\n\n"
-
-
-def _sse(document: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(document).encode() + b"\n\n"
+__all__ = ["Asked", "Script", "ScriptedModel", "Step", "ToolUse"]

@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from critiqor.errors import UsageError
 from critiqor.openclaw.command_line import profile_of
 from critiqor.openclaw.json5 import Json5Error, parse_json5
 
@@ -100,6 +101,17 @@ def read_plugin_policy(path: Path) -> PluginPolicy:
         deny=_names(plugins.get("deny")),
         named=tuple(dict.fromkeys([*_table(plugins.get("entries")), *slots, *channels])),
     )
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The whole file with everything it includes; raises `UsageError` where OpenClaw would not read it either."""
+    try:
+        document = _read_with_includes(path, (_absolute(str(path)),))
+    except _UnreadableError as error:
+        raise UsageError(str(error), fix=f"correct {path}") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"{path} does not hold an object", fix=f"correct {path}")
+    return document
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:

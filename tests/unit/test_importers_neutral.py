@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from critiqor.bounds import Bounds
 from critiqor.errors import UsageError
 from critiqor.importers import FORMATS, ImportedTrace, read_traces, recognise
-from critiqor.importers.bounds import Bounds
 from critiqor.model import Event, event_id_for
 from critiqor.model.event import place_of
 from critiqor.redaction import Redactor

@@ -1,7 +1,7 @@
-"""What goes into an event is bounded and redacted, by the recorder's own limits.
+"""What goes into an event is bounded and redacted, by the limits of the recorder plugin.
 
-A long text becomes its size, digest and excerpt, a deep or wide value is cut and says so. Nothing here fails, whatever
-a file holds.
+A long text becomes its size, digest and excerpt; a deep or wide value is cut, and says so. Nothing here fails, whatever
+a file, an agent or a tool hands over.
 """
 
 from __future__ import annotations
@@ -9,7 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from pathlib import PurePath
 from typing import Any
+
+import msgspec
 
 from critiqor.redaction import Redactor, is_secret_field
 
@@ -31,7 +36,8 @@ DEPTH = 12
 """Levels of nesting."""
 
 _MOST_KNOWN = 4096
-_LAST_WORD = re.compile(r"\S+$")
+_LAST_WORD = re.compile(r"\S+\Z")
+_INTEGERS = range(-(1 << 63), 1 << 64)
 
 
 class Bounds:
@@ -41,9 +47,9 @@ class Bounds:
         self.redactor = redactor
         self._known: dict[str, str] = {}
 
-    def payload(self, value: dict[str, Any]) -> dict[str, Any]:
+    def payload(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """A payload without secrets, of bounded size."""
-        bounded: dict[str, Any] = _Payload(self).value(value, 0)
+        bounded: dict[str, Any] = _Room(self).value(value, 0)
         return bounded
 
     def name(self, text: str, length: int = EXCERPT) -> str:
@@ -62,13 +68,14 @@ class Bounds:
         return _redacted_start(whole, whole[: length + MARGIN], self.redactor)[:length]
 
 
-class _Payload:
-    """One payload and the room that is left in it."""
+class _Room:
+    """The room that is left in one payload."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._redactor = bounds.redactor
         self._left = RECORD
+        self._around: set[int] = set()
 
     def value(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
@@ -76,57 +83,79 @@ class _Payload:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):
-            return value if -(1 << 63) <= value < 1 << 64 else _cut_for("size")
+            return int(value) if value in _INTEGERS else _cut("size")
         if isinstance(value, float):
-            return value if math.isfinite(value) else None
-        if not isinstance(value, dict | list):
-            return _cut_for("unreadable")
+            return float(value) if math.isfinite(value) else None
+        if isinstance(value, bytes | bytearray | memoryview):
+            return _cut("binary", len(value))
+        if id(value) in self._around:
+            return _cut("cycle")
         if depth >= DEPTH:
-            return _cut_for("depth")
-        return self._list(value, depth) if isinstance(value, list) else self._object(value, depth)
+            return _cut("depth")
+        self._around.add(id(value))
+        try:
+            return self._members(value, depth)
+        except Exception:  # whatever an object of a tool does when it is looked at
+            return _cut("unreadable")
+        finally:
+            self._around.discard(id(value))
 
-    def _text(self, text: str) -> str | dict[str, Any]:
-        if len(text) <= SHORT or (len(text) <= TEXT and len(text) <= self._left):
-            self._left -= len(text)
-            return self._redactor.text(well_formed(text))
-        cut = cut_text(text, self._redactor)
+    def _members(self, value: Any, depth: int) -> Any:
+        if isinstance(value, Mapping):
+            return self._object(value, depth)
+        if isinstance(value, list | tuple | set | frozenset):
+            return self._list(value, len(value), depth, self.value)
+        if isinstance(value, date | PurePath):
+            return self._text(str(value))
+        if isinstance(value, BaseException):
+            return self._object({"name": type(value).__name__, "message": str(value)}, depth)
+        if isinstance(value, msgspec.Struct):
+            return self._members(msgspec.to_builtins(value), depth)
+        return _cut("unreadable")
+
+    def _text(self, text: str) -> Any:
+        whole = well_formed(text)
+        if (len(whole) <= TEXT and len(whole) <= self._left) or len(whole) <= SHORT:
+            self._left -= len(whole)
+            return self._redactor.text(whole)
+        cut = cut_text(whole, self._redactor)
         if len(cut["excerpt"]) > self._left:
             cut["excerpt"] = cut["excerpt"][:SHORT]
         self._left -= len(cut["excerpt"]) + SHORT
         return cut
 
-    def _list(self, items: list[Any], depth: int, *, secret: bool = False) -> list[Any]:
-        kept: list[Any] = []
-        for index, item in enumerate(items):
-            if self._is_full(index):
-                kept.append(_cut_for("items", len(items)))
-                break
-            kept.append(self._secret(item, depth + 1) if secret else self.value(item, depth + 1))
-        return kept
-
-    def _object(self, members: dict[Any, Any], depth: int) -> dict[str, Any]:
-        kept: dict[str, Any] = {}
-        for index, (key, item) in enumerate(members.items()):
-            name = self._bounds.name(str(key), KEY)
-            if self._is_full(index, name):
-                kept["…"] = _cut_for("items", len(members))
-                break
-            secret = is_secret_field(str(key)[:SHORT])
-            kept[name] = self._secret(item, depth + 1) if secret else self.value(item, depth + 1)
-        return kept
-
-    def _secret(self, value: Any, depth: int) -> Any:
-        # A header such as set-cookie has a list of values, each of them secret.
-        if isinstance(value, str):
-            return self._redactor.field(well_formed(value))
-        if isinstance(value, list) and depth < DEPTH:
-            return self._list(value, depth, secret=True)
-        return self.value(value, depth)
-
     def _is_full(self, count: int, name: str = "") -> bool:
         """Whether there is no room for one more member; each costs its name and a little."""
         self._left -= len(name) + 8
         return count >= ITEMS or self._left < -RECORD
+
+    def _list(self, items: Iterable[Any], length: int, depth: int, bound: Callable[[Any, int], Any]) -> list[Any]:
+        kept: list[Any] = []
+        for index, item in enumerate(items):
+            if self._is_full(index):
+                kept.append(_cut("items", length))
+                break
+            kept.append(bound(item, depth + 1))
+        return kept
+
+    def _object(self, members: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for index, key in enumerate(members):
+            name = self._bounds.name(str(key), KEY)
+            if self._is_full(index, name):
+                kept["…"] = _cut("items", len(members))
+                break
+            bound = self._secret if is_secret_field(str(key)) else self.value
+            kept[name] = bound(members[key], depth + 1)
+        return kept
+
+    def _secret(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._redactor.field(well_formed(value))
+        if isinstance(value, list | tuple) and depth < DEPTH:
+            # A header such as set-cookie has a list of values, each of them secret.
+            return self._list(value, len(value), depth, self._secret)
+        return self.value(value, depth)
 
 
 def cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
@@ -161,5 +190,5 @@ def _redacted_start(whole: str, seen: str, redactor: Redactor) -> str:
     return safe if end_is_far or safe.endswith("]") else _LAST_WORD.sub("", safe)
 
 
-def _cut_for(reason: str, size: int | None = None) -> dict[str, Any]:
+def _cut(reason: str, size: int | None = None) -> dict[str, Any]:
     return {"cut": True, "reason": reason} | ({} if size is None else {"size": size})

@@ -1,0 +1,231 @@
+"""One attempt at a run: prompt, model call, tools, model call …, until the model has nothing left to ask for.
+
+A run that is tried again, because a model call failed or the context was too long, makes a new attempt with what the
+transcript holds by then. Nothing that was done is done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from critiqor.agentloop.compaction import added
+from critiqor.agentloop.context_budget import answer_tokens, limit_of, used_tokens
+from critiqor.agentloop.entries import saved_form
+from critiqor.agentloop.messages import AssistantMessage, Message, Text, Usage, UserMessage
+from critiqor.agentloop.model_call import Dialled, ModelCall, ModelCallError
+from critiqor.agentloop.model_client import ModelFailureError, ModelRequest
+from critiqor.agentloop.preparation import Prepared
+from critiqor.agentloop.prompting import Prompting
+from critiqor.agentloop.retries import reason_of
+from critiqor.agentloop.runs import Run
+from critiqor.agentloop.services import Services
+from critiqor.agentloop.streams import Stream
+from critiqor.agentloop.tool_batch import ToolBatch, ToolRecord
+from critiqor.agentloop.transcript import Transcript
+from critiqor.model import now_ms
+
+
+@dataclass(slots=True, kw_only=True)
+class AttemptResult:
+    """What an attempt came to. Each begins empty, so that what an earlier one said is not said again."""
+
+    messages: list[AssistantMessage] = field(default_factory=list)
+    """Answers of the model, in order."""
+    tools: list[ToolRecord] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    failure: ModelFailureError | None = None
+    """Why the model did not answer."""
+    partial: AssistantMessage | None = None
+    """What it had said by then."""
+    blocked: str | None = None
+    """What a plugin says instead of letting the run begin."""
+
+
+class Attempt:
+    """Build it, and `execute` it once."""
+
+    def __init__(
+        self, run: Run, services: Services, prepared: Prepared, transcript: Transcript, dialled: Dialled
+    ) -> None:
+        self._run = run
+        self._services = services
+        self._prepared = prepared
+        self._transcript = transcript
+        self._dialled = dialled
+        self._calls = 0
+        self._began = time.perf_counter()
+        self.result = AttemptResult()
+
+    async def execute(self, prompting: Prompting, asked: UserMessage | None, output_before: int) -> AttemptResult:
+        """Make the attempt. `asked` is the message that is not saved yet; `output_before` counts earlier attempts."""
+        blocked = await prompting.gate()
+        if blocked is not None:
+            self.result.blocked = blocked
+            return self.result
+        await prompting.tell_input(self._dialled.resolved, self._transcript.messages)
+        self._emit("lifecycle", phase="start", startedAt=now_ms())
+        if asked is not None:
+            self._transcript.append(asked)
+        try:
+            await self._converse(prompting, output_before)
+        except ModelCallError as error:
+            self.result.failure, self.result.partial = error.failure, error.partial
+            self.result.usage = added(self.result.usage, error.partial.usage)
+            await self._finish(error.partial, error.failure)
+        except asyncio.CancelledError:
+            await self._finish(None, None)
+            raise
+        else:
+            await self._finish(None, None)
+        return self.result
+
+    async def _converse(self, prompting: Prompting, output_before: int) -> None:
+        while True:
+            self._take_steering()
+            message = await self._ask(prompting)
+            result = self.result
+            result.usage = added(result.usage, message.usage)
+            self._emit("usage", outputTokens=output_before + result.usage.output)
+            self._transcript.append(message)
+            result.messages.append(message)
+            if self._run.blocks is not None:
+                self._run.blocks.message_ended()
+            if message.tool_calls:
+                await self._run_tools(message, prompting)
+            elif not self._run.steering:
+                # From here on a message that comes in is one for the next run.
+                self._run.takes_steering = False
+                return
+
+    async def _ask(self, prompting: Prompting) -> AssistantMessage:
+        self._check_budget(prompting)
+        self._calls += 1
+        call = ModelCall(self._run, self._services, self._dialled, self._calls)
+        messages = prompting.with_context(self._transcript.messages)
+        try:
+            return await call.ask(self._request(prompting, messages))
+        except asyncio.CancelledError:
+            partial = call.partial("aborted", "aborted")
+            self._transcript.append(partial)
+            self.result.messages.append(partial)
+            self.result.usage = added(self.result.usage, partial.usage)
+            raise
+
+    def _check_budget(self, prompting: Prompting) -> None:
+        """Between the model calls of a run only where that was asked for; before the first it was done already."""
+        settings = self._services.configuration.defaults.compaction
+        if self._calls == 0 or not settings.mid_turn_precheck.enabled:
+            return
+        model = self._dialled.resolved.model
+        used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
+        if used > limit_of(model, settings):
+            failure = ModelFailureError(f"the context has grown to about {used} tokens", "context")
+            raise ModelCallError(failure, _nothing(self._dialled, str(failure)))
+
+    def _request(self, prompting: Prompting, messages: list[Message]) -> ModelRequest:
+        resolved = self._dialled.resolved
+        used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
+        return ModelRequest(
+            provider=resolved.provider.id,
+            model=resolved.model.id,
+            system_prompt=prompting.system_prompt,
+            messages=messages,
+            tools=prompting.schemas,
+            max_tokens=answer_tokens(resolved.model, used),
+            thinking=self._prepared.thinking if resolved.model.reasoning else "off",
+        )
+
+    async def _run_tools(self, message: AssistantMessage, prompting: Prompting) -> None:
+        batch = ToolBatch(self._run, self._services, prompting.bench, self._transcript)
+        try:
+            await batch.execute(message.tool_calls)
+        finally:
+            self.result.tools.extend(batch.records)
+
+    def _take_steering(self) -> None:
+        """Tell the model what came in meanwhile, in the order in which it came."""
+        run = self._run
+        run.takes_steering = True
+        while run.steering:
+            steered = run.steering.pop(0)
+            run.joined.append(steered)
+            self._transcript.append(UserMessage(content=[Text(steered.message)], timestamp=now_ms()))
+
+    async def _finish(self, partial: AssistantMessage | None, failure: ModelFailureError | None) -> None:
+        """Tell of the end of the attempt, which is not always the end of the run."""
+        run = self._run
+        run.takes_steering = False
+        resolved = self._dialled.resolved
+        aborted = run.abort is not None
+        last = self.result.messages[-1].stop_reason if self.result.messages else None
+        told: dict[str, Any] = {"phase": "finishing", "aborted": aborted, "endedAt": now_ms()}
+        if failure is not None:
+            reason = reason_of(failure.kind)
+            observation = {
+                "provider": resolved.provider.id,
+                "model": resolved.model.id,
+                "failoverReason": reason,
+                "providerRuntimeFailureKind": failure.kind,
+            }
+            told |= {"error": str(failure), "errorObservation": observation, "livenessState": "blocked"}
+        else:
+            told |= {"stopReason": "aborted" if aborted else last, "livenessState": "working"}
+        self._emit("lifecycle", **told)
+        await self._tell_end(partial, failure)
+
+    async def _tell_end(self, partial: AssistantMessage | None, failure: ModelFailureError | None) -> None:
+        run, hooks, resolved = self._run, self._services.hooks, self._dialled.resolved
+        error = run.abort.reason if run.abort is not None else (str(failure) if failure is not None else None)
+        if hooks.listens("agent_end"):
+            spoken: Sequence[Message] = [*self._transcript.messages, *([partial] if partial is not None else [])]
+            ended: dict[str, Any] = {
+                "runId": run.id,
+                "messages": [saved_form(message) for message in spoken],
+                "success": error is None,
+                "durationMs": round((time.perf_counter() - self._began) * 1000),
+            }
+            await hooks.run("agent_end", ended | ({"error": error} if error is not None else {}), run.context)
+        if hooks.listens("llm_output"):
+            usage = self.result.usage
+            output: dict[str, Any] = {
+                "runId": run.id,
+                "sessionId": run.session.id,
+                "provider": resolved.provider.id,
+                "model": resolved.model.id,
+                "contextTokenBudget": resolved.model.context_window,
+                "contextWindowSource": "modelsConfig",
+                "resolvedRef": resolved.reference,
+                "harnessId": "critiqor",
+                "assistantTexts": [message.text for message in self.result.messages if message.text],
+            }
+            if usage.total_tokens:
+                output["usage"] = {
+                    "input": usage.input,
+                    "output": usage.output,
+                    "cacheRead": usage.cache_read,
+                    "cacheWrite": usage.cache_write,
+                    "total": usage.total_tokens,
+                    "cost": {"total": usage.cost.total},
+                }
+            await hooks.run("llm_output", output, run.context)
+
+    def _emit(self, stream: Stream, **data: Any) -> None:
+        self._run.emit(self._services.streams, stream, **data)
+
+
+def _nothing(dialled: Dialled, error: str) -> AssistantMessage:
+    resolved = dialled.resolved
+    return AssistantMessage(
+        content=[],
+        provider=resolved.provider.id,
+        model=resolved.model.id,
+        api=resolved.provider.api,
+        usage=Usage(),
+        stop_reason="error",
+        error_message=error,
+        timestamp=now_ms(),
+    )

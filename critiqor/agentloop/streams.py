@@ -1,0 +1,66 @@
+"""Events of agent runs, as whoever watches one sees them: numbered, in order, on named streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from critiqor.model import now_ms
+
+Stream = Literal["lifecycle", "assistant", "thinking", "tool", "command_output", "usage", "compaction", "run_status"]
+
+
+class AgentEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One event of an agent run."""
+
+    run_id: str
+    session_key: str
+    agent_id: str
+    stream: Stream
+    data: dict[str, Any]
+    seq: int
+    """From 1, without holes, for each run."""
+    ts: int
+    """Milliseconds since 1970."""
+
+
+Listener = Callable[[AgentEvent], None]
+
+
+class EventStreams:
+    """Numbers events and hands them to everybody who listens. A listener that fails disturbs nobody."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+        self._sequences: dict[str, int] = {}
+        self.listener_errors = 0
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every event from now on; the result stops that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def emit(self, run_id: str, session_key: str, agent_id: str, stream: Stream, **data: Any) -> AgentEvent:
+        """Tell everybody."""
+        sequence = self._sequences[run_id] = self._sequences.get(run_id, 0) + 1
+        event = AgentEvent(
+            run_id=run_id,
+            session_key=session_key,
+            agent_id=agent_id,
+            stream=stream,
+            data=data,
+            seq=sequence,
+            ts=now_ms(),
+        )
+        for listener in list(self._listeners):
+            try:
+                listener(event)
+            except Exception:
+                self.listener_errors += 1
+        return event
+
+    def forget(self, run_id: str) -> None:
+        """A run is over: nothing more is numbered for it."""
+        self._sequences.pop(run_id, None)

@@ -1,0 +1,1 @@
+"""Tools that the embedded loop offers to a model."""

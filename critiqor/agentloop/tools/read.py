@@ -1,0 +1,171 @@
+"""The read tool: a text file by pages of lines, or a picture."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from critiqor.agentloop.messages import Image, Text
+from critiqor.agentloop.tools.paths import ToolError, open_file, reason, resolve
+from critiqor.agentloop.tools.results import MAX_IMAGE_CHARS, failed, succeeded
+from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
+
+MAX_LINES = 2_000
+MAX_BYTES = 50 * 1024
+_CHUNK_BYTES = 64 * 1024
+_MOST_SCANNED_BYTES = 64 * 1024 * 1024
+"""How far a file is read to say how many lines follow."""
+_PICTURES = (
+    (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "required": ["path"],
+    "properties": {
+        "path": {"type": "string", "description": "The file, relative to the workspace or absolute"},
+        "offset": {"type": "number", "description": "First line to read, from 1"},
+        "limit": {"type": "number", "description": "How many lines to read"},
+    },
+}
+
+
+class ReadTool:
+    """Reads a file."""
+
+    name = "read"
+    description = (
+        "Read a file: text, or a picture (jpg, png, gif, webp). "
+        f"At most {MAX_LINES} lines or 50KB of text at a time; go on with offset."
+    )
+    parameters = _PARAMETERS
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+        """Read without blocking whoever else runs in this process."""
+        try:
+            place = resolve(arguments["path"], context)
+            return await asyncio.to_thread(_read, place, arguments, context)
+        except ToolError as error:
+            return failed(self.name, str(error))
+
+
+def _read(place: Path, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+    try:
+        descriptor = open_file(place, os.O_RDONLY, context)
+    except OSError as error:
+        raise ToolError(reason(error, "access", place)) from error
+    try:
+        facts = os.fstat(descriptor)
+        if stat.S_ISDIR(facts.st_mode):
+            raise ToolError("EISDIR: illegal operation on a directory, read")
+        if not stat.S_ISREG(facts.st_mode):
+            # A pipe or a device may never end, or never begin.
+            raise ToolError(f"EINVAL: not a regular file, read '{place}'")
+        head = os.read(descriptor, _CHUNK_BYTES)
+        picture = _picture_type(head)
+        if picture is not None:
+            return _picture(picture, head, descriptor, facts.st_size)
+        page = _Page(max(1, int(arguments.get("offset", 1))), arguments.get("limit"))
+        scanned = 0
+        while head and scanned < _MOST_SCANNED_BYTES:
+            page.feed(head)
+            scanned += len(head)
+            head = os.read(descriptor, _CHUNK_BYTES)
+        return page.result(arguments["path"])
+    except OSError as error:
+        raise ToolError(reason(error, "read")) from error
+    finally:
+        os.close(descriptor)
+
+
+class _Page:
+    """The lines that were asked for, as far as there is room, and a count of all others."""
+
+    def __init__(self, first: int, limit: float | None) -> None:
+        self._first = first
+        self._limit = MAX_LINES if limit is None else max(1, min(MAX_LINES, int(limit)))
+        self._as_asked = limit is not None and int(limit) <= MAX_LINES
+        self._line = 1
+        """The line that is being read."""
+        self._open = False
+        """Whether anything of that line has come."""
+        self._kept: list[bytes] = []
+        self._current = bytearray()
+        self._bytes = 0
+        self._full = False
+        self._too_long = False
+
+    def feed(self, chunk: bytes) -> None:
+        ends = chunk.count(b"\n")
+        if self._full or self._line + ends < self._first:
+            self._line += ends
+            self._open = not chunk.endswith(b"\n")
+            return
+        *lines, rest = chunk.split(b"\n")
+        for piece in lines:
+            self._take(piece)
+            self._end_line(b"\n")
+        if rest:
+            self._take(rest)
+            self._open = True
+
+    def _take(self, piece: bytes) -> None:
+        if self._full or self._line < self._first:
+            return
+        self._bytes += len(piece) + 1
+        if len(self._kept) >= self._limit or self._bytes > MAX_BYTES:
+            self._full = True
+            self._too_long = not self._kept
+            return
+        self._current += piece
+
+    def _end_line(self, ending: bytes) -> None:
+        if self._line >= self._first and not self._full:
+            self._kept.append(bytes(self._current) + ending)
+            self._current.clear()
+        self._line += 1
+        self._open = False
+
+    def result(self, path: str) -> ToolOutcome:
+        if self._open:
+            self._end_line(b"")
+        total = self._line - 1
+        if self._too_long:
+            note = f"Line {self._first} is longer than the 50KB limit."
+            return succeeded(f"[{note} Use exec: sed -n '{self._first}p' '{path}' | head -c {MAX_BYTES}]")
+        text = b"".join(self._kept).decode("utf-8", "replace")
+        following = self._first + len(self._kept)
+        if not self._full:
+            return succeeded(text)
+        text = text.removesuffix("\n")
+        if self._as_asked and len(self._kept) == self._limit:
+            return succeeded(
+                f"{text}\n\n[{total - following + 1} more lines in file. Use offset={following} to continue.]"
+            )
+        note = f"[Showing lines {self._first}-{following - 1} of {total}. Use offset={following} to continue.]"
+        truncation = {"truncated": True, "totalLines": total, "outputLines": len(self._kept)}
+        return succeeded(f"{text}\n\n{note}", truncation=truncation)
+
+
+def _picture_type(head: bytes) -> str | None:
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for mark, mime in _PICTURES if head.startswith(mark)), None)
+
+
+def _picture(mime: str, head: bytes, descriptor: int, size: int) -> ToolOutcome:
+    if size * 4 // 3 > MAX_IMAGE_CHARS:
+        return succeeded(f"[{mime} of {size} bytes left out: too large]")
+    rest = bytearray(head)
+    while len(rest) < size and (chunk := os.read(descriptor, size - len(rest))):
+        rest += chunk
+    data = base64.b64encode(rest).decode()
+    return ToolOutcome(content=[Text(f"Read image file [{mime}]"), Image(mime, data)])

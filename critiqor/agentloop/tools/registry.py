@@ -1,0 +1,67 @@
+"""Which tools a run is offered, and what becomes of a call before its tool is run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from critiqor.agentloop.messages import ToolCall
+from critiqor.agentloop.tools.arguments import check, refusal
+from critiqor.agentloop.tools.exec_ import ExecTool
+from critiqor.agentloop.tools.files import EditTool, WriteTool
+from critiqor.agentloop.tools.memory import MemoryGetTool, MemorySearchTool
+from critiqor.agentloop.tools.messaging import MessageTool, Outbox
+from critiqor.agentloop.tools.read import ReadTool
+from critiqor.agentloop.tools.results import refused
+from critiqor.agentloop.tools.subagent import Spawn, SpawnTool
+from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
+
+
+class GuardedTool:
+    """A tool that is only ever run with arguments of the types that it asks for."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.name = tool.name
+        self.description = tool.description
+        self.parameters = tool.parameters
+        self._tool = tool
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+        """Run it; arguments may have changed since the model gave them, so they are judged here again."""
+        checked = check(self.parameters, arguments)
+        if checked.problems:
+            return refused(refusal(self.name, checked.problems, arguments))
+        return await self._tool.run(checked.arguments, context)
+
+
+def offered_tools(
+    *, outbox: Outbox | None = None, spawn: Spawn | None = None, allow: Collection[str] | None = None
+) -> list[Tool]:
+    """The tools of a run; messages and children only where somebody takes them, `allow` names all that may remain."""
+    tools: list[Tool] = [ReadTool(), WriteTool(), EditTool(), ExecTool(), MemorySearchTool(), MemoryGetTool()]
+    if outbox is not None:
+        tools.append(MessageTool(outbox))
+    if spawn is not None:
+        tools.append(SpawnTool(spawn))
+    return [GuardedTool(tool) for tool in tools if allow is None or tool.name in allow]
+
+
+def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """The tools as functions of the completions API."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in tools
+    ]
+
+
+def problem_with(tool: Tool | None, call: ToolCall) -> str | None:
+    """What the model is told instead of a result: there is no such tool, or its arguments are not right; else None."""
+    if tool is None:
+        return f"Tool {call.name} not found"
+    if call.malformed is not None:
+        return refusal(call.name, [f"root: {call.malformed}"], call.arguments)
+    problems = check(tool.parameters, call.arguments).problems
+    return refusal(call.name, problems, call.arguments) if problems else None

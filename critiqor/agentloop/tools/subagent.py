@@ -1,0 +1,78 @@
+"""The sessions_spawn tool: another agent session that works on a task of its own.
+
+Spawning is not this module's business: a callback starts the child and says under which key and run it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from critiqor.agentloop.tools.results import answered, failed
+from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
+
+_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "required": ["task"],
+    "properties": {
+        "task": {"type": "string", "description": "What the child shall do; it knows nothing else"},
+        "label": {"type": "string", "description": "A short name for it"},
+        "agentId": {"type": "string", "description": "Another agent; this one, if left out"},
+        "model": {"type": "string", "description": "PROVIDER/MODEL for the child"},
+        "thinking": {"type": "string"},
+    },
+}
+
+
+class SpawnRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A child that is wanted."""
+
+    task: str
+    label: str | None = None
+    agent_id: str | None = None
+    model: str | None = None
+    thinking: str | None = None
+
+
+class Spawned(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A child that was accepted, and is on its own from now on."""
+
+    child_session_key: str
+    run_id: str
+
+
+class SpawnError(Exception):
+    """A child could not be started; the words are for the model."""
+
+
+Spawn = Callable[[SpawnRequest, ToolContext], Awaitable[Spawned]]
+
+
+class SpawnTool:
+    """Starts a child session and does not wait for it."""
+
+    name = "sessions_spawn"
+    description = "Start a child session that works on a task in the background; what it finds is told when it is done."
+    parameters = _PARAMETERS
+
+    def __init__(self, spawn: Spawn) -> None:
+        self._spawn = spawn
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+        """Start it."""
+        if not arguments["task"].strip():
+            return failed(self.name, "task required")
+        request = SpawnRequest(
+            task=arguments["task"],
+            label=arguments.get("label"),
+            agent_id=arguments.get("agentId"),
+            model=arguments.get("model"),
+            thinking=arguments.get("thinking"),
+        )
+        try:
+            spawned = await self._spawn(request, context)
+        except SpawnError as error:
+            return failed(self.name, str(error))
+        return answered({"status": "accepted", **msgspec.to_builtins(spawned)})

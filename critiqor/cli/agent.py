@@ -1,0 +1,77 @@
+"""`critiqor agent`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from critiqor.cli.output import answer, json_option, say
+from critiqor.errors import ExitCode
+
+if TYPE_CHECKING:
+    from critiqor.agentloop.runs import AgentParams, RunOutcome
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-m", "--message", required=True, help="What the agent is asked.")
+@click.option("--agent", "agent_id", help="Which agent.  [default: main]")
+@click.option("--session-key", help="The conversation to go on with: a name, or agent:AGENT:NAME.  [default: main]")
+@click.option("--session-id", help="The transcript to go on with.")
+@click.option("--model", help="PROVIDER/MODEL for this turn.")
+@click.option("--thinking", help="How much the model reasons: off, minimal, low, medium, high.")
+@click.option("--verbose", is_flag=True, help="Tell which tools were used.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which the turn is ended; 0 for never.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Configuration in OpenClaw's format.  [default: the one that OpenClaw would read]",
+)
+@click.option("--local", is_flag=True, help="Run it in this process, even if an agent server is there.")
+@json_option
+@click.pass_context
+def agent(
+    ctx: click.Context,
+    /,
+    config: Path | None,
+    local: bool,
+    as_json: bool,
+    verbose: bool,
+    timeout: float | None,
+    **asked: Any,
+) -> None:
+    """Run one turn of an agent in the embedded loop, without Node.
+
+    It works with any OpenAI-compatible server, follows the loop of OpenClaw, and reads the same configuration:
+
+    \b
+    critiqor agent --message "what is in this folder?"
+    critiqor agent --config my.json --session-key tidy --message "go on"
+    critiqor monitor openclaw --openclaw-command "python -m critiqor.agentloop" -- agent --local --message "…"
+    """
+    import asyncio
+    import os
+
+    from critiqor.agentloop.one_turn import exit_code_of, report_of
+    from critiqor.agentloop.runs import AgentParams
+
+    params = AgentParams(**asked, verbose="on" if verbose else None, timeout_seconds=timeout)
+    outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
+    text = "\n\n".join(payload.text for payload in outcome.payloads)
+    answer("agent", report_of(outcome), text, as_json=as_json)
+    if outcome.error is not None and not as_json:
+        say(outcome.error)
+    ctx.exit(ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code_of(outcome))
+
+
+async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:
+    from critiqor.agentloop.client import turn_elsewhere
+    from critiqor.agentloop.configuration import locate
+    from critiqor.agentloop.one_turn import one_turn
+    from critiqor.agentloop.server import socket_path
+
+    path = socket_path(locate(environment, config).state_folder)
+    if not local and config is None and path.exists():
+        return await turn_elsewhere(path, params)
+    return await one_turn(environment, params, config)

@@ -1,0 +1,59 @@
+"""`critiqor demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.output import answer, json_option, openclaw_command_option, say
+
+if TYPE_CHECKING:
+    from critiqor.demo import Act
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--openclaw", "on_openclaw", is_flag=True, help="Show it on a real OpenClaw, in a home of its own.")
+@openclaw_command_option
+@json_option
+def demo(on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
+    """Show what it does: three short runs of an agent, recorded, sealed and diagnosed.
+
+    It needs no account, no network and no OpenClaw: the agent is the loop that comes with Critiqor, its model follows a
+    script, and everything else is real. It takes a few seconds; on OpenClaw about a minute.
+    """
+    import tempfile
+
+    from critiqor.demo import ACTS, perform
+    from critiqor.lab.runner import Runner
+
+    folder = Path(tempfile.mkdtemp(prefix="critiqor-demo-"))
+    runner = Runner("openclaw" if on_openclaw else "embedded", openclaw_command)
+    acts: list[Act] = []
+    for act in perform(runner, folder):
+        acts.append(act)
+        say(f"recorded {len(acts)} of {len(ACTS)}")
+    told = {"runs_dir": str(folder / "runs"), "acts": acts}
+    answer("demo", told, _text(acts, folder / "runs"), as_json=as_json)
+
+
+def _text(acts: list[Act], runs: Path) -> str:
+    from critiqor.cli.summary import diagnosis_lines
+    from critiqor.cli.wording import page
+
+    lines = []
+    for number, act in enumerate(acts, 1):
+        lines += ["", f"{number}. {act.lesson} ({act.run_id})", f"   {act.description}", ""]
+        lines += diagnosis_lines(act.diagnosis)
+    worst = acts[-1]
+    finding = worst.diagnosis.primary_diagnosis
+    lines += ["", "Next:"]
+    if finding is not None:
+        lines.append(f"  critiqor explain {worst.run_id} {finding.finding_id} --runs-dir {runs}   event by event")
+    lines += [
+        f"  critiqor timeline {worst.run_id} --runs-dir {runs}   where its time went",
+        "  critiqor lab list   more of these, and critiqor lab run to play them",
+        "  critiqor doctor --probe, then critiqor monitor openclaw   your own agent",
+    ]
+    return page(lines[1:])

@@ -1,0 +1,47 @@
+"""A shell that answers the command lines it knows from a script, and leaves every other to the real one.
+
+So a recorded command keeps its words, and with them all that a diagnosis can tell from them, without being run: nothing
+is deployed, sent or deleted a second time. Agents take the shell that SHELL names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from critiqor.lab.scenario import Command
+
+# Claiming an answer by making a folder is atomic, so that calls at the same time get one answer each.
+_SHELL = """\
+#!/bin/sh
+for line in "$@"; do :; done
+answers="{folder}/$(printf %s "$line" | sha256sum | cut -d ' ' -f 1)"
+[ -d "$answers" ] || exec /bin/sh -c "$line"
+number=1
+while [ -d "$answers/$((number + 1))" ] && ! mkdir "$answers/$number/given" 2>/dev/null; do number=$((number + 1)); done
+sleep "$(cat "$answers/$number/delay")"
+cat "$answers/$number/output"
+exit "$(cat "$answers/$number/code")"
+"""
+
+
+def write_replay_shell(folder: Path, commands: Sequence[Command]) -> dict[str, str]:
+    """Make a shell in `folder`; returns the environment in which an agent uses it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    answers: dict[str, list[Command]] = defaultdict(list)
+    for command in commands:
+        answers[command.line].append(command)
+    for line, given in answers.items():
+        key = hashlib.sha256(line.encode()).hexdigest()
+        for number, command in enumerate(given, 1):
+            place = folder / key / str(number)
+            place.mkdir(parents=True)
+            (place / "output").write_text(command.output, encoding="utf-8")
+            (place / "code").write_text(str(command.exit_code), encoding="utf-8")
+            (place / "delay").write_text(f"{command.delay_s:g}", encoding="utf-8")
+    shell = folder / "replay"
+    shell.write_text(_SHELL.format(folder=folder.absolute()), encoding="utf-8")
+    shell.chmod(0o755)
+    return {"SHELL": str(shell.absolute())}

@@ -1,0 +1,87 @@
+"""A scenario as the text of its file, such as somebody would write it by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from critiqor.lab.scenario import Scenario
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_IN_LINE = frozenset(("steps.tools", "tools.arguments", "expect.coverage"))
+"""Tables that stand on the line of their key, with the name of the table around them."""
+_ENDING_QUOTES = re.compile(r'"{3,}|"+\Z')
+"""Quotes that would end a text of several lines."""
+# What JSON leaves as it is and TOML wants escaped.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def scenario_text(scenario: Scenario, comment: str = "") -> str:
+    """The text of a scenario's file; `comment` stands above it."""
+    document = msgspec.to_builtins(scenario)
+    document.pop("name", None)
+    document = {key: value for key, value in document.items() if value != {} or key == "expect"}
+    above = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+    return above + ("\n" if above else "") + "\n".join(_table(document, ())).lstrip("\n") + "\n"
+
+
+def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    below = {key: value for key, value in table.items() if _stands_below(path, key, value)}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if key not in below]
+    for key, value in below.items():
+        name = ".".join(map(_key, (*path, key)))
+        if isinstance(value, Mapping):
+            inner = _table(value, (*path, key))
+            # A table that holds nothing but tables needs no line of its own.
+            lines += ["", f"[{name}]"] if not inner or inner[0] else []
+            lines += inner
+        else:
+            for one in value:
+                lines += ["", f"[[{name}]]", *_table(one, (*path, key))]
+    return lines
+
+
+def _stands_below(path: tuple[str, ...], key: str, value: Any) -> bool:
+    if path and f"{path[-1]}.{key}" in _IN_LINE:
+        return False
+    rows = isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value)
+    return rows or isinstance(value, Mapping)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        members = ", ".join(f"{_key(key)} = {_one_line(one)}" for key, one in value.items())
+        return f"{{ {members} }}" if members else "{}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_one_line(one) for one in value) + "]"
+    return json.dumps(value)
+
+
+def _one_line(value: Any) -> str:
+    return _quoted(value) if isinstance(value, str) else _value(value)
+
+
+def _text(text: str) -> str:
+    """Several lines stay several lines."""
+    if "\n" not in text.rstrip("\n"):
+        return _quoted(text)
+    escaped = _ENDING_QUOTES.sub(lambda found: len(found[0]) * '\\"', text.replace("\\", "\\\\"))
+    return '"""\n' + _CONTROL.sub(_code, escaped) + '"""'
+
+
+def _quoted(text: str) -> str:
+    return _CONTROL.sub(_code, json.dumps(text, ensure_ascii=False))
+
+
+def _code(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _quoted(key)

@@ -1,0 +1,237 @@
+"""The lab on the embedded loop: every scenario is diagnosed as it must be, and each detector and each fault matters."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_tree, wait_until
+
+from critiqor.diagnoses import diagnose_run
+from critiqor.diagnosis import FAILURE_TYPES, detectors
+from critiqor.lab.disturbance import agent_processes
+from critiqor.lab.model_script import ToolUse
+from critiqor.lab.runner import Played, Runner
+from critiqor.lab.scenario import Expectation, ModelStep, Scenario, ScriptedTool, ToolAnswer, Turn, World
+from critiqor.lab.scenario_file import shipped_scenarios
+from critiqor.lab.verdict import missed_in, seen_in
+from critiqor.model import Diagnosis
+from critiqor.session import evidence_events
+
+AT_ONCE = 2
+SCENARIOS = {scenario.name: scenario for scenario in shipped_scenarios() if "embedded" in scenario.on}
+FAULTY = {name: scenario for name, scenario in SCENARIOS.items() if scenario.has_fault}
+REGISTRIES = ("RUN_DETECTORS", "SESSION_DETECTORS", "RECORDING_DETECTORS")
+
+Plays = dict[str, "Future[Played]"]
+
+
+def playing(scenarios: dict[str, Scenario], folder: Path) -> Iterator[Plays]:
+    """All of them, a few at a time; whoever asks for one waits for it."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            name: pool.submit(Runner("embedded").play, scenario, folder / name) for name, scenario in scenarios.items()
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(autouse=True)
+def leave_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def plays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plays]:
+    """Every scenario, played once."""
+    yield from playing(SCENARIOS, tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture(scope="module")
+def faultless_plays(tmp_path_factory: pytest.TempPathFactory, plays: Plays) -> Iterator[Plays]:
+    """Every faulty scenario, played once without its fault."""
+    for played in plays.values():
+        played.exception()
+    without = {name: scenario.without_fault() for name, scenario in FAULTY.items()}
+    yield from playing(without, tmp_path_factory.mktemp("faultless"))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_is_diagnosed_as_it_must_be(name: str, plays: Plays) -> None:
+    played = plays[name].result()
+    missed = missed_in(SCENARIOS[name], played.diagnosis, played.coverage)
+    assert (missed, played.unplayed) == ([], 0), played.diagnosis.headline
+
+
+@pytest.mark.parametrize("kind", FAILURE_TYPES)
+def test_without_its_detector_a_scenario_fails(
+    kind: str, plays: Plays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = [name for name in FAULTY if kind in seen_in(plays[name].result().diagnosis).findings]
+    remove(kind, monkeypatch)
+    assert any(missed_again(name, plays[name].result(), tmp_path / name) for name in found)
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_without_its_fault_nothing_is_found(name: str, faultless_plays: Plays) -> None:
+    played = faultless_plays[name].result()
+    clean = msgspec.structs.replace(FAULTY[name], expect=Expectation())
+    assert missed_in(clean, played.diagnosis, played.coverage) == []
+
+
+def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the detector of one type away."""
+    modules = [each for each in vars(detectors).values() if isinstance(each, ModuleType)]
+    [module] = [each for each in modules if getattr(each, "TYPE", None) == kind]
+    for name in [name for name in vars(module) if name == "detect" or name.startswith("detect_in_")]:
+        monkeypatch.setattr(module, name, find_nothing)
+    for registry in REGISTRIES:
+        known: tuple[Callable[..., Any], ...] = getattr(detectors, registry)
+        left = tuple(detect for detect in known if detect.__module__ != module.__name__)
+        monkeypatch.setattr(detectors, registry, left)
+
+
+def find_nothing(*_: Any) -> list[Any]:
+    return []
+
+
+def missed_again(name: str, played: Played, copy: Path) -> list[str]:
+    """What is missed when a copy of the same evidence is diagnosed once more."""
+    shutil.copytree(played.runs, copy)
+    diagnosis = msgspec.convert(diagnose_run(played.run_id, copy), Diagnosis)
+    return missed_in(SCENARIOS[name], diagnosis, played.coverage)
+
+
+OWN = """
+description = "Mine."
+[[turns]]
+message = "What is in the list?"
+[[turns.steps]]
+tools = [{ name = "read", arguments = { path = "list.txt" } }]
+[[turns.steps]]
+text = "The list has apples."
+[world.files]
+"list.txt" = "apples"
+[expect]
+"""
+
+
+SLEEP = '"exec", arguments = { command = "sleep 300" }'
+
+
+def test_own_scenarios_pass_a_gate_or_fail_it_and_a_failed_one_is_kept(cli: Cli, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "good.toml").write_text(OWN)
+    assert cli("lab", "run", "--scenarios", own).code == 0
+    (own / "bad.toml").write_text(OWN + 'primary = "tool_loop"')
+    told = cli("lab", "run", "--scenarios", own, "--json", "--report", "lab.md")
+    assert told.code == 3
+    bad, good = told.data["results"]
+    assert (bad["passed"], good["passed"]) == (False, True)
+    [verdict] = bad["plays"]
+    assert verdict["missed"] == ["the primary diagnosis is none, and not tool_loop"]
+    assert (Path(verdict["run"]) / "runs" / "run_001" / "session.json").is_file()
+    assert "1 of 2 scenarios as expected on the embedded loop" in Path("lab.md").read_text()
+    assert "bad: FAILED" in told.err
+
+
+def test_repeated_plays_tell_how_times_vary_and_whether_they_are_diagnosed_alike(cli: Cli) -> None:
+    told = cli("lab", "run", "http_401", "--repeat", "2", "--json")
+    assert told.code == 0
+    [result] = told.data["results"]
+    assert len(result["plays"]) == 2 and result["same_diagnosis"]
+    [turn] = [figures for figures in result["timings"] if figures["kind"] == "turn"]
+    assert turn["runs"] == 2 and turn["variance_ms2"] is not None
+
+
+def test_a_scenario_that_does_not_apply_is_left_out_with_its_reason(cli: Cli) -> None:
+    told = cli("lab", "run", "recorder_denied", "--json")
+    assert told.code == 0 and told.data["results"] == []
+    assert told.data["left_out"][0]["because"]
+
+
+def test_what_cannot_be_launched_is_a_missed_scenario_and_no_traceback(cli: Cli) -> None:
+    told = cli("lab", "run", "clean", "--on", "openclaw", "--openclaw-command", "no-such-openclaw", "--json")
+    assert told.code == 3
+    [verdict] = told.data["results"][0]["plays"]
+    assert "it could not be played: There is no OpenClaw" in verdict["missed"][0]
+
+
+def test_the_demo_shows_a_clean_run_a_loop_and_a_false_claim_and_what_to_type_next(cli: Cli) -> None:
+    told = cli("demo")
+    assert told.code == 0
+    for words in ("No failure was found", "without learning anything new", "The agent says that tests pass", "Next:"):
+        assert words in told.out
+    answered = cli("demo", "--json").data
+    trust = [act["diagnosis"]["trust_score"] for act in answered["acts"]]
+    assert trust == sorted(trust, reverse=True) and trust[0] == 100
+    [command] = [line.split("   ")[0] for line in told.out.splitlines() if "critiqor explain" in line]
+    assert cli(*command.split()[1:]).code == 0
+
+
+def test_a_recorded_run_that_is_played_again_gets_the_same_diagnosis(cli: Cli, plays: Plays, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    again.mkdir()
+    names = (
+        "false_claim_tests",
+        "retry_storm",
+        "alternating_reads",
+        "unknown_tool",
+        "disconnect_recovered",
+        "skill_fails",
+    )
+    for name in names:
+        played = plays[name].result()
+        options = ("--output", again / f"{name}.toml", "--runs-dir", played.runs)
+        assert cli("lab", "from-run", played.run_id, *options).code == 0
+    told = cli("lab", "run", "--scenarios", again, "--json")
+    assert [(one["scenario"], one["plays"][0]["missed"]) for one in told.data["results"]] == [
+        (name, []) for name in sorted(names)
+    ]
+
+
+def test_an_interrupted_lab_leaves_no_agent_behind(tmp_path: Path) -> None:
+    (tmp_path / "slow.toml").write_text(OWN.replace('"read", arguments = { path = "list.txt" }', SLEEP))
+    lab = subprocess.Popen(
+        critiqor_command("lab", "run", "--scenarios", tmp_path),
+        env=environment(tmp_path, TMPDIR=str(tmp_path)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: agent_processes(tmp_path))
+        lab.send_signal(signal.SIGINT)
+        assert lab.wait(PATIENCE_SECONDS) == 130
+        assert agent_processes(tmp_path) == []
+    finally:
+        kill_tree(lab.pid)
+
+
+def test_a_scripted_tool_answers_one_after_the_other_and_is_recorded_like_any_other(tmp_path: Path) -> None:
+    use = ToolUse(name="web_search", arguments={"query": "fences"})
+    steps = (
+        ModelStep(tools=(use,)),
+        ModelStep(tools=(use,)),
+        ModelStep(text="There are many, I could not count them."),
+    )
+    answers = (ToolAnswer(text="many fences"), ToolAnswer(text="no network", error=True))
+    scenario = Scenario(
+        name="search",
+        description="A tool that only answers.",
+        turns=(Turn(message="Which fences are there?", steps=steps),),
+        world=World(tools=(ScriptedTool(name="web_search", answers=answers),)),
+        expect=Expectation(),
+    )
+    played = Runner("embedded").play(scenario, tmp_path / "play")
+    outputs = [event for event in evidence_events(played.run_id, played.runs) if event.event_type == "tool_output"]
+    assert [(event.tool_name, event.status) for event in outputs] == [("web_search", "ok"), ("web_search", "error")]
+    assert "many fences" in str(outputs[0].payload)

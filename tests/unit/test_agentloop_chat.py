@@ -1,0 +1,174 @@
+"""Chat messages and blocks: what a reply looks like while it is being written, and when it is done."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from agentloop import Echo, Rig, Say, Waiting, defaults
+
+from critiqor.agentloop.blocks import BlockChunker, BlockReplies
+from critiqor.agentloop.chat import ChatMessage, Chats
+from critiqor.agentloop.settings import BlockChunk
+from critiqor.agentloop.streams import EventStreams
+from critiqor.agentloop.tools.messaging import MemoryOutbox
+
+
+def emit(streams: EventStreams, stream: str, **data: object) -> None:
+    streams.emit("r", "agent:main:main", "main", stream, **data)  # type: ignore[arg-type]
+
+
+def test_deltas_are_gathered_and_one_final_message_ends_them():
+    streams, heard, now = EventStreams(), [], [0.0]
+    Chats(streams, heard.append, interval=1.0, clock=lambda: now[0])
+    for number, text in enumerate(("a", "ab", "abc", "abcd")):
+        now[0] = number * 0.4
+        emit(streams, "assistant", text=text, delta=text[-1])
+    emit(streams, "lifecycle", phase="end", aborted=False)
+    assert [(message.state, message.text) for message in heard] == [
+        ("delta", "a"),
+        ("delta", "abcd"),
+        ("final", "abcd"),
+    ]
+    assert [message.seq for message in heard] == [1, 2, 3]
+
+
+def test_what_was_held_back_is_told_before_the_final_message():
+    streams, heard = EventStreams(), []
+    Chats(streams, heard.append, interval=1.0, clock=lambda: 0.0)
+    emit(streams, "assistant", text="a", delta="a")
+    emit(streams, "assistant", text="ab", delta="b")
+    emit(streams, "lifecycle", phase="end", aborted=False)
+    assert [(message.state, message.text) for message in heard] == [("delta", "a"), ("delta", "ab"), ("final", "ab")]
+
+
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        ({"phase": "end", "aborted": False}, "final"),
+        ({"phase": "error", "aborted": False, "error": "no"}, "error"),
+        ({"phase": "error", "aborted": True, "error": "cancelled"}, "aborted"),
+    ],
+)
+def test_every_end_of_a_run_is_one_message_even_when_nothing_was_said(data, state):
+    streams, heard = EventStreams(), []
+    chats = Chats(streams, heard.append)
+    emit(streams, "lifecycle", **data)
+    assert [(message.state, message.error) for message in heard] == [(state, data.get("error"))]
+    assert chats._chats == {}
+
+
+def test_a_later_message_of_a_run_does_not_erase_an_earlier_one():
+    streams, heard = EventStreams(), []
+    Chats(streams, heard.append, interval=0)
+    emit(streams, "assistant", text="I look.", delta="I look.")
+    emit(streams, "usage", outputTokens=1)
+    emit(streams, "assistant", text="Done.", delta="Done.")
+    emit(streams, "usage", outputTokens=2)
+    emit(streams, "lifecycle", phase="end", aborted=False)
+    assert heard[-1].text == "I look.\n\nDone."
+
+
+def test_runs_have_a_final_message_each_and_whatever_they_end_with(tmp_path):
+    async def scenario() -> None:
+        tool = Waiting()
+        rig = Rig(tmp_path, Say("one"), tools=[tool])
+        heard: list[ChatMessage] = []
+        Chats(rig.runtime.streams, heard.append)
+        await rig.ask()
+        rig.model.says = [Say("two", (("waiting", {}),))]
+        task = asyncio.create_task(rig.ask(run_id="r"))
+        await tool.started.wait()
+        rig.runtime.cancel("r")
+        await task
+        await rig.ask(model="nobody/knows")
+        assert [message.state for message in heard if message.state != "delta"] == ["final", "aborted", "error"]
+
+    asyncio.run(scenario())
+
+
+def chunks(text: str, pieces: int = 1, **settings: object) -> list[str]:
+    chunker = BlockChunker(BlockChunk(**settings))  # type: ignore[arg-type]
+    step = max(1, len(text) // pieces)
+    blocks = [block for start in range(0, len(text), step) for block in chunker.feed(text[start : start + step])]
+    return [*blocks, *chunker.flush()]
+
+
+PARAGRAPHS = "\n\n".join(f"Paragraph {number} says something. And something more." for number in range(12))
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 200])
+def test_blocks_end_at_paragraphs_and_keep_to_their_size(pieces):
+    blocks = chunks(PARAGRAPHS, pieces, min_chars=60, max_chars=140)
+    assert all(len(block) <= 140 for block in blocks)
+    assert all(block.endswith("more.") for block in blocks)
+    assert "".join("".join(blocks).split()) == "".join(PARAGRAPHS.split())
+
+
+def test_a_text_without_paragraphs_is_cut_at_a_sentence_and_else_at_a_word():
+    assert (
+        chunks("One is here. Two is here. Three is here.", min_chars=10, max_chars=30)[0] == "One is here. Two is here."
+    )
+    assert chunks("word " * 20, min_chars=10, max_chars=22)[0] == "word word word word"
+    assert chunks("x" * 50, min_chars=10, max_chars=20) == ["x" * 20, "x" * 20, "x" * 10]
+
+
+def test_code_is_not_cut_unless_it_must_be_and_then_its_fence_is_closed_and_opened_again():
+    code = "Intro.\n\n```python\n" + "\n".join(f"line_{number} = {number}" for number in range(30)) + "\n```\n\nEnd."
+    blocks = chunks(code, 20, min_chars=40, max_chars=150)
+    assert all(block.count("```") % 2 == 0 for block in blocks)
+    assert sum(block.startswith("```python") for block in blocks) >= 2
+    assert all(f"line_{number} = {number}" in "\n".join(blocks) for number in range(30))
+
+
+def test_a_short_reply_is_one_block():
+    assert chunks("Hello.") == ["Hello."]
+    assert chunks("") == []
+
+
+def test_blocks_go_out_while_the_model_still_writes_or_when_its_message_has_ended():
+    async def scenario(when: str) -> list[list[str]]:
+        sent: list[str] = []
+
+        async def send(text: str) -> None:
+            sent.append(text)
+
+        blocks = BlockReplies(BlockChunk(min_chars=5, max_chars=20), when, send)  # type: ignore[arg-type]
+        blocks.said("First one.\n\nSecond")
+        await blocks.drained()
+        before = list(sent)
+        blocks.said(" one.")
+        blocks.message_ended()
+        await blocks.drained()
+        assert blocks.covers("First one.\n\nSecond one.")
+        assert not blocks.covers("Something else.")
+        blocks.close()
+        return [before, sent]
+
+    assert asyncio.run(scenario("text_end")) == [["First one."], ["First one.", "Second one."]]
+    assert asyncio.run(scenario("message_end")) == [[], ["First one.", "Second one."]]
+
+
+@pytest.mark.parametrize("when", ["text_end", "message_end"])
+def test_a_reply_that_went_out_in_blocks_does_not_go_out_again_as_a_whole(tmp_path, when):
+    async def scenario() -> None:
+        outbox = MemoryOutbox()
+        settings = defaults(
+            blockStreamingDefault="on",
+            blockStreamingBreak=when,
+            blockStreamingChunk={"minChars": 5, "maxChars": 20},
+        )
+        text = "First one.\n\nSecond one."
+        rig = Rig(
+            tmp_path,
+            Say("I look.", (("echo", {"text": "x"}),)),
+            Say(text, pieces=9),
+            settings=settings,
+            outbox=outbox,
+            tools=[Echo()],
+        )
+        outcome = await rig.ask(channel="chat", to="ada", deliver=True)
+        assert [message.text for message in outbox.sent] == ["I look.", "First one.", "Second one."]
+        assert [payload.text for payload in outcome.payloads] == [text]
+
+    asyncio.run(scenario())

@@ -1,0 +1,214 @@
+"""The loop as a program: real processes, a real HTTP model, and the monitor that takes it for an OpenClaw."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from agentloop import read_messages, roles, unanswered
+from support import wait_until
+
+from critiqor.importers import read_traces
+from critiqor.lab.openclaw_home import write_openclaw_home
+from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.runtime import MonitorOptions, monitor_openclaw
+
+LOOP = [sys.executable, "-m", "critiqor.agentloop"]
+CRITIQOR = [sys.executable, "-m", "critiqor"]
+ROOT = Path(__file__).parent.parent.parent
+RUN_THE_TESTS = (
+    Step(text="I look.", tools=(ToolUse("call_1", "exec", {"command": "echo hello"}),)),
+    Step(text="It says hello."),
+)
+
+
+class House:
+    """A home with a scripted model in it."""
+
+    def __init__(self, folder: Path, model: ScriptedModel, **defaults: Any) -> None:
+        self.folder = folder
+        retry = {"minDelayMs": 1, "maxDelayMs": 2, "maxRetries": 1}
+        extra = {"agents": {"defaults": {"retry": retry, **defaults}}}
+        self.environment = {**write_openclaw_home(folder, model.base_url, extra), "PYTHONPATH": str(ROOT)}
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+
+    @property
+    def transcript(self) -> Path:
+        [path] = self.folder.rglob("sessions/*.jsonl")
+        return path
+
+
+@pytest.fixture
+def house(tmp_path):
+    with ScriptedModel(RUN_THE_TESTS) as model:
+        yield House(tmp_path, model)
+
+
+@pytest.mark.parametrize("command", [LOOP, CRITIQOR], ids=["loop", "critiqor"])
+def test_one_turn_prints_the_reply_and_keeps_the_session(house, command):
+    done = house.run(*command, "agent", "--local", "--agent", "main", "--message", "what does it say?")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It says hello.\n", "")
+    assert roles(read_messages(house.transcript)) == ["user", "assistant", "toolResult", "assistant"]
+    [trace] = read_traces(house.transcript)
+    assert trace.format == "openclaw_transcript"
+
+
+def test_the_json_answer_of_the_loop_has_the_shape_of_openclaws(house):
+    done = house.run(*LOOP, "agent", "--local", "-m", "what does it say?", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["payloads"][0]["text"] == "It says hello."
+    assert answer["meta"]["agentMeta"]["model"] == "scripted"
+    assert answer["meta"]["agentMeta"]["usage"]["input"] == 2000
+
+
+def test_the_json_answer_of_the_verb_has_the_shape_of_critiqors(house):
+    done = house.run(*CRITIQOR, "agent", "--local", "--message", "what does it say?", "--json")
+    answer = json.loads(done.stdout)
+    assert (answer["verb"], answer["data"]["payloads"][0]["text"]) == ("agent", "It says hello.")
+
+
+def test_a_model_that_fails_is_an_error_in_words_and_exit_code_1(tmp_path):
+    with ScriptedModel([Step(status=500)]) as model:
+        done = House(tmp_path, model).run(*CRITIQOR, "agent", "--local", "--message", "hi")
+        assert done.returncode == 1
+        assert "500" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert len(model.requests) == 2
+
+
+def test_a_turn_that_takes_too_long_has_the_exit_code_of_a_timeout(tmp_path):
+    with ScriptedModel([Step(tools=(ToolUse("call_1", "exec", {"command": "sleep 60"}),))]) as model:
+        house = House(tmp_path, model)
+        done = house.run(*CRITIQOR, "agent", "--local", "--message", "hi", "--timeout", "1")
+        assert done.returncode == 124
+        assert "timed out after 1 seconds" in done.stderr
+        assert unanswered(read_messages(house.transcript)) == []
+
+
+def test_an_interrupt_ends_the_turn_its_command_and_leaves_a_whole_transcript(tmp_path):
+    marker = tmp_path / "marker"
+    command = {"command": f"echo $$ > {marker}; sleep 60"}
+    with ScriptedModel([Step(tools=(ToolUse("call_1", "exec", command),))]) as model:
+        house = House(tmp_path / "home", model)
+        process = subprocess.Popen(
+            [*LOOP, "agent", "--local", "-m", "hi"], env=house.environment, stderr=subprocess.PIPE
+        )
+        wait_until(marker.exists)
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert b"Traceback" not in words
+        messages = read_messages(house.transcript)
+        assert unanswered(messages) == []
+        assert roles(messages) == ["user", "assistant", "toolResult"]
+
+
+def test_a_killed_turn_is_repaired_by_the_next_one(tmp_path):
+    marker = tmp_path / "marker"
+    steps = [
+        Step(tools=(ToolUse("call_1", "exec", {"command": f"touch {marker}; sleep 5"}),)),
+        Step(text="Good to be back."),
+    ]
+    with ScriptedModel(steps) as model:
+        house = House(tmp_path / "home", model)
+        process = subprocess.Popen([*LOOP, "agent", "--local", "-m", "hi"], env=house.environment)
+        wait_until(marker.exists)
+        process.kill()
+        process.wait()
+        assert unanswered(read_messages(house.transcript)) == ["call_1"]
+        assert house.transcript.with_name(house.transcript.name + ".lock").exists()
+        done = house.run(*LOOP, "agent", "--local", "-m", "are you there?")
+        assert done.stdout == "Good to be back.\n"
+        assert unanswered(read_messages(house.transcript)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--message", " "), "there is no message"),
+        (("--message", "x", "--session-key", "agent:other:x", "--agent", "main"), "not a session of agent main"),
+        (("--message", "x", "--model", "nobody/knows"), "nobody/knows"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words_and_never_as_a_traceback(house, arguments, words):
+    for command in (LOOP, CRITIQOR):
+        done = house.run(*command, "agent", "--local", *arguments)
+        assert done.returncode in (1, 2)
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_without_a_configuration_it_says_what_to_write(tmp_path):
+    done = subprocess.run(
+        [*CRITIQOR, "agent", "--local", "--message", "hi"],
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "agents.defaults.model.primary" in done.stderr
+
+
+def test_what_a_model_writes_does_not_command_the_terminal(tmp_path):
+    with ScriptedModel([Step(text="\x1b[2J\x1b]0;owned\x07gone")]) as model:
+        house = House(tmp_path, model)
+        for command in (LOOP, CRITIQOR):
+            done = house.run(*command, "agent", "--local", "--message", "hi")
+            assert "\x1b" not in done.stdout
+            assert "gone" in done.stdout
+
+
+def test_the_monitor_records_it_like_an_openclaw(house, tmp_path):
+    said: list[str] = []
+    result = monitor_openclaw(
+        MonitorOptions(
+            runs_dir=tmp_path / "runs",
+            openclaw_command=" ".join(LOOP),
+            arguments=("agent", "--local", "--agent", "main", "--message", "what does it say?"),
+        ),
+        say=said.append,
+        environment=house.environment,
+        output=(tmp_path / "output").open("wb"),
+    )
+    assert result.exit_code == 0
+    assert result.attached
+    journal = (tmp_path / "runs" / result.run_id / "journal.jsonl").read_text().splitlines()
+    names = [json.loads(line)["event_type"] for line in journal]
+    assert names[0] == "recorder_attached"
+    for name in ("agent_start", "input", "before_provider_request", "tool_call", "tool_result", "agent_end"):
+        assert name in names
+    timeline = (tmp_path / "runs" / result.run_id / "openclaw" / "timeline.jsonl").read_text()
+    assert '"agent.turn"' in timeline
+    assert '"provider.request"' in timeline
+    assert (tmp_path / "output").read_text() == "It says hello.\n"
+
+
+def test_the_verb_uses_a_server_that_is_there_and_runs_alone_where_none_is(house):
+    with TemporaryDirectory(dir="/tmp") as short:
+        # The path of a socket must be short, so this home is.
+        house.environment |= {"OPENCLAW_STATE_DIR": f"{short}/state"}
+        (Path(short) / "state").mkdir()
+        (Path(short) / "state" / "openclaw.json").write_bytes(
+            (house.folder / ".openclaw" / "openclaw.json").read_bytes()
+        )
+        socket = Path(short) / "state" / "critiqor" / "agent.sock"
+        server = subprocess.Popen([*LOOP, "gateway", "run", "--port", "18789"], env=house.environment)
+        try:
+            wait_until(socket.exists)
+            done = house.run(*CRITIQOR, "agent", "--message", "what does it say?")
+            assert (done.returncode, done.stdout) == (0, "It says hello.\n")
+        finally:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(30) == 0
+        assert not socket.exists()
+        done = house.run(*CRITIQOR, "agent", "--message", "and again?")
+        assert (done.returncode, done.stdout) == (0, "It says hello.\n")

@@ -1,0 +1,294 @@
+"""Compaction: when history is summarised, what is kept, and what whoever watches is told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered
+
+from critiqor.agentloop.context_budget import cut, tokens_of, used_tokens
+from critiqor.agentloop.entries import Entry
+from critiqor.agentloop.messages import AssistantMessage, Message, Text, ToolCall, ToolResultMessage, Usage, UserMessage
+from critiqor.agentloop.model_client import ModelFailureError, ModelRequest
+
+OVERFLOW = ModelFailureError("maximum context length exceeded", "context", 400)
+
+
+def user(text: str) -> UserMessage:
+    return UserMessage(content=[Text(text)], timestamp=0)
+
+
+def assistant(*parts: Any, total: int = 0) -> AssistantMessage:
+    return AssistantMessage(
+        content=list(parts), provider="p", model="m", usage=Usage(total_tokens=total), stop_reason="stop", timestamp=0
+    )
+
+
+def result(call_id: str, text: str = "ok") -> ToolResultMessage:
+    return ToolResultMessage(tool_call_id=call_id, tool_name="exec", content=[Text(text)], timestamp=0)
+
+
+def entries(*messages: Message) -> list[Entry]:
+    return [Entry(str(number), None, message) for number, message in enumerate(messages)]
+
+
+def window(tokens: int, **compaction: Any) -> Any:
+    """A configuration whose model sees so many tokens."""
+    model = {"id": "scripted", "contextWindow": tokens, "maxTokens": 500}
+    return configuration(
+        models={"providers": {"lab": {"baseUrl": "http://127.0.0.1:9", "models": [model]}}},
+        agents={"defaults": {"compaction": compaction}},
+    )
+
+
+def is_summary(request: ModelRequest) -> bool:
+    return not request.tools
+
+
+class Talk:
+    """A model that summarises when it is asked to, and answers otherwise."""
+
+    def __init__(self, rig: Rig, *says: Say, summary: Say | None = None) -> None:
+        self.says = list(says)
+        self.summary = summary or Say("THE SUMMARY")
+        rig.model.script = self
+
+    def __call__(self, request: ModelRequest) -> Say:
+        if is_summary(request):
+            return self.summary
+        return self.says.pop(0) if len(self.says) > 1 else self.says[0]
+
+
+def test_a_cut_keeps_tool_results_with_the_message_that_asked_for_them():
+    history = entries(
+        user("old " * 100),
+        assistant(ToolCall("a", "exec"), ToolCall("b", "exec")),
+        result("a", "x" * 400),
+        result("b", "x" * 400),
+        assistant(Text("so")),
+        user("now"),
+    )
+    for keep in range(0, 400, 10):
+        place = cut(history, keep)
+        assert place is not None
+        assert not isinstance(history[place].message, ToolResultMessage)
+        assert unanswered([entry.message for entry in history[place:] if entry.message is not None]) == []
+
+
+def test_a_cut_keeps_the_last_message_however_long_it_is():
+    history = entries(user("first"), assistant(Text("answer")), user("x" * 10_000))
+    assert cut(history, 10) == 2
+
+
+def test_there_is_nothing_to_cut_in_a_single_message_or_behind_a_summary_alone():
+    assert cut(entries(user("only")), 0) is None
+    assert cut([], 0) is None
+    assert cut([Entry("c", None, None, "summary", "1", 1), Entry("1", None, user("next"))], 0) is None
+
+
+def test_what_the_provider_counted_is_believed_when_it_is_more_than_the_estimate():
+    history = entries(user("hi"), assistant(Text("hello"), total=5_000), user("x" * 400))
+    assert used_tokens(history, 0) == 5_000 + tokens_of(user("x" * 400))
+
+
+def test_what_was_counted_before_a_compaction_is_not_believed_any_more():
+    kept = Entry("1", None, assistant(Text("kept"), total=50_000))
+    history = [Entry("c", "1", None, "summary", "1", 2), kept]
+    assert used_tokens(history, 0) < 100
+    later = [*history, Entry("2", "c", assistant(Text("new"), total=900))]
+    assert used_tokens(later, 0) == 900
+
+
+def test_a_history_that_no_longer_fits_is_summarised_before_the_next_run(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
+        Talk(rig, Say("noted"))
+        told: list[tuple[str, dict[str, Any]]] = []
+        for name in ("before_compaction", "after_compaction"):
+            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append((name, event)))
+        await rig.ask("remember: " + "x" * 44_000)
+        assert told == []
+        outcome = await rig.ask("and now?")
+        assert outcome.status == "ok"
+        assert [name for name, _ in told] == ["before_compaction", "after_compaction"]
+        before, after = told[0][1], told[1][1]
+        assert before["tokenCount"] == after["tokensBefore"] > 10_000 > after["tokensAfter"]
+        assert after["compactedCount"] >= 1
+        assert rig.phases("compaction") == ["start", "end"]
+        request = rig.model.requests[-1]
+        assert "THE SUMMARY" in str(request.messages[0].content)
+        assert "x" * 1000 not in str(request.messages)
+        session = rig.runtime.services.sessions.find("main", "agent:main:main")
+        assert session is not None
+        assert session.entry.compaction_count == 1
+
+    asyncio.run(scenario())
+
+
+def test_the_transcript_keeps_everything_that_was_summarised(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
+        Talk(rig, Say("noted"))
+        await rig.ask("remember: " + "x" * 44_000)
+        await rig.ask("and now?")
+        assert roles(rig.transcript()) == ["user", "assistant", "user", "assistant"]
+        await rig.ask("still there?")
+        assert "THE SUMMARY" in str(rig.model.requests[-1].messages[0].content)
+
+    asyncio.run(scenario())
+
+
+def test_a_provider_that_says_too_long_is_answered_with_a_compaction_and_a_retry_that_says_nothing_twice(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path)
+        talk = Talk(rig, Say("first answer"))
+        await rig.ask("first")
+        talk.says = [Say("I beg", failure=OVERFLOW), Say("Now it fits.")]
+        outcome = await rig.ask("second")
+        assert [payload.text for payload in outcome.payloads] == ["Now it fits."]
+        ends = [event.data for event in rig.events if event.stream == "compaction" and event.data["phase"] == "end"]
+        assert [(end["completed"], end["willRetry"], end["reason"]) for end in ends] == [(True, True, "overflow")]
+        replaced = [event for event in rig.events if event.stream == "assistant" and event.data.get("replace")]
+        assert len(replaced) == 1
+        assert roles(rig.transcript()) == ["user", "assistant", "user", "assistant"]
+        assert outcome.usage.input == 2_000  # of the summary and of the answer
+
+    asyncio.run(scenario())
+
+
+def test_tools_that_ran_before_an_overflow_are_not_run_again(tmp_path):
+    async def scenario() -> None:
+        tool = Echo()
+        rig = Rig(tmp_path, tools=[tool], settings=window(100_000, keepRecentTokens=10))
+        Talk(rig, Say("x", (("echo", {"text": "once"}),)), Say(failure=OVERFLOW), Say("done"))
+        outcome = await rig.ask()
+        assert outcome.status == "ok"
+        assert tool.seen == [{"text": "once"}]
+        assert unanswered(rig.transcript()) == []
+        assert unanswered([*rig.model.requests[-1].messages]) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_history_that_cannot_be_shortened_ends_the_run_with_the_providers_words(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path)
+        Talk(rig, Say(failure=OVERFLOW))
+        outcome = await rig.ask()
+        assert (outcome.status, outcome.error) == ("error", str(OVERFLOW))
+        assert rig.phases("compaction") == []
+
+    asyncio.run(scenario())
+
+
+def test_a_run_does_not_compact_forever(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(100_000, keepRecentTokens=10))
+        talk = Talk(rig, Say("first"))
+        for number in range(4):
+            await rig.ask(f"message {number}")
+        talk.says = [Say(failure=OVERFLOW)]
+        outcome = await rig.ask("last")
+        assert outcome.status == "error"
+        assert rig.phases("compaction").count("start") <= 2
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("summary", [Say(failure=ModelFailureError("down", "server", 500)), Say("")])
+def test_a_summary_that_fails_leaves_the_history_as_it_was(tmp_path, summary):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
+        Talk(rig, Say("noted"), summary=summary)
+        await rig.ask("remember: " + "x" * 44_000)
+        outcome = await rig.ask("and now?")
+        assert outcome.status == "ok"
+        assert "x" * 1000 in str(rig.model.requests[-1].messages)
+        ends = [event.data for event in rig.events if event.data.get("phase") == "end" and event.stream == "compaction"]
+        assert [end["completed"] for end in ends] == [False]
+
+    asyncio.run(scenario())
+
+
+def test_a_summariser_that_falls_silent_is_given_up(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
+        Talk(rig, Say("noted"), summary=Say("The", hold=asyncio.Event()))
+        await rig.ask("remember: " + "x" * 44_000)
+        assert (await rig.ask("and now?")).status == "ok"
+
+    instantly(scenario())
+
+
+def test_between_the_calls_of_a_run_the_context_is_only_measured_where_that_was_asked_for(tmp_path):
+    async def scenario(enabled: bool) -> list[str]:
+        settings = window(30_000, keepRecentTokens=100, midTurnPrecheck={"enabled": enabled})
+        rig = Rig(tmp_path / str(enabled), settings=settings, tools=[Echo()])
+        Talk(rig, Say("x", (("echo", {"text": "y" * 50_000}),)), Say("done"))
+        assert (await rig.ask("go")).status == "ok"
+        assert unanswered(rig.transcript()) == []
+        return rig.phases("compaction")
+
+    assert asyncio.run(scenario(False)) == []
+    assert asyncio.run(scenario(True)) == ["start", "end"]
+
+
+def test_compaction_that_is_switched_off_still_answers_a_provider_that_says_too_long(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100, enabled=False))
+        talk = Talk(rig, Say("noted"))
+        await rig.ask("remember: " + "x" * 44_000)
+        await rig.ask("and now?")
+        assert rig.phases("compaction") == []
+        talk.says = [Say(failure=OVERFLOW), Say("ok")]
+        assert (await rig.ask("more")).status == "ok"
+        assert rig.phases("compaction") == ["start", "end"]
+
+    asyncio.run(scenario())
+
+
+def test_a_long_history_is_summarised_in_steps_each_with_the_summary_so_far(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(6_000, keepRecentTokens=10, enabled=False))
+        talk = Talk(rig, Say("noted"))
+        for number in range(6):
+            await rig.ask(f"part {number}: " + "x" * 4_000)
+        talk.says = [Say(failure=OVERFLOW), Say("ok")]
+        await rig.ask("now")
+        asked = [str(request.messages) for request in rig.model.requests if is_summary(request)]
+        assert len(asked) > 1
+        assert "THE SUMMARY" not in asked[0]
+        assert all("THE SUMMARY" in text for text in asked[1:])
+
+    asyncio.run(scenario())
+
+
+def test_a_model_of_its_own_can_summarise(tmp_path):
+    async def scenario() -> None:
+        settings = configuration(
+            agents={"defaults": {"compaction": {"model": "lab/other", "keepRecentTokens": 10}}},
+        )
+        rig = Rig(tmp_path, settings=settings)
+        talk = Talk(rig, Say("noted"))
+        await rig.ask("first")
+        talk.says = [Say(failure=OVERFLOW), Say("ok")]
+        await rig.ask("second")
+        assert [request.model for request in rig.model.requests if is_summary(request)] == ["other"]
+
+    asyncio.run(scenario())
+
+
+def test_compact_summarises_on_request(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(100_000, keepRecentTokens=10))
+        Talk(rig, Say("noted"))
+        assert (await rig.ask("/compact")).payloads[0].text == "There is nothing to summarise yet."
+        await rig.ask("one")
+        await rig.ask("two")
+        assert (await rig.ask("/compact")).payloads[0].text == "The history was summarised."
+        await rig.ask("three")
+        assert "THE SUMMARY" in str(rig.model.requests[-1].messages[0].content)
+
+    asyncio.run(scenario())

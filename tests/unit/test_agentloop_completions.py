@@ -1,0 +1,792 @@
+"""The client of completions endpoints, against real sockets: a server in a few lines, and the scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from critiqor.agentloop import http_stream
+from critiqor.agentloop.completion_chunks import ChunkReader
+from critiqor.agentloop.completion_requests import NO_RESULT, conversation, request_body
+from critiqor.agentloop.completions import MAX_RESPONSE_BYTES, CompletionsClient
+from critiqor.agentloop.http_stream import MAX_HEADERS, MAX_LINE_BYTES, parse_url
+from critiqor.agentloop.messages import (
+    AssistantMessage,
+    Image,
+    Message,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from critiqor.agentloop.model_client import (
+    Delta,
+    Finished,
+    ModelFailureError,
+    ModelRequest,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
+from critiqor.agentloop.sse import MAX_EVENT_BYTES, EventParser, EventTooLargeError
+from critiqor.diagnosis.detectors.provider_failure import cause_of
+from critiqor.diagnosis.steps import ModelCall
+from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+QUESTION: list[Message] = [UserMessage(content=[Text("hi")], timestamp=1)]
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+
+
+def request(messages: Sequence[Message] = QUESTION, **facts: Any) -> ModelRequest:
+    known = {"system_prompt": "be good", "tools": [], "max_tokens": 100} | facts
+    return ModelRequest(provider="lab", model="scripted", messages=list(messages), **known)
+
+
+def sse(*chunks: Any) -> bytes:
+    return b"".join(b"data: " + (c if isinstance(c, bytes) else json.dumps(c).encode()) + b"\n\n" for c in chunks)
+
+
+def choice(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+HELLO = sse(
+    choice(role="assistant", content=""),
+    choice(content="Hel"),
+    choice(content="lo"),
+    choice("stop"),
+    {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}},
+    b"[DONE]",
+)
+HELLO_DELTAS: list[Delta] = [TextDelta("Hel"), TextDelta("lo"), UsageDelta(12, 3), Finished("stop")]
+
+
+class Seen:
+    """What a server was sent."""
+
+    def __init__(self) -> None:
+        self.heads: list[str] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.hung_up = asyncio.Event()
+
+
+async def take_request(reader: asyncio.StreamReader, seen: Seen) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    [length] = [line.split(":")[1] for line in head.split("\r\n") if line.startswith("content-length:")]
+    seen.heads.append(head)
+    seen.bodies.append(json.loads(await reader.readexactly(int(length))))
+
+
+async def collect(client: CompletionsClient, asked: ModelRequest | None = None) -> list[Delta]:
+    return [delta async for delta in client.ask(asked or request())]
+
+
+def against(
+    serve: Serve,
+    play: Callable[[CompletionsClient], Awaitable[Any]],
+    *,
+    key: str | None = "key",
+    timeout: float | None = 20,
+) -> Any:
+    """Run `play` with a client of a server that does `serve` once for each connection."""
+
+    async def main() -> Any:
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await serve(reader, writer)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                pass
+            finally:
+                writer.close()
+
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            return await asyncio.wait_for(play(CompletionsClient(f"http://127.0.0.1:{port}/v1", key, timeout)), 30)
+        finally:
+            server.close()
+
+    return asyncio.run(main())
+
+
+def answering(*pieces: bytes) -> Serve:
+    """Take a request and send these bytes, each as it is."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, Seen())
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+
+    return serve
+
+
+def failure(serve: Serve, **options: Any) -> ModelFailureError:
+    async def play(client: CompletionsClient) -> ModelFailureError:
+        with pytest.raises(ModelFailureError) as caught:
+            await collect(client)
+        return caught.value
+
+    found = against(serve, play, **options)
+    assert isinstance(found, ModelFailureError)
+    return found
+
+
+def with_length(status: str, body: bytes, *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"content-length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def chunked(data: bytes, size: int) -> bytes:
+    parts = [data[start : start + size] for start in range(0, len(data), size)]
+    return b"".join(b"%x;note=x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\ntrailer: x\r\n\r\n"
+
+
+def test_an_answer_streams_from_a_real_server() -> None:
+    with ScriptedModel(
+        [Step(text="I look.", tools=(ToolUse("call_0", "exec", {"command": "ls"}),), input_tokens=7, output_tokens=2)]
+    ) as model:
+        deltas = asyncio.run(collect(CompletionsClient(model.base_url, "key", None)))
+    assert deltas == [
+        TextDelta("I look."),
+        ToolCallDelta(index=0, id="call_0", name="exec", arguments='{"command": "ls"}'),
+        UsageDelta(7, 2),
+        Finished("tool_calls"),
+    ]
+
+
+def test_the_request_says_what_is_asked_and_who_asks() -> None:
+    seen = Seen()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, seen)
+        writer.write(STREAM_HEAD + HELLO)
+
+    asked = request(tools=[{"type": "function", "function": {"name": "read", "parameters": {}}}], thinking="xhigh")
+    assert against(serve, lambda client: collect(client, asked)) == HELLO_DELTAS
+    assert seen.heads[0].startswith("POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:")
+    assert "\r\nauthorization: Bearer key\r\n" in seen.heads[0]
+    body = seen.bodies[0]
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    assert body["max_completion_tokens"] == 100
+    assert body["reasoning_effort"] == "high"
+    assert body["messages"][0] == {"role": "system", "content": "be good"}
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["read"]
+
+
+def test_without_a_key_none_is_sent() -> None:
+    seen = Seen()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, seen)
+        writer.write(STREAM_HEAD + HELLO)
+
+    against(serve, collect, key=None)
+    assert "authorization" not in seen.heads[0]
+
+
+def test_bytes_are_counted() -> None:
+    async def play(client: CompletionsClient) -> None:
+        stream = client.ask(request())
+        assert [delta async for delta in stream] == HELLO_DELTAS
+        assert stream.request_bytes == len(request_body(request()))
+        assert stream.response_bytes == len(HELLO)
+
+    against(answering(STREAM_HEAD + HELLO), play)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        with_length("200 OK", HELLO, "content-type: text/event-stream"),
+        STREAM_HEAD + HELLO,
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(HELLO, 7),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding:Chunked\r\ncontent-length: 3\r\n\r\n" + chunked(HELLO, 100),
+        b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + STREAM_HEAD + HELLO,
+        b"HTTP/1.0 200\r\n\r\n" + HELLO,
+        b"HTTP/1.1 200 OK\n\n" + HELLO.replace(b"\n", b"\r\n"),
+        STREAM_HEAD + b"\xef\xbb\xbf: hello\n\nevent: message\nid: 1\n" + HELLO.replace(b"\n\n", b"\n: keep\n\n"),
+        STREAM_HEAD + HELLO.replace(b"data: [DONE]\n\n", b""),
+        STREAM_HEAD + HELLO.removesuffix(b"\n\n"),
+    ],
+    ids=["length", "close", "chunked", "both", "interim", "old", "feeds", "comments", "no-done", "no-last-line"],
+)
+def test_every_way_of_sending_an_answer_gives_the_same(answer: bytes) -> None:
+    assert against(answering(answer), collect) == HELLO_DELTAS
+
+
+def test_it_makes_no_difference_in_what_pieces_bytes_arrive() -> None:
+    answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(HELLO, 11)
+    assert against(answering(*(bytes([byte]) for byte in answer)), collect) == HELLO_DELTAS
+
+
+EVENTS = st.lists(
+    st.sampled_from([b"data: a", b"data:b", b"data", b"data: ", b"", b": note", b"event: x", b"data: \xc3\xa9"]),
+    max_size=12,
+).flatmap(lambda lines: st.sampled_from([b"\n", b"\r\n", b"\r"]).map(lambda end: end.join(lines) + end))
+
+
+@given(data=EVENTS, cuts=st.lists(st.integers(0, 100), max_size=6))
+def test_events_are_the_same_wherever_the_bytes_are_cut(data: bytes, cuts: list[int]) -> None:
+    whole = EventParser()
+    expected = whole.feed(data) + whole.finish()
+    places = sorted({min(cut, len(data)) for cut in cuts})
+    parser = EventParser()
+    found: list[bytes] = []
+    for start, end in zip([0, *places], [*places, len(data)], strict=True):
+        found += parser.feed(data[start:end])
+    assert found + parser.finish() == expected
+
+
+def test_an_event_of_several_lines_is_one_event() -> None:
+    assert EventParser().feed(b"data: a\ndata: b\n\ndata: c\n\n") == [b"a\nb", b"c"]
+
+
+@pytest.mark.parametrize("piece", [b"x" * 65_536, b"data:\n" * 10_000])
+def test_an_event_without_an_end_is_given_up(piece: bytes) -> None:
+    parser = EventParser()
+    with pytest.raises(EventTooLargeError):
+        for _ in range(2 * MAX_EVENT_BYTES // len(piece)):
+            parser.feed(piece)
+
+
+def read_chunks(*chunks: Any) -> list[Delta]:
+    reader = ChunkReader()
+    deltas: list[Delta] = []
+    for chunk in chunks:
+        deltas += reader.read(chunk if isinstance(chunk, bytes) else json.dumps(chunk).encode())
+    return deltas + reader.finish()
+
+
+def test_reasoning_comes_apart_from_words() -> None:
+    assert read_chunks(choice(reasoning_content="hm"), choice(reasoning="m"), choice("stop", content="yes")) == [
+        ThinkingDelta("hm"),
+        ThinkingDelta("m"),
+        TextDelta("yes"),
+        Finished("stop"),
+    ]
+
+
+def test_pieces_of_several_tool_calls_are_kept_apart() -> None:
+    def call(**facts: Any) -> dict[str, Any]:
+        function = {key: facts.pop(key) for key in ("name", "arguments") if key in facts}
+        return choice(tool_calls=[facts | {"function": function}])
+
+    assert read_chunks(
+        call(index=0, id="a", name="read", arguments=""),
+        call(index=0, arguments='{"path":'),
+        call(index=1, id="b", name="exec", arguments="{}"),
+        call(index=0, arguments='"x"}'),
+        choice("tool_calls"),
+    ) == [
+        ToolCallDelta(0, "a", "read", ""),
+        ToolCallDelta(0, None, None, '{"path":'),
+        ToolCallDelta(1, "b", "exec", "{}"),
+        ToolCallDelta(0, None, None, '"x"}'),
+        Finished("tool_calls"),
+    ]
+
+
+def test_servers_that_do_not_number_tool_calls_are_understood() -> None:
+    calls = [{"id": "a", "function": {"name": "read", "arguments": {"path": "x"}}}]
+    more = [{"id": "b", "function": {"name": "exec", "arguments": "{"}}]
+    rest = [{"function": {"arguments": "}"}}]
+    chunks = [choice(tool_calls=calls), choice(tool_calls=more), choice(tool_calls=rest), b"[DONE]"]
+    assert read_chunks(*chunks) == [
+        ToolCallDelta(0, "a", "read", '{"path":"x"}'),
+        ToolCallDelta(1, "b", "exec", "{"),
+        ToolCallDelta(1, None, None, "}"),
+        Finished("tool_calls"),
+    ]
+
+
+def test_cached_tokens_are_not_counted_twice() -> None:
+    used = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 80}}
+    assert UsageDelta(20, 5, cache_read=80) in read_chunks(choice("stop", content="x") | {"usage": used})
+
+
+def test_half_a_character_is_replaced_and_the_rest_is_kept() -> None:
+    deltas = read_chunks(rb'{"choices":[{"delta":{"content":"a\ud83d"}}]}', choice("stop"))
+    assert deltas == [TextDelta("a?"), Finished("stop")]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "choices",
+                    "delta",
+                    "index",
+                    "content",
+                    "tool_calls",
+                    "function",
+                    "arguments",
+                    "usage",
+                    "error",
+                    "message",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.lists(JSON_VALUES | st.binary(max_size=20), max_size=5))
+def test_any_stream_gives_pieces_or_a_failure_with_a_kind(chunks: list[Any]) -> None:
+    try:
+        deltas = read_chunks(*chunks)
+    except ModelFailureError as error:
+        assert error.kind
+        assert str(error)
+    else:
+        assert isinstance(deltas[-1], Finished)
+
+
+def test_a_server_that_does_not_stream_is_understood() -> None:
+    message = {"role": "assistant", "content": "hello", "tool_calls": [{"id": "a", "function": {"name": "read"}}]}
+    document = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    body = json.dumps(document | {"usage": {"prompt_tokens": 1, "completion_tokens": 2}}, indent=2).encode()
+    answer = with_length("200 OK", body, "content-type: application/json; charset=utf-8")
+    assert against(answering(answer), collect) == [
+        TextDelta("hello"),
+        ToolCallDelta(0, "a", "read", ""),
+        UsageDelta(1, 2),
+        Finished("tool_calls"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"error": {"message": "bad schema"}}, "rejected"),
+        (400, {"error": {"message": "maximum context length is 10", "code": "context_length_exceeded"}}, "context"),
+        (400, {"error": {"message": "prompt is too long: 9 tokens"}}, "context"),
+        (401, {"error": {"message": "no such key"}}, "auth"),
+        (402, {"error": "pay"}, "billing"),
+        (403, {"message": "not for you"}, "auth"),
+        (404, {"detail": "no such model"}, "rejected"),
+        (408, {}, "timeout"),
+        (413, {"error": {"message": "too much"}}, "context"),
+        (422, [{"error": {"message": "bad"}}], "rejected"),
+        (429, {"error": {"message": "slow down"}}, "rate_limit"),
+        (429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}, "billing"),
+        (429, {"error": {"message": "too many tokens per minute"}}, "rate_limit"),
+        (500, {"error": {"message": "oops"}}, "server"),
+        (503, {}, "server"),
+        (529, {"error": {"type": "overloaded_error", "message": "busy"}}, "server"),
+        (302, {}, "rejected"),
+    ],
+)
+def test_a_status_is_told_as_what_it_means(status: int, body: Any, kind: str) -> None:
+    found = failure(answering(with_length(f"{status} X", json.dumps(body).encode())))
+    assert (found.kind, found.status) == (kind, status)
+    assert str(found).startswith(f"{status} ")
+
+
+def test_the_words_of_a_provider_are_passed_on_and_the_key_is_not() -> None:
+    body = json.dumps({"error": {"message": "Incorrect API key: sk-1234"}}).encode()
+    found = failure(answering(with_length("401 X", body)), key="sk-1234")
+    assert str(found) == "401 Incorrect API key: [redacted]"
+
+
+def test_a_page_of_some_proxy_is_told_in_its_words() -> None:
+    page = b"<html><style>b{}</style><body><h1>Bad  Gateway</h1></body></html>"
+    assert str(failure(answering(with_length("502 Bad Gateway", page)))) == "502 Bad Gateway"
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("retry-after: 7", 7.0),
+        ("Retry-After: 0.5", 0.5),
+        ("retry-after-ms: 250", 0.25),
+        ("retry-after: Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("retry-after: 1e99", 86_400.0),
+        ("retry-after: soon", None),
+        ("retry-after: -1", None),
+        ("x: y", None),
+    ],
+)
+def test_how_long_a_provider_asks_to_wait_is_passed_on(header: str, seconds: float | None) -> None:
+    assert failure(answering(with_length("429 X", b"{}", header))).retry_after == seconds
+
+
+def test_a_huge_error_page_is_read_only_in_part() -> None:
+    head = b"HTTP/1.1 500 X\r\ncontent-length: 999999999999\r\n\r\n"
+    found = failure(answering(head, *[b"x" * 65_536] * 4))
+    assert found.kind == "server"
+    assert len(str(found)) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"message": "Rate limit reached", "type": "rate_limit_error"}, "rate_limit"),
+        ({"message": "upstream died", "code": 502}, "server"),
+        ({"message": "slow down", "code": "429"}, "rate_limit"),
+        ({"message": "maximum context length exceeded"}, "context"),
+        ({"message": "insufficient credits"}, "billing"),
+        ({"message": "invalid api key"}, "auth"),
+        ({"message": "request timed out"}, "timeout"),
+        ("something odd", "server"),
+        ({"weird": True}, "server"),
+    ],
+)
+def test_an_error_inside_a_stream_is_raised_after_what_came_before_it(error: Any, kind: str) -> None:
+    async def play(client: CompletionsClient) -> tuple[list[Delta], ModelFailureError]:
+        deltas: list[Delta] = []
+        with pytest.raises(ModelFailureError) as caught:
+            async for delta in client.ask(request()):
+                deltas.append(delta)
+        return deltas, caught.value
+
+    deltas, found = against(answering(STREAM_HEAD + sse(choice(content="Hel"), {"error": error}, b"[DONE]")), play)
+    assert deltas == [TextDelta("Hel")]
+    assert found.kind == kind
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/2 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n" + HELLO,
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + HELLO,
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n" + HELLO,
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabcdef\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * (MAX_HEADERS + 1) + b"\r\n",
+        b"HTTP/1.1 200 OK\r\na: " + b"b" * (MAX_LINE_BYTES + 10) + b"\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 20,
+        STREAM_HEAD,
+        STREAM_HEAD + b"data: [DONE]\n\n",
+        STREAM_HEAD + b"<html>hello</html>",
+        STREAM_HEAD + sse(b"{broken"),
+        STREAM_HEAD + sse([1, 2]),
+        STREAM_HEAD + sse(b"[" * 100_000),
+        STREAM_HEAD + sse(choice(content="Hel")),
+        STREAM_HEAD + sse(choice(tool_calls=[{"index": 10**9, "function": {"name": "x"}}])),
+        with_length("200 OK", b"not json", "content-type: application/json"),
+    ],
+)
+def test_what_is_no_answer_is_malformed(answer: bytes) -> None:
+    assert failure(answering(answer)).kind == "malformed"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\ncontent-t",
+        with_length("200 OK", sse(choice(content="Hel")) + b"xxxxx")[:-5],
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(sse(choice(content="Hel")), 9)[:-20],
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(sse(choice(content="Hel")), 9)[:-40],
+    ],
+    ids=["at-once", "head", "length", "trailer", "chunk"],
+)
+def test_an_answer_that_is_cut_off_is_a_failure_of_the_network(answer: bytes) -> None:
+    assert failure(answering(answer)).kind == "network"
+
+
+def test_a_server_that_hangs_up_after_the_model_was_done_has_answered() -> None:
+    answer = with_length("200 OK", HELLO.replace(b"data: [DONE]\n\n", b"") + b"xxxx")[:-4]
+    assert against(answering(answer), collect) == HELLO_DELTAS
+
+
+def test_an_endless_answer_is_given_up() -> None:
+    piece = sse(choice(content="x" * 60_000))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, Seen())
+        writer.write(STREAM_HEAD)
+        while True:
+            writer.write(piece)
+            await writer.drain()
+
+    async def play(client: CompletionsClient) -> int:
+        stream = client.ask(request())
+        with pytest.raises(ModelFailureError, match="more than 64 MB"):
+            async for _ in stream:
+                pass
+        return stream.response_bytes
+
+    assert against(serve, play) < MAX_RESPONSE_BYTES + 1_000_000
+
+
+def test_nobody_there_is_a_failure_of_the_network() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with pytest.raises(ModelFailureError) as caught:
+        asyncio.run(collect(CompletionsClient(f"http://127.0.0.1:{port}", None, 5)))
+    assert caught.value.kind == "network"
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b"])
+def test_a_host_that_nobody_knows_is_a_failure_of_the_network(host: str) -> None:
+    with pytest.raises(ModelFailureError) as caught:
+        asyncio.run(collect(CompletionsClient(f"http://{host}/v1", None, 20)))
+    assert caught.value.kind == "network"
+
+
+def test_a_connection_that_is_reset_is_a_failure_of_the_network() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, Seen())
+        writer.write(STREAM_HEAD + sse(choice(content="Hel")))
+        await writer.drain()
+        # Closing with unread bytes and no patience sends a reset.
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        writer.transport.abort()
+
+    assert failure(serve).kind == "network"
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_https_is_spoken_and_a_stranger_is_not_trusted(monkeypatch: pytest.MonkeyPatch, is_trusted: bool) -> None:
+    certificate = Path(__file__).parent / "fixtures" / "localhost-tls.pem"
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    http_stream._tls.cache_clear()
+
+    async def main() -> list[Delta]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await answering(STREAM_HEAD + HELLO)(reader, writer)
+            writer.close()
+
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            return await collect(CompletionsClient(f"https://localhost:{port}/v1", "key", 20))
+        finally:
+            server.close()
+
+    try:
+        if is_trusted:
+            assert asyncio.run(main()) == HELLO_DELTAS
+        else:
+            with pytest.raises(ModelFailureError, match="certificate") as caught:
+                asyncio.run(main())
+            assert caught.value.kind == "network"
+    finally:
+        http_stream._tls.cache_clear()
+
+
+@pytest.mark.parametrize("url", ["ftp://x/v1", "nonsense", "http:///v1", "http://x y/v1", "http://x:port/v1", ""])
+def test_an_address_that_is_none_is_rejected_in_words(url: str) -> None:
+    with pytest.raises(ModelFailureError) as caught:
+        asyncio.run(collect(CompletionsClient(url, None, 5)))
+    assert caught.value.kind == "rejected"
+
+
+def test_a_key_cannot_smuggle_in_another_header() -> None:
+    assert failure(answering(STREAM_HEAD + HELLO), key="a\r\nx-evil: 1").kind == "rejected"
+
+
+def test_addresses_are_taken_apart() -> None:
+    assert parse_url("https://user:pw@example.com/a?b=c")[:4] == ("example.com", 443, True, "/a?b=c")
+    assert parse_url("https://user:pw@example.com/a").authority == "example.com"
+    assert parse_url("http://[::1]:8080")[:4] == ("::1", 8080, False, "/")
+
+
+@pytest.mark.parametrize("said", [b"", STREAM_HEAD, STREAM_HEAD + sse(choice(content="Hel"))])
+def test_a_request_as_a_whole_has_a_time_limit(said: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, Seen())
+        writer.write(said)
+        await reader.read()  # until the client hangs up
+
+    assert failure(serve, timeout=0.2).kind == "timeout"
+
+
+@pytest.mark.parametrize("said", [b"", STREAM_HEAD + sse(choice(content="Hel"))])
+def test_cancelling_hangs_up(said: bytes) -> None:
+    async def main() -> None:
+        seen = Seen()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await take_request(reader, seen)
+            writer.write(said)
+            with pytest.raises(ConnectionError):
+                while await reader.read(1):
+                    pass
+                raise ConnectionError
+            seen.hung_up.set()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        client = CompletionsClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None, None)
+        task = asyncio.ensure_future(collect(client))
+        while not seen.bodies:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(seen.hung_up.wait(), 10)
+        server.close()
+
+    asyncio.run(main())
+
+
+def test_a_server_that_refuses_before_it_has_read_everything_is_heard() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(with_length("413 X", b'{"error":{"message":"too much"}}'))
+        await writer.drain()
+        while await reader.read(65_536):
+            pass
+
+    async def play(client: CompletionsClient) -> ModelFailureError:
+        asked = request([UserMessage(content=[Text("x" * 4_000_000)], timestamp=1)])
+        with pytest.raises(ModelFailureError) as caught:
+            await collect(client, asked)
+        return caught.value
+
+    assert against(serve, play).kind == "context"
+
+
+def test_many_requests_at_a_time_do_not_mix() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen = Seen()
+        await take_request(reader, seen)
+        words = seen.bodies[0]["messages"][-1]["content"][0]["text"]
+        writer.write(STREAM_HEAD)
+        for letter in words:
+            writer.write(sse(choice(content=letter)))
+            await asyncio.sleep(0)
+        writer.write(sse(choice("stop"), b"[DONE]"))
+
+    async def ask(client: CompletionsClient, words: str) -> str:
+        deltas = await collect(client, request([UserMessage(content=[Text(words)], timestamp=1)]))
+        return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+
+    async def play(client: CompletionsClient) -> None:
+        questions = [f"question {number}" for number in range(50)]
+        assert await asyncio.gather(*(ask(client, words) for words in questions)) == questions
+
+    against(serve, play)
+
+
+def said(*content: Text | ToolCall, stop_reason: StopReason = "stop") -> AssistantMessage:
+    return AssistantMessage(
+        content=list(content), provider="lab", model="m", usage=Usage(), stop_reason=stop_reason, timestamp=1
+    )
+
+
+def result(call_id: str, *content: Text | Image) -> ToolResultMessage:
+    return ToolResultMessage(tool_call_id=call_id, tool_name="read", content=list(content), timestamp=1)
+
+
+def test_a_conversation_takes_the_shape_of_the_api() -> None:
+    call = ToolCall(id="a", name="read", arguments={"path": "x"})
+    function = {"name": "read", "arguments": '{"path":"x"}'}
+    assert conversation([*QUESTION, said(Text("I look."), call), result("a", Text("found")), said(Text("Done."))]) == [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [{"id": "a", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "found", "tool_call_id": "a"},
+        {"role": "assistant", "content": "Done."},
+    ]
+
+
+def test_pictures_of_tools_go_with_words_of_the_user() -> None:
+    call = ToolCall(id="a", name="read")
+    told = conversation([said(call), result("a", Image("image/png", "AAAA"), Image("image/gif"))])
+    assert [message["role"] for message in told] == ["assistant", "tool", "user"]
+    assert told[2]["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+def test_a_call_that_was_cut_off_is_left_out_and_one_without_a_result_gets_one() -> None:
+    lost = ToolCall(id="a", name="exec")
+    assert conversation([said(Text("I was"), lost, stop_reason="aborted")]) == [
+        {"role": "assistant", "content": "I was"}
+    ]
+    assert conversation([said(stop_reason="error")]) == []
+    assert conversation([said(lost), *QUESTION])[1] == {"role": "tool", "content": NO_RESULT, "tool_call_id": "a"}
+
+
+MESSAGES = st.lists(
+    st.sampled_from([UserMessage(content=[Text("q")], timestamp=1), result("a"), result("b"), result("c", Text("x"))])
+    | st.builds(
+        lambda calls, text, reason: said(
+            *([Text(text)] if text else []), *(ToolCall(id=one, name="read") for one in calls), stop_reason=reason
+        ),
+        st.lists(st.sampled_from("abc"), unique=True, max_size=3),
+        st.sampled_from(["", "words"]),
+        st.sampled_from(["stop", "toolUse", "aborted", "error"]),
+    ),
+    max_size=10,
+)
+
+
+@given(MESSAGES)
+def test_whatever_happened_every_call_has_its_result_after_it_and_no_result_is_alone(messages: list[Message]) -> None:
+    told = conversation(messages)
+    open_calls: list[str] = []
+    for message in told:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] in open_calls
+            open_calls.remove(message["tool_call_id"])
+            continue
+        assert not open_calls
+        open_calls = [call["id"] for call in message.get("tool_calls", [])]
+        assert message["content"] or open_calls
+    assert not open_calls
+    asked = [message for message in messages if isinstance(message, UserMessage)]
+    assert sum(message["role"] == "user" for message in told) == len(asked)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (b"", "network"),
+        (STREAM_HEAD + sse(choice(content="Hel")), "malformed"),
+        (STREAM_HEAD + sse(b"{broken"), "malformed"),
+        (b"SSH-2.0-OpenSSH\r\n", "malformed"),
+        (STREAM_HEAD + sse({"error": {"message": "oops", "code": 502}}), "server"),
+        (with_length("401 X", b"{}"), "auth"),
+        (with_length("402 X", b"{}"), "billing"),
+        (with_length("404 X", b"{}"), "rejected"),
+        (with_length("413 X", b"{}"), "context"),
+        (with_length("429 X", b"{}"), "rate_limit"),
+        (with_length("500 X", b"{}"), "server"),
+    ],
+)
+def test_a_diagnosis_makes_the_same_of_a_failure(answer: bytes, cause: str) -> None:
+    found = failure(answering(answer))
+    assert cause_of(ModelCall(order=1, event_id="e", failed=True, error=str(found), category=found.kind)) == cause
+
+
+@pytest.mark.parametrize(("url", "cause"), [("http://no-such-host.invalid", "network"), ("ftp://x", "rejected")])
+def test_a_diagnosis_makes_the_same_of_a_provider_that_cannot_be_asked(url: str, cause: str) -> None:
+    with pytest.raises(ModelFailureError) as caught:
+        asyncio.run(collect(CompletionsClient(url, None, 20)))
+    known = {"failed": True, "error": str(caught.value), "category": caught.value.kind}
+    assert cause_of(ModelCall(order=1, event_id="e", **known)) == cause

@@ -1,0 +1,45 @@
+"""The document of the agent loop is true to its code."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from critiqor.agentloop import settings
+
+ROOT = Path(__file__).parent.parent.parent
+TEXT = (ROOT / "docs" / "agentloop.md").read_text()
+STRUCTS = [
+    settings.AgentDefaults,
+    settings.CompactionSettings,
+    settings.DiagnosticsSettings,
+    settings.InternalHookSettings,
+    settings.ModelEntry,
+    settings.Provider,
+    settings.QueueSettings,
+    settings.RetrySettings,
+    settings.SandboxSettings,
+    settings.SkillSettings,
+    settings.WriteLockSettings,
+]
+UNTOLD = {"name"}
+"""Of a model: for people alone."""
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_every_key_of_the_configuration_is_documented(struct: type[msgspec.Struct]) -> None:
+    keys = set(struct.__struct_encode_fields__) - UNTOLD
+    assert sorted(key for key in keys if not re.search(rf"\b{key}\b", TEXT)) == []
+
+
+def test_every_file_that_is_named_exists_and_every_file_is_named() -> None:
+    folder = ROOT / "critiqor" / "agentloop"
+    table = TEXT.partition("## The contract")[2].partition("## Configuration")[0]
+    named = set(re.findall(r"`([\w*]+\.py)`", table))
+    files = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    assert [name for name in named if not any(fnmatch(file, name) for file in files)] == []
+    assert sorted(file for file in files if not any(fnmatch(file, name) for name in named)) == []

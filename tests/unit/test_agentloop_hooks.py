@@ -1,0 +1,205 @@
+"""Plugin hooks: order, decisions, and handlers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from critiqor.agentloop.hooks import PluginHooks
+
+
+def decided(name: str, *handlers: Any, event: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What these handlers decide together; each is a function, or the answer of one, or a pair with its priority."""
+    hooks = PluginHooks()
+    for one in handlers:
+        handler, priority = one if isinstance(one, tuple) else (one, 0)
+        hooks.on(name, handler if callable(handler) else (lambda event, context, said=handler: said), priority)
+    return asyncio.run(hooks.run(name, event or {}, {}))
+
+
+def fail(event: dict[str, Any], context: dict[str, Any]) -> None:
+    raise RuntimeError("broken plugin")
+
+
+async def hang(event: dict[str, Any], context: dict[str, Any]) -> None:
+    await asyncio.Event().wait()
+
+
+def test_higher_priorities_run_first_and_equal_ones_in_the_order_of_registration():
+    seen: list[str] = []
+    hooks = PluginHooks()
+    for name, priority in (("a", 0), ("b", 10), ("c", 0), ("d", -5), ("e", 10)):
+        hooks.on("before_prompt_build", lambda event, context, name=name: seen.append(name), priority)
+    asyncio.run(hooks.run("before_prompt_build", {}, {}))
+    assert seen == ["b", "e", "a", "c", "d"]
+
+
+def test_a_block_is_final_and_lower_priorities_are_not_asked():
+    asked: list[str] = []
+    said = decided(
+        "before_tool_call",
+        ({"block": True, "blockReason": "no"}, 10),
+        (lambda event, context: asked.append("low"), 0),
+    )
+    assert said == {"block": True, "blockReason": "no"}
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("before_tool_call", "block"), ("before_install", "block"), ("message_sending", "cancel")]
+)
+def test_a_false_decision_decides_nothing_and_takes_nothing_back(name, key):
+    assert decided(name, {key: False}) == {}
+    assert decided(name, ({key: False}, 10), ({key: True}, 5))[key] is True
+    assert decided(name, ({key: True}, 10), ({key: False}, 5))[key] is True
+
+
+def test_a_cancelled_message_asks_nobody_else():
+    asked: list[str] = []
+    said = decided(
+        "message_sending",
+        ({"cancel": True}, 1),
+        (lambda event, context: asked.append("low"), 0),
+        event={"content": "x"},
+    )
+    assert said == {"cancel": True}
+    assert asked == []
+
+
+def test_the_last_text_of_an_outgoing_message_counts_and_each_handler_sees_the_original():
+    seen: list[str] = []
+
+    def first(event: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+        seen.append(event["content"])
+        event["content"] = "spoiled"
+        return {"content": "first"}
+
+    def second(event: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+        seen.append(event["content"])
+        return {"content": "second"}
+
+    assert decided("message_sending", first, second, event={"content": "original"}) == {"content": "second"}
+    assert seen == ["original", "original"]
+
+
+def test_parameters_that_were_put_up_for_approval_are_not_changed_any_more():
+    said = decided(
+        "before_tool_call",
+        ({"params": {"a": 1}}, 10),
+        ({"requireApproval": {"title": "ask"}, "params": {"a": 2}}, 5),
+        ({"params": {"a": 3}}, 0),
+    )
+    assert said["params"] == {"a": 2}
+    assert said["requireApproval"] == {"title": "ask"}
+
+
+def test_prompt_additions_are_joined_in_order_and_allowed_tools_are_those_that_all_allow():
+    said = decided(
+        "before_prompt_build",
+        ({"prependContext": "one", "systemPrompt": "mine", "toolsAllow": ["exec", "read"]}, 10),
+        ({"prependContext": "two", "systemPrompt": "yours", "toolsAllow": ["read", "write"]}, 0),
+    )
+    assert said == {"prependContext": "one\n\ntwo", "systemPrompt": "mine", "toolsAllow": ["read"]}
+
+
+def test_the_first_model_that_is_named_counts():
+    said = decided(
+        "before_model_resolve", ({"modelOverride": "a"}, 10), ({"modelOverride": "b", "providerOverride": "p"}, 0)
+    )
+    assert said == {"modelOverride": "a", "providerOverride": "p"}
+
+
+def test_a_turn_is_claimed_by_the_first_who_handles_it():
+    said = decided(
+        "before_agent_reply", {"handled": False}, {"handled": True, "reply": {"text": "mine"}}, {"handled": True}
+    )
+    assert said == {"handled": True, "reply": {"text": "mine"}}
+
+
+def test_findings_of_an_installation_are_gathered():
+    said = decided("before_install", {"findings": ["a"]}, {"findings": ["b"]})
+    assert said == {"findings": ["a", "b"]}
+
+
+@pytest.mark.parametrize("handler", [fail, hang])
+@pytest.mark.parametrize(
+    ("name", "closed"),
+    [
+        ("before_tool_call", lambda said: said["block"] is True),
+        ("before_install", lambda said: said["block"] is True),
+        ("before_agent_run", lambda said: said["outcome"] == "block"),
+    ],
+)
+def test_gates_close_when_a_handler_fails_or_hangs(name, closed, handler):
+    hooks = PluginHooks()
+    hooks.on(name, handler, timeout=0.005)
+    assert closed(asyncio.run(hooks.run(name, {}, {})))
+    assert hooks.failures[0].hook == name
+
+
+@pytest.mark.parametrize("handler", [fail, hang])
+def test_elsewhere_a_handler_that_fails_or_hangs_is_left_out_and_the_others_count(handler):
+    hooks = PluginHooks()
+    hooks.on("before_prompt_build", handler, priority=10, timeout=0.005)
+    hooks.on("before_prompt_build", lambda event, context: {"prependContext": "kept"})
+    assert asyncio.run(hooks.run("before_prompt_build", {}, {})) == {"prependContext": "kept"}
+    assert len(hooks.failures) == 1
+
+
+def test_observers_decide_nothing_and_run_side_by_side():
+    seen: list[str] = []
+    both = asyncio.Event()
+
+    async def waits(event: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+        await both.wait()
+        seen.append("waited")
+        return {"block": True}
+
+    async def frees(event: dict[str, Any], context: dict[str, Any]) -> None:
+        both.set()
+
+    hooks = PluginHooks()
+    hooks.on("agent_end", fail)
+    hooks.on("agent_end", waits)
+    hooks.on("agent_end", frees)
+    assert asyncio.run(hooks.run("agent_end", {}, {})) == {}
+    assert seen == ["waited"]
+
+
+def test_a_synchronous_hook_passes_the_message_on_and_ignores_async_handlers():
+    hooks = PluginHooks()
+
+    async def late(event: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+        return {"message": "late"}
+
+    hooks.on("tool_result_persist", lambda event, context: {"message": event["message"] + "a"}, 10)
+    hooks.on("tool_result_persist", late, 5)
+    hooks.on("tool_result_persist", fail, 4)
+    hooks.on("tool_result_persist", lambda event, context: {"message": event["message"] + "b"}, 0)
+    assert hooks.run_sync("tool_result_persist", {"message": "x"}, {}) == {"message": "xab"}
+    assert len(hooks.failures) == 2
+
+
+def test_a_handler_that_was_removed_is_not_called():
+    seen: list[int] = []
+    hooks = PluginHooks()
+    remove = hooks.on("agent_end", lambda event, context: seen.append(1))
+    assert hooks.listens("agent_end")
+    remove()
+    assert not hooks.listens("agent_end")
+    asyncio.run(hooks.run("agent_end", {}, {}))
+    assert seen == []
+
+
+def test_failures_that_are_remembered_are_bounded():
+    hooks = PluginHooks()
+    hooks.on("agent_end", fail)
+
+    async def scenario() -> None:
+        for _ in range(150):
+            await hooks.run("agent_end", {}, {})
+
+    asyncio.run(scenario())
+    assert len(hooks.failures) == 100

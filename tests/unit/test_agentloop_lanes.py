@@ -1,0 +1,126 @@
+"""Lanes: order, limits, and places that are given up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from critiqor.agentloop.lanes import Lanes
+
+
+def test_a_session_lane_lets_one_through_at_a_time_in_order():
+    async def scenario() -> list[str]:
+        lanes, seen = Lanes(), []
+
+        async def work(name: str) -> None:
+            ticket = await lanes.enter("session:a", name)
+            seen.append(f"{name} in")
+            await asyncio.sleep(0)
+            seen.append(f"{name} out")
+            ticket.leave()
+
+        await asyncio.gather(*(work(name) for name in "abcde"))
+        assert lanes.names() == []
+        return seen
+
+    assert asyncio.run(scenario()) == [f"{name} {what}" for name in "abcde" for what in ("in", "out")]
+
+
+def test_a_lane_with_a_limit_never_holds_more():
+    async def scenario() -> int:
+        lanes = Lanes()
+        most = inside = 0
+
+        async def work(number: int) -> None:
+            nonlocal most, inside
+            ticket = await lanes.enter("main", str(number), 3)
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+            ticket.leave()
+
+        await asyncio.gather(*(work(number) for number in range(20)))
+        return most
+
+    assert asyncio.run(scenario()) == 3
+
+
+def test_whoever_gives_up_waiting_leaves_no_hole_in_the_queue():
+    async def scenario() -> list[str]:
+        lanes, seen = Lanes(), []
+        first = await lanes.enter("session:a", "first")
+
+        async def work(name: str) -> None:
+            ticket = await lanes.enter("session:a", name)
+            seen.append(name)
+            ticket.leave()
+
+        waiting = {name: asyncio.create_task(work(name)) for name in ("b", "c", "d")}
+        await asyncio.sleep(0)
+        assert lanes.state("session:a").waiting == 3
+        waiting["c"].cancel()
+        await asyncio.sleep(0)
+        first.leave()
+        await asyncio.gather(*waiting.values(), return_exceptions=True)
+        return seen
+
+    assert asyncio.run(scenario()) == ["b", "d"]
+
+
+def test_a_place_that_is_given_in_the_moment_of_a_cancel_goes_to_the_next():
+    async def scenario() -> None:
+        lanes = Lanes()
+        first = await lanes.enter("session:a", "first")
+        second = asyncio.create_task(lanes.enter("session:a", "second"))
+        third = asyncio.create_task(lanes.enter("session:a", "third"))
+        await asyncio.sleep(0)
+        first.leave()
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        assert (await third).holder == "third"
+
+    asyncio.run(scenario())
+
+
+def test_leaving_twice_lets_only_one_in():
+    async def scenario() -> None:
+        lanes = Lanes()
+        first = await lanes.enter("session:a", "first")
+        waiting = [asyncio.create_task(lanes.enter("session:a", name)) for name in ("b", "c")]
+        await asyncio.sleep(0)
+        first.leave()
+        first.leave()
+        await asyncio.sleep(0)
+        assert [task.done() for task in waiting] == [True, False]
+        (await waiting[0]).leave()
+        await waiting[1]
+
+    asyncio.run(scenario())
+
+
+def test_a_lane_is_freed_from_somebody_who_never_leaves_and_his_late_leaving_disturbs_nobody():
+    async def scenario() -> None:
+        lanes = Lanes()
+        stuck = await lanes.enter("session:a", "stuck")
+        waiting = asyncio.create_task(lanes.enter("session:a", "next"))
+        await asyncio.sleep(0)
+        assert lanes.free("session:a", "stuck")
+        assert not lanes.free("session:a", "stuck")
+        assert (await waiting).holder == "next"
+        stuck.leave()
+        assert lanes.state("session:a").active == ("next",)
+
+    asyncio.run(scenario())
+
+
+def test_lanes_that_are_no_longer_used_are_forgotten():
+    async def scenario() -> int:
+        lanes = Lanes()
+        for number in range(500):
+            (await lanes.enter(f"session:{number}", "x")).leave()
+        return len(lanes._lanes)
+
+    assert asyncio.run(scenario()) <= 65

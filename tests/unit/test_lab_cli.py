@@ -1,0 +1,109 @@
+"""`critiqor lab`: what can be asked without playing anything."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import Cli, Runs, attached, critiqor_command, environment, recorded
+
+from critiqor.lab.scenario_file import read_scenario, shipped_scenarios
+
+OWN = """
+description = "Mine."
+[[turns]]
+message = "Go."
+[[turns.steps]]
+text = "Gone."
+[expect]
+primary = "tool_loop"
+"""
+
+
+def test_the_shipped_scenarios_are_listed_with_what_they_lead_to(cli: Cli) -> None:
+    told = cli("lab", "list")
+    assert told.code == 0
+    assert all(scenario.name in told.out for scenario in shipped_scenarios())
+    answered = {one["name"]: one for one in cli("lab", "list", "--json").data}
+    assert answered["false_claim_tests"]["expect"]["primary"] == "false_success_claim"
+    assert answered["stuck_in_tool"]["on"] == ["embedded"]
+
+
+def test_scenarios_of_a_folder_are_listed_instead(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(OWN)
+    assert [one["name"] for one in cli("lab", "list", "--scenarios", tmp_path, "--json").data] == ["mine"]
+
+
+@pytest.mark.parametrize("verb", [["list"], ["run"]])
+def test_a_bad_file_is_an_error_of_usage_that_names_the_key(cli: Cli, tmp_path: Path, verb: list[str]) -> None:
+    (tmp_path / "mine.toml").write_text(OWN.replace("primary", "primry"))
+    told = cli("lab", *verb, "--scenarios", tmp_path)
+    assert told.code == 2
+    assert "mine.toml: there is no key `expect.primry` (did you mean 'primary'?)" in told.err
+
+
+def test_an_unknown_scenario_is_an_error_of_usage(cli: Cli) -> None:
+    told = cli("lab", "run", "retrystorm")
+    assert (told.code, told.err) == (
+        2,
+        "critiqor: there is no scenario 'retrystorm' (did you mean 'retry_storm'?)\n  → critiqor lab list\n",
+    )
+
+
+def test_a_recorded_run_is_printed_as_a_scenario_or_written_to_a_file(cli: Cli, runs: Runs) -> None:
+    answered = {"usage": {"input": 10, "output": 2}}
+    said = {"role": "assistant", "text": "Hello.\x1b[31m", "stop_reason": "stop"}
+    records = [
+        attached(),
+        recorded(2, "input", payload={"role": "user", "text": "Say hello."}),
+        recorded(3, "token_usage", payload=answered),
+        recorded(4, "message_end", payload=said),
+        recorded(5, "agent_end"),
+    ]
+    runs.seal(*records)
+    printed = cli("lab", "from-run", "run_001")
+    assert printed.code == 0 and 'message = "Say hello."' in printed.out
+    assert "\x1b" not in printed.out
+    told = cli("lab", "from-run", "run_001", "--output", "hello.toml")
+    assert "critiqor lab run hello --scenarios ." in told.err
+    [turn] = read_scenario(Path("hello.toml")).turns
+    assert turn.steps[0].text == "Hello.\x1b[31m"
+    assert cli("lab", "from-run", "run_001", "--json").data["scenario"] == Path("hello.toml").read_text()
+
+
+def test_a_run_that_is_not_there_is_said(cli: Cli) -> None:
+    assert cli("lab", "from-run", "run_007").code == 1
+
+
+def test_the_model_of_a_scenario_is_served_until_it_is_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(OWN)
+    serving = subprocess.Popen(
+        critiqor_command("lab", "model", "mine.toml", "--json"),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert serving.stdout is not None
+        told = ""
+        while not told.endswith("}\n}\n"):
+            told += serving.stdout.readline()
+        address = json.loads(told)["data"]["base_url"]
+        connection = http.client.HTTPConnection(address.split("/")[2], timeout=30)
+        connection.request(
+            "POST", "/v1/chat/completions", json.dumps({"messages": [{"role": "user", "content": "Go."}]})
+        )
+        assert b"Gone." in connection.getresponse().read()
+        connection.close()
+        serving.send_signal(signal.SIGINT)
+        _, said = serving.communicate(timeout=30)
+        assert "answered 1 requests" in said
+        assert serving.returncode == 0
+    finally:
+        serving.kill()

@@ -1,0 +1,175 @@
+"""The scripted model answers as it was told, whole or broken, and each conversation by its own script."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from critiqor.lab.scripted_model import Script, ScriptedModel, Step, ToolUse
+
+
+@contextmanager
+def asked(
+    model: ScriptedModel, *said: str, tools: bool = True, timeout: float = 10
+) -> Iterator[http.client.HTTPResponse]:
+    """One request, in which a user has said these things."""
+    port = int(model.base_url.split(":")[2].split("/")[0])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    messages = [{"role": "user", "content": text} for text in said or ("Hello.",)]
+    body: dict[str, Any] = {"model": "m", "messages": messages, **({"tools": [{}]} if tools else {})}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body))
+    try:
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
+def chunks_of(raw: bytes) -> list[dict[str, Any]]:
+    lines = [line.removeprefix("data: ") for line in raw.decode().split("\n\n") if line]
+    return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+def words_of(model: ScriptedModel, *said: str, tools: bool = True) -> str:
+    with asked(model, *said, tools=tools) as answer:
+        choices = [choice for chunk in chunks_of(answer.read()) for choice in chunk["choices"]]
+    return "".join(choice["delta"].get("content") or "" for choice in choices)
+
+
+def test_words_reasoning_tools_and_usage_are_streamed() -> None:
+    step = Step(
+        text="Hello there.",
+        thinking="Hm.",
+        tools=(ToolUse(name="exec", arguments={"command": "ls"}), ToolUse("mine", "read", "{broken")),
+        input_tokens=7,
+        output_tokens=3,
+        pieces=3,
+    )
+    with ScriptedModel([step]) as model, asked(model) as answer:
+        raw = answer.read()
+    assert raw.endswith(b"data: [DONE]\n\n")
+    *chunks, last = chunks_of(raw)
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert [delta["content"] for delta in deltas if delta.get("content")] == ["Hell", "o th", "ere."]
+    assert [delta["reasoning_content"] for delta in deltas if "reasoning_content" in delta] == ["Hm."]
+    calls = [call for delta in deltas for call in delta.get("tool_calls", [])]
+    assert [(call["id"], call["function"]["arguments"]) for call in calls] == [
+        ("call_1_1", '{"command": "ls"}'),
+        ("mine", "{broken"),
+    ]
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    assert last["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
+def test_a_finish_reason_of_its_own_replaces_the_usual_one() -> None:
+    with ScriptedModel([Step(text="cut", finish="length")]) as model, asked(model) as answer:
+        assert chunks_of(answer.read())[-2]["choices"][0]["finish_reason"] == "length"
+
+
+def test_an_error_status_says_what_it_was_told_to_say() -> None:
+    with ScriptedModel([Step(status=429, error="slow down", retry_after_s=2)]) as model, asked(model) as answer:
+        assert (answer.status, answer.getheader("retry-after")) == (429, "2")
+        assert json.loads(answer.read())["error"]["message"] == "slow down"
+
+
+def test_a_stream_that_breaks_gives_half_of_its_words_and_no_tool() -> None:
+    told = {"text": "12345678", "tools": (ToolUse(name="exec"),)}
+    with ScriptedModel([Step(ends="malformed", **told), Step(ends="error", error="too busy", **told)]) as model:
+        with asked(model) as answer, pytest.raises(json.JSONDecodeError):
+            chunks_of(answer.read())
+        with asked(model) as answer:
+            *_, words, error = chunks_of(answer.read())
+    assert words["choices"][0]["delta"] == {"content": "1234"}
+    assert error["error"]["message"] == "too busy"
+
+
+def test_an_unfinished_stream_ends_politely_and_without_a_reason() -> None:
+    with ScriptedModel([Step(text="all of it", ends="unfinished")]) as model, asked(model) as answer:
+        raw = answer.read()
+    assert b"[DONE]" not in raw
+    assert all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks_of(raw))
+
+
+def test_a_disconnect_cuts_the_connection() -> None:
+    cut = (http.client.IncompleteRead, ConnectionResetError)
+    model = ScriptedModel([Step(text="12345678", ends="disconnect")])
+    with model, pytest.raises(cut), asked(model) as answer:
+        answer.read()
+
+
+def test_a_stall_says_nothing_more_until_the_other_side_gives_up_and_then_the_script_goes_on() -> None:
+    with ScriptedModel([Step(text="12345678", ends="stall"), Step(text="again")]) as model:
+        with asked(model, timeout=0.3) as answer, pytest.raises(TimeoutError):
+            answer.read()
+        assert words_of(model) == "again"
+
+
+def test_the_model_ends_while_somebody_still_waits_for_it() -> None:
+    done = threading.Event()
+
+    def wait(model: ScriptedModel) -> None:
+        with pytest.raises((http.client.HTTPException, OSError)), asked(model) as answer:
+            answer.read()
+        done.set()
+
+    with ScriptedModel([Step(text="12345678", ends="stall")]) as model:
+        threading.Thread(target=wait, args=(model,), daemon=True).start()
+        while not model.requests:
+            pass
+    assert done.wait(10)
+
+
+def test_each_conversation_plays_its_own_script_at_its_own_pace() -> None:
+    scripts = [
+        Script("first list", (Step(text="a1"), Step(text="a2"))),
+        Script("second list", (Step(text="b1"), Step(text="b2"))),
+    ]
+    with ScriptedModel(scripts=scripts) as model:
+        assert words_of(model, "[Mon 12:00] Read the first list") == "a1"
+        assert words_of(model, "Read the second list") == "b1"
+        assert words_of(model, "Read the first list", "and more of the same") == "a2"
+        assert model.unplayed() == {"second list": 1}
+        assert words_of(model, "Read the first list", "Now the second list") == "b2", "the last one that is known"
+        assert words_of(model, "Read the first list") == "a2", "the last step is repeated"
+        assert model.unplayed() == {}
+
+
+def test_the_longer_of_two_messages_that_contain_each_other_is_meant() -> None:
+    scripts = [Script("list", (Step(text="short"),)), Script("first list", (Step(text="long"),))]
+    with ScriptedModel(scripts=scripts) as model:
+        assert words_of(model, "the first list") == "long"
+        assert words_of(model, "the list") == "short"
+
+
+def test_a_request_without_tools_is_answered_with_the_summary_and_takes_no_step() -> None:
+    with ScriptedModel([Step(text="step")], summary="in short") as model:
+        assert words_of(model, tools=False) == "in short"
+        assert words_of(model) == "step"
+
+
+def test_whoever_watches_is_told_before_and_after_each_answer() -> None:
+    told: list[tuple[str, int]] = []
+    watch = {"on_request": lambda n: told.append(("asked", n)), "on_answer": lambda n: told.append(("answered", n))}
+    with ScriptedModel([Step(text="a")], **watch) as model:
+        for _ in range(2):
+            words_of(model)
+        while len(told) < 4:
+            pass
+    assert told == [("asked", 1), ("answered", 1), ("asked", 2), ("answered", 2)]
+
+
+def test_a_model_that_is_rewound_begins_anew() -> None:
+    with ScriptedModel([Step(text="a"), Step(text="b")]) as model:
+        assert [words_of(model), words_of(model)] == ["a", "b"]
+        model.rewind()
+        assert (words_of(model), len(model.requests)) == ("a", 1)
+
+
+def test_a_model_without_steps_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one step"):
+        ScriptedModel([])

@@ -1,0 +1,136 @@
+"""What was found is held against what must be found, and told so that everybody sees what was missed."""
+
+from __future__ import annotations
+
+import pytest
+from diagnosed import diagnosis, finding
+
+from critiqor.lab.batch import LabResult, LeftOut, ScenarioResult
+from critiqor.lab.report import lab_lines, lab_markdown, summary
+from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn
+from critiqor.lab.verdict import Verdict, missed_in, seen_in
+from critiqor.model import Coverage
+from critiqor.model.timing import RepeatedFigures
+
+LOOP, CLAIM = finding("tool_loop:exec", "high", 30), finding("false_success_claim:tests", "critical", 50)
+
+
+def scenario(**expect: object) -> Scenario:
+    turn = Turn(message="Go.", steps=(ModelStep(text="Gone."),))
+    return Scenario(name="any", description="Something.", turns=(turn,), expect=Expectation(**expect))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("expect", "missed"),
+    [
+        ({"primary": "false_success_claim", "findings": ("tool_loop",), "absent": ("*",)}, []),
+        ({"primary": "false_success_claim", "severity": ("critical",), "trust": (0, 20), "outcome": "completed"}, []),
+        ({"primary": "tool_loop"}, ["the primary diagnosis is false_success_claim, and not tool_loop"]),
+        (
+            {"primary": "false_success_claim", "severity": ("low", "medium")},
+            ["it weighs critical, and not low or medium"],
+        ),
+        ({"primary": "false_success_claim", "findings": ("timeout",)}, ["timeout was not found"]),
+        ({"primary": "false_success_claim", "absent": ("tool_loop",)}, ["tool_loop was found, and should not be"]),
+        ({"primary": "false_success_claim", "absent": ("*",)}, ["tool_loop was found, and should not be"]),
+        ({"primary": "false_success_claim", "trust": (50, 60)}, ["trust is 20, and not 50 to 60"]),
+        ({"primary": "false_success_claim", "outcome": "failed"}, ["the outcome is completed, and not failed"]),
+        (
+            {"primary": "false_success_claim", "coverage": {"missing_records": 1, "recorder_attached": False}},
+            ["coverage.missing_records is 0, and not 1"],
+        ),
+        (
+            {},
+            [
+                "the primary diagnosis is false_success_claim, and not none",
+                "false_success_claim was found, and should not be",
+                "tool_loop was found, and should not be",
+            ],
+        ),
+    ],
+)
+def test_everything_that_is_not_as_it_must_be_is_named(expect: dict[str, object], missed: list[str]) -> None:
+    found = diagnosis("run_001", CLAIM, LOOP, trust=20)
+    assert missed_in(scenario(**expect), found, Coverage()) == missed
+
+
+def test_a_clean_run_is_as_expected_only_where_nothing_is_expected() -> None:
+    clean = diagnosis("run_001", trust=100)
+    assert missed_in(scenario(trust=(100, 100)), clean, Coverage()) == []
+    assert missed_in(scenario(primary="timeout"), clean, Coverage()) == [
+        "the primary diagnosis is none, and not timeout"
+    ]
+
+
+def test_an_unknown_trust_is_in_no_range() -> None:
+    blind = diagnosis("run_001", trust=None)
+    assert missed_in(scenario(trust=(0, 100)), blind, Coverage()) == ["trust is unknown, and not 0 to 100"]
+
+
+def test_what_a_busy_machine_does_by_itself_counts_only_where_it_is_named() -> None:
+    busy = diagnosis("run_001", LOOP, finding("latency_stall:x", "low", 5), trust=65)
+    assert missed_in(scenario(primary="tool_loop", absent=("*",), trust=(70, 70)), busy, Coverage()) == []
+    named = missed_in(scenario(primary="tool_loop", absent=("latency_stall",)), busy, Coverage())
+    assert named == ["latency_stall was found, and should not be"]
+    stall = diagnosis("run_001", finding("latency_stall:x", "low", 5), trust=95)
+    assert missed_in(scenario(), stall, Coverage()) == []
+    assert missed_in(scenario(primary="latency_stall"), stall, Coverage()) == []
+
+
+def result(name: str, passed: bool, **fields: object) -> ScenarioResult:
+    verdict = Verdict(
+        scenario=name,
+        on="embedded",
+        passed=passed,
+        missed=[] if passed else ["tool_loop was not found"],
+        seen=seen_in(diagnosis("run_001", CLAIM, trust=50)),
+        seconds=1.25,
+        run=None if passed else "/where/it/lies",
+    )
+    return ScenarioResult(
+        **{
+            "scenario": name,
+            "description": "Somebody | says `it`\n<b>works</b>.",
+            "expected": "tool_loop",
+            "passed": passed,
+            "plays": [verdict],
+            "same_diagnosis": True,
+            **fields,
+        }  # type: ignore[arg-type]
+    )
+
+
+def lab(*results: ScenarioResult) -> LabResult:
+    left = [LeftOut(scenario="other", because="It needs a plugin.")]
+    passed = all(one.passed for one in results)
+    return LabResult(on="embedded", repeat=1, passed=passed, results=list(results), left_out=left)
+
+
+def test_a_report_tells_what_was_injected_seen_and_missed_and_nothing_in_it_becomes_markup() -> None:
+    told = lab_markdown(lab(result("good", True), result("bad", False)))
+    assert "1 of 2 scenarios as expected on the embedded loop, 1 do not apply there." in told
+    row = next(line for line in told.splitlines() if line.startswith("| bad |"))
+    injected = "Somebody \\| says \\`it\\` \\<b\\>works\\</b\\>."
+    assert row == f"| bad | {injected} | tool\\_loop | false\\_success\\_claim | 50 | NO | 1.2 |"
+    assert "- tool\\_loop was not found\n- everything that it left is in /where/it/lies" in told
+    assert "| other | It needs a plugin. |" in told
+
+
+def test_nothing_missed_is_said_as_such() -> None:
+    assert "## Missed\n\nNothing." in lab_markdown(lab(result("good", True)))
+
+
+def test_lines_for_a_terminal_have_every_scenario_and_what_failed_below() -> None:
+    lines = lab_lines(lab(result("good", True), result("bad", False)))
+    assert lines[0] == "ok  good  false_success_claim, trust 50 (1.2 s)"
+    assert lines[1].startswith("NO  bad ")
+    assert lines[2] == "--  other: not played here. It needs a plugin."
+    assert "  tool_loop was not found" in lines
+    assert lines[-1] == summary(lab(result("good", True), result("bad", False)))
+
+
+def test_times_of_repeated_plays_are_told_with_whether_all_were_diagnosed_alike() -> None:
+    figures = RepeatedFigures(kind="turn", name="turn", runs=3, median_ms=10, p95_ms=20, max_ms=20, variance_ms2=4)
+    told = result("again", False, timings=[figures], same_diagnosis=False)
+    assert "Times of again: 1 plays, not diagnosed alike" in lab_markdown(lab(told))
+    assert "  its plays were not diagnosed alike" in lab_lines(lab(told))
