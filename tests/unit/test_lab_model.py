@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from support import wait_until
 
 from critiqor.lab.scripted_model import Script, ScriptedModel, Step, ToolUse
 
@@ -156,10 +157,10 @@ def test_whoever_watches_is_told_before_and_after_each_answer() -> None:
     told: list[tuple[str, int]] = []
     watch = {"on_request": lambda n: told.append(("asked", n)), "on_answer": lambda n: told.append(("answered", n))}
     with ScriptedModel([Step(text="a")], **watch) as model:
-        for _ in range(2):
+        for number in (1, 2):
             words_of(model)
-        while len(told) < 4:
-            pass
+            # Whoever asks has the answer a moment before the watcher is told.
+            wait_until(lambda answered=("answered", number): answered in told)
     assert told == [("asked", 1), ("answered", 1), ("asked", 2), ("answered", 2)]
 
 
