@@ -134,6 +134,8 @@ def role_of(name: str, command: list[str]) -> str:
     words = " ".join(command)
     if "openclaw-gateway" in name or "openclaw-gateway" in words or " gateway run" in words:
         return "gateway"
+    if any(module in words for module in ("critiqor.agentloop", "critiqor.lab.embedded_host", "critiqor agent")):
+        return "agent"
     if "mcp" in words:
         return "mcp server"
     if "openclaw" in words or "openclaw" in name:

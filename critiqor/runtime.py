@@ -82,6 +82,8 @@ class MonitorResult(NamedTuple):
     exit_code: int
     attached: bool
     """Whether the recorder was there at all."""
+    interrupted: bool = False
+    """Whether somebody pressed Ctrl-C."""
 
 
 def openclaw_environment(
@@ -234,7 +236,7 @@ class _MonitoredRun:
         elif not self._saw_the_agent():
             self._say(f"NOTHING OF AN AGENT WAS SEEN: {self._why_idle()}")
         self._say(f"OpenClaw ended with exit code {end.exit_code}. {self._what_next()}")
-        return MonitorResult(self._run_id, end.exit_code, attached)
+        return MonitorResult(self._run_id, end.exit_code, attached, end.reason == "interrupted")
 
     def release(self) -> None:
         self._supervisor.release_signals()

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
+from critiqor.agentloop.background import Background
 from critiqor.agentloop.commands import command_in
 from critiqor.agentloop.configuration import LoopConfiguration, workspace_path
 from critiqor.agentloop.delivery import HookedOutbox
@@ -61,7 +62,7 @@ class AgentRuntime:
         self.streams = streams or EventStreams()
         self.updates = updates or TranscriptUpdates()
         self.outbox = outbox or MemoryOutbox()
-        self._subagents = Subagents(self)
+        self._background = Background()
         home = home or Path.home()
         told = diagnostics or Diagnostics(None)
         known = dict(os.environ if environment is None else environment)
@@ -82,7 +83,7 @@ class AgentRuntime:
             internal_hooks=InternalHooks(scripts, known, exited=told.child_exited),
             skills=SkillsCache(state_folder, home, configuration.skills, known),
             outbox=HookedOutbox(self.outbox, self.hooks),
-            spawn=self._subagents.spawn,
+            spawn=Subagents(self, self._background).spawn,
             tools=tools,
         )
         self.warnings: deque[StuckSession] = deque(maxlen=100)
@@ -99,8 +100,7 @@ class AgentRuntime:
         With `external` somebody else makes the turn, and the loop does the rest.
         """
         params.check()
-        if self._is_closing:
-            raise CritiqorError("the agent runtime is being closed", fix="start it again")
+        self._check_open()
         run_id = params.run_id or str(uuid4())
         accepted_at = now_ms()
         if self._dispatch.knows(run_id) or run_id in self._accepting:
@@ -110,12 +110,12 @@ class AgentRuntime:
         self._accepting.add(run_id)
         try:
             session = await sessions.open(address)
+            self._check_open()  # once more, because that took a moment
             run = Run(run_id, params, session, accepted_at)
             run.external = external
             run.command = command_in(params.message)
             if params.channel is not None:
-                event = {"from": params.to, "content": params.message, "channelId": params.channel}
-                await self.hooks.run("message_received", event, run.context)
+                self._background.start(self._tell_received(run))
             self._dispatch.place(run)
             self._note_used(session)
         finally:
@@ -143,7 +143,7 @@ class AgentRuntime:
         run = self._dispatch.run(run_id)
         return run is not None and self._dispatch.abort(run, Abort(kind, reason))
 
-    async def announce(self, session_key: str, agent_id: str, text: str) -> None:
+    async def announce(self, session_key: str, text: str) -> None:
         """Tell a session something that happened: in the run that is under way, or else in one of its own."""
         if not self._is_closing:
             params = AgentParams(message=text, session_key=session_key, trigger="subagent", queue_mode="steer")
@@ -155,11 +155,11 @@ class AgentRuntime:
 
     async def drain(self) -> None:
         """Wait until nothing is under way: no run, and no child that one has started."""
-        while (runs := self._dispatch.runs()) or self._subagents.are_awaited:
+        while (runs := self._dispatch.runs()) or self._background.is_busy:
             if runs:
                 await asyncio.wait({run.done for run in runs})
             # A child that is done tells its parent, and the parent may have something to say to that.
-            await self._subagents.finished()
+            await self._background.finished()
 
     async def end_sessions(self, reason: str) -> None:
         """Tell plugins that every session which was used here ends."""
@@ -179,8 +179,17 @@ class AgentRuntime:
             self._dispatch.abort(run, Abort("shutdown", "the agent runtime was closed"))
         if runs:
             await asyncio.wait({run.done for run in runs}, timeout=SHUTDOWN_SECONDS)
-        await self._subagents.finished()
+        await self._background.close(SHUTDOWN_SECONDS)
         await self.services.sessions.close()
+
+    def _check_open(self) -> None:
+        if self._is_closing:
+            raise CritiqorError("the agent runtime is being closed", fix="start it again")
+
+    async def _tell_received(self, run: Run) -> None:
+        params = run.params
+        event = {"from": params.to, "content": params.message, "channelId": params.channel}
+        await self.hooks.run("message_received", event, run.context)
 
     def _note_used(self, session: Session) -> None:
         self._used[session.key] = session

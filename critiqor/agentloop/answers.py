@@ -43,10 +43,6 @@ class Answer:
         self._started_ms = now_ms()
         self._parts: list[tuple[type[Text] | type[Thinking], list[str]]] = []
         """Words and reasoning in the order in which they came; what follows its like belongs to it."""
-        self.text = ""
-        """The words so far."""
-        self.thinking = ""
-        """The reasoning so far."""
         self._calls: dict[int, _Call] = {}
         self._usage: UsageDelta | None = None
         self._reason: str | None = None
@@ -55,10 +51,8 @@ class Answer:
         """One more piece."""
         match delta:
             case TextDelta(text):
-                self.text += text
                 self._say(Text, text)
             case ThinkingDelta(text):
-                self.thinking += text
                 self._say(Thinking, text)
             case ToolCallDelta():
                 call = self._calls.setdefault(delta.index, _Call())
@@ -89,7 +83,7 @@ class Answer:
             provider=self._provider,
             model=self._model,
             api=self._api,
-            usage=self._used(),
+            usage=self.usage,
             stop_reason=stop_reason,
             error_message=error,
             timestamp=self._started_ms,
@@ -102,7 +96,9 @@ class Answer:
         # Servers are careless about the reason; what counts is whether tools are to be run.
         return ("toolUse" if asks_for_tools and reason == "stop" else reason), None
 
-    def _used(self) -> Usage:
+    @property
+    def usage(self) -> Usage:
+        """What the call has used so far, as far as that was told."""
         used = self._usage
         if used is None:
             return Usage()

@@ -23,6 +23,7 @@ from critiqor.agentloop.prompting import Prompting
 from critiqor.agentloop.retries import reason_of
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
+from critiqor.agentloop.speech import Speech
 from critiqor.agentloop.streams import Stream
 from critiqor.agentloop.tool_batch import ToolBatch, ToolRecord
 from critiqor.agentloop.transcript import Transcript
@@ -104,7 +105,8 @@ class Attempt:
     async def _ask(self, prompting: Prompting) -> AssistantMessage:
         self._check_budget(prompting)
         self._calls += 1
-        call = ModelCall(self._run, self._services, self._dialled, self._calls)
+        speech = Speech(self._run, self._services.streams, self._dialled.resolved)
+        call = ModelCall(self._run, self._services, self._dialled, f"model:{self._calls}", speech)
         messages = prompting.with_context(self._transcript.messages)
         try:
             return await call.ask(self._request(prompting, messages))

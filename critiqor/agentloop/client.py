@@ -14,6 +14,10 @@ from critiqor.agentloop.server import LONGEST_LINE
 from critiqor.errors import CritiqorError
 
 
+class NoServerError(CritiqorError):
+    """Nobody listens on the socket."""
+
+
 class AgentClient:
     """A connection, for an `async with` block."""
 
@@ -21,13 +25,13 @@ class AgentClient:
         self._path = path
         self._number = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
     async def __aenter__(self) -> AgentClient:
         try:
             self._reader, self._writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_LINE)
         except OSError as error:
-            raise CritiqorError(
+            raise NoServerError(
                 f"there is no agent server on {self._path}", fix="python -m critiqor.agentloop gateway run"
             ) from error
         self._reading = asyncio.create_task(self._read())
@@ -41,6 +45,8 @@ class AgentClient:
 
     async def call(self, method: str, **params: Any) -> Any:
         """Call a method; raises `CritiqorError` with the words of the server."""
+        if self._reading.done():
+            raise _gone()
         self._number += 1
         number = self._number
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -53,7 +59,11 @@ class AgentClient:
 
     async def event(self) -> dict[str, Any]:
         """The next event, after `events` was called."""
-        return await self._events.get()
+        event = await self._events.get()
+        if event is None:
+            self._events.put_nowait(None)  # for whoever asks next
+            raise _gone()
+        return event
 
     async def _read(self) -> None:
         try:
@@ -61,9 +71,11 @@ class AgentClient:
                 self._take(msgspec.json.decode(line, type=dict[str, Any]))
         except (OSError, ValueError, msgspec.DecodeError):
             pass  # what follows is true in any case
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(CritiqorError("the agent server went away", fix="start it again"))
+        finally:
+            self._events.put_nowait(None)
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(_gone())
 
     def _take(self, document: dict[str, Any]) -> None:
         if "event" in document:
@@ -77,6 +89,10 @@ class AgentClient:
         else:
             error = document.get("error") or {}
             answer.set_exception(CritiqorError(str(error.get("message")), fix=error.get("fix")))
+
+
+def _gone() -> CritiqorError:
+    return CritiqorError("the agent server went away", fix="start it again")
 
 
 async def turn_elsewhere(path: Path, params: AgentParams) -> RunOutcome:

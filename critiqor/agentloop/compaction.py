@@ -6,20 +6,18 @@ were. Whoever watches is told before and after, on the `compaction` stream and b
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.answers import Answer
 from critiqor.agentloop.context_budget import BYTES_A_TOKEN, answer_tokens, cut, tokens_of_text, used_tokens
 from critiqor.agentloop.entries import Entry
 from critiqor.agentloop.messages import AssistantMessage, Image, Message, Text, ToolResultMessage, Usage, UserMessage
-from critiqor.agentloop.model_call import Dialled
-from critiqor.agentloop.model_client import ModelFailureError, ModelRequest
+from critiqor.agentloop.model_call import Dialled, ModelCall, ModelCallError
+from critiqor.agentloop.model_client import ModelRequest
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.transcript import Transcript
-from critiqor.agentloop.watchdogs import Silence
 from critiqor.model import now_ms
 
 LONGEST_RESULT = 2_000
@@ -32,29 +30,28 @@ INSTRUCTIONS = (
 )
 
 
-class CompactionResult(NamedTuple):
-    """What a compaction came to."""
-
-    usage: Usage
-    """Of the model calls that summarised."""
-    tokens_before: int
-    tokens_after: int
-
-
 class Compactor:
-    """Compacts the transcript of one run."""
+    """Makes one compaction of a run, which is its `number`th."""
 
-    def __init__(self, run: Run, services: Services, transcript: Transcript, fixed_tokens: int) -> None:
+    def __init__(self, run: Run, services: Services, transcript: Transcript, fixed_tokens: int, number: int) -> None:
         self._run = run
         self._services = services
         self._transcript = transcript
         self._fixed = fixed_tokens
+        self._number = number
         self._settings = services.configuration.defaults.compaction
+        self._calls = 0
+        self.has_begun = False
+        """Whether there was something to summarise."""
+        self.usage = Usage()
+        """Of the model calls that summarised, whatever came of them."""
 
-    async def compact(self, dialled: Dialled, reason: str, *, will_retry: bool) -> CompactionResult | None:
-        """Summarise what does not have to stay; None where nothing can go or the model could not do it."""
+    async def compact(self, summariser: Dialled, window: int, reason: str, *, will_retry: bool) -> int | None:
+        """Summarise what does not have to stay in a window of so many tokens; returns how many are used after it.
+
+        None where nothing can go, or where the model could not summarise it.
+        """
         entries = self._transcript.entries
-        window = dialled.resolved.model.context_window
         keep = min(self._settings.keep_recent_tokens, window // 4)
         if reason != "threshold":
             # Somebody knows that it is too long, whatever it seems to be: then half of it goes.
@@ -62,15 +59,20 @@ class Compactor:
         place = cut(entries, keep)
         if place is None:
             return None
+        self.has_begun = True
         before = used_tokens(entries, self._fixed)
         messages = [entry for entry in entries if entry.message is not None]
         told = {"messageCount": len(messages), "tokenCount": before, "sessionFile": str(self._transcript.path)}
         context = self._run.context
         self._emit(phase="start", reason=reason, tokensBefore=before)
         await self._services.hooks.run("before_compaction", told, context)
-        summary, usage = await self._summarised(entries[:place], dialled)
+        summary: str | None = None
+        try:
+            summary = await self._summarised(entries[:place], summariser)
+        finally:
+            if summary is None:
+                self._emit(phase="end", reason=reason, completed=False, willRetry=False)
         if summary is None:
-            self._emit(phase="end", reason=reason, completed=False, willRetry=False)
             return None
         first_kept = entries[place].id
         self._transcript.append_compaction(summary, first_kept, before)
@@ -83,31 +85,29 @@ class Compactor:
             "tokenCount": after,
             "summaryLength": len(summary),
             "firstKeptEntryId": first_kept,
-            "usage": msgspec.to_builtins(usage),
+            "usage": msgspec.to_builtins(self.usage),
         }
         self._emit(phase="end", reason=reason, completed=True, willRetry=will_retry, **_figures(facts))
         await self._services.hooks.run("after_compaction", facts, context)
-        return CompactionResult(usage, before, after)
+        return after
 
-    async def _summarised(self, entries: list[Entry], dialled: Dialled) -> tuple[str | None, Usage]:
+    async def _summarised(self, entries: list[Entry], summariser: Dialled) -> str | None:
         """A summary in as many steps as it takes, each with the summary of what went before it."""
-        model = dialled.resolved.model
+        model = summariser.resolved.model
         room = max(1_000, (model.context_window - self._settings.reserve(model.context_window)) * BYTES_A_TOKEN // 2)
         summary = next((entry.summary for entry in entries if entry.summary is not None), None)
-        usage = Usage()
         for chunk in _chunks([_told(entry.message) for entry in entries if entry.message is not None], room):
             before = f"<summary-so-far>\n{summary}\n</summary-so-far>\n\n" if summary else ""
             text = f"{before}<conversation>\n{chunk}\n</conversation>\n\nSummarise the conversation."
             try:
-                answer = await self._ask(text, dialled)
-            except (ModelFailureError, TimeoutError):
-                return None, usage
-            usage = added(usage, answer.usage)
+                answer = await self._ask(text, summariser)
+            except ModelCallError:
+                return None
             summary = answer.text.strip() or summary
-        return summary, usage
+        return summary
 
-    async def _ask(self, text: str, dialled: Dialled) -> AssistantMessage:
-        resolved = dialled.resolved
+    async def _ask(self, text: str, summariser: Dialled) -> AssistantMessage:
+        resolved = summariser.resolved
         request = ModelRequest(
             provider=resolved.provider.id,
             model=resolved.model.id,
@@ -116,12 +116,13 @@ class Compactor:
             tools=[],
             max_tokens=answer_tokens(resolved.model, tokens_of_text(text)),
         )
-        answer = Answer(resolved.provider.id, resolved.model.id, resolved.provider.api, resolved.model.cost)
-        async with Silence(dialled.idle_seconds) as silence:
-            async for delta in dialled.client.ask(request):
-                silence.heard()
-                answer.add(delta)
-        return answer.message()
+        self._calls += 1
+        name = f"compaction:{self._number}:model:{self._calls}"
+        call = ModelCall(self._run, self._services, summariser, name)
+        try:
+            return await call.ask(request)
+        finally:
+            self.usage = added(self.usage, call.usage)
 
     def _emit(self, **data: Any) -> None:
         self._run.emit(self._services.streams, "compaction", **data)

@@ -31,7 +31,7 @@ async def conclude(run: Run, services: Services, result: LoopResult) -> RunOutco
         session_id=run.session.id,
         status="ok" if failure is None else "error",
         payloads=payloads,
-        usage=result.usage,
+        usage=run.usage,
         provider=resolved.provider.id if resolved is not None else None,
         model=resolved.model.id if resolved is not None else None,
         stop_reason=stop_reason if failure is None else "error",
@@ -43,7 +43,7 @@ async def conclude(run: Run, services: Services, result: LoopResult) -> RunOutco
 
 def remember(run: Run, services: Services, result: LoopResult) -> None:
     """Keep in the session what the run used and who answered."""
-    entry, usage = run.session.entry, result.usage
+    entry, usage = run.session.entry, run.usage
     changes: dict[str, object] = {"aborted_last_run": False}
     if result.dialled is not None:
         resolved = result.dialled.resolved
@@ -51,13 +51,13 @@ def remember(run: Run, services: Services, result: LoopResult) -> None:
         changes |= {"model_provider": resolved.provider.id, "model": resolved.model.id}
         changes |= {"auth_profile": f"{resolved.provider.id}:default"}
     if usage != Usage():
-        last = result.last.messages[-1].usage.total_tokens if result.last.messages else 0
         changes |= {
             "input_tokens": entry.input_tokens + usage.input,
             "output_tokens": entry.output_tokens + usage.output,
             "total_tokens": entry.total_tokens + usage.total_tokens,
-            "context_tokens": last or entry.context_tokens,
         }
+    if result.last.messages and (last := result.last.messages[-1].usage.total_tokens):
+        changes["context_tokens"] = last
     services.sessions.note(run.session, **changes)
 
 

@@ -145,9 +145,9 @@ class Diagnostics:
         """A point in time."""
         self._write("mark", name, now_ms(), run_id, spanId=span_id, attributes=attributes)
 
-    def request_started(self, run_id: str, call_number: int) -> None:
+    def request_started(self, run_id: str, call_id: str) -> None:
         """A request to a provider goes out."""
-        self.mark("provider.request.started", run_id=run_id, span_id=f"{run_id}:model:{call_number}")
+        self.mark("provider.request.started", run_id=run_id, span_id=call_id)
 
     def request(
         self,
@@ -155,7 +155,7 @@ class Diagnostics:
         operation: str,
         model: str,
         run_id: str,
-        call_number: int,
+        call_id: str,
         started_ms: float,
         duration_ms: float,
         ok: bool,
@@ -168,7 +168,7 @@ class Diagnostics:
             "provider.request",
             started_ms,
             run_id,
-            spanId=f"{run_id}:model:{call_number}",
+            spanId=call_id,
             durationMs=round(duration_ms, 3),
             provider=provider,
             operation=operation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 
 import msgspec
@@ -119,8 +120,8 @@ class Dispatcher:
             return False
         supervision, turn = self._supervised.get(run.id), self._turns.get(run.id)
         if supervision is not None:
-            supervision.abort(abort)
-        elif turn is not None:
+            return supervision.abort(abort)
+        if turn is not None:
             run.abort = run.abort or abort
             turn.cancel()
         elif run.host is not None and run.host.gives_back(run):
@@ -143,14 +144,16 @@ class Dispatcher:
         for left in inbox.end(run):
             left.host = None
             self._start(left)
-        if outcome.aborted:
-            self._services.sessions.note(run.session, aborted_last_run=True)
         self._finish(run, outcome)
         for joined in run.joined:
             own = {"run_id": joined.id, "joined": run.id, "payloads": []}
             self._finish(joined, msgspec.structs.replace(outcome, **own))
         if inbox.is_idle:
             self._inboxes.pop(run.session.key, None)
+        if outcome.aborted:
+            # Last, and whether it can be remembered or not: others wait for everything else.
+            with contextlib.suppress(OSError):
+                self._services.sessions.note(run.session, aborted_last_run=True)
 
     def _finish(self, run: Run, outcome: RunOutcome) -> None:
         tell_end(run, self._services, outcome)

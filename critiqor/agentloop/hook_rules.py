@@ -39,7 +39,7 @@ def merge_prompts(decided: Decision, said: Decision) -> Decision:
     for name in _JOINED:
         texts = [text for text in (decided.get(name), said.get(name)) if text]
         if texts:
-            merged[name] = "\n\n".join(texts)
+            merged[name] = "\n\n".join(texts)  # which fails where one of them is no text
     allowed = [set(one["toolsAllow"]) for one in (decided, said) if one.get("toolsAllow") is not None]
     if allowed:
         merged["toolsAllow"] = sorted(set.intersection(*allowed))
@@ -104,6 +104,9 @@ RULES = {
     "before_tool_call": Rule(timeout=15.0, merge=_tool_call, ends=_is_true("block"), when_broken=_block),
     "before_install": Rule(timeout=15.0, merge=_install, ends=_is_true("block"), when_broken=_block),
     "message_sending": Rule(timeout=15.0, merge=_sending, ends=_is_true("cancel")),
+    # OpenClaw does not wait for these two at all; here they are in order, and soon.
+    "model_call_started": Rule(timeout=2.0),
+    "model_call_ended": Rule(timeout=2.0),
     "agent_end": Rule(timeout=30.0),
     "before_compaction": Rule(timeout=30.0),
     "after_compaction": Rule(timeout=30.0),

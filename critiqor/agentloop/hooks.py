@@ -71,9 +71,8 @@ class PluginHooks:
             return {}
         decided: Decision = {}
         for one in handlers:
-            said = await self._ask(name, one, copy.deepcopy(event) if len(handlers) > 1 else event, context)
-            if said is not None:
-                decided = rule.merge(decided, said)
+            own = copy.deepcopy(event) if len(handlers) > 1 else event
+            decided = await self._ask(name, one, own, context, decided)
             if rule.ends(decided):
                 break
         return decided
@@ -94,17 +93,19 @@ class PluginHooks:
                 decided |= said
         return decided
 
-    async def _ask(self, name: str, one: _Registration, event: Event, context: Event) -> Decision | None:
+    async def _ask(self, name: str, one: _Registration, event: Event, context: Event, decided: Decision) -> Decision:
+        """What is decided with this handler; one that fails, or says what makes no sense, is left out or closes it."""
         rule = rule_of(name)
+        assert rule.merge is not None
         try:
             said = one.handler(event, context)
             if inspect.isawaitable(said):
                 said = await asyncio.wait_for(said, _timeout(one, rule))
+            return rule.merge(decided, said) if isinstance(said, dict) else decided
         except Exception as error:
             self._note(name, error)
             reason = f"a handler of {name} failed: {_words(error)}"
-            return None if rule.when_broken is None else rule.when_broken(reason)
-        return said if isinstance(said, dict) else None
+            return decided if rule.when_broken is None else rule.merge(decided, rule.when_broken(reason))
 
     async def _observe(self, name: str, handlers: list[_Registration], event: Event, context: Event) -> None:
         waiting: list[Awaitable[Any]] = []

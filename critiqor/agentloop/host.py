@@ -43,8 +43,7 @@ async def opened_runtime(
         hooks, streams, updates = PluginHooks(), EventStreams(), TranscriptUpdates()
         diagnostics.attach(hooks)
         recorder = attach_recorder(hooks, streams, updates, environment)
-        if recorder is not None:
-            held.callback(recorder.close)
+        held.callback(recorder.close)
         runtime = AgentRuntime(
             configuration,
             state_folder=place.state_folder,

@@ -37,8 +37,8 @@ class Lanes:
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
 
-    async def enter(self, name: str, holder: str, limit: int | None = 1) -> Ticket:
-        """Wait for a place in a lane that `limit` may use at a time, any number for None."""
+    async def enter(self, name: str, holder: str, limit: int = 1) -> Ticket:
+        """Wait for a place in a lane that `limit` may use at a time."""
         lane = self._lanes.get(name)
         if lane is None:
             lane = self._lanes[name] = _Lane(limit)
@@ -82,7 +82,7 @@ _MANY_LANES = 64
 
 
 class _Lane:
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self.active: list[Ticket] = []
         self.waiting: deque[tuple[asyncio.Future[Ticket], str]] | tuple[()] = ()
@@ -122,4 +122,4 @@ class _Lane:
         return ticket
 
     def _has_room(self) -> bool:
-        return self._limit is None or len(self.active) < self._limit
+        return len(self.active) < self._limit

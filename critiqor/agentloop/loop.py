@@ -15,7 +15,7 @@ from critiqor.agentloop.compaction import Compactor, added
 from critiqor.agentloop.context_budget import limit_of, tokens_of, used_tokens
 from critiqor.agentloop.dialling import dial
 from critiqor.agentloop.entries import own_words
-from critiqor.agentloop.messages import Text, Usage, UserMessage
+from critiqor.agentloop.messages import Text, UserMessage
 from critiqor.agentloop.model_call import Dialled
 from critiqor.agentloop.model_client import ModelFailureError
 from critiqor.agentloop.preparation import Prepared, prepare
@@ -30,6 +30,9 @@ from critiqor.model import now_ms
 
 MOST_COMPACTIONS = 2
 """Of one run, for a context that the provider refuses."""
+SUMMARISED = "The history was summarised."
+NOT_SUMMARISED = "The model could not summarise the history, which stays as it was."
+NOTHING_TO_SUMMARISE = "There is nothing to summarise yet."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,13 +40,11 @@ class LoopResult:
     """What the attempts of a run came to."""
 
     last: AttemptResult
-    usage: Usage
-    """Of all attempts and compactions."""
     dialled: Dialled | None = None
     """Who answered in the end."""
     prepared: Prepared | None = None
     claimed: str | None = None
-    """What a plugin answered instead of the model."""
+    """What is answered instead of the model's words: by a plugin, or by the loop itself."""
 
 
 class Loop:
@@ -52,8 +53,11 @@ class Loop:
     def __init__(self, run: Run, services: Services) -> None:
         self._run = run
         self._services = services
-        self._usage = Usage()
+        self._output = 0
+        """Tokens that the model has said, without those of summaries."""
         self._overflows = 0
+        self._compactions = 0
+        """Begun, whether they were completed or not."""
         self._compacted = 0
 
     async def execute(self) -> LoopResult:
@@ -71,14 +75,16 @@ class Loop:
         async with writing(run, services, str(prepared.bench.workspace)) as transcript:
             return await self._attempts(prepared, transcript)
 
-    async def compact_only(self) -> bool:
-        """Summarise the history, whether it is long or not; False where there is nothing to summarise."""
+    async def compact_only(self) -> LoopResult:
+        """Summarise the history, whether it is long or not."""
         run, services = self._run, self._services
         prepared = await prepare(run, services)
         async with writing(run, services, str(prepared.bench.workspace)) as transcript:
             prompting = await build_prompt(run, services, prepared, transcript.messages)
             dialled = dial(services, run.params, prepared.models[0])
-            return await self._compact(transcript, prompting, dialled, "manual")
+            compacted = await self._compact(transcript, prompting, dialled, "manual")
+        said = SUMMARISED if compacted else NOT_SUMMARISED if self._compactions else NOTHING_TO_SUMMARISE
+        return LoopResult(last=AttemptResult(), dialled=dialled, prepared=prepared, claimed=said)
 
     def _claimed(self, claim: dict[str, Any], transcript: Transcript) -> LoopResult:
         reply = claim.get("reply")
@@ -87,7 +93,7 @@ class Loop:
         if text:
             transcript.append(UserMessage(content=[Text(self._run.message)], timestamp=now_ms()))
             transcript.append(own_words(text))
-        return LoopResult(last=AttemptResult(), usage=Usage(), claimed=text)
+        return LoopResult(last=AttemptResult(), claimed=text)
 
     async def _attempts(self, prepared: Prepared, transcript: Transcript) -> LoopResult:
         run, services = self._run, self._services
@@ -102,8 +108,11 @@ class Loop:
             if asked is not None:
                 await self._make_room(dialled, prompting, transcript, asked)
             attempt = Attempt(run, services, prepared, transcript, dialled)
-            result = await attempt.execute(prompting, asked, self._usage.output)
-            self._usage = added(self._usage, result.usage)
+            try:
+                result = await attempt.execute(prompting, asked, self._output)
+            finally:
+                run.usage = added(run.usage, attempt.result.usage)
+            self._output += result.usage.output
             if result.failure is None:
                 break
             asked = None
@@ -115,7 +124,7 @@ class Loop:
             self._emit("assistant", text="", delta="", replace=True)
             if run.blocks is not None:
                 run.blocks.reset()
-        return LoopResult(last=result, usage=self._usage, dialled=dialled, prepared=prepared)
+        return LoopResult(last=result, dialled=dialled, prepared=prepared)
 
     async def _recovers(
         self,
@@ -142,18 +151,22 @@ class Loop:
             await self._compact(transcript, prompting, dialled, "threshold")
 
     async def _compact(self, transcript: Transcript, prompting: Prompting, dialled: Dialled, reason: str) -> bool:
-        settings = self._services.configuration.defaults.compaction
+        run, services = self._run, self._services
+        settings = services.configuration.defaults.compaction
+        window = dialled.resolved.model.context_window
         if settings.model is not None:
-            dialled = dial(self._services, self._run.params, self._services.configuration.resolve(settings.model))
-        compactor = Compactor(self._run, self._services, transcript, prompting.fixed_tokens)
-        result = await compactor.compact(dialled, reason, will_retry=reason == "overflow")
-        if result is None:
+            dialled = dial(services, run.params, services.configuration.resolve(settings.model))
+        compactor = Compactor(run, services, transcript, prompting.fixed_tokens, self._compactions + 1)
+        try:
+            used = await compactor.compact(dialled, window, reason, will_retry=reason == "overflow")
+        finally:
+            self._compactions += compactor.has_begun
+            run.usage = added(run.usage, compactor.usage)
+        if used is None:
             return False
-        self._usage = added(self._usage, result.usage)
         self._compacted += 1
-        session = self._run.session
-        count = session.entry.compaction_count + self._compacted
-        self._services.sessions.note(session, compaction_count=count, context_tokens=result.tokens_after)
+        count = run.session.entry.compaction_count + self._compacted
+        services.sessions.note(run.session, compaction_count=count, context_tokens=used)
         return True
 
     async def _goes_on(self, retries: Retries, failure: ModelFailureError) -> bool:

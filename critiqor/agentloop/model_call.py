@@ -10,20 +10,11 @@ import msgspec
 
 from critiqor.agentloop.answers import Answer
 from critiqor.agentloop.configuration import ResolvedModel
-from critiqor.agentloop.messages import AssistantMessage, StopReason, ToolCall
-from critiqor.agentloop.model_client import (
-    Delta,
-    ModelClient,
-    ModelFailureError,
-    ModelRequest,
-    ModelStream,
-    TextDelta,
-    ThinkingDelta,
-)
-from critiqor.agentloop.replies import may_become_silent
+from critiqor.agentloop.messages import AssistantMessage, StopReason, ToolCall, Usage
+from critiqor.agentloop.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
-from critiqor.agentloop.streams import Stream
+from critiqor.agentloop.speech import Speech
 from critiqor.agentloop.watchdogs import Silence
 from critiqor.model import now_ms
 
@@ -46,27 +37,30 @@ class Dialled(NamedTuple):
 
 
 class ModelCall:
-    """A model call in the making."""
+    """A model call in the making. `name` is unique in its run, as `model:1` or `compaction:1:model:1`.
 
-    def __init__(self, run: Run, services: Services, dialled: Dialled, number: int) -> None:
+    Without a `speech` nobody is told of its words, and no message of a transcript will tell what it used: then its end
+    does.
+    """
+
+    def __init__(self, run: Run, services: Services, dialled: Dialled, name: str, speech: Speech | None = None) -> None:
         self._run = run
         self._services = services
         self._dialled = dialled
-        self._number = number
+        self._id = f"{run.id}:{name}"
+        self._speech = speech
         resolved = dialled.resolved
         self._answer = Answer(resolved.provider.id, resolved.model.id, resolved.provider.api, resolved.model.cost)
         self._began = time.perf_counter()
         self._began_ms = now_ms()
         self._first_byte_ms: float | None = None
-        self._text = ""
-        self._held_back = ""
 
     async def ask(self, request: ModelRequest) -> AssistantMessage:
         """Ask and return the whole answer; raises `ModelCallError`. When it is cancelled, `partial` has what came."""
         run, services = self._run, self._services
         facts = self._facts()
         await services.hooks.run("model_call_started", facts, _context(run))
-        services.diagnostics.request_started(run.id, self._number)
+        services.diagnostics.request_started(run.id, self._id)
         run.activity = "model_call"
         stream = self._dialled.client.ask(request)
         try:
@@ -90,6 +84,11 @@ class ModelCall:
         await self._ended(facts, stream, message.stop_reason)
         return message
 
+    @property
+    def usage(self) -> Usage:
+        """What it has used so far, as far as that was told."""
+        return self._answer.usage
+
     def partial(self, stop_reason: StopReason, error: str) -> AssistantMessage:
         """What came of the answer so far, without tools that it may have begun to ask for."""
         message = self._answer.message(stop_reason=stop_reason, error=error)
@@ -99,30 +98,12 @@ class ModelCall:
     def _take(self, delta: Delta) -> None:
         if self._first_byte_ms is None:
             self._first_byte_ms = self._elapsed_ms()
-            resolved = self._dialled.resolved
-            self._emit("lifecycle", phase="model", provider=resolved.provider.id, model=resolved.model.id)
         self._answer.add(delta)
-        if isinstance(delta, ThinkingDelta):
-            self._emit("thinking", text=self._answer.thinking, delta=delta.text)
-        elif isinstance(delta, TextDelta) and delta.text:
-            self._said(delta.text)
-
-    def _said(self, text: str) -> None:
-        # What may still turn out to be "I say nothing" is not said until it is something else.
-        self._text += text
-        self._held_back += text
-        if may_become_silent(self._text):
-            return
-        self._emit("assistant", text=self._text, delta=self._held_back)
-        if self._run.blocks is not None:
-            self._run.blocks.said(self._held_back)
-        self._held_back = ""
-
-    def _emit(self, stream: Stream, **data: Any) -> None:
-        self._run.emit(self._services.streams, stream, **data)
+        if self._speech is not None:
+            self._speech.hear(delta)
 
     async def _failed(self, facts: dict[str, Any], stream: ModelStream, failure: ModelFailureError) -> ModelCallError:
-        await self._ended(facts, stream, "error", failure.kind, failure.status)
+        await self._ended(facts, stream, "error", failure.kind, failure)
         return ModelCallError(failure, self.partial("error", str(failure)))
 
     async def _ended(
@@ -131,7 +112,7 @@ class ModelCall:
         stream: ModelStream,
         reason: StopReason,
         failed: str | None = None,
-        status: int | None = None,
+        failure: ModelFailureError | None = None,
     ) -> None:
         duration = self._elapsed_ms()
         told: dict[str, Any] = {
@@ -144,17 +125,20 @@ class ModelCall:
             told["timeToFirstByteMs"] = round(self._first_byte_ms)
         if failed is not None:
             told |= {"errorCategory": failed, "failureKind": failed}
+        if self._speech is None:
+            told["usage"] = msgspec.to_builtins(self._answer.usage)
+            told |= {} if failure is None else {"error": str(failure)}
         resolved = self._dialled.resolved
         self._services.diagnostics.request(
             resolved.provider.id,
             resolved.provider.api,
             resolved.model.id,
             self._run.id,
-            self._number,
+            self._id,
             self._began_ms,
             duration,
             failed is None,
-            200 if failed is None else status,
+            200 if failed is None else (failure.status if failure is not None else None),
             terminalReason=reason,
         )
         await self._services.hooks.run("model_call_ended", facts | told, _context(self._run))
@@ -163,7 +147,7 @@ class ModelCall:
         run, resolved = self._run, self._dialled.resolved
         return {
             "runId": run.id,
-            "callId": f"{run.id}:model:{self._number}",
+            "callId": self._id,
             "sessionKey": run.session.key,
             "sessionId": run.session.id,
             "provider": resolved.provider.id,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.agent import AgentRuntime
 from critiqor.agentloop.host import opened_runtime
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.errors import ExitCode
@@ -21,10 +20,17 @@ async def one_turn(
     """Run one message to its end, with the children that it starts. An interrupt ends it, and its end is recorded."""
     async with opened_runtime(environment, config=config, arguments=arguments) as runtime:
         accepted = await runtime.agent(params)
-        with _ended_by_signals(runtime, accepted.run_id):
+        interrupted = asyncio.Event()
+
+        def interrupt() -> None:
+            # Where the answer is there already, what it has started ends when the runtime is closed.
+            if not runtime.cancel(accepted.run_id, "interrupted", "signal"):
+                interrupted.set()
+
+        with _at_signals(interrupt):
             outcome = await runtime.outcome(accepted.run_id)
             if not outcome.aborted:
-                await runtime.drain()
+                await _either(runtime.drain(), interrupted.wait())
         return outcome
 
 
@@ -67,12 +73,22 @@ def report_of(outcome: RunOutcome) -> dict[str, Any]:
     }
 
 
+async def _either(*works: Coroutine[Any, Any, object]) -> None:
+    """Do things at once until one of them is done."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
 @contextlib.contextmanager
-def _ended_by_signals(runtime: AgentRuntime, run_id: str) -> Iterator[None]:
+def _at_signals(act: Callable[[], object]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for one in signals:
-        loop.add_signal_handler(one, runtime.cancel, run_id, "interrupted", "signal")
+        loop.add_signal_handler(one, act)
     try:
         yield
     finally:

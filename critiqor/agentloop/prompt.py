@@ -12,7 +12,7 @@ import msgspec
 from critiqor.agentloop.bootstrap import BootstrapFile, bounded
 from critiqor.agentloop.tools.tool import Tool
 
-PromptMode = Literal["full", "minimal", "none"]
+PromptMode = Literal["full", "minimal"]
 IDENTITY = "You are a personal assistant running in the embedded agent loop of Critiqor, which works like OpenClaw."
 
 
@@ -28,7 +28,7 @@ class PromptSources(msgspec.Struct, frozen=True, kw_only=True):
     extra: str | None = None
     """What the one who started this run adds."""
     mode: PromptMode = "full"
-    """`minimal` for sub-agents, `none` for the bare identity."""
+    """`minimal` for sub-agents."""
     agent_id: str = "main"
     model: str = ""
     thinking: str = "off"
@@ -37,8 +37,6 @@ class PromptSources(msgspec.Struct, frozen=True, kw_only=True):
 
 def build_system_prompt(sources: PromptSources) -> str:
     """The prompt. The same sources give the same text, so that a provider can cache it."""
-    if sources.mode == "none":
-        return IDENTITY
     sections = [
         IDENTITY,
         _tooling(sources.tools),

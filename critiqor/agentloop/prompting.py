@@ -28,7 +28,6 @@ class Prompting:
     def __init__(self, run: Run, services: Services, prepared: Prepared, decided: dict[str, Any]) -> None:
         self._run = run
         self._services = services
-        self._decided = decided
         self._around = (decided.get("prependContext"), decided.get("appendContext"))
         self.asked = prepared.asked
         allowed = decided.get("toolsAllow")

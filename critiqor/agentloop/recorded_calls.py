@@ -150,13 +150,15 @@ class ModelCalls:
         run.prompt = {}
         self._records.write("before_provider_request", run, payload, at=moment)
 
-    def end(self, run: RecordedRun, facts: Facts) -> None:
-        """An answer has come, or failed to. It is held back until its usage or its error is told."""
+    def end(self, run: RecordedRun, facts: Facts, usage: Any = None, error: str | None = None) -> None:
+        """An answer has come, or failed to. It is held back until its usage or its error is told, unless they are."""
         if run.model is None:
             self.start(run, facts, self._records.before(facts.get("durationMs")))
         call, run.model = run.model, None
         if call is None:
             return
+        call.usage = usage if call.usage is None else call.usage
+        call.error = error if call.error is None else call.error
         call.facts = {**facts, "outcome": "error"} if call.error is not None else facts
         call.response_at = self._records.now()
         run.response = call

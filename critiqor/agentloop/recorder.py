@@ -164,7 +164,7 @@ class Recorder:
             case "model_call_started":
                 self._models.start(run, model_facts(event))
             case "model_call_ended":
-                self._models.end(run, model_facts(event))
+                self._models.end(run, model_facts(event), event.get("usage"), event.get("error"))
             case "before_tool_call":
                 self._tool_starts(HOOK, run, _tool_facts(event, name))
             case "after_tool_call":

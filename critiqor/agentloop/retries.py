@@ -10,10 +10,12 @@ from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.settings import RetrySettings
 
-_PASSING: frozenset[FailureKind] = frozenset(("timeout", "network", "rate_limit", "server", "malformed"))
+_PASSING: frozenset[FailureKind] = frozenset(("timeout", "network", "rate_limit", "server"))
 """Failures that may be gone a moment later."""
-_AT_MOST: dict[FailureKind, int] = {"timeout": 1, "malformed": 2}
-"""A model that keeps silent costs its whole idle time each time, and a server that speaks gibberish will again."""
+_FINAL: frozenset[FailureKind] = frozenset(("aborted", "context", "malformed"))
+"""Failures that no other model is asked for. OpenClaw ends a run at the first answer that makes no sense."""
+_AT_MOST: dict[FailureKind, int] = {"timeout": 1}
+"""A model that keeps silent costs its whole idle time each time."""
 _REASONS: dict[FailureKind, str] = {"server": "server_error", "context": "context_overflow", "malformed": "format"}
 
 
@@ -67,7 +69,7 @@ class Retries:
         if kind in _PASSING and seen <= most and self._number < self._settings.max_retries and delay is not None:
             self._number += 1
             return Retry(delay, self._number, self._settings.max_retries)
-        if kind in ("aborted", "context") or self._index + 1 >= len(self._models):
+        if kind in _FINAL or self._index + 1 >= len(self._models):
             return None
         self._index += 1
         self._number = 0

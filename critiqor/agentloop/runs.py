@@ -101,7 +101,7 @@ class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: Literal["ok", "error"]
     payloads: list[Payload] = []
     usage: Usage = Usage()
-    """Of all its model calls."""
+    """Of all its model calls, however it ended."""
     provider: str | None = None
     model: str | None = None
     stop_reason: str | None = None
@@ -151,6 +151,8 @@ class Run:
         """Where a reply goes out in pieces while it is being written."""
         self.lock: WriteLock | None = None
         """Of the transcript, while it writes to it."""
+        self.usage = Usage()
+        """Of all its model calls so far, those that summarise among them."""
         self.activity: str | None = None
         """What it waits for: `model_call`, `tool_call`."""
         self.progress_at = time.monotonic()

@@ -68,6 +68,7 @@ class AgentServer:
         self.path = path
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._is_closing = False
 
     async def start(self) -> None:
         """Listen; raises `UsageError` where somebody else does already."""
@@ -83,6 +84,7 @@ class AgentServer:
         """Stop listening, hang up, and tell plugins."""
         if self._server is None:
             return
+        self._is_closing = True
         self._server.close()
         for connection in list(self._connections):
             connection.cancel()
@@ -108,6 +110,9 @@ class AgentServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.current_task()
         assert connection is not None
+        if self._is_closing:
+            writer.close()  # it was accepted a moment before
+            return
         self._connections.add(connection)
         try:
             await _Connection(self._runtime, reader, writer).serve()
@@ -183,8 +188,9 @@ class _Connection:
             cancel = msgspec.convert(params, type=_CancelParams)
             return {"cancelled": runtime.cancel(cancel.run_id, cancel.reason)}
         if method == "events":
-            self._listening.append(runtime.streams.listen(self._pass_event))
-            self._listening.append(Chats(runtime.streams, self._pass_chat).stop)
+            if not self._listening:
+                self._listening.append(runtime.streams.listen(self._pass_event))
+                self._listening.append(Chats(runtime.streams, self._pass_chat).stop)
             return {"listening": True}
         raise UsageError(f"there is no method {method!r}", fix="agent, agent.wait, agent.outcome, agent.cancel, events")
 

@@ -115,6 +115,7 @@ class SessionStore:
         self._flush = None
         if self._commit is None and self._changed:
             self._commit = asyncio.create_task(self._commit_soon())
+            self._commit.add_done_callback(_looked_at)
 
     async def _commit_soon(self) -> None:
         await asyncio.sleep(0)  # whoever is about to change something as well, does it now
@@ -157,6 +158,12 @@ class SessionStore:
             return {}
         except (msgspec.DecodeError, RecursionError, ValueError):
             return None
+
+
+def _looked_at(commit: asyncio.Task[None]) -> None:
+    """A write that nobody waits for has failed: what has changed is still known, and the next write takes it along."""
+    if not commit.cancelled():
+        commit.exception()
 
 
 def _entry(saved: dict[str, Any] | None) -> SessionEntry | None:

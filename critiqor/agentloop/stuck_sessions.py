@@ -1,7 +1,7 @@
-"""Sessions that are busy for long without a sign of progress: warned about, freed if nobody works, ended if it lasts.
+"""Sessions that are busy for long without a sign of progress: warned about, and freed if nobody works there.
 
-A run that waits for a model or a tool is only slow for a while, and then stalled; what is stalled for very long is
-aborted, so that the messages behind it get their turn. A lane that nobody works in is stuck, and freed at once.
+A run that works is never more than warned about, unless the configuration says when it is to be ended, so that the
+messages behind it get their turn. A lane that nobody works in is stuck, and freed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class StuckSessions:
         silent_ms = (now - run.progress_at) * 1000
         if silent_ms < self._settings.stuck_session_warn_ms:
             return
-        lasts = silent_ms >= self._settings.abort_ms
+        limit = self._settings.stuck_session_abort_ms
+        lasts = limit is not None and silent_ms >= limit
         waits_for_model = run.activity == "model_call"
         state: State = "session.long_running" if waits_for_model and not lasts else "session.stalled"
         # Again when it has lasted twice as long as at the last warning.

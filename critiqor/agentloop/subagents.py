@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from critiqor.agentloop.background import Background
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.agentloop.tools.subagent import Spawned, SpawnError, SpawnRequest
 from critiqor.agentloop.tools.tool import ToolContext
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Subagents:
     """Starts the children of the sessions of a runtime."""
 
-    def __init__(self, runtime: AgentRuntime) -> None:
+    def __init__(self, runtime: AgentRuntime, background: Background) -> None:
         self._runtime = runtime
-        self._watched: set[asyncio.Task[None]] = set()
+        self._background = background
 
     async def spawn(self, request: SpawnRequest, context: ToolContext) -> Spawned:
         """Start a child; raises `SpawnError` with words for the model."""
@@ -41,20 +41,8 @@ class Subagents:
         hook_context = {"runId": context.run_id, "childSessionKey": key, "requesterSessionKey": context.session_key}
         label = {"label": request.label} if request.label else {}
         await self._runtime.hooks.run("subagent_spawned", told | label, hook_context)
-        task = asyncio.create_task(self._watch(accepted.run_id, key, request, context))
-        self._watched.add(task)
-        task.add_done_callback(self._watched.discard)
+        self._background.start(self._watch(accepted.run_id, key, request, context))
         return Spawned(child_session_key=key, run_id=accepted.run_id)
-
-    @property
-    def are_awaited(self) -> bool:
-        """Whether there are children whose end has not been told."""
-        return bool(self._watched)
-
-    async def finished(self) -> None:
-        """Wait until every child that has ended is announced."""
-        while self._watched:
-            await asyncio.wait(self._watched)
 
     async def _watch(self, run_id: str, key: str, request: SpawnRequest, context: ToolContext) -> None:
         outcome = await self._runtime.outcome(run_id)
@@ -70,7 +58,11 @@ class Subagents:
             ended["error"] = outcome.error
         hook_context = {"runId": run_id, "childSessionKey": key, "requesterSessionKey": context.session_key}
         await self._runtime.hooks.run("subagent_ended", ended, hook_context)
-        await self._runtime.announce(context.session_key, context.agent_id, announcement(request, outcome))
+        try:
+            await self._runtime.announce(context.session_key, announcement(request, outcome))
+        except (CritiqorError, OSError) as error:
+            # A full queue or a full disk: the parent goes on without it, and whoever looks finds out why.
+            self._runtime.services.diagnostics.mark("subagent.unannounced", run_id=run_id, reason=str(error))
 
 
 def announcement(request: SpawnRequest, outcome: RunOutcome) -> str:

@@ -28,7 +28,9 @@ class Supervision:
         self._cleanup_seconds = cleanup_seconds
         self._execution: asyncio.Task[RunOutcome] | None = None
         self._left_behind: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._timers: list[asyncio.TimerHandle] = []
+        self._timer: asyncio.TimerHandle | None = None
+        """For the end of its time, or of what it may take to come to its end."""
+        self._is_aborted = False
 
     async def execute(self, work: Work) -> RunOutcome:
         """Do the work of the run within its limits. This never raises, and never takes much longer than they allow."""
@@ -37,7 +39,7 @@ class Supervision:
         seconds = run_limit(self._services.configuration, run.params)
         if seconds is not None:
             late = Abort("timeout", f"the run timed out after {seconds:g} seconds")
-            self._timers.append(asyncio.get_running_loop().call_later(seconds, self.abort, late))
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.abort, late)
         execution = self._execution = asyncio.create_task(work)
         try:
             await self._ended(execution)
@@ -46,18 +48,27 @@ class Supervision:
             self.abort(Abort("shutdown", "the program that ran it ended"))
             await self._ended(execution)
         finally:
-            for timer in self._timers:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
         return self._outcome(execution)
 
-    def abort(self, abort: Abort) -> None:
-        """End the work; it has a moment to put everything in order."""
-        if self._run.abort is None:
-            self._run.abort = abort
-        if self._execution is not None and not self._execution.done():
-            self._execution.cancel()
-            loop = asyncio.get_running_loop()
-            self._timers.append(loop.call_later(self._cleanup_seconds, self._leave_behind))
+    def abort(self, abort: Abort) -> bool:
+        """End the work; it has a moment to put everything in order, which a second abort does not cut short.
+
+        False if the work is done already.
+        """
+        execution = self._execution
+        if execution is None or execution.done():
+            return False
+        if self._is_aborted:
+            return True
+        self._is_aborted = True
+        self._run.abort = self._run.abort or abort
+        execution.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._cleanup_seconds, self._leave_behind)
+        return True
 
     async def _ended(self, execution: asyncio.Task[RunOutcome]) -> None:
         either: set[asyncio.Future[Any]] = {execution, self._left_behind}
@@ -88,6 +99,7 @@ def ended_early(run: Run, error: str) -> RunOutcome:
         session_key=run.session.key,
         session_id=run.session.id,
         status="error",
+        usage=run.usage,
         stop_reason="error" if run.abort is None else "aborted",
         aborted=run.abort is not None,
         abort_kind=run.abort.kind if run.abort is not None else None,

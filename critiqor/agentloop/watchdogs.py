@@ -32,7 +32,7 @@ def idle_limit(configuration: LoopConfiguration, params: AgentParams, provider: 
     of_agent = configuration.defaults.timeout_seconds or None
     bounds = [limit for limit in (of_run, of_agent) if limit is not None]
     if provider.timeout_seconds is not None:
-        return min([provider.timeout_seconds, *bounds]) or None
+        return min([provider.timeout_seconds, *bounds])
     if params.trigger == "cron" and not bounds:
         return None
     return min([IDLE_CAP_SECONDS, *bounds])

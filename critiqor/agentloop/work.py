@@ -31,7 +31,7 @@ async def do_work(run: Run, services: Services) -> RunOutcome:
         if command.name == "stop":
             return await _stop(run, services)
         if command.name == "compact":
-            return await _compact(run, services)
+            return await conclude(run, services, await Loop(run, services).compact_only())
         messages = await _begin_anew(run, services, command)
         if not command.rest:
             return _said(run, *(messages or [FRESH]))
@@ -67,11 +67,6 @@ async def _stop(run: Run, services: Services) -> RunOutcome:
     context = {"sessionId": run.session.id, "commandSource": run.params.channel or "agent"}
     answer = await services.internal_hooks.emit("command", "stop", run.session.key, context)
     return _said(run, STOPPED, *answer.messages)
-
-
-async def _compact(run: Run, services: Services) -> RunOutcome:
-    compacted = await Loop(run, services).compact_only()
-    return _said(run, "The history was summarised." if compacted else "There is nothing to summarise yet.")
 
 
 async def _begin_anew(run: Run, services: Services, command: Command) -> list[str]:

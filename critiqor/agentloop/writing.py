@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.transcript import Transcript, TranscriptHead, open_transcript
-from critiqor.agentloop.write_lock import acquire
+from critiqor.agentloop.write_lock import LostLockError, acquire
 
 ABORTED = "The run was ended before this tool had finished."
 
@@ -20,6 +20,9 @@ async def writing(run: Run, services: Services, cwd: str = "") -> AsyncIterator[
     wait = services.configuration.write_lock.acquire_timeout_ms / 1000
     lock = run.lock = await acquire(session.transcript, run.id, timeout=wait)
     try:
+        if run.has_told_end:
+            # It was left behind while something would not let go of it, and goes on only now.
+            raise LostLockError("the run has ended, so nothing was written", fix="send the message again")
         head = TranscriptHead(session.id, session.key, session.agent_id, cwd)
         transcript = open_transcript(session.transcript, head, lock, services.updates)
         try:

@@ -66,12 +66,16 @@ def agent(
 
 
 async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:
-    from critiqor.agentloop.client import turn_elsewhere
+    import contextlib
+
+    from critiqor.agentloop.client import NoServerError, turn_elsewhere
     from critiqor.agentloop.configuration import locate
     from critiqor.agentloop.one_turn import one_turn
     from critiqor.agentloop.server import socket_path
 
     path = socket_path(locate(environment, config).state_folder)
     if not local and config is None and path.exists():
-        return await turn_elsewhere(path, params)
+        # A server that was killed leaves its socket behind.
+        with contextlib.suppress(NoServerError):
+            return await turn_elsewhere(path, params)
     return await one_turn(environment, params, config)

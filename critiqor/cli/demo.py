@@ -23,6 +23,7 @@ def demo(on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
     It needs no account, no network and no OpenClaw: the agent is the loop that comes with Critiqor, its model follows a
     script, and everything else is real. It takes a few seconds; on OpenClaw about a minute.
     """
+    import shutil
     import tempfile
 
     from critiqor.demo import ACTS, perform
@@ -31,9 +32,13 @@ def demo(on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
     folder = Path(tempfile.mkdtemp(prefix="critiqor-demo-"))
     runner = Runner("openclaw" if on_openclaw else "embedded", openclaw_command)
     acts: list[Act] = []
-    for act in perform(runner, folder):
-        acts.append(act)
-        say(f"recorded {len(acts)} of {len(ACTS)}")
+    try:
+        for act in perform(runner, folder):
+            acts.append(act)
+            say(f"recorded {len(acts)} of {len(ACTS)}")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     told = {"runs_dir": str(folder / "runs"), "acts": acts}
     answer("demo", told, _text(acts, folder / "runs"), as_json=as_json)
 
@@ -55,5 +60,6 @@ def _text(acts: list[Act], runs: Path) -> str:
         f"  critiqor timeline {worst.run_id} --runs-dir {runs}   where its time went",
         "  critiqor lab list   more of these, and critiqor lab run to play them",
         "  critiqor doctor --probe, then critiqor monitor openclaw   your own agent",
+        f"  rm -r {runs.parent}   when you have seen enough of these three",
     ]
     return page(lines[1:])

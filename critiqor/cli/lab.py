@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.output import answer, json_option, openclaw_command_option, runs_dir_option, say
-from critiqor.errors import ExitCode
+from critiqor.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from critiqor.lab.batch import ScenarioResult, Told
@@ -92,6 +92,13 @@ def run(
     from critiqor.lab.runner import Runner
 
     scenarios = _scenarios(folder, names)
+    if not any(place in one.on for one in scenarios):
+        why = next((one.because for one in scenarios if one.because), "")
+        raise UsageError(
+            f"nothing to play on {place}. {why}".strip(), fix="critiqor lab list   says where each is played"
+        )
+    if report is not None:
+        report.open("a", encoding="utf-8").close()  # rather now than when everything was played
     drawn = sys.stderr.isatty() and not as_json
     with _progress(sum(place in one.on for one in scenarios), drawn) as tell:
         result = run_batch(scenarios, Runner(place, openclaw_command), repeat, tell)

@@ -18,7 +18,7 @@ class Claim(Enum):
 
     TESTS = "that tests pass"
     SAVED = "that something was saved"
-    SENT = "that something was sent"
+    SENT = "that something was sent or published"
     CHANGED = "that something was changed"
     WORKS = "that something works now"
     DONE = "that the work is done"

@@ -103,7 +103,7 @@ class Examination:
             trust_score=trust,
             confidence_score=sure,
             confidence_lost=lost,
-            readiness=readiness(trust, sure, findings),
+            readiness=readiness(trust, sure, findings, unfinished=recording.was_cut_short),
             headline=worst.title if worst else f"No failure was found in {coverage.agent_events} events of the agent.",
             primary_diagnosis=PrimaryDiagnosis(worst.type, worst.id, worst.severity, worst.title) if worst else None,
             failure_analysis=FailureAnalysis(findings, left_out=len(causes) - len(findings)),

@@ -84,6 +84,13 @@ class Recording:
         """Whether somebody ended the process on purpose."""
         return self.error_of("interrupted") is not None or self.exit_code in ASKED_TO_STOP
 
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether the last agent run was at work when the recording ended, or was stopped with its process."""
+        last = max(self.runs, key=lambda run: run.last_order, default=None)
+        stopped = last is not None and last.was_stopped and self.was_asked_to_stop
+        return stopped or any(run.is_under_way for run in self.runs)
+
     def error_of(self, *reasons: str) -> Event | None:
         """What the supervisor said of the process, for one of these reasons."""
         return next((event for event in self.process_errors if event.payload.get("reason") in reasons), None)

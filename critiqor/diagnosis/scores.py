@@ -43,12 +43,12 @@ def confidence_lost(coverage: Coverage, *, hollow: bool = False) -> dict[str, in
     return told
 
 
-def readiness(trust: int | None, sure: int, findings: list[Finding]) -> Readiness:
-    """Whether such a run can be let loose."""
+def readiness(trust: int | None, sure: int, findings: list[Finding], *, unfinished: bool = False) -> Readiness:
+    """Whether such a run can be let loose. One that did not come to its end has shown nothing yet."""
     if trust is None or sure < 50:
         return "unknown"
     worst = {finding.severity for finding in findings if finding.type not in OF_THE_RECORDER}
     if worst & {"critical", "high"} or trust < 50:
         return "unsafe"
     doubtful = any(finding.severity in ("high", "medium") for finding in findings)
-    return "review" if doubtful or trust < 85 else "ready"
+    return "review" if doubtful or unfinished or trust < 85 else "ready"

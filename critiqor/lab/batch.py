@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -67,12 +69,16 @@ def run_batch(
         LeftOut(scenario=scenario.name, because=scenario.because) for scenario in chosen if scenario not in played
     ]
     folder = Path(tempfile.mkdtemp(prefix="critiqor-lab-"))
+    interrupted = threading.Event()
 
     def play(scenario: Scenario) -> ScenarioResult:
         tell(scenario.name, None)
-        result = _result(
-            scenario, [runner.judge(scenario, folder / f"{scenario.name}-{n}") for n in range(1, repeat + 1)]
-        )
+        plays = []
+        for number in range(1, repeat + 1):
+            plays.append(runner.judge(scenario, folder / f"{scenario.name}-{number}"))
+            if interrupted.is_set():
+                raise KeyboardInterrupt  # its agent was ended, so nothing is to be said about it
+        result = _result(scenario, plays)
         tell(scenario.name, result)
         return result
 
@@ -81,7 +87,11 @@ def run_batch(
         try:
             results = list(pool.map(play, played))
         except BaseException:
+            interrupted.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             end_agents(folder)  # or the pool would wait for them
+            pool.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -39,17 +39,24 @@ from critiqor.session import evidence_events
 MOST_STEPS = 500
 """Steps of a script; a longer run is cut."""
 HANGS_SECONDS = 600.0
+TIMEOUT_SECONDS = 5.0
+"""The time limit of a run that was ended by one: what it hung in hangs again, so that more would only be waiting."""
 _COMMANDS = frozenset(("exec", "bash"))
 _WORKING = frozenset(("write", "edit", "memory_search", "memory_get", "message", "sessions_spawn"))
 """Tools that work by themselves in any workspace."""
 _WRAPPER = "tool_call"
 """The tool of OpenClaw that calls another one."""
+_SUMMARISES = ":compaction:"
+"""In the id of a model call that is made for a compaction."""
 _UNKNOWN = re.compile(r"^(?:Tool \S+ not found|Validation failed for tool)")
 """What is said of a call without running it."""
 _EXITED = re.compile(r"\n*\(Command exited with code \d+\)\s*$")
 _STAMP = re.compile(r"^\[[^\]\n]{10,60}\] ")
 """The time that OpenClaw puts before a message."""
-_SIGNALS = 128
+_SIGNALS: dict[int, Literal["KILL", "TERM", "INT", "HUP"]] = {129: "HUP", 130: "INT", 137: "KILL", 143: "TERM"}
+"""What ends a program with such an exit code."""
+_ENDS = frozenset(("completed", "failed", "interrupted", "timed_out"))
+"""Outcomes that a run has of itself, and not because somebody looked at it too early."""
 _ANSWERS: dict[str, dict[str, Any]] = {
     "auth": {"status": 401},
     "billing": {"status": 402},
@@ -89,7 +96,14 @@ def scenario_from_run(run_id: str, runs_dir: str | Path) -> Drafted:
         on=("embedded",) if story.answers else PLACES,
         because="OpenClaw cannot be given tools that only answer." if story.answers else "",
         turns=turns,
-        world=World(files=story.files, commands=tuple(story.commands), tools=story.tools(), kill=story.kill()),
+        summary=story.summary,
+        world=World(
+            files=story.files,
+            commands=tuple(story.commands),
+            tools=story.tools(),
+            kill=story.kill(),
+            timeout_s=TIMEOUT_SECONDS if story.timed_out else None,
+        ),
         config={"tools": {"toolSearch": False}} if story.searched else {},
         provider=Provider(timeout_s=1.0) if story.stalls else Provider(),
         expect=_expectation(diagnosis),
@@ -99,7 +113,13 @@ def scenario_from_run(run_id: str, runs_dir: str | Path) -> Drafted:
 
 def _expectation(diagnosis: Diagnosis) -> Expectation:
     types = tuple(dict.fromkeys(finding.type for finding in diagnosis.failure_analysis.findings))
-    return Expectation(primary=types[0] if types else None, findings=types[1:])
+    state = diagnosis.outcome.state
+    return Expectation(
+        primary=types[0] if types else None,
+        findings=types[1:],
+        absent=("*",) if types else (),
+        outcome=state if state in _ENDS else None,
+    )
 
 
 class _Call(NamedTuple):
@@ -136,20 +156,26 @@ class _Story:
         self.answers: dict[str, list[ToolAnswer]] = {}
         """What tools answered that neither the loop nor the world can answer for."""
         self.notes: list[str] = []
+        self.summary: str | None = None
+        """What a compaction is answered with, if there was one."""
         self.stalls = False
         self.searched = False
         """Whether tools were called through OpenClaw's search for tools."""
         self._runs: dict[str, _Run] = {}
         self._calls: dict[str | None, _Call] = {}
         self._written: set[str] = set()
+        self._cut_off: list[int] = []
+        """Which commands ended without an exit code: ended from outside, if the run was."""
         self._requests = 0
         self._exit_code = 0
+        self.timed_out = False
 
     def observe(self, event: Event) -> None:
         if event.source_layer == "supervisor":
             if event.event_type == "process_end":
                 code = event.payload.get("exit_code")
                 self._exit_code = code if isinstance(code, int) else 0
+            self.timed_out |= event.payload.get("reason") == "timeout"
             return
         run = self._runs.setdefault(event.agent_run_id or "", _Run(event.session_key or ""))
         match event.event_type:
@@ -157,6 +183,9 @@ class _Story:
                 run.message = _STAMP.sub("", self._text(event.payload.get("text"), "a message")).strip()
             case "before_provider_request":
                 self._requests += 1
+            case "token_usage" if _SUMMARISES in str(event.payload.get("callId")):
+                self.summary = "What was said before."
+                self.notes.append("What the summary of a compaction said is not recorded: put it into `summary`.")
             case "token_usage":
                 run.ask(self._answer(event))
             case "message_end":
@@ -168,6 +197,12 @@ class _Story:
 
     def end(self) -> None:
         """Everything was observed: commands that never came back hang again, and are not run either."""
+        if self._cut_off and (self.timed_out or self._exit_code in _SIGNALS):
+            last = self._cut_off.pop()
+            self.commands[last] = msgspec.structs.replace(self.commands[last], delay_s=HANGS_SECONDS)
+        for place in self._cut_off:
+            line = " ".join(self.commands[place].line.split())[:100]
+            self.notes.append(f"A command that ended without an exit code exits with 1: {line}")
         for call in self._calls.values():
             line = _line_of(call.arguments)
             if call.tool in _COMMANDS and line:
@@ -191,10 +226,13 @@ class _Story:
         return tuple(ScriptedTool(name=name, answers=tuple(answers)) for name, answers in self.answers.items())
 
     def kill(self) -> Kill | None:
-        """The signal by which it ended, where that was not asked for."""
-        if self._exit_code != _SIGNALS + 9 or not self._requests:
+        """The signal by which it ended."""
+        ended_by = _SIGNALS.get(self._exit_code)
+        if ended_by is None or self.timed_out or not self._requests:
             return None
-        return Kill(request=self._requests, during="tool" if self._calls else "model")
+        hangs = self._calls or (self.commands and self.commands[-1].delay_s)
+        during: Literal["model", "tool"] = "tool" if hangs else "model"
+        return Kill(request=self._requests, during=during, signal=ended_by)
 
     def _unlike(self, message: str, turns: list[Turn]) -> str:
         """The model knows a turn by what the user says: those who say the same are told apart by a number."""
@@ -264,11 +302,11 @@ class _Story:
         details = result.get("details") if isinstance(result, dict) else None
         code = details.get("exitCode") if isinstance(details, dict) else None
         told = code if isinstance(code, int) and not isinstance(code, bool) and 0 <= code <= 255 else None
-        if told is None and event.status == "error":
-            self.notes.append(f"A command that ended without an exit code exits with 1: {' '.join(line.split())[:100]}")
-            told = 1
         printed = _EXITED.sub("\n", output)
         silent = printed.strip() == "(no output)"
+        if told is None and event.status == "error":
+            self._cut_off.append(len(self.commands))
+            told = 1
         self.commands.append(Command(line=line, output="" if silent else printed, exit_code=told or 0))
 
     def _was_read(self, path: str, event: Event, output: str) -> None:

@@ -55,6 +55,8 @@ class Runner:
         extra = embedded.CONFIGURATION if self.place == "embedded" else {}
         with staged(scenario, folder, self._environment, extra, runs) as stage:
             result = embedded.perform(stage) if self.place == "embedded" else real.perform(stage, self._command)
+            if result.interrupted:
+                raise KeyboardInterrupt
             unplayed = _unplayed(stage)
         if load_record_head(result.run_id, runs_dir=stage.runs)["status"] != "COMPLETED":
             finalize_session(result.run_id, runs_dir=stage.runs)

@@ -46,12 +46,18 @@ class Attribution:
         self._slowest: Slowest[RecordedTurn] = Slowest(KEPT)
         self._running: dict[str | None, RecordedTurn] = {}
         self._last: Event | None = None
+        self._running_process = False
         self.total = 0
         """Agent runs that were seen."""
 
     def observe(self, event: Event) -> None:
         """Take in one event."""
-        if event.event_type != EventType.STATE_TRANSITION:
+        if event.event_type == EventType.PROCESS_START:
+            self._running_process = True
+        elif event.event_type == EventType.PROCESS_END:
+            self._running_process = False
+        # A run that is sealed while its process goes on is known to have gone on until then.
+        if event.event_type != EventType.STATE_TRANSITION or self._running_process:
             self._last = event
         if event.agent_run_id is None or event.event_type not in TELLING:
             return
@@ -65,16 +71,14 @@ class Attribution:
     def turns(self) -> list[Turn]:
         """The turns of the timeline with what was seen of them, and those that only the recorder saw; slowest first."""
         last = ms_from_iso(self._last.timestamp) if self._last is not None else None
-        for run in self._live.values():
-            run.cut(last or run.end)
         runs = {run.run_id: run for run in (*self._slowest.items(), *self._wanted.values(), *self._live.values())}
         named = dict(self._named)
-        told = [_joined(run, named.pop(run_id, None)) for run_id, run in runs.items()]
+        told = [_joined(run, named.pop(run_id, None), last) for run_id, run in runs.items()]
         for turn in self._nameless:
             within = [run for run in told if "timeline" not in run.sources and _contains(turn, run.tree.start_ms)]
             if len(within) == 1:
                 told.remove(within[0])
-                told.append(_joined(runs[within[0].agent_run_id or ""], turn))
+                told.append(_joined(runs[within[0].agent_run_id or ""], turn, last))
             else:
                 told.append(turn)
         told += named.values()
@@ -100,9 +104,11 @@ class Attribution:
             self._slowest.offer(run.duration, (run.start, run.run_id), run)
 
 
-def _joined(run: RecordedTurn, turn: Turn | None) -> Turn:
-    """One turn of what both know."""
+def _joined(run: RecordedTurn, turn: Turn | None, last: float | None) -> Turn:
+    """One turn of what both know; `last` is the last moment that is known of the recording."""
     spans = flatten(turn.tree) if turn is not None else []
+    known = [moment for moment in (last, turn.tree.start_ms + turn.tree.duration_ms if turn else None) if moment]
+    run.cut(max([run.end, *known]))
     start, end, ended = run.start, run.end, run.ended
     if turn is not None:
         start = min(start, turn.tree.start_ms)

@@ -154,9 +154,12 @@ def test_repeated_plays_tell_how_times_vary_and_whether_they_are_diagnosed_alike
 
 
 def test_a_scenario_that_does_not_apply_is_left_out_with_its_reason(cli: Cli) -> None:
-    told = cli("lab", "run", "recorder_denied", "--json")
-    assert told.code == 0 and told.data["results"] == []
-    assert told.data["left_out"][0]["because"]
+    told = cli("lab", "run", "recorder_denied", "clean", "--json")
+    assert told.code == 0 and [one["scenario"] for one in told.data["results"]] == ["clean"]
+    [left_out] = told.data["left_out"]
+    assert left_out["scenario"] == "recorder_denied" and "plugins" in left_out["because"]
+    alone = cli("lab", "run", "recorder_denied")
+    assert alone.code == 2 and "plugins" in alone.err
 
 
 def test_what_cannot_be_launched_is_a_missed_scenario_and_no_traceback(cli: Cli) -> None:
@@ -188,6 +191,7 @@ def test_a_recorded_run_that_is_played_again_gets_the_same_diagnosis(cli: Cli, p
         "unknown_tool",
         "disconnect_recovered",
         "skill_fails",
+        "monitor_timeout",
     )
     for name in names:
         played = plays[name].result()

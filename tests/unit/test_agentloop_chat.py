@@ -69,6 +69,19 @@ def test_a_later_message_of_a_run_does_not_erase_an_earlier_one():
     assert heard[-1].text == "I look.\n\nDone."
 
 
+@pytest.mark.parametrize(("said", "told"), [("no", ["no", "no"]), ("NO", ["NO", "NO"]), ("NO_REPLY", [""])])
+def test_an_answer_that_only_began_like_the_silent_token_is_told_when_it_has_ended(tmp_path, said, told):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say(said))
+        chat: list[ChatMessage] = []
+        Chats(rig.runtime.streams, chat.append, interval=0)
+        await rig.ask()
+        assert [message.text for message in chat] == told
+        assert chat[-1].state == "final"
+
+    asyncio.run(scenario())
+
+
 def test_runs_have_a_final_message_each_and_whatever_they_end_with(tmp_path):
     async def scenario() -> None:
         tool = Waiting()

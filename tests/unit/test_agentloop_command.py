@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from socket import AF_UNIX
+from socket import socket as socket_of
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -15,6 +17,7 @@ from agentloop import read_messages, roles, unanswered
 from support import wait_until
 
 from critiqor.importers import read_traces
+from critiqor.lab.model_script import Script
 from critiqor.lab.openclaw_home import write_openclaw_home
 from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.runtime import MonitorOptions, monitor_openclaw
@@ -109,6 +112,29 @@ def test_an_interrupt_ends_the_turn_its_command_and_leaves_a_whole_transcript(tm
         messages = read_messages(house.transcript)
         assert unanswered(messages) == []
         assert roles(messages) == ["user", "assistant", "toolResult"]
+
+
+def test_an_interrupt_ends_the_wait_for_a_child_that_goes_on_after_the_reply(tmp_path):
+    marker = tmp_path / "marker"
+    spawn = Step(tools=(ToolUse("call_1", "sessions_spawn", {"task": "count"}),))
+    work = Step(tools=(ToolUse("call_2", "exec", {"command": f"echo $$ > {marker}; sleep 60"}),))
+    scripts = [Script("ask a child", (spawn, Step(text="A child counts."))), Script("count", (work,))]
+    with ScriptedModel(scripts=scripts) as model:
+        house = House(tmp_path / "home", model)
+        process = subprocess.Popen(
+            [*LOOP, "agent", "--local", "-m", "ask a child"],
+            env=house.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        wait_until(lambda: marker.exists() and len(model.requests) == 3)
+        wait_until(lambda: any("A child counts." in path.read_text() for path in house.folder.rglob("*.jsonl")))
+        process.send_signal(signal.SIGINT)
+        said, words = process.communicate(timeout=30)
+        assert said == b"A child counts.\n"
+        assert b"Traceback" not in words
+        for path in house.folder.rglob("sessions/*.jsonl"):
+            assert unanswered(read_messages(path)) == []
 
 
 def test_a_killed_turn_is_repaired_by_the_next_one(tmp_path):
@@ -212,3 +238,7 @@ def test_the_verb_uses_a_server_that_is_there_and_runs_alone_where_none_is(house
         assert not socket.exists()
         done = house.run(*CRITIQOR, "agent", "--message", "and again?")
         assert (done.returncode, done.stdout) == (0, "It says hello.\n")
+        with socket_of(AF_UNIX) as left:
+            left.bind(str(socket))
+        done = house.run(*CRITIQOR, "agent", "--message", "is nobody there?")
+        assert (done.returncode, done.stdout) == (0, "It says hello.\n"), "a server that was killed leaves its socket"

@@ -185,14 +185,14 @@ def test_a_history_that_cannot_be_shortened_ends_the_run_with_the_providers_word
 
 def test_a_run_does_not_compact_forever(tmp_path):
     async def scenario() -> None:
-        rig = Rig(tmp_path, settings=window(100_000, keepRecentTokens=10))
+        rig = Rig(tmp_path, settings=window(100_000, keepRecentTokens=20_000))
         talk = Talk(rig, Say("first"))
-        for number in range(4):
-            await rig.ask(f"message {number}")
+        for number in range(16):
+            await rig.ask(f"message {number} " + "x" * 200)
         talk.says = [Say(failure=OVERFLOW)]
         outcome = await rig.ask("last")
         assert outcome.status == "error"
-        assert rig.phases("compaction").count("start") <= 2
+        assert rig.phases("compaction") == ["start", "end"] * 2
 
     asyncio.run(scenario())
 
@@ -280,15 +280,85 @@ def test_a_model_of_its_own_can_summarise(tmp_path):
     asyncio.run(scenario())
 
 
+def test_the_model_call_that_summarises_is_told_like_any_other_and_not_streamed(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
+        Talk(rig, Say("noted"), summary=Say("THE SUMMARY", usage=(9_000, 70)))
+        told: list[tuple[str, dict[str, Any]]] = []
+        for name in ("before_compaction", "model_call_started", "model_call_ended", "after_compaction"):
+            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append((name, event)))
+        await rig.ask("remember: " + "x" * 44_000, run_id="first")
+        told.clear()
+        outcome = await rig.ask("and now?", run_id="r")
+        call = ("model_call_started", "model_call_ended")
+        assert [name for name, _ in told] == ["before_compaction", *call, "after_compaction", *call]
+        assert [event["callId"] for name, event in told if name in call] == [
+            *["r:compaction:1:model:1"] * 2,
+            *["r:model:1"] * 2,
+        ]
+        summarised, answered = (event for name, event in told if name == "model_call_ended")
+        assert (summarised["usage"]["input"], summarised["usage"]["output"]) == (9_000, 70)
+        assert "usage" not in answered
+        assert outcome.usage.output == 70 + 20
+        spoken = [event.data for event in rig.events if event.run_id == "r" and event.stream in ("assistant", "usage")]
+        assert spoken == [{"text": "noted", "delta": "noted"}, {"outputTokens": 20}]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_a_summary_that_does_not_come_is_told_with_its_reason(tmp_path, is_aborted):
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
+        hold = asyncio.Event()
+        failed = Say("The", failure=ModelFailureError("503 busy", "server", 503))
+        Talk(rig, Say("noted"), summary=Say("The", hold=hold) if is_aborted else failed)
+        ended: list[dict[str, Any]] = []
+        await rig.ask("remember: " + "x" * 44_000)
+        rig.runtime.hooks.on("model_call_ended", lambda event, context: ended.append(event))
+        asked = asyncio.create_task(rig.ask("and now?", run_id="r"))
+        if is_aborted:
+            while "start" not in rig.phases("compaction"):
+                await asyncio.sleep(0)
+            rig.runtime.cancel("r")
+        outcome = await asked
+        assert (ended[0]["outcome"], ended[0]["errorCategory"]) == ("error", "aborted" if is_aborted else "server")
+        assert ended[0].get("error") == (None if is_aborted else "503 busy")
+        assert outcome.status == ("error" if is_aborted else "ok")
+        assert rig.phases("compaction") == ["start", "end"]
+
+    asyncio.run(scenario())
+
+
+def test_how_much_stays_is_for_the_model_that_answers_and_not_for_the_one_that_summarises(tmp_path):
+    async def scenario() -> None:
+        models = [{"id": "scripted", "contextWindow": 8_000, "maxTokens": 500}, {"id": "vast"}]
+        settings = configuration(
+            models={"providers": {"lab": {"baseUrl": "http://127.0.0.1:9", "models": models}}},
+            agents={"defaults": {"compaction": {"model": "lab/vast"}}},
+        )
+        rig = Rig(tmp_path, settings=settings)
+        Talk(rig, Say("noted"))
+        for number in range(6):
+            await rig.ask(f"part {number}: " + "x" * 4_000)
+        assert any(is_summary(request) for request in rig.model.requests)
+
+    asyncio.run(scenario())
+
+
 def test_compact_summarises_on_request(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(100_000, keepRecentTokens=10))
-        Talk(rig, Say("noted"))
+        talk = Talk(rig, Say("noted"))
         assert (await rig.ask("/compact")).payloads[0].text == "There is nothing to summarise yet."
         await rig.ask("one")
         await rig.ask("two")
-        assert (await rig.ask("/compact")).payloads[0].text == "The history was summarised."
+        outcome = await rig.ask("/compact")
+        assert outcome.payloads[0].text == "The history was summarised."
+        assert outcome.usage.output == 20
         await rig.ask("three")
         assert "THE SUMMARY" in str(rig.model.requests[-1].messages[0].content)
+        talk.summary = Say(failure=ModelFailureError("503 busy", "server", 503))
+        assert (await rig.ask("/compact")).payloads[0].text.startswith("The model could not summarise the history")
 
     asyncio.run(scenario())

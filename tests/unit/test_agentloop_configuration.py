@@ -40,7 +40,7 @@ def test_a_file_with_comments_and_trailing_commas_is_read(tmp_path):
     assert read.queue.mode_for("discord") == "followup"
     assert read.queue.mode_for("slack") == "collect"
     assert read.diagnostics.stuck_session_warn_ms == 1000
-    assert read.diagnostics.abort_ms == 300_000
+    assert read.diagnostics.stuck_session_abort_ms is None
 
 
 def test_the_overlay_of_a_monitored_run_is_read_with_the_users_file_in_it(tmp_path):
@@ -74,6 +74,7 @@ def test_a_run_may_take_48_hours_unless_the_configuration_says_otherwise():
         ({"messages": {"queue": {"mode": "shout"}}}, "queue.mode"),
         ({"models": {"providers": {"lab": {"models": [{"name": "nameless"}]}}}}, "models"),
         ({"models": {"providers": {"lab": {"models": [{"id": "m", "contextWindow": 0}]}}}}, "contextWindow"),
+        ({"models": {"providers": {"lab": {"timeoutSeconds": 0}}}}, "timeoutSeconds"),
         ({"agents": {"defaults": {"maxConcurrent": 0}}}, "maxConcurrent"),
         ({"diagnostics": {"stuckSessionWarnMs": 0}}, "stuckSessionWarnMs"),
         ({"agents": []}, "agents"),

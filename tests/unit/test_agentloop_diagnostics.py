@@ -57,7 +57,7 @@ def test_other_flags_or_no_path_leave_it_off_and_nothing_is_written(flags: str, 
         assert not off.enabled
         with off.span("agent.turn", run_id=RUN_ID) as turn, off.span("agent.prepare", parent=turn):
             off.mark("here")
-            off.request("lab", "openai-completions", "scripted", RUN_ID, 1, now_ms(), 3, ok=True)
+            off.request("lab", "openai-completions", "scripted", RUN_ID, "r:model:1", now_ms(), 3, ok=True)
         off.close()
     assert not path.parent.exists()
 
@@ -66,7 +66,8 @@ def test_every_line_has_the_envelope_of_the_contract(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
     with diagnostics.span("config.load", source="file"):
         diagnostics.mark("config.read", bytes=12)
-    diagnostics.request("lab", "openai-completions", "scripted", RUN_ID, 2, 1_794_000_000_123, 41.5, False, 500)
+    call = f"{RUN_ID}:model:2"
+    diagnostics.request("lab", "openai-completions", "scripted", RUN_ID, call, 1_794_000_000_123, 41.5, False, 500)
     diagnostics.child_exited("npm test", 12, 1, None)
     diagnostics.close()
     lines = written(path)
@@ -331,7 +332,7 @@ def test_turns_are_attributed_with_next_to_nothing_left_over(path: Path) -> None
         with diagnostics.span("agent.turn", run_id=run_id):
             with diagnostics.span("agent.prepare", stage="workspace"):
                 await asyncio.sleep(0.02)
-            for call in (1, 2):
+            for call in (f"{run_id}:model:1", f"{run_id}:model:2"):
                 began = now_ms()
                 diagnostics.request_started(run_id, call)
                 await asyncio.sleep(0.1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import json
 from typing import Any
 
@@ -259,6 +261,119 @@ def test_a_run_that_does_not_come_to_its_end_is_left_behind_and_its_lane_and_loc
     instantly(scenario())
 
 
+def test_a_run_that_was_left_behind_before_it_wrote_anything_asks_and_writes_nothing_later(tmp_path):
+    async def scenario() -> None:
+        freed = asyncio.Event()
+
+        async def stubborn(event: dict[str, Any], context: dict[str, Any]) -> None:
+            while context["runId"] == "r" and not freed.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await freed.wait()
+
+        rig = Rig(tmp_path, Say("second"))
+        rig.runtime.hooks.on("before_agent_reply", stubborn)
+        outcome = await rig.ask("first", run_id="r", timeout_seconds=300)
+        assert "left behind" in str(outcome.error)
+        freed.set()
+        assert (await rig.ask("second")).status == "ok"
+        await asyncio.sleep(100)
+        assert len(rig.model.requests) == 1
+        assert roles(rig.transcript()) == ["user", "assistant"]
+
+    instantly(scenario())
+
+
+def test_a_second_cancel_does_not_cut_short_what_the_first_one_has_begun(tmp_path):
+    async def scenario() -> None:
+        told: list[str] = []
+
+        async def slowly(event: dict[str, Any], context: dict[str, Any]) -> None:
+            told.append("begun")
+            await asyncio.sleep(1)
+            told.append("heard to the end")
+
+        tool = Waiting()
+        rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
+        rig.runtime.hooks.on("agent_end", slowly)
+        task = asyncio.create_task(rig.ask(run_id="r"))
+        await tool.started.wait()
+        rig.runtime.cancel("r", "first")
+        while not told:
+            await asyncio.sleep(0)
+        rig.runtime.cancel("r", "second")
+        assert (await task).error == "first"
+        assert told == ["begun", "heard to the end"]
+
+    instantly(scenario())
+
+
+def test_a_run_ends_and_frees_its_lane_even_where_its_session_cannot_be_remembered(tmp_path):
+    async def scenario() -> None:
+        tool = Waiting()
+        rig = Rig(tmp_path, Say("x", (("waiting", {}),)), Say("again"), tools=[tool])
+        task = asyncio.create_task(rig.ask(run_id="r"))
+        await tool.started.wait()
+        [store] = tmp_path.rglob("sessions.json")
+        aside = store.rename(store.with_name("aside"))
+        store.mkdir()
+        rig.runtime.cancel("r")
+        async with asyncio.timeout(5):
+            assert (await task).aborted
+        store.rmdir()
+        aside.rename(store)
+        async with asyncio.timeout(5):
+            assert (await rig.ask("next")).status == "ok"
+        assert rig.phases("lifecycle").count("error") == 1
+
+    asyncio.run(scenario())
+
+
+def test_what_an_aborted_run_has_used_is_told(tmp_path):
+    async def scenario() -> None:
+        tool = Waiting()
+        rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
+        task = asyncio.create_task(rig.ask(run_id="r"))
+        await tool.started.wait()
+        rig.runtime.cancel("r")
+        assert (await task).usage.output == 20
+
+    asyncio.run(scenario())
+
+
+def test_agent_does_not_wait_for_plugins_that_look_at_the_message(tmp_path):
+    async def scenario() -> None:
+        freed = asyncio.Event()
+        looked: list[str] = []
+
+        async def slow(event: dict[str, Any], context: dict[str, Any]) -> None:
+            await freed.wait()
+            looked.append(event["content"])
+
+        rig = Rig(tmp_path)
+        rig.runtime.hooks.on("message_received", slow)
+        async with asyncio.timeout(5):
+            assert (await rig.ask("hi", channel="chat")).status == "ok"
+        assert looked == []
+        freed.set()
+        await rig.runtime.drain()
+        assert looked == ["hi"]
+
+    asyncio.run(scenario())
+
+
+def test_a_message_that_comes_in_the_moment_of_closing_is_refused_and_starts_nothing(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path)
+        coming = asyncio.create_task(rig.runtime.agent(AgentParams(message="go", run_id="r")))
+        await asyncio.sleep(0)
+        await rig.runtime.close()
+        with pytest.raises(CritiqorError, match="being closed"):
+            await coming
+        assert rig.events == []
+
+    asyncio.run(scenario())
+
+
 def test_closing_ends_what_is_under_way_and_refuses_what_comes_after(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
@@ -385,6 +500,43 @@ def test_a_child_session_works_on_its_own_and_its_parent_is_told(tmp_path):
         assert roles(child) == ["user", "assistant"]
 
     asyncio.run(scenario())
+
+
+def _with_a_child(request: Any) -> Say:
+    asked = request.messages[-1]
+    if roles([asked]) == ["toolResult"] or "count" in str(asked.content):
+        return Say("Yes.")
+    return Say(tools=(("sessions_spawn", {"task": "count"}),))
+
+
+def test_a_child_whose_end_cannot_be_announced_disturbs_nobody(tmp_path, monkeypatch):
+    async def scenario() -> None:
+        complaints: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, told: complaints.append(told))
+        rig = Rig(tmp_path)
+        rig.model.script = _with_a_child
+        assert (await rig.ask("do it")).status == "ok"
+        monkeypatch.setattr("critiqor.agentloop.runs.LONGEST_MESSAGE", 3)
+        await rig.runtime.drain()
+        gc.collect()
+        assert complaints == []
+
+    asyncio.run(scenario())
+
+
+def test_plugins_that_hear_of_a_child_cannot_keep_the_runtime_from_closing(tmp_path):
+    async def scenario() -> None:
+        async def hang(event: dict[str, Any], context: dict[str, Any]) -> None:
+            await asyncio.Event().wait()
+
+        rig = Rig(tmp_path)
+        rig.model.script = _with_a_child
+        rig.runtime.hooks.on("subagent_ended", hang)
+        await rig.ask("do it")
+        async with asyncio.timeout(60):
+            await rig.runtime.close()
+
+    instantly(scenario())
 
 
 def test_a_child_has_no_children(tmp_path):

@@ -148,6 +148,19 @@ def test_elsewhere_a_handler_that_fails_or_hangs_is_left_out_and_the_others_coun
     assert len(hooks.failures) == 1
 
 
+@pytest.mark.parametrize("nonsense", [{"prependContext": 5}, {"toolsAllow": 7}, {"toolsAllow": [[]]}])
+def test_a_decision_that_makes_no_sense_is_left_out_and_the_others_count(nonsense):
+    hooks = PluginHooks()
+    hooks.on("before_prompt_build", lambda event, context: {"prependContext": "kept", "toolsAllow": ["read"]})
+    hooks.on("before_prompt_build", lambda event, context: nonsense)
+    assert asyncio.run(hooks.run("before_prompt_build", {}, {})) == {"prependContext": "kept", "toolsAllow": ["read"]}
+    assert [failure.hook for failure in hooks.failures] == ["before_prompt_build"]
+
+
+def test_a_gate_closes_at_a_decision_that_makes_no_sense():
+    assert decided("before_install", {"findings": 3})["block"] is True
+
+
 def test_observers_decide_nothing_and_run_side_by_side():
     seen: list[str] = []
     both = asyncio.Event()

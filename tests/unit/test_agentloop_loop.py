@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, roles, unanswered
+from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
 from critiqor.agentloop.messages import AssistantMessage, Text, ToolResultMessage
 from critiqor.agentloop.model_client import ModelFailureError
@@ -378,6 +378,22 @@ def test_a_gate_that_breaks_keeps_the_run_from_beginning(tmp_path):
         assert rig.model.requests == []
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["model_call_started", "model_call_ended"])
+def test_whoever_only_watches_model_calls_cannot_keep_a_run_waiting(tmp_path, name):
+    async def scenario() -> None:
+        async def hang(event: dict[str, Any], context: dict[str, Any]) -> None:
+            await asyncio.Event().wait()
+
+        rig = Rig(tmp_path)
+        rig.runtime.hooks.on(name, hang)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        assert (await rig.ask()).status == "ok"
+        assert clock() - began < 60
+
+    instantly(scenario())
 
 
 def test_a_session_starts_once(tmp_path):

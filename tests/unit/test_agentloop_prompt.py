@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from critiqor.agentloop.bootstrap import MAX_ALL_CHARS, MAX_FILE_CHARS, BootstrapFile, bounded, load_bootstrap
 from critiqor.agentloop.front_matter import parse_front_matter, read_front_matter
-from critiqor.agentloop.prompt import IDENTITY, PromptSources, build_system_prompt
+from critiqor.agentloop.prompt import PromptSources, build_system_prompt
 from critiqor.agentloop.settings import SkillEntry, SkillFolders, SkillSettings
 from critiqor.agentloop.skills import MAX_PROMPT_CHARS, MAX_SKILLS, SkillsSnapshot, load_skills, skill_folders
 from critiqor.agentloop.tools.registry import offered_tools
@@ -44,10 +44,6 @@ def test_a_sub_agent_is_told_less_and_nothing_of_silence(tmp_path: Path) -> None
     assert "## Memory" not in said
     assert "## Subagent Context\nFind the file." in said
     assert "NO_REPLY" in prompt(tmp_path)
-
-
-def test_the_bare_prompt_is_the_identity_alone(tmp_path: Path) -> None:
-    assert prompt(tmp_path, mode="none") == IDENTITY
 
 
 def test_what_a_run_adds_and_a_sandbox_forbids_are_in_the_prompt(tmp_path: Path) -> None:

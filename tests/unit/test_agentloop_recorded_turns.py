@@ -197,6 +197,27 @@ def test_a_compaction_is_recorded_once(tmp_path: Path) -> None:
     assert 0 < len(starts) == len(ends)
     for start, end in zip(starts, ends, strict=True):
         assert start["event_id"] < end["event_id"]
+        inside = [event for event in played.events if start["event_id"] < event["event_id"] < end["event_id"]]
+        asked = [event for event in inside if event["event_type"] == "before_provider_request"]
+        answered = [event for event in inside if event["event_type"] == "after_provider_response"]
+        assert 0 < len(asked) == len(answered)
+        assert all(event["payload"]["usage"]["cost"]["total"] > 0 for event in answered)
+
+
+def test_every_request_to_a_model_is_in_the_evidence_with_what_it_cost(tmp_path: Path) -> None:
+    outcomes = []
+
+    async def long(rig: Rig) -> None:
+        for _ in range(3):
+            outcomes.append(await rig.ask("tell me more " * 400))
+        assert len(rig.model.requests) > 3
+
+    full = Say("word " * 3000, usage=(120_000, 4000))
+    played = play(tmp_path, long, full, settings=defaults(compaction={"keepRecentTokens": 2000}))
+    cost = sum(event["payload"]["usage"]["cost"]["total"] for event in played.of("after_provider_response"))
+    assert cost == pytest.approx(sum(outcome.usage.cost.total for outcome in outcomes))
+    assert {event["payload"].get("outputTokens") for event in played.of("after_provider_response")} <= {None, 4000}
+    assert sum(turn.requests for turn in played.timeline.turns) == len(played.of("before_provider_request"))
 
 
 FAILURE = ModelFailureError("503 busy", "server", 503)

@@ -54,8 +54,9 @@ def test_what_will_not_change_is_not_tried_again(kind):
     assert isinstance(retries(2).after(failure(kind)), Fallback)
 
 
-@pytest.mark.parametrize("kind", ["aborted", "context"])
-def test_another_model_is_not_asked_where_that_is_no_help(kind):
+@pytest.mark.parametrize("kind", ["aborted", "context", "malformed"])
+def test_nobody_is_asked_again_where_openclaw_would_not(kind):
+    assert retries().after(failure(kind)) is None
     assert retries(2).after(failure(kind)) is None
 
 

@@ -251,6 +251,41 @@ def test_plugins_cannot_keep_a_server_from_closing(tmp_path):
         asyncio.run(scenario())
 
 
+def test_a_client_whose_server_has_gone_is_told_so_and_does_not_wait(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path)
+        async with served(rig) as path:
+            client = await AgentClient(path).__aenter__()
+            await client.call("events")
+        async with asyncio.timeout(5):
+            with pytest.raises(CritiqorError, match="went away"):
+                await client.event()
+            with pytest.raises(CritiqorError, match="went away"):
+                await client.call("agent", message="hi")
+        await client.__aexit__(None, None, None)
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_asks_for_events_twice_hears_each_of_them_once(tmp_path):
+    async def scenario() -> None:
+        rig = Rig(tmp_path)
+        async with served(rig) as path, AgentClient(path) as client:
+            await client.call("events")
+            await client.call("events")
+            await client.call("agent", message="hi", runId="r")
+            numbers: list[int] = []
+            phase = None
+            while phase != "end":
+                event = await client.event()
+                if event["event"] == "agent":
+                    numbers.append(event["payload"]["seq"])
+                    phase = event["payload"]["data"].get("phase")
+            assert numbers == list(range(1, len(numbers) + 1))
+
+    asyncio.run(scenario())
+
+
 def test_a_client_without_a_server_says_how_to_start_one(tmp_path):
     async def scenario() -> None:
         with pytest.raises(CritiqorError, match="no agent server"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
 
 import pytest
 
+from critiqor.agentloop.session_store import FLUSH_AFTER_SECONDS
 from critiqor.agentloop.sessions import SessionAddress, Sessions, is_main, is_subagent
 from critiqor.errors import UsageError
 
@@ -172,6 +174,28 @@ def test_a_store_that_cannot_be_read_is_set_aside_and_not_lost(tmp_path, content
         assert "agent:main:main" in stored(sessions)
         [aside] = folder.glob("sessions.json.broken-*")
         assert aside.read_bytes() == content
+
+    asyncio.run(scenario())
+
+
+def test_a_note_that_cannot_be_written_now_is_written_later_and_nobody_sees_a_traceback(tmp_path):
+    async def scenario() -> None:
+        complaints: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, told: complaints.append(told))
+        sessions = Sessions(tmp_path)
+        session = await sessions.open(sessions.address(None, None, None, "main"))
+        lock = sessions.folder("main") / "sessions.json.lock"
+        lock.unlink()
+        lock.mkdir()
+        sessions.note(session, model="m")
+        await asyncio.sleep(3 * FLUSH_AFTER_SECONDS)
+        gc.collect()
+        assert complaints == []
+        lock.rmdir()
+        await sessions.close()
+        again = Sessions(tmp_path).find("main", session.key)
+        assert again is not None
+        assert again.entry.model == "m"
 
     asyncio.run(scenario())
 

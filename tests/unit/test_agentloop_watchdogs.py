@@ -127,13 +127,13 @@ def test_a_cron_run_has_no_idle_limit_and_ends_at_its_deadline(tmp_path):
 class Watched:
     """A watchdog with runs and lanes of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: float) -> None:
         self.lanes = Lanes()
         self.runs: list[Run] = []
         self.aborted: list[Abort] = []
         self.warnings: list[StuckSession] = []
         self.watchdog = StuckSessions(
-            DiagnosticsSettings(stuck_session_warn_ms=1_000),
+            DiagnosticsSettings(stuck_session_warn_ms=1_000, **settings),
             self.lanes,
             lambda: self.runs,
             lambda run, abort: self.aborted.append(abort),
@@ -166,16 +166,28 @@ def test_a_slow_model_call_is_warned_about_less_and_less_often(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_tool_without_progress_is_stalled_and_aborted_only_when_it_lasts(tmp_path):
+@pytest.mark.parametrize("activity", ["tool_call", "model_call", None])
+def test_a_run_without_progress_is_only_warned_about_however_long_it_lasts(tmp_path, activity):
     async def scenario() -> None:
         watched = Watched()
-        watched.busy(tmp_path, activity="tool_call")
-        watched.watchdog.look(1.5)
-        assert [(warning.state, warning.action) for warning in watched.warnings] == [("session.stalled", "warned")]
+        watched.busy(tmp_path, activity=activity)
+        for second in (1.5, 400.0, 100_000.0):
+            watched.watchdog.look(second)
+        state = "session.long_running" if activity == "model_call" else "session.stalled"
+        assert [(warning.state, warning.action) for warning in watched.warnings] == [(state, "warned")] * 3
+        assert watched.aborted == []
+
+    asyncio.run(scenario())
+
+
+def test_a_run_without_progress_is_aborted_where_a_limit_was_set(tmp_path):
+    async def scenario() -> None:
+        watched = Watched(stuck_session_abort_ms=300_000)
+        watched.busy(tmp_path)
         watched.watchdog.look(299.0)
         assert watched.aborted == []
         watched.watchdog.look(301.0)
-        assert watched.warnings[-1].action == "aborted"
+        assert (watched.warnings[-1].state, watched.warnings[-1].action) == ("session.stalled", "aborted")
         assert [abort.kind for abort in watched.aborted] == ["stuck"]
 
     asyncio.run(scenario())

@@ -281,3 +281,24 @@ def test_exit_code_of_an_agent_run_that_timed_out_is_told_as_the_timeout() -> No
     story.begins("exec", {"command": "make"})
     story.finishes(error="agent run timed out after 60 s").process(1, error="exit code 1")
     assert story.types() == ["timeout"]
+
+
+def test_an_agent_that_was_stopped_with_its_process_did_not_finish() -> None:
+    story = Story().user("build it").model()
+    story.begins("exec", {"command": "make"})
+    story.finishes(error="aborted", aborted=True).process(130, error="interrupted", reason="interrupted")
+    finding = story.only("process_failure")
+    assert (finding.severity, finding.title) == ("low", "The run was interrupted while the agent worked")
+    assert story.diagnosis().readiness == "review"
+
+
+def test_a_program_that_is_stopped_when_its_agents_are_done_is_ready() -> None:
+    story = Story().user("hello").model().says("Hello.").finishes()
+    diagnosis = story.process(130, error="interrupted", reason="interrupted").diagnosis()
+    assert (diagnosis.failure_analysis.findings, diagnosis.readiness) == ([], "ready")
+
+
+def test_a_run_that_is_sealed_while_its_agent_works_is_not_called_ready() -> None:
+    story = Story().user("build it").event("agent_start").model()
+    story.begins("exec", {"command": "make"})
+    assert story.diagnosis().readiness == "review"

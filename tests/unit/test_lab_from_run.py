@@ -130,6 +130,20 @@ def test_a_tool_that_was_called_through_another_one_is_called_by_its_own_name(ru
     assert scenario.config == {"tools": {"toolSearch": False}}
 
 
+@pytest.mark.parametrize("agent_run_id", ["r", "r:compaction:7"])
+def test_a_request_for_a_summary_is_no_step_of_the_agent(runs: Runs, agent_run_id: str) -> None:
+    tape = Tape().user("Go on.", agent_run_id="r")
+    asked = {"callId": "r:compaction:7:model:1", "usage": {"input": 9, "output": 3}}
+    tape.add("before_provider_request", agent_run_id=agent_run_id, payload=asked)
+    tape.add("token_usage", agent_run_id=agent_run_id, payload=asked)
+    tape.model("Done.", agent_run_id="r").add("agent_end", agent_run_id="r")
+    scenario, notes = tape.drafted(runs)
+    [turn] = scenario.turns
+    assert [step.text for step in turn.steps] == ["Done."]
+    assert scenario.summary
+    assert any("summary" in note for note in notes)
+
+
 def test_what_cannot_be_played_back_is_noted(runs: Runs) -> None:
     tape = Tape().user("Look it up.").model()
     tape.tool("read", {"path": "/etc/hostname"}, "host")
@@ -155,6 +169,29 @@ def test_a_command_that_never_came_back_hangs_again_and_is_killed_where_it_was(r
     [command] = scenario.world.commands
     assert (command.line, command.delay_s > 60) == ("sh deploy.sh", True)
     assert scenario.world.kill == Kill(request=1, during="tool")
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_code", "kill", "limited"),
+    [("timeout", 124, None, True), ("interrupted", 130, Kill(request=1, during="tool", signal="INT"), False)],
+)
+def test_a_command_that_was_ended_with_its_run_hangs_until_that_is_ended_again(
+    runs: Runs, reason: str, exit_code: int, kill: Kill | None, limited: bool
+) -> None:
+    tape = Tape().user("Wait for it.").model()
+    tape.tool("exec", {"command": "sleep 20"}, "Aborted", error="aborted").add("agent_end", status="error")
+    run_id = runs.start()
+    runs.write(run_id, *tape.records)
+    for event_type, payload in (("process_end", {"exit_code": exit_code}), ("error_event", {"reason": reason})):
+        append_event_to_run(run_id, {"event_type": event_type, "payload": payload}, runs_dir=runs.folder)
+    runs.finalize(run_id)
+    scenario, _ = scenario_from_run(run_id, runs.folder)
+    assert [(command.line, command.delay_s > 60) for command in scenario.world.commands] == [("sleep 20", True)]
+    assert (scenario.world.kill, scenario.world.timeout_s is not None) == (kill, limited)
+    assert (scenario.expect.absent, scenario.expect.outcome) in (
+        (("*",), "timed_out"),
+        (("*",), "interrupted"),
+    )
 
 
 def test_a_file_that_the_agent_wrote_itself_is_not_there_from_the_start(runs: Runs) -> None:

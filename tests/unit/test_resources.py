@@ -84,6 +84,8 @@ def test_tree_that_is_gone_tells_nothing() -> None:
         ("node", ["node", "/opt/openclaw/openclaw.mjs", "agent", "--local"], "openclaw"),
         ("node", ["node", "/srv/mcp-server/index.js"], "mcp server"),
         ("bash", ["bash", "-c", "pytest"], "tool"),
+        ("python3", ["python3", "-m", "critiqor.agentloop", "agent", "--local"], "agent"),
+        ("MainThread", ["/opt/node/bin/node", "worker.js"], "node"),
         ("node", ["node", "worker.js"], "node"),
     ],
 )

@@ -82,3 +82,13 @@ def test_a_long_pause_around_a_tool_is_known_of_nobody_and_named() -> None:
     split = split_of(0, 900, [asked, tool, Stretch(800, 900, "provider", "a request")], ended=True)
     assert (split.between_ms, split.unattributed_ms) == (10, 600)
     assert [(gap.duration_ms, gap.after, gap.before) for gap in split.gaps] == [(600, "exec", "a request")]
+
+
+def test_a_tool_that_was_running_when_a_live_run_was_sealed_has_the_time_until_then() -> None:
+    story = Story().event("process_start", layer="supervisor").event("agent_start").model()
+    story.begins("exec", {"command": "sleep 20"})
+    sealed = {"layer": "supervisor", "payload": {"to": "FINALIZING"}}
+    story.event("state_transition", after=4000, **sealed)
+    (turn,) = attribute_turns([], story.events)
+    assert turn.split.in_tools_ms == 4000
+    assert not turn.ended

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from critiqor.agentloop.messages import ToolCall
@@ -34,16 +34,14 @@ class GuardedTool:
         return await self._tool.run(checked.arguments, context)
 
 
-def offered_tools(
-    *, outbox: Outbox | None = None, spawn: Spawn | None = None, allow: Collection[str] | None = None
-) -> list[Tool]:
-    """The tools of a run; messages and children only where somebody takes them, `allow` names all that may remain."""
+def offered_tools(*, outbox: Outbox | None = None, spawn: Spawn | None = None) -> list[Tool]:
+    """The tools of a run; messages and children only where somebody takes them."""
     tools: list[Tool] = [ReadTool(), WriteTool(), EditTool(), ExecTool(), MemorySearchTool(), MemoryGetTool()]
     if outbox is not None:
         tools.append(MessageTool(outbox))
     if spawn is not None:
         tools.append(SpawnTool(spawn))
-    return [GuardedTool(tool) for tool in tools if allow is None or tool.name in allow]
+    return [GuardedTool(tool) for tool in tools]
 
 
 def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:

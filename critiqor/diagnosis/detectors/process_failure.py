@@ -24,7 +24,7 @@ def detect(recording: Recording) -> list[Draft]:
     if not recording.was_asked_to_stop:
         return [_draft(recording, event, "critical" if (recording.exit_code or 0) >= SIGNALS else "high")]
     # Ending a program that has nothing to do is how it is meant to end.
-    return [_draft(recording, event, "low")] if any(run.is_under_way for run in recording.runs) else []
+    return [_draft(recording, event, "low")] if recording.was_cut_short else []
 
 
 def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
