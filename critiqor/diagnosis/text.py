@@ -104,6 +104,8 @@ def without_clock(text: str) -> str:
 
 
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”")
+LONGEST_LINE = 2000
+"""Characters of a line that are looked at: one giant word would keep the patterns below busy for minutes."""
 _PLACE = re.compile(r"(?:[a-zA-Z]+://|~?/|\.\.?/|[A-Za-z]:\\)\S+")
 _NUMBER = re.compile(
     # Of all numbers only the status of a request tells what kind of error it is.
@@ -130,7 +132,7 @@ def error_kind(text: str) -> str:
     """The kind of an error: what stays the same when names, places and numbers change."""
     line = telling_line(text)
     _, marker, reason = line.rpartition("due to: ")
-    line = reason if marker else line
+    line = (reason if marker else line)[:LONGEST_LINE]
     line = _NUMBER.sub(lambda found: found[1] or "#", _PLACE.sub("…", _QUOTED.sub("…", line)))
     return " ".join(line.lower().split())[:160]
 

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from story import Story
 
+from critiqor.diagnosis.text import error_kind
+
 # Memory.
 
 
@@ -455,3 +457,9 @@ def test_usage_told_only_at_the_end_counts_as_waste_too() -> None:
     assert diagnosis.cost_analysis.input_tokens == 500_000
     assert diagnosis.cost_analysis.model_calls_without_usage == 0
     assert story.only("cost_explosion").severity == "high"
+
+
+@pytest.mark.parametrize("word", ["a", "http", "1,", "'"])
+def test_a_giant_word_in_an_error_keeps_nobody_busy(word: str) -> None:
+    kind = error_kind(word * 250_000)
+    assert len(kind) <= 160
