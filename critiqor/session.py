@@ -16,7 +16,7 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -204,14 +204,21 @@ def finalize_session(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS
     return cast("dict[str, Any]", msgspec.json.decode(paths_for(runs_dir).run_path(run_id).read_bytes()))
 
 
-def complete_session(run: Run | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """The same as `finalize_session`, but the record comes without its event log, which can be very large."""
+def complete_session(
+    run: Run | None = None,
+    runs_dir: str | Path = DEFAULT_RUNS_DIR,
+    observe: Callable[[Event], None] | None = None,
+) -> dict[str, Any]:
+    """The same as `finalize_session`, but the record comes without its event log, which can be very large.
+
+    `observe` is handed every event while it is sealed, for whoever wants to tell how far it got.
+    """
     paths = paths_for(runs_dir)
     run_id = request_finalize(run, runs_dir)["run_id"]
     with exclusive(paths.finalize_lock_path(run_id)):
         if records.load_head(paths, run_id)["status"] != "COMPLETED":
             record = records.load(paths, run_id)
-            sealed, diagnosis = _seal_and_diagnose(paths, record)
+            sealed, diagnosis = _seal_and_diagnose(paths, record, observe)
             with exclusive(paths.lock_path):
                 _refuse_aborted(records.load_head(paths, run_id))
                 moment = now_ms()
@@ -440,14 +447,25 @@ def _redactor(paths: SessionPaths, run_id: str) -> Redactor:
     return Redactor(path.read_bytes())
 
 
-def _seal_and_diagnose(paths: SessionPaths, record: SessionRecord) -> tuple[SealedEvidence, Diagnosis]:
+def _seal_and_diagnose(
+    paths: SessionPaths, record: SessionRecord, observe: Callable[[Event], None] | None = None
+) -> tuple[SealedEvidence, Diagnosis]:
     hold_session_document(paths.session_lock_path(record.run_id))
     sealed_bytes = record.cut.timeline_bytes if record.cut is not None else None
     investigation = Investigation(paths.timeline_path(record.run_id), sealed_bytes)
-    sealed = seal_evidence(paths, record, _redactor(paths, record.run_id), investigation.observe)
+    observed = investigation.observe if observe is None else _both(investigation.observe, observe)
+    sealed = seal_evidence(paths, record, _redactor(paths, record.run_id), observed)
     diagnosis = investigation.conclude(record.run_id, sealed.digest, sealed.coverage)
     write_json(paths.diagnosis_path(record.run_id), diagnosis)
     return sealed, diagnosis
+
+
+def _both(one: Callable[[Event], None], other: Callable[[Event], None]) -> Callable[[Event], None]:
+    def observe(event: Event) -> None:
+        one(event)
+        other(event)
+
+    return observe
 
 
 def seal_aborted(paths: SessionPaths, run_id: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
 @click.option("--reason", default="aborted on request", show_default=True, help="Why, for the record.")
 @json_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run")
+@click.argument("run", shell_complete=run_names)
 @runs_dir_option
 @json_option
 def benchmark(run: str, runs_dir: str, as_json: bool) -> None:

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from critiqor.diagnosis.comparison import CauseChange, Comparison
     from critiqor.model.timing import TimingComparison
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("before")
-@click.argument("after")
+@click.argument("before", shell_complete=run_names)
+@click.argument("after", shell_complete=run_names)
 @runs_dir_option
 @json_option
 def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
@@ -31,7 +34,14 @@ def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
 
     result = comparison.compare(load_diagnosed(before, runs_dir), load_diagnosed(after, runs_dir))
     timing = compare_timings(before, after, runs_dir)
-    answer("compare", {**msgspec.structs.asdict(result), "timing": timing}, _text(result, timing), as_json=as_json)
+    data = {**msgspec.structs.asdict(result), "timing": timing}
+    answer("compare", data, _text(result, timing), as_json=as_json, drawing=lambda: _drawing(result, timing))
+
+
+def _drawing(result: Comparison, timing: TimingComparison) -> RenderableType:
+    from critiqor.cli.drawing.comparison import comparison_drawing
+
+    return comparison_drawing(result, timing)
 
 
 def _text(result: Comparison, timing: TimingComparison) -> str:

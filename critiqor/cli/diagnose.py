@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from critiqor.cli.names import run_or_file_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("what", metavar="RUN|FILE")
+@click.argument("what", metavar="RUN|FILE", shell_complete=run_or_file_names)
 @runs_dir_option
 @json_option
 def diagnose(what: str, runs_dir: str, as_json: bool) -> None:

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.names import finding_names, run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from critiqor.explanations import ExplainedStep, Explanation
+    from critiqor.model import Impact
 
 SHOWN = 3
 """Cited events that are shown beside the chain."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run")
-@click.argument("finding")
+@click.argument("run", shell_complete=run_names)
+@click.argument("finding", shell_complete=finding_names)
 @runs_dir_option
 @json_option
 def explain(run: str, finding: str, runs_dir: str, as_json: bool) -> None:
@@ -25,7 +29,14 @@ def explain(run: str, finding: str, runs_dir: str, as_json: bool) -> None:
     from critiqor.explanations import explain_finding
 
     explanation = explain_finding(run, finding, runs_dir)
-    answer("explain", explanation, _text(run, explanation), as_json=as_json)
+    text = _text(run, explanation)
+    answer("explain", explanation, text, as_json=as_json, drawing=lambda: _drawing(run, explanation))
+
+
+def _drawing(run: str, explanation: Explanation) -> RenderableType:
+    from critiqor.cli.drawing.finding import finding_drawing
+
+    return finding_drawing(run, explanation, _cost(explanation.finding.impact))
 
 
 def _text(run: str, explanation: Explanation) -> str:
@@ -50,17 +61,19 @@ def _text(run: str, explanation: Explanation) -> str:
             lines += _step_lines(step)
         if len(others) > SHOWN:
             lines.append(f"      and {len(others) - SHOWN} more: --json has them all")
-    impact = finding.impact
+    lines += ["", f"  It cost: {_cost(finding.impact)}"]
+    lines += [f"  Change:  {finding.recommendation}", f"  Verify:  {finding.verification}"]
+    return page(lines)
+
+
+def _cost(impact: Impact) -> str:
     cost = [
         f"{impact.trust_points} points of trust" if impact.trust_points else "",
         f"{impact.wasted_tokens} tokens" if impact.wasted_tokens else "",
         f"${impact.wasted_usd:.4f}" if impact.wasted_usd else "",
         f"{impact.wasted_ms / 1000:.1f} s" if impact.wasted_ms else "",
     ]
-    told = ", ".join(part for part in cost if part)
-    lines += ["", f"  It cost: {told or 'nothing that was measured'}"]
-    lines += [f"  Change:  {finding.recommendation}", f"  Verify:  {finding.verification}"]
-    return page(lines)
+    return ", ".join(part for part in cost if part) or "nothing that was measured"
 
 
 def _step_lines(step: ExplainedStep) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
 @click.option("--no-dashboard", is_flag=True, help="Accepted for scripts; this version opens no dashboard.")
 @json_option
@@ -18,8 +19,11 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
     Can be typed while the agent still runs: what was recorded until then is sealed. After a crash or a kill, type it
     again: the evidence comes out the same.
     """
-    from critiqor.cli.summary import run_summary
+    from critiqor.cli.progress import sealing
+    from critiqor.cli.summary import run_drawing, run_summary
     from critiqor.session import complete_session
 
-    record = complete_session(run, runs_dir=runs_dir)
-    answer("finalize", record, run_summary(record, runs_dir), as_json=as_json)
+    with sealing(run, runs_dir) as observe:
+        record = complete_session(run, runs_dir, observe)
+    text = run_summary(record, runs_dir)
+    answer("finalize", record, text, as_json=as_json, drawing=lambda: run_drawing(record, runs_dir))

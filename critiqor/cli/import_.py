@@ -30,6 +30,7 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
     """
     import secrets
 
+    from critiqor.cli.progress import counting
     from critiqor.importers import FORMATS, read_traces
     from critiqor.session import import_run
 
@@ -37,12 +38,14 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
     format_name = ""
     runs: list[dict[str, Any]] = []
     left_out: list[dict[str, Any]] = []
-    for trace in read_traces(file, secrets.token_bytes(32)):
-        format_name = trace.format
-        if trace.events:
-            runs.append(_row(trace, import_run(trace, runs_dir, **given)))
-        else:
-            left_out.append({"trace_id": trace.trace_id, "notes": trace.notes})
+    with counting(f"reading {file.name}", "trace") as done:
+        for trace in read_traces(file, secrets.token_bytes(32)):
+            format_name = trace.format
+            if trace.events:
+                runs.append(_row(trace, import_run(trace, runs_dir, **given)))
+            else:
+                left_out.append({"trace_id": trace.trace_id, "notes": trace.notes})
+            done()
     data = {"format": format_name, "runs": runs, "left_out": left_out}
     answer("import", data, _text(f"{file.name}: {FORMATS[format_name]}", runs, left_out), as_json=as_json)
     ctx.exit(ExitCode.OK if runs else ExitCode.ERROR)

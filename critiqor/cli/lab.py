@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, openclaw_command_option, runs_dir_option, say
 from critiqor.errors import ExitCode, UsageError
 
@@ -110,7 +111,7 @@ def run(
 
 
 @lab.command("from-run", context_settings=_HELP)
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", metavar="RUN", shell_complete=run_names)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this .toml file.")
 @runs_dir_option
 @json_option

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+from critiqor.cli.drawing.screen import screen
 
 if TYPE_CHECKING:
     from critiqor.lab.batch import ScenarioResult, Told
@@ -27,7 +29,7 @@ def live_table(count: int) -> Iterator[Told]:
     """
     known: dict[str, ScenarioResult | None] = {}
     lock = threading.Lock()
-    console = Console(stderr=True)
+    console = screen(sys.stderr)
     with Live(Table.grid(), console=console, refresh_per_second=8) as live:
 
         def tell(name: str, result: ScenarioResult | None) -> None:

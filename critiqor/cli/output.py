@@ -4,17 +4,58 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 import click
 
+from critiqor.cli.names import folder_names
 from critiqor.errors import CritiqorError, ExitCode
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 OUTPUT_SCHEMA = "critiqor.output.v1"
 # v1: {"schema_version", "verb", "data"} or {"schema_version", "error": {"type", "message", "fix", "exit_code"}}.
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Manner(NamedTuple):
+    """How the user wants to be talked to: the options of the root command."""
+
+    quiet: bool = False
+    """Answers and errors only."""
+    verbose: bool = False
+    """With an error, where in the code it comes from."""
+    no_color: bool = False
+
+
+_manner = Manner()
+
+
+def behave(manner: Manner) -> None:
+    """Talk like that from now on."""
+    global _manner
+    _manner = manner
+
+
+def wants_color() -> bool:
+    """Whether the user has not asked for none, by an option or as https://no-color.org has it."""
+    return not (_manner.no_color or os.environ.get("NO_COLOR"))
+
+
+def is_drawn(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal that one can draw on; everything else gets plain text. A closed one is None."""
+    if stream is None or not stream.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        return False
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def shows_progress() -> bool:
+    """Whether somebody looks on while long work is done, and wants to be told."""
+    return is_drawn(sys.stderr) and not _manner.quiet
 
 
 def runs_dir_option(function: _Function) -> _Function:
@@ -24,6 +65,7 @@ def runs_dir_option(function: _Function) -> _Function:
         envvar="CRITIQOR_RUNS_DIR",
         default="runs",
         show_default=True,
+        shell_complete=folder_names,
         help="Folder that holds the runs.",
     )(function)
 
@@ -45,8 +87,13 @@ def json_option(function: _Function) -> _Function:
 
 
 def say(message: str) -> None:
-    """A message for the user, beside whatever OpenClaw writes; the terminal can be gone by now."""
-    with contextlib.suppress(OSError):
+    """A message for the user, beside whatever OpenClaw writes, unless he wants to hear nothing but answers."""
+    if not _manner.quiet:
+        _tell(message)
+
+
+def _tell(message: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal can be gone by now
         click.echo(f"critiqor: {plain(message)}", err=True)
 
 
@@ -55,14 +102,30 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)
 
 
-def answer(verb: str, data: Any, text: str, *, as_json: bool) -> None:
-    """The answer of a verb: as JSON, or as text for people."""
-    if not as_json:
+def answer(
+    verb: str, data: Any, text: str, *, as_json: bool, drawing: Callable[[], RenderableType] | None = None
+) -> None:
+    """The answer of a verb: as JSON, as text for people, or drawn where it has a drawing and there is a terminal."""
+    if as_json:
+        import msgspec
+
+        _print_json({"verb": verb, "data": msgspec.to_builtins(data)})
+    elif drawing is not None and is_drawn(sys.stdout):
+        from critiqor.cli.drawing.screen import screen
+
+        screen(sys.stdout).print(drawing())
+    else:
         click.echo(plain(text))
-        return
+
+
+def answer_line(verb: str, data: Any) -> None:
+    """One answer of a verb that gives many: a line of JSON."""
+    import json
+
     import msgspec
 
-    _print_json({"verb": verb, "data": msgspec.to_builtins(data)})
+    told = {"schema_version": OUTPUT_SCHEMA, "verb": verb, "data": msgspec.to_builtins(data)}
+    click.echo(json.dumps(told))
 
 
 def _print_json(document: dict[str, Any]) -> None:
@@ -80,11 +143,15 @@ def report_error(error: BaseException, *, as_json: bool) -> int:
         click.echo(error.format_message(), err=True)
         return int(ExitCode.USAGE)
     message, fix, code = _explain(error)
+    if _manner.verbose:
+        from traceback import format_exception
+
+        click.echo(plain("".join(format_exception(error))), err=True, nl=False)
     if as_json:
         told = {"type": type(error).__name__, "message": message, "fix": fix, "exit_code": code}
         _print_json({"error": told})
     else:
-        say(f"{message}\n  → {fix}" if fix else message)
+        _tell(f"{message}\n  → {fix}" if fix else message)
     return code
 
 

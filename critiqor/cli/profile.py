@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option, say
 from critiqor.errors import UsageError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run")
+@click.argument("run", shell_complete=run_names)
 @runs_dir_option
 @click.option("--report", is_flag=True, help="Ask the running Node processes for a diagnostic report each.")
 @click.option("--heap-snapshot", is_flag=True, help="Ask them for a heap snapshot each; they stand still meanwhile.")

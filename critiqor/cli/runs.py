@@ -10,6 +10,8 @@ from critiqor.cli.output import answer, json_option, runs_dir_option
 from critiqor.errors import CritiqorError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from critiqor.storage.paths import SessionPaths
 
 
@@ -26,7 +28,13 @@ def runs(runs_dir: str, as_json: bool) -> None:
         text = f"No runs in {paths.runs_dir} yet.\nNext: critiqor monitor openclaw"
     else:
         text = "\n".join((_line({name: name.replace("_", " ") for name in rows[0]}), *map(_line, rows)))
-    answer("runs", rows, text, as_json=as_json)
+    answer("runs", rows, text, as_json=as_json, drawing=lambda: _drawing(rows, paths))
+
+
+def _drawing(rows: list[dict[str, Any]], paths: SessionPaths) -> RenderableType:
+    from critiqor.cli.drawing.runs import runs_drawing
+
+    return runs_drawing(rows, str(paths.runs_dir))
 
 
 def _row(paths: SessionPaths, run_id: str) -> dict[str, Any]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run")
+@click.argument("run", shell_complete=run_names)
 @runs_dir_option
 @json_option
 def show(run: str, runs_dir: str, as_json: bool) -> None:
     """Show RUN: the verdict, the findings, and what the recorder did not see."""
-    from critiqor.cli.summary import run_summary
+    from critiqor.cli.summary import run_drawing, run_summary
     from critiqor.diagnoses import load_diagnosis
     from critiqor.session import load_record_head
 
     record = load_record_head(run, runs_dir=runs_dir)
     record["diagnosis"] = load_diagnosis(run, runs_dir=runs_dir) if record["seal"] else None
-    answer("show", record, run_summary(record, runs_dir), as_json=as_json)
+    text = run_summary(record, runs_dir)
+    answer("show", record, text, as_json=as_json, drawing=lambda: run_drawing(record, runs_dir))

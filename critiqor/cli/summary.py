@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from critiqor.cli.drawing.lanes import Lane
     from critiqor.diagnoses import Rediagnosis
     from critiqor.model import CostAnalysis, Diagnosis, Finding
+    from critiqor.model.timeline import Stall
 
 SHOWN_FINDINGS = 8
+MOST_CHARTED = 20_000
+"""Events up to which a run is read once more to be drawn on lanes; `critiqor timeline` always does."""
 
 
 def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
@@ -23,7 +32,8 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     run_id = record["run_id"]
     lines = [f"{run_id}  {record['status']}  {record['metadata']['agent_id']}  {record['timestamps']['created_at']}"]
     if not record.get("diagnosis"):
-        return page([*lines, *_unfinished(record)])
+        state = _state(record)
+        return page([*lines, "", f"  {state.words}", f"  Next: {state.following}"])
     diagnosis = convert(record["diagnosis"], Diagnosis)
     lines += ["", *diagnosis_lines(diagnosis)]
     notes = _coverage_notes(paths_for(runs_dir).evidence_summary_path(run_id))
@@ -34,6 +44,43 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     seal = record["seal"]
     lines += ["", f"  sealed: {seal['events']} events, {seal['digest'][:23]}…   critiqor verify {run_id}"]
     return page(lines)
+
+
+def run_drawing(record: dict[str, Any], runs_dir: str | Path) -> RenderableType:
+    """The same as a drawing, with the run on lanes of time unless it is a very long one."""
+    from msgspec import convert
+
+    from critiqor.cli.drawing.run import ShownRun, sealed_run, unsealed_run
+    from critiqor.model import Diagnosis
+    from critiqor.storage.paths import paths_for
+
+    run_id = record["run_id"]
+    if not record.get("diagnosis"):
+        return unsealed_run(record, *_state(record))
+    diagnosis = convert(record["diagnosis"], Diagnosis)
+    notes = _coverage_notes(paths_for(runs_dir).evidence_summary_path(run_id))
+    stalls = diagnosis.timeline.stalls if diagnosis.timeline is not None else []
+    lanes = run_lanes(run_id, runs_dir, stalls) if record["seal"]["events"] <= MOST_CHARTED else []
+    return sealed_run(ShownRun(record, diagnosis, notes, lanes))
+
+
+def run_lanes(run_id: str, runs_dir: str | Path, stalls: Iterable[Stall]) -> list[Lane]:
+    """A run on lanes of time; none where its evidence cannot be read, which is no reason to show nothing of it."""
+    from msgspec import DecodeError
+
+    from critiqor.cli.drawing.lanes import lanes_of
+    from critiqor.diagnoses import load_diagnosed
+    from critiqor.errors import CritiqorError
+    from critiqor.reporters.activity import activity
+    from critiqor.session import evidence_events
+
+    findings: list[Finding] = []
+    with suppress(CritiqorError):  # a run that is not diagnosed yet has none
+        findings = load_diagnosed(run_id, runs_dir).failure_analysis.findings
+    try:
+        return lanes_of(activity(evidence_events(run_id, runs_dir)), findings, stalls)
+    except (CritiqorError, OSError, DecodeError, UnicodeDecodeError, RecursionError):
+        return []
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
@@ -47,9 +94,10 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
         f"  {diagnosis.headline}",
         f"  trust {trust}, confidence {diagnosis.confidence_score} of 100, {diagnosis.readiness}",
         f"  outcome: {outcome.state.replace('_', ' ')} ({outcome.known_from})",
-        f"  cost: {_cost(diagnosis.cost_analysis)}",
-        *_time(diagnosis),
+        f"  cost: {cost_words(diagnosis.cost_analysis)}",
     ]
+    if (spent := time_words(diagnosis)) is not None:
+        lines.append(f"  time: {spent}")
     for finding in findings[:SHOWN_FINDINGS]:
         lines += ["", *_finding_lines(finding)]
     if len(findings) > SHOWN_FINDINGS:
@@ -88,19 +136,29 @@ def _finding_lines(finding: Finding) -> list[str]:
     ]
 
 
-def _unfinished(record: dict[str, Any]) -> list[str]:
-    if record["status"] == "ABORTED":
-        return ["", "  Aborted; what was recorded is kept.", f"  Next: critiqor diagnose {record['run_id']}"]
+class _State(NamedTuple):
+    """Where an unsealed run stands."""
+
+    words: str
+    following: str
+    """What to type next."""
+
+
+def _state(record: dict[str, Any]) -> _State:
     from critiqor.session import owner_is_alive
 
     run_id = record["run_id"]
+    if record["status"] == "ABORTED":
+        return _State("Aborted; what was recorded is kept.", f"critiqor diagnose {run_id}")
     if owner_is_alive(record):
-        return ["", "  Being recorded.", f"  Next: critiqor finalize {run_id}"]
-    hint = f"  Next: critiqor finalize {run_id}   (or: critiqor abort {run_id})"
-    return ["", "  The process that recorded it is gone.", hint]
+        return _State("Being recorded.", f"critiqor finalize {run_id}")
+    return _State(
+        "The process that recorded it is gone.", f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
+    )
 
 
-def _cost(cost: CostAnalysis) -> str:
+def cost_words(cost: CostAnalysis) -> str:
+    """What a run cost, and how much of it bought nothing."""
     from critiqor.diagnosis.text import counted
 
     money = "unknown" if cost.cost_usd is None else f"${cost.cost_usd:.4f}"
@@ -109,13 +167,13 @@ def _cost(cost: CostAnalysis) -> str:
     return f"{money}, {tokens}, {counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
 
 
-def _time(diagnosis: Diagnosis) -> list[str]:
+def time_words(diagnosis: Diagnosis) -> str | None:
     """Where the time of the slowest turn went, where that is known."""
     from critiqor.model.timeline import spent
 
     turn = diagnosis.timeline.turns[0] if diagnosis.timeline is not None and diagnosis.timeline.turns else None
     if turn is None:
-        return []
+        return None
     parts = {
         "before the provider": turn.split.before_provider_ms,
         "with the provider": turn.split.with_provider_ms,
@@ -126,7 +184,7 @@ def _time(diagnosis: Diagnosis) -> list[str]:
         "unattributed": turn.split.unattributed_ms,
     }
     told = ", ".join(f"{spent(part)} {name}" for name, part in parts.items() if part >= turn.duration_ms / 20)
-    return [f"  time: the slowest turn took {spent(turn.duration_ms)}" + (f": {told}" if told else "")]
+    return f"the slowest turn took {spent(turn.duration_ms)}" + (f": {told}" if told else "")
 
 
 def _coverage_notes(document: Path) -> list[str]:

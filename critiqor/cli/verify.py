@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 from critiqor.errors import ExitCode
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run")
+@click.argument("run", shell_complete=run_names)
 @runs_dir_option
 @json_option
 @click.pass_context

@@ -18,6 +18,7 @@ from critiqor.diagnosis.figures import rank, tokens_of, untold_cost, untold_usag
 from critiqor.diagnosis.scores import trust_points
 from critiqor.diagnosis.text import counted
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
+from critiqor.model.gate import GateResult, RuleResult
 
 Score = Annotated[int, Meta(ge=0, le=100)]
 Count = Annotated[int, Meta(ge=0)]
@@ -52,26 +53,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 DEFAULT_POLICY = Policy(min_trust=70, max_severity="medium")
 """What is asked where no policy is given."""
-
-
-class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one rule."""
-
-    rule: str
-    """The key of the policy."""
-    limit: bool | int | float | str | list[str]
-    actual: bool | int | float | str | list[str] | None
-    """Null where it is unknown, or where there is nothing to hold against the limit."""
-    passed: bool
-    explanation: str
-
-
-class GateResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a run is as its policy wants it."""
-
-    run_id: str
-    passed: bool
-    rules: list[RuleResult]
 
 
 class PolicyError(ValueError):

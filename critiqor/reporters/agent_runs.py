@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from critiqor.model.event import Event
 from critiqor.model.trace import Category, Fact, Track
 
 RUN, TURN, CALL, INNER_CALL, LOOKUP = range(5)
@@ -48,6 +49,15 @@ class Calls:
         if not begun:
             del self._begun[call_id]
         return first
+
+    def first(self, call_id: str | None) -> Begun | None:
+        """The first call of that id that is under way."""
+        begun = self._begun.get(call_id) if call_id is not None else None
+        return begun[0] if begun else None
+
+    def oldest(self) -> Begun | None:
+        """The call that has been under way for longest."""
+        return next(iter(self._begun.values()))[0] if self._begun else None
 
     def end_oldest(self) -> Begun | None:
         """The call that a result belongs to which bears no id, or one that no call had."""
@@ -132,7 +142,20 @@ class AgentRun:
             yield Unfinished(begun, category, depth, min(ends, default=None))
 
 
+_PASSED_ON = "tool_search_code:"
+"""How the id of a call begins that another one has passed on, whose own id comes next."""
+
+
+def outer_call_id(event: Event) -> str | None:
+    """The id of the call that has passed this one on."""
+    told = event.payload.get("parent_tool_call_id")
+    if isinstance(told, str):
+        return told
+    call_id = event.tool_call_id or ""
+    return call_id.split(":")[1] if call_id.startswith(_PASSED_ON) else None
+
+
 def depth_of_tool(call: Begun) -> int:
     """A call that another one has passed on is inside that one."""
-    passed_on = str(call.facts.get("tool_call_id", "")).startswith("tool_search_code:")
+    passed_on = str(call.facts.get("tool_call_id", "")).startswith(_PASSED_ON)
     return INNER_CALL if passed_on or "parent_tool_call_id" in call.facts else CALL

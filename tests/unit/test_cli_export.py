@@ -13,8 +13,9 @@ from support import Cli, Runs, attached, recorded
 from timelines import data_of, sample, span, start
 from trace_events import TraceFile, checked
 
-from critiqor import exports
+from critiqor.diagnoses import diagnose_trace
 from critiqor.errors import BrokenRecordError
+from critiqor.exports import traces
 from critiqor.importers import read_traces
 from critiqor.reporters import FORMATS
 from critiqor.session import abort_session, append_event_to_run, import_run
@@ -218,7 +219,7 @@ def test_what_is_too_much_for_any_viewer_is_left_out_and_told(
     cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.seal(*RECORDS)
-    monkeypatch.setattr(exports, "MOST_PARTS", 4)
+    monkeypatch.setattr(traces, "MOST_PARTS", 4)
     notes = cli("export", "run_001", "--format", "perfetto", "--json").data["notes"]
     assert "Only the first 4 things that the events tell are in here." in notes
 
@@ -226,3 +227,18 @@ def test_what_is_too_much_for_any_viewer_is_left_out_and_told(
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_has_a_reporter_in_the_module_of_its_name(name: str) -> None:
     assert callable(importlib.import_module(f"critiqor.reporters.{name}").report)
+
+
+def test_spans_of_a_run_come_back_as_the_same_run(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    """With their content, they are as good as the evidence: the same is found in them."""
+    runs.seal(*RECORDS)
+    assert cli("export", "run_001", "--format", "otlp", "--content").code == 0
+    [trace] = read_traces(tmp_path / "run_001.otlp.json")
+    found = diagnose_trace(trace)
+    types = {
+        finding["type"]
+        for finding in cli("show", "run_001", "--json").data["diagnosis"]["failure_analysis"]["findings"]
+    }
+    assert types
+    assert types <= {finding.type for finding in found.failure_analysis.findings}
+    assert found.cost_analysis.tool_calls == 6

@@ -14,8 +14,9 @@ from critiqor.session import abort_session
 
 
 def test_recorded_runs_can_be_judged_as_they_come(cli: Cli, runs: Runs) -> None:
+    called = recorded(3, "tool_call", tool_name="exec", tool_call_id="c")
     failed = recorded(4, "tool_result", tool_name="exec", tool_call_id="c", status="error", error="exit code 1")
-    runs.seal(attached(), recorded(2), recorded(3, "tool_call", tool_name="exec", tool_call_id="c"), failed)
+    runs.seal(attached(), recorded(2), called, failed)
     runs.seal(attached(), recorded(2))
     assert cli("compare", "run_001", "run_001", "--json").data["verdict"] == "no difference"
     compared = cli("compare", "run_001", "run_002", "--json").data

@@ -1,0 +1,30 @@
+"""`critiqor completion bash|zsh|fish`."""
+
+from __future__ import annotations
+
+import click
+
+from critiqor.cli.output import answer, json_option
+
+VARIABLE = "_CRITIQOR_COMPLETE"
+"""By which the shell asks for what could come next; click's own name for it."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@json_option
+@click.pass_context
+def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
+    """Print what SHELL needs to complete verbs, options, runs and findings.
+
+    \b
+    eval "$(critiqor completion bash)"                                          in ~/.bashrc
+    eval "$(critiqor completion zsh)"                                           in ~/.zshrc, after compinit
+    critiqor completion fish > ~/.config/fish/completions/critiqor.fish         once
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows all three"
+    script = kind(ctx.find_root().command, {}, "critiqor", VARIABLE).source()
+    answer("completion", {"shell": shell, "script": script}, script.rstrip("\n"), as_json=as_json)

@@ -1,0 +1,38 @@
+"""A line on standard error that says how far long work has got."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from critiqor.cli.drawing.screen import harmless, screen
+
+STEP = 500
+"""Units of work between two times that the line is told of them: telling takes longer than most of them."""
+
+
+@contextmanager
+def working(doing: str, noun: str, total: int | None) -> Iterator[Callable[[], None]]:
+    """Show the line until the end of the block; the result is called for each of `total` that is done."""
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        *([BarColumn(bar_width=24)] if total else []),
+        MofNCompleteColumn(separator=" of ") if total else TextColumn("{task.completed:.0f}", markup=False),
+        TextColumn(f"{noun}s", markup=False),
+        TimeElapsedColumn(),
+    ]
+    with Progress(*columns, console=screen(sys.stderr), transient=True) as progress:
+        task = progress.add_task(harmless(doing, 60), total=total)
+        done = 0
+
+        def advance() -> None:
+            nonlocal done
+            done += 1
+            if total is None or done % STEP == 0:
+                progress.update(task, completed=done)
+
+        yield advance

@@ -1,0 +1,216 @@
+"""What reporters take, gathered from the files of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import resources
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from critiqor import __version__
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.diagnosis.policy import DEFAULT_POLICY, Policy, apply_policy
+from critiqor.errors import BrokenRecordError, CritiqorError
+from critiqor.evidence import digest_of
+from critiqor.exports.sources import (
+    diagnosis_of,
+    events_of,
+    head_of,
+    load_report,
+    moments_of,
+    sealed_bytes,
+    unfinished_notes,
+)
+from critiqor.exports.traces import gather_trace
+from critiqor.model.report import (
+    Bundle,
+    BundledFile,
+    Citation,
+    CitedReport,
+    GateReport,
+    Recorded,
+    Rule,
+    RunReport,
+)
+from critiqor.model.timeline import cited_line
+from critiqor.reporters import Material, markdown
+from critiqor.reporters.findings import first_step
+from critiqor.storage import SessionPaths, paths_for
+from critiqor.timeline.profiles import read_cpu_profiles
+
+_PIECE = 1 << 18
+"""Bytes of a file that are read at a time."""
+_ID_START = b'{"event_id":"'
+
+
+class Wishes(NamedTuple):
+    """What a user can choose beside the format."""
+
+    content: bool = False
+    """Whether arguments, outputs and messages are told, in formats that can."""
+    policy: Policy = DEFAULT_POLICY
+    """What a run is held against."""
+
+
+USUAL = Wishes()
+"""What is done where nothing is wished for."""
+
+
+class Gathered(NamedTuple):
+    """What a reporter takes."""
+
+    material: Any
+    notes: list[str]
+    """What is missing in it, and why."""
+
+
+def gather(takes: Material, run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    """What a reporter takes, from a run."""
+    return _GATHER[takes](run_id, runs_dir, wishes)
+
+
+def gather_recorded(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    """The events of a run, to be looked at once, with what was concluded from them."""
+    paths = paths_for(runs_dir)
+    head = head_of(run_id, paths)
+    notes = unfinished_notes(head)
+    diagnosis = diagnosis_of(run_id, runs_dir, notes)
+    findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
+    moments = moments_of(map(first_step, findings), paths.timeline_path(run_id))
+    events = events_of(run_id, runs_dir)
+    return Gathered(Recorded(head, events, diagnosis, moments, __version__, wishes.content), notes)
+
+
+def _gather_trace(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    trace = gather_trace(run_id, runs_dir)
+    return Gathered(trace, trace.notes)
+
+
+def _gather_cpu_profiles(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    notes: list[str] = []
+    profiles = read_cpu_profiles(paths_for(runs_dir).profiles_folder(run_id), notes)
+    first = next(profiles, None)
+    if first is None:
+        message = f"{run_id} has no CPU profile that can be read"
+        fix = "critiqor monitor openclaw --deep-profile   and let it end: Node writes profiles when it exits"
+        raise CritiqorError(message, fix=fix)
+    return Gathered(chain([first], profiles), notes)
+
+
+def _gather_report(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    return Gathered(load_report(run_id, runs_dir), [])
+
+
+def _gather_gate(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    report = load_report(run_id, runs_dir)
+    return Gathered(GateReport(report, apply_policy(wishes.policy, report.diagnosis)), [])
+
+
+def _gather_cited(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    paths = paths_for(runs_dir)
+    report = load_report(run_id, runs_dir)
+    files = _Files(paths, run_id)
+    cited = CitedReport(
+        report=report,
+        rules=_rules(),
+        citations=files.citations(_cited_by(report)),
+        evidence=Citation(files.evidence, None),
+        version=__version__,
+    )
+    return Gathered(cited, [])
+
+
+def _gather_bundle(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+    paths = paths_for(runs_dir)
+    report = load_report(run_id, runs_dir)
+    evidence = paths.evidence_summary_path(run_id)
+    seal = report.run.seal
+    if seal is None or digest_of(evidence) != seal.digest:
+        message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
+        raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
+    head = msgspec.json.format(msgspec.json.encode(report.run), indent=2) + b"\n"
+    files = [
+        _file("session.json", evidence),
+        _file("diagnosis.json", paths.diagnosis_path(run_id)),
+        _text("run.json", head),
+        _text("report.md", b"".join(markdown.report(report))),
+    ]
+    timeline, sealed = paths.timeline_path(run_id), report.coverage.timeline if report.coverage is not None else None
+    if sealed is None:
+        return Gathered(Bundle(run_id, files), ["No timeline of OpenClaw: none was sealed."])
+    notes = ["timeline.jsonl is as OpenClaw wrote it: nothing in it was redacted."]
+    if digest_of(timeline, sealed.bytes) != sealed.digest:
+        notes = [f"No timeline of OpenClaw: it is not what was sealed (critiqor verify {run_id})."]
+    else:
+        files.append(_file("timeline.jsonl", timeline, sealed_bytes(report.run)))
+    return Gathered(Bundle(run_id, files), notes)
+
+
+_GATHER: dict[Material, Callable[[str, str | Path, Wishes], Gathered]] = {
+    "trace": _gather_trace,
+    "cpu_profiles": _gather_cpu_profiles,
+    "recorded": gather_recorded,
+    "report": _gather_report,
+    "gate": _gather_gate,
+    "cited": _gather_cited,
+    "bundle": _gather_bundle,
+}
+"""How what reporters take is gathered."""
+
+
+def _rules() -> dict[str, Rule]:
+    text = resources.files("critiqor.reporters").joinpath("rules.json").read_bytes()
+    told = msgspec.json.decode(text, type=dict[str, str])
+    return {type_: Rule(meaning, told.get(type_, "")) for type_, meaning in FAILURE_TYPES.items()}
+
+
+def _cited_by(report: RunReport) -> set[str]:
+    findings = report.diagnosis.failure_analysis.findings
+    steps = (step.event_id for finding in findings for step in finding.causal_chain)
+    return {*map(first_step, findings), *steps}
+
+
+class _Files:
+    """Where the events of a run, and the lines of its timeline, are written down."""
+
+    def __init__(self, paths: SessionPaths, run_id: str) -> None:
+        folder = paths.runs_dir
+        self._document = paths.evidence_summary_path(run_id)
+        # Below the name of the runs folder: where that is on this machine is nobody's business.
+        self.evidence = quote(f"{folder.name}/{self._document.relative_to(folder).as_posix()}")
+        self._timeline = quote(f"{folder.name}/{paths.timeline_path(run_id).relative_to(folder).as_posix()}")
+
+    def citations(self, wanted: set[str]) -> dict[str, Citation]:
+        """The places of those that are wanted; sealed evidence has one event a line."""
+        cited = {name: number for name in wanted if (number := cited_line(name)) is not None}
+        found = {name: Citation(self._timeline, number) for name, number in cited.items()}
+        try:
+            with self._document.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    if line.startswith(_ID_START):
+                        name = line[len(_ID_START) :].partition(b'"')[0].decode("utf-8", "replace")
+                        if name in wanted:
+                            found[name] = Citation(self.evidence, number)
+        except FileNotFoundError:
+            pass
+        return found
+
+
+def _file(name: str, path: Path, limit: int | None = None) -> BundledFile:
+    size = path.stat().st_size if limit is None else limit
+    return BundledFile(name, size, lambda: _pieces(path, size))
+
+
+def _text(name: str, content: bytes) -> BundledFile:
+    return BundledFile(name, len(content), lambda: [content])
+
+
+def _pieces(path: Path, size: int) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while size > 0 and (piece := file.read(min(_PIECE, size))):
+            size -= len(piece)
+            yield piece

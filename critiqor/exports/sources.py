@@ -1,0 +1,80 @@
+"""What is known of a run, as exports need it: its events, its diagnosis, its report, and the moments that it cites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from critiqor import records
+from critiqor.diagnoses import load_diagnosed
+from critiqor.errors import BrokenRecordError, CritiqorError
+from critiqor.evidence import read_coverage
+from critiqor.model import Coverage, Diagnosis, Event, ms_from_iso
+from critiqor.model.report import RunHead, RunReport
+from critiqor.model.timeline import cited_line, line_id
+from critiqor.model.trace import us_of
+from critiqor.session import DEFAULT_RUNS_DIR, evidence_events
+from critiqor.storage import SessionPaths, paths_for
+from critiqor.timeline.citations import cited_lines
+
+
+def load_report(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> RunReport:
+    """A run with its diagnosis, and what its evidence says about its own completeness."""
+    paths = paths_for(runs_dir)
+    head = head_of(run_id, paths)
+    diagnosis = load_diagnosed(run_id, runs_dir)
+    return RunReport(run=head, coverage=_coverage(paths.evidence_summary_path(run_id)), diagnosis=diagnosis)
+
+
+def head_of(run_id: str, paths: SessionPaths) -> RunHead:
+    """The head of a run record."""
+    return msgspec.convert(records.load_head(paths, run_id), RunHead)
+
+
+def unfinished_notes(head: RunHead) -> list[str]:
+    """What is to be said of a run that is still being recorded."""
+    if head.status != "MONITORING":
+        return []
+    return ["The run is not finalized: this goes as far as it was recorded by now."]
+
+
+def sealed_bytes(head: RunHead) -> int | None:
+    """How far OpenClaw's timeline belongs to the run; None for all of it.
+
+    What OpenClaw wrote after the evidence was sealed belongs to it no more than what it did then.
+    """
+    return head.cut.timeline_bytes if head.seal is not None and head.cut is not None else None
+
+
+def events_of(run_id: str, runs_dir: str | Path) -> Iterator[Event]:
+    """The events of a run, in their true order."""
+    try:
+        yield from evidence_events(run_id, runs_dir)
+    except (msgspec.DecodeError, UnicodeDecodeError, FileNotFoundError) as error:
+        message = f"the evidence of {run_id} cannot be read: {error}"
+        raise BrokenRecordError(message, fix=f"critiqor verify {run_id}") from error
+
+
+def diagnosis_of(run_id: str, runs_dir: str | Path, notes: list[str]) -> Diagnosis | None:
+    """What was concluded from a run; where nothing was, a note says what to type."""
+    try:
+        return load_diagnosed(run_id, runs_dir)
+    except CritiqorError as error:
+        notes.append(f"No findings: {error.message} ({error.fix}).")
+        return None
+
+
+def moments_of(cited: Iterable[str], timeline: Path) -> dict[str, int]:
+    """When those lines of the timeline were that are cited, by id; microseconds since 1970."""
+    numbers = {number for name in cited if (number := cited_line(name)) is not None}
+    told = {number: ms_from_iso(str(line.get("timestamp"))) for number, line in cited_lines(timeline, numbers).items()}
+    return {line_id(number): us_of(moment) for number, moment in told.items() if moment is not None}
+
+
+def _coverage(document: Path) -> Coverage | None:
+    try:
+        return read_coverage(document)
+    except (FileNotFoundError, BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,0 +1,33 @@
+"""Writes what SARIF files say of each type of failure, from docs/failures.md, so that it cannot be wrong.
+
+python docs/rules.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FILE = HERE.parent / "critiqor" / "reporters" / "rules.json"
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+
+
+def rules_text() -> str:
+    """The help of each type of failure, as it is shipped."""
+    sections = (HERE / "failures.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    told = dict(_section(section) for section in sections)
+    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+
+
+def _section(section: str) -> tuple[str, str]:
+    title, _, body = section.partition("\n")
+    # Lines are broken in the file for those who edit it; a link leads nowhere outside of it.
+    joined = re.sub(r"\n(?!- )\s*", " ", _LINK.sub(r"\1", body).strip())
+    first, _, rest = joined.partition("\n")
+    return title.strip("`"), f"{first}\n\n{rest}"
+
+
+if __name__ == "__main__":
+    FILE.write_text(rules_text(), encoding="utf-8")

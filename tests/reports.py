@@ -1,0 +1,50 @@
+"""Reports of runs made by hand, for tests of what is written of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.diagnosis.policy import DEFAULT_POLICY, apply_policy
+from critiqor.model import Coverage, Diagnosis, Metadata, Seal, Timestamps, iso_from_ms
+from critiqor.model.report import Citation, CitedReport, GateReport, Rule, RunHead, RunReport
+
+HOSTILE = (
+    "<script>alert(1)</script> [x](javascript:alert(1)) ![y](http://evil/z) `code` | cell |\r\n## title\n- item "
+    "::set-output name=a::b ##[add-mask]c @everyone #12 GH-3 https://evil.example/a www.evil.example "
+    "\x1b[31m\u202e\x00 ]]> --> <!-- & 100% a:b,c"
+)
+"""A text that tries everything."""
+COMPLETE = Coverage()
+
+
+def report(concluded: Diagnosis, coverage: Coverage | None = COMPLETE, **metadata: Any) -> RunReport:
+    """What is told of a run with this diagnosis."""
+    created = iso_from_ms(1_794_000_000_000)
+    head = RunHead(
+        run_id=concluded.run_id,
+        status="COMPLETED",
+        lifecycle=[],
+        timestamps=Timestamps(created_at=created),
+        metadata=Metadata(**metadata),
+        seal=Seal(digest=concluded.evidence_digest, bytes=1, events=7, sealed_at=created),
+    )
+    return RunReport(run=head, coverage=coverage, diagnosis=concluded)
+
+
+def gated(concluded: Diagnosis, **metadata: Any) -> GateReport:
+    """The same, held against the usual policy."""
+    return GateReport(report(concluded, **metadata), apply_policy(DEFAULT_POLICY, concluded))
+
+
+def cited(told: RunReport, **citations: Citation) -> CitedReport:
+    """The same, with the places of what it cites."""
+    rules = {type_: Rule(meaning, f"{meaning}\n\n- **Looks at** it") for type_, meaning in FAILURE_TYPES.items()}
+    evidence = Citation("runs/run_001/session.json", None)
+    return CitedReport(told, rules, citations, evidence, "1.2.3")
+
+
+def hostile_fields() -> dict[str, str]:
+    """Every text of a finding."""
+    names = ("title", "explanation", "recommendation", "verification")
+    return dict.fromkeys(names, HOSTILE)

@@ -1,0 +1,241 @@
+"""What `show`, `runs`, `compare`, `explain` and `timeline` draw, in a real terminal; and that pipes get none of it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from diagnosed import diagnosis, finding, store
+from story import Story
+from support import PATIENCE_SECONDS, Runs, attached, environment, run_critiqor, start_python
+from terminal import shown
+
+from critiqor.errors import ExitCode
+from critiqor.model import CausalStep
+from critiqor.session import abort_session
+
+NASTY = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp\u202c\u200f [bold red]x[/] 漢字👩\u200d👩\ufe0f e" + "\u0301" * 40
+MEGABYTE = "A" * (1 << 20)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three runs: one clean, one that goes round in circles, one whose every text is an attack."""
+    folder = tmp_path_factory.mktemp("home")
+    runs = Runs(folder / "runs")
+    clean = Story().starts().model().runs("ls").model(input=2000).says("Two files.").finishes()
+    _record(runs, clean)
+    circling = Story().starts()
+    for number in range(6):
+        circling.model(input=20_000 * (number + 1)).runs("grep -rn fence notes", "notes/plan.txt:1:paint the fence")
+    circling.compacts().runs("make", "no rule", exit_code=2).model().says("Done.").finishes()
+    _record(runs, circling)
+    attack = Story(session=f"agent:{NASTY}", run=NASTY).starts()
+    for _ in range(4):
+        attack.model(model=NASTY).fails(f"tool{NASTY}", {"q": NASTY}, error=NASTY + MEGABYTE, output=NASTY)
+    _record(runs, attack.says(NASTY).finishes(), agent_id=NASTY)
+    step = CausalStep("evt_1", NASTY + MEGABYTE)
+    told = {"title": NASTY + MEGABYTE, "explanation": MEGABYTE, "recommendation": NASTY, "causal_chain": [step]}
+    worst = finding(f"loop:{NASTY}", "critical", 60, id="finding_001", evidence=[NASTY], **told)
+    concluded = diagnosis("run_004", worst, trust=40)
+    concluded.headline = NASTY + MEGABYTE
+    store(runs, concluded, agent_id=NASTY)
+    return folder
+
+
+def _record(runs: Runs, story: Story, **metadata: str) -> None:
+    run_id = runs.start(**metadata)
+    runs.write(run_id, attached(at=1_794_000_000_000), *map(msgspec.to_builtins, story.events))
+    runs.finalize(run_id)
+
+
+VERBS = {
+    "show": ("show", "run_003"),
+    "show what was tampered with": ("show", "run_004"),
+    "runs": ("runs",),
+    "explain": ("explain", "run_003", "finding_001"),
+    "timeline": ("timeline", "run_003"),
+    "compare": ("compare", "run_001", "run_003"),
+}
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+@pytest.mark.parametrize("arguments", VERBS.values(), ids=VERBS)
+def test_nothing_but_styles_reaches_the_terminal_and_no_line_is_wider_than_it(
+    home: Path, arguments: tuple[str, ...], columns: int
+) -> None:
+    drawn = shown(*arguments, home=home, columns=columns)
+    assert drawn.code == ExitCode.OK
+    assert drawn.has_color
+    assert drawn.unstyled.replace("\r\n", "").isprintable()
+    assert max(drawn.widths) <= columns
+    assert len(drawn.lines) < 400, "a megabyte is not printed"
+
+
+@pytest.mark.parametrize("arguments", VERBS.values(), ids=VERBS)
+def test_a_pipe_gets_the_same_plain_text_whatever_the_environment_says_of_colors(
+    home: Path, arguments: tuple[str, ...]
+) -> None:
+    piped = [
+        run_critiqor(*arguments, home=home, extra=extra)
+        for extra in ({}, {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color", "COLUMNS": "30"})
+    ]
+    assert piped[0].stdout == piped[1].stdout
+    assert (piped[0].returncode, piped[0].stderr) == (ExitCode.OK, "")
+    assert "\x1b" not in piped[0].stdout and "█" not in piped[0].stdout
+
+
+UNDRAWN = """
+import sys
+from critiqor.cli import main
+sys.argv = ["critiqor", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print("rich" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("arguments", VERBS.values(), ids=VERBS)
+def test_what_is_not_drawn_does_not_wait_for_rich_to_load(home: Path, arguments: tuple[str, ...]) -> None:
+    process = start_python(UNDRAWN, *arguments, cwd=home, stderr=subprocess.PIPE, env=environment(home))
+    assert process.communicate(timeout=PATIENCE_SECONDS)[1] == "False\n"
+
+
+def test_what_looks_like_markup_is_shown_as_it_is(home: Path) -> None:
+    assert "[bold red]x[/]" in shown("show", "run_004", home=home).words
+
+
+def test_a_dumb_terminal_gets_what_a_pipe_gets(home: Path) -> None:
+    dumb = shown("show", "run_002", home=home, TERM="dumb")
+    assert dumb.raw.replace("\r\n", "\n") == run_critiqor("show", "run_002", home=home).stdout
+
+
+def test_show_says_first_what_to_think_of_it_then_what_trust_was_lost_to(home: Path) -> None:
+    drawn = shown("show", "run_002", home=home)
+    assert drawn.lines[0].startswith("run_002  COMPLETED · openclaw_agent · ")
+    assert drawn.lines[2].startswith(("✗ UNSAFE  ", "! REVIEW  "))
+    [trust] = [line for line in drawn.lines if line.startswith("trust ")]
+    score = int(trust.split()[2])
+    assert trust.split()[1].count("█") == round(16 * score / 100)
+    lost = [line.split() for line in drawn.lines if line.startswith(" " * 12 + "-")]
+    assert sum(int(words[0]) for words in lost) == score - 100
+    assert "tool_loop" in {words[1] for words in lost}
+
+
+def test_show_draws_the_growth_of_the_context_the_causal_chain_and_the_lanes(home: Path) -> None:
+    drawn = shown("show", "run_002", home=home)
+    [context] = [line for line in drawn.lines if line.startswith("context ")]
+    assert context.split()[1] == "▂▃▄▆▇█▁"
+    assert "20,000 → 1,000 tokens, at most 94% of 128,000, compacted 1x" in drawn.words
+    chain = drawn.text.split("  how it came about\n")[1].splitlines()
+    assert [line[:6] for line in chain[:2]] == ["  ├── ", "  └── "]
+    lanes = {line[:11].strip(): line[11:64] for line in drawn.lines if line[:11].strip() in LANES and "█" in line}
+    assert [*lanes] == ["agent", "model", "tools", "compaction"]
+    assert lanes["agent"].strip() == "█" * 53
+    assert set(lanes["tools"].split()[-1]) == {"✗"}
+    assert drawn.lines[-1] == "Next: critiqor explain run_002 finding_001"
+
+
+LANES = ("findings", "agent", "turns", "model", "tools", "memory", "retries", "compaction", "stalls")
+
+
+def test_explain_draws_the_chain_as_a_tree_with_the_very_events(home: Path) -> None:
+    drawn = shown("explain", "run_002", "tool_loop", home=home, columns=100)
+    assert drawn.lines[0].startswith("MEDIUM  `grep -rn fence notes` called ")
+    branches = [line for line in drawn.lines if line.startswith(("├── ", "└── "))]
+    assert any("retried → asked again" in branch for branch in branches)
+    assert any("tool_output exec ok" in line for line in drawn.lines if line.startswith("│   ├── "))
+    assert "sure        ██████████████░░  90 of 100" in drawn.lines
+
+
+def test_timeline_draws_the_slowest_turn_in_its_parts_and_the_run_on_lanes(home: Path) -> None:
+    drawn = shown("timeline", "run_002", home=home)
+    assert drawn.lines[0].startswith("The turn took ")
+    assert len(drawn.lines[1]) == 80
+    assert " in tools" in drawn.lines[2]
+    assert any(line.startswith("tools ") and "✗" in line for line in drawn.lines)
+    assert drawn.lines[-1] == "Next: critiqor show run_002"
+
+
+def test_timeline_as_markdown_is_never_drawn(home: Path) -> None:
+    marked = shown("timeline", "run_002", "--markdown", home=home)
+    assert "\x1b" not in marked.raw
+    assert marked.raw.startswith("## Timeline")
+
+
+def test_several_timelines_are_drawn_as_tables(home: Path) -> None:
+    drawn = shown("timeline", "run_001", "run_002", home=home, columns=100)
+    assert drawn.code == ExitCode.OK
+    assert "2 runs: run_001 run_002" in drawn.words
+
+
+def test_runs_are_one_line_each_with_a_bar_for_trust(home: Path) -> None:
+    drawn = shown("runs", home=home, columns=60)
+    assert drawn.lines[0].startswith("4 runs   trust, oldest to newest █")
+    rows = {line.split()[0]: line for line in drawn.lines if line.startswith("run_")}
+    assert [*rows] == ["run_004", "run_003", "run_002", "run_001"]
+    assert rows["run_001"].startswith("run_001  ██████████ 100  No failure was found")
+    assert rows["run_004"].startswith("run_004  ████░░░░░░  40  ")
+    assert rows["run_004"].endswith("…")
+
+
+def test_compare_says_first_whether_it_is_better(home: Path) -> None:
+    drawn = shown("compare", "run_002", "run_001", home=home)
+    assert drawn.lines[0].startswith("✓ better: ")
+    assert "gone" in drawn.words
+    assert drawn.lines[4] == "after       ████████████████  trust 100"
+    worse = shown("compare", "run_001", "run_002", home=home)
+    assert worse.lines[0].startswith("✗ worse: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"), [(["--no-color"], {}), ([], {"NO_COLOR": "1"})], ids=["flag", "variable"]
+)
+def test_colors_can_be_refused_and_the_drawing_stays(home: Path, arguments: list[str], extra: dict[str, str]) -> None:
+    drawn = shown(*arguments, "show", "run_002", home=home, **extra)
+    assert not drawn.has_color
+    assert drawn.lines == shown("show", "run_002", home=home, NO_COLOR="").lines
+
+
+def test_a_terminal_that_cannot_show_these_characters_gets_plain_text(home: Path) -> None:
+    drawn = shown("show", "run_002", home=home, PYTHONIOENCODING="latin-1")
+    assert "\x1b" not in drawn.raw
+    assert "  trust " in drawn.text
+
+
+def test_json_is_never_drawn(home: Path) -> None:
+    told = shown("show", "run_002", "--json", home=home)
+    assert told.raw.replace("\r\n", "\n") == run_critiqor("show", "run_002", "--json", home=home).stdout
+
+
+def test_runs_that_are_not_sealed_are_drawn_with_what_to_type_next(tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "runs")
+    assert shown("runs", home=tmp_path, columns=200).lines[-1] == "Next: critiqor monitor openclaw"
+    run_id = runs.start()
+    assert shown("show", run_id, home=tmp_path).lines[-1] == f"Next: critiqor finalize {run_id}"
+    abort_session(run_id, runs_dir=runs.folder)
+    assert shown("show", run_id, home=tmp_path).lines[-1] == f"Next: critiqor diagnose {run_id}"
+    runs.paths.run_path("run_099").write_text("{")
+    drawn = shown("runs", home=tmp_path)
+    assert drawn.lines[2].startswith("run_099  unreadable")
+    assert drawn.lines[3].startswith(f"{run_id}  aborted")
+
+
+def test_a_run_whose_evidence_is_gone_is_still_drawn(tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "runs")
+    _record(runs, Story().starts().model().runs("ls").finishes())
+    runs.paths.evidence_summary_path("run_001").unlink()
+    drawn = shown("show", "run_001", home=tmp_path)
+    assert drawn.code == ExitCode.OK
+    assert "session.json is gone" in drawn.text
+
+
+def test_finalize_draws_what_show_draws(tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "runs")
+    run_id = runs.start()
+    runs.write(run_id, attached(), *map(msgspec.to_builtins, Story().starts().model().runs("ls").finishes().events))
+    finalized = shown("finalize", "--no-dashboard", home=tmp_path)
+    assert finalized.lines == shown("show", run_id, home=tmp_path).lines

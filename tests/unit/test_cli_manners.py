@@ -1,0 +1,78 @@
+"""How the command line talks: quietly, with progress where somebody looks on, or with the place of an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support import Cli, Runs, attached, line_of, recorded, run_critiqor
+from terminal import shown
+
+from critiqor.errors import ExitCode
+
+SEALING = "sealing and diagnosing"
+
+
+def large_run(runs: Runs) -> str:
+    """A run with a journal of three megabytes."""
+    run_id = runs.start()
+    text = "x" * 6000
+    calls = [recorded(number, "message_end", payload={"role": "assistant", "text": text}) for number in range(2, 502)]
+    runs.write(run_id, attached(), b"".join(map(line_of, calls)))
+    return run_id
+
+
+def traces(folder: Path) -> Path:
+    events = [{"i": 0, "kind": "user", "text": "hi"}, {"i": 1, "kind": "assistant", "text": "hello"}]
+    lines = [{"trace_id": f"t{number}", "source": "elsewhere", "events": events} for number in range(3)]
+    path = folder / "traces.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_the_finalize_of_a_large_run_says_how_far_it_got_and_leaves_nothing_of_that(tmp_path: Path) -> None:
+    run_id = large_run(Runs(tmp_path / "runs"))
+    drawn = shown("finalize", "--no-dashboard", home=tmp_path)
+    assert drawn.code == ExitCode.OK
+    assert SEALING in drawn.raw and "of 501" in drawn.raw
+    assert SEALING not in drawn.text
+    assert drawn.lines[0].startswith(f"{run_id}  COMPLETED")
+
+
+def test_progress_is_only_for_terminals_and_not_for_those_who_want_quiet(tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "runs")
+    large_run(runs)
+    piped = run_critiqor("finalize", home=tmp_path)
+    assert (piped.returncode, piped.stderr) == (ExitCode.OK, "")
+    large_run(runs)
+    assert SEALING not in shown("-q", "finalize", "--no-dashboard", home=tmp_path).raw
+    large_run(runs)
+    assert SEALING not in shown("finalize", "--no-dashboard", home=tmp_path, TERM="dumb").raw
+
+
+def test_importing_says_how_many_traces_were_read(tmp_path: Path) -> None:
+    drawn = shown("import", traces(tmp_path), home=tmp_path)
+    assert drawn.code == ExitCode.OK, drawn.text
+    assert "reading traces.jsonl" in drawn.raw
+    assert "reading traces.jsonl" not in drawn.text
+
+
+def test_quiet_leaves_out_messages_but_neither_answers_nor_errors(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.critiqor]\nunknown = 1\n")
+    assert "these settings are ignored: unknown" in cli("runs").err
+    quiet = cli("-q", "runs")
+    assert (quiet.code, quiet.err) == (ExitCode.OK, "")
+    assert "No runs in " in quiet.out
+    failed = cli("--quiet", "show", "run_404")
+    assert "there is no run run_404" in failed.err
+
+
+@pytest.mark.parametrize("option", ["-v", "--verbose"])
+def test_verbose_shows_where_an_error_comes_from_and_then_what_to_do(cli: Cli, option: str) -> None:
+    told = cli(option, "show", "run_404")
+    assert told.code == ExitCode.ERROR
+    assert told.err.startswith("Traceback (most recent call last):\n")
+    assert told.err.endswith("→ critiqor runs\n")
+    assert "Traceback" not in cli("show", "run_404").err
+    assert cli(option, "show", "run_404", "--json").error["type"] == "UnknownRunError"

@@ -1,0 +1,84 @@
+"""The verb `report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+from diagnosed import diagnosis, finding, store
+from reports import HOSTILE, hostile_fields
+from support import Cli, Runs, attached, recorded
+
+from critiqor.model.report import RunReport
+
+START = 1_794_000_000_000
+
+
+def test_a_report_is_printed_as_markdown(cli: Cli, runs: Runs) -> None:
+    store(runs, diagnosis("run_001", finding("timeout", "high", id="finding_001")))
+    answer = cli("report", "run_001")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("## `run_001`: to be reviewed\n")
+    assert "critiqor explain run_001 finding_001" in answer.out
+    assert cli("report", "run_001", "-o", "-").out == answer.out
+    assert cli("report", "run_001", "--format", "markdown").out == answer.out
+
+
+def test_a_report_is_written_where_it_is_wanted(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    store(runs, diagnosis())
+    answer = cli("report", "run_001", "-o", "report.md")
+    assert (answer.code, answer.out) == (0, "")
+    assert "report.md" in answer.err
+    assert (tmp_path / "report.md").read_text() == cli("report", "run_001").out
+    told = cli("report", "run_001", "-o", "report.md", "--json").data
+    assert (told["file"], told["format"]) == (str(tmp_path / "report.md"), "markdown")
+    assert cli("report", "run_001", "-o", "runs/run_001.json").code == 2
+
+
+def test_as_json_it_is_the_diagnosis_with_the_head_of_the_record_and_the_coverage(cli: Cli, runs: Runs) -> None:
+    runs.seal(attached(at=START), recorded(2, at=START + 1), recorded(3, "agent_end", at=START + 9))
+    document = json.loads(cli("report", "run_001", "--format", "json").out)
+    assert document["schema_version"] == "critiqor.report.v1"
+    assert document["diagnosis"] == json.loads(runs.paths.diagnosis_path("run_001").read_bytes())
+    assert document["coverage"] == runs.evidence("run_001")["coverage"]
+    head = runs.record("run_001")
+    assert all(document["run"][name] == head[name] for name in ("run_id", "status", "metadata", "seal", "timestamps"))
+    assert not {"owner", "event_log"} & set(document["run"])
+    assert msgspec.convert(document, RunReport).diagnosis.run_id == "run_001"
+    assert cli("report", "run_001", "--json").data == document
+
+
+def test_json_in_the_middle_of_markdown_is_refused(cli: Cli, runs: Runs) -> None:
+    store(runs, diagnosis())
+    assert cli("report", "run_001", "--format", "markdown", "--json").error["exit_code"] == 2
+
+
+def test_export_writes_the_same_into_files(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    store(runs, diagnosis("run_001", finding()))
+    for name, suffix in (("markdown", ".md"), ("json", ".report.json")):
+        assert cli("export", "run_001", "--format", name).code == 0
+        assert (tmp_path / f"run_001{suffix}").read_text() == cli("report", "run_001", "--format", name).out
+
+
+def test_a_run_without_a_diagnosis_says_what_to_type(cli: Cli, runs: Runs) -> None:
+    run_id = runs.start()
+    answer = cli("report", run_id)
+    assert (answer.code, answer.out) == (1, "")
+    assert f"critiqor finalize {run_id}" in answer.err
+    assert "critiqor runs" in cli("report", "run_404").err
+
+
+def test_evidence_that_is_gone_is_told_and_not_passed_over(cli: Cli, runs: Runs) -> None:
+    runs.seal(attached(at=START), recorded(2, at=START + 1))
+    runs.paths.evidence_summary_path("run_001").unlink()
+    assert "critiqor verify run_001" in cli("report", "run_001").out
+    assert cli("report", "run_001", "--json").data["coverage"] is None
+
+
+def test_a_terminal_gets_nothing_that_it_would_obey(cli: Cli, runs: Runs) -> None:
+    store(runs, diagnosis("run_001", finding("timeout", "high", **hostile_fields())), agent_id=HOSTILE)
+    assert cli("report", "run_001").out.replace("\n", "").isprintable()
+    store(runs, diagnosis("run_001", finding(title="\x9b31m \u202e \x1b[2J")))
+    printed = cli("report", "run_001", "--format", "json").out
+    assert printed.isascii() and "\x1b" not in printed

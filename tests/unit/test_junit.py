@@ -1,0 +1,106 @@
+"""A policy's answers as JUnit XML, read by junitparser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from diagnosed import diagnoses, diagnosis, finding, store
+from hypothesis import given
+from junitparser import Failure, JUnitXml, TestCase, TestSuite
+from reports import HOSTILE, gated, hostile_fields, report
+from support import Cli, Runs
+
+from critiqor.diagnosis.policy import Policy, apply_policy
+from critiqor.model import Diagnosis
+from critiqor.model.report import GateReport
+from critiqor.reporters import junit
+
+
+def suite_of(data: bytes) -> TestSuite:
+    document = JUnitXml.fromroot(ElementTree.fromstring(data))
+    [suite] = document
+    assert (document.tests, document.failures) == (suite.tests, suite.failures)
+    counted = (suite.tests, suite.failures, suite.errors, suite.skipped)
+    suite.update_statistics()
+    assert counted == (suite.tests, suite.failures, suite.errors, suite.skipped), "what is counted is what is there"
+    return suite
+
+
+def written(told: GateReport) -> TestSuite:
+    return suite_of(b"".join(junit.report(told)))
+
+
+def failures(suite: TestSuite) -> dict[str, list[str]]:
+    """What each case says that failed."""
+    cases: list[TestCase] = list(suite)
+    return {case.name: [result.message for result in case.result if isinstance(result, Failure)] for case in cases}
+
+
+def test_every_rule_of_the_policy_is_a_case_and_those_that_fail_say_why() -> None:
+    suite = written(gated(diagnosis("run_001", finding("timeout", "high"), trust=55)))
+    assert failures(suite) == {
+        "require_observed": [],
+        "min_trust": ["trust is 55; at least 70 is wanted"],
+        "max_severity": ["1 finding worse than medium, the worst is high: timeout, about timeout"],
+    }
+    assert (suite.tests, suite.failures) == (3, 2)
+    [case] = [case for case in suite if case.name == "min_trust"]
+    assert "critiqor show run_001" in case.result[0].text
+
+
+def test_a_run_that_passes_has_no_failure() -> None:
+    suite = written(gated(diagnosis()))
+    assert (suite.tests, suite.failures) == (3, 0)
+    assert all(not case.result for case in suite)
+
+
+def test_cases_are_named_by_agent_and_rule_so_that_they_can_be_followed_over_runs() -> None:
+    names = [
+        [(case.classname, case.name) for case in written(gated(diagnosis(run_id), agent_id="clerk"))]
+        for run_id in ("run_001", "run_002")
+    ]
+    assert names[0] == names[1]
+    assert names[0][0] == ("critiqor.clerk", "require_observed")
+
+
+def test_the_verdict_is_among_the_properties() -> None:
+    properties = {item.name: item.value for item in written(gated(diagnosis(trust=None))).properties()}
+    assert (properties["run_id"], properties["trust_score"], properties["wall_ms"]) == ("run_001", "unknown", "1000")
+
+
+def test_only_the_rules_of_the_policy_are_asked() -> None:
+    policy = Policy(max_findings=0, require_observed=False)
+    concluded = diagnosis("run_001", finding())
+    told = GateReport(report(concluded), apply_policy(policy, concluded))
+    assert failures(written(told)) == {"max_findings": ["1 finding, at most 0 may be"]}
+
+
+def test_hostile_texts_are_texts() -> None:
+    hostile = f"{HOSTILE}\ufffe\uffff\ud800"
+    found = finding("timeout", "high", **{**hostile_fields(), "title": hostile})
+    [message] = failures(written(gated(diagnosis("run_001", found), agent_id=hostile)))["max_severity"]
+    assert "<script>alert(1)</script>" in message
+    assert message.isprintable()
+
+
+@given(diagnoses)
+def test_every_gate_is_junit(concluded: Diagnosis) -> None:
+    told = gated(concluded)
+    assert written(told).failures == sum(not rule.passed for rule in told.gate.rules)
+
+
+def test_the_policy_of_a_file_is_the_one_that_is_asked(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    store(runs, diagnosis("run_001", finding("timeout", "low"), trust=95))
+    (tmp_path / "policy.toml").write_text("min_trust = 99\nforbidden_types = ['timeout']\n")
+    assert cli("export", "run_001", "--format", "junit", "--policy", "policy.toml").code == 0
+    suite = suite_of((tmp_path / "run_001.junit.xml").read_bytes())
+    assert failures(suite) == {
+        "require_observed": [],
+        "min_trust": ["trust is 95; at least 99 is wanted"],
+        "forbidden_types": ["there are findings of timeout"],
+    }
+    wrong = cli("export", "run_001", "--format", "sarif", "--policy", "policy.toml")
+    assert (wrong.code, "--format junit" in wrong.err) == (2, True)
+    (tmp_path / "policy.toml").write_text("min_trusst = 99\n")
+    assert cli("export", "run_001", "--format", "junit", "--policy", "policy.toml").code == 2

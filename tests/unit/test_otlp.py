@@ -1,0 +1,435 @@
+"""A run as spans: read by OpenTelemetry's own messages, with parents, names and figures as the conventions want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from diagnosed import diagnosis, finding
+from hypothesis import given
+from hypothesis import strategies as st
+from otlp import ReadSpan, ReadTrace
+from story import START, Story
+
+from critiqor.model import Diagnosis, Event, Metadata, Timestamps, iso_from_ms
+from critiqor.model.report import Recorded, RunHead
+from critiqor.reporters import otlp
+from critiqor.reporters.conventions import EVALUATION, LONGEST_CONTENT
+from critiqor.reporters.spans import MOST_HELD, spans
+
+CLIENT, INTERNAL, ERROR = 3, 1, 2
+SECRETS = ("the question", "the answer", "make all", "it says so", "no such target")
+
+
+def head(run_id: str = "run_001", created: int = START) -> RunHead:
+    stamps = Timestamps(created_at=iso_from_ms(created))
+    return RunHead(run_id=run_id, status="COMPLETED", lifecycle=[], timestamps=stamps, metadata=Metadata())
+
+
+def recorded(
+    story: Story | list[Event], concluded: Diagnosis | None = None, *, content: bool = False, **moments: int
+) -> Recorded:
+    events = story.events if isinstance(story, Story) else story
+    return Recorded(head(), events, concluded, moments, "1.2.3", content)
+
+
+def read(
+    story: Story | list[Event], concluded: Diagnosis | None = None, *, content: bool = False, **moments: int
+) -> ReadTrace:
+    return ReadTrace(b"".join(otlp.report(recorded(story, concluded, content=content, **moments))))
+
+
+def talk() -> Story:
+    """One agent run: a question, a model call, a tool that fails, an answer."""
+    story = Story().event("agent_start", payload={"attempt": 1, "agent_id": "main", "trigger": "user"})
+    story.user("the question").asks(provider="google", model="gemini").model(
+        provider="google", model="gemini-2", timeToFirstByteMs=250, errorCategory=None
+    )
+    asked = [{"id": "call_1", "name": "exec"}]
+    story.event("message_end", payload={"role": "assistant", "text": "", "tool_calls": asked, "stop_reason": "toolUse"})
+    story.fails("exec", {"command": "make all"}, "exit code 2: no such target", "it says so")
+    return story.asks(model="gemini").model(input=5, output=7).says("the answer").finishes()
+
+
+def test_an_agent_run_is_a_span_and_its_calls_are_inside() -> None:
+    trace = read(talk())
+    assert trace.tree() == [
+        ["run run_001", ["invoke_agent main", ["chat gemini"], ["execute_tool exec"], ["chat gemini"]]]
+    ]
+    assert {span.trace_id for span in trace.spans} == {trace.spans[0].trace_id}
+    assert trace.resource["service.name"] == trace.resource["openinference.project.name"] == "openclaw_agent"
+    assert trace.scope == ("critiqor", "1.2.3")
+    kinds = {span.name.split()[0]: span.kind for span in trace.spans}
+    assert kinds == {"run": INTERNAL, "invoke_agent": INTERNAL, "execute_tool": INTERNAL, "chat": CLIENT}
+
+
+def test_names_are_those_of_both_conventions() -> None:
+    trace = read(talk())
+    agent, chat, tool = trace.named("invoke_agent main"), trace.all("chat gemini")[0], trace.named("execute_tool exec")
+    expected = {"gen_ai.operation.name": "invoke_agent", "openinference.span.kind": "AGENT", "gen_ai.agent.id": "main"}
+    assert expected.items() <= agent.attributes.items()
+    assert (
+        chat.attributes
+        | {
+            "gen_ai.operation.name": "chat",
+            "openinference.span.kind": "LLM",
+            "gen_ai.provider.name": "gcp.gemini",
+            "gen_ai.system": "gcp.gemini",
+            "llm.provider": "google",
+            "gen_ai.request.model": "gemini",
+            "gen_ai.response.model": "gemini-2",
+            "llm.model_name": "gemini-2",
+            "gen_ai.usage.input_tokens": 1000,
+            "gen_ai.usage.output_tokens": 20,
+            "llm.token_count.prompt": 1000,
+            "llm.token_count.completion": 20,
+            "llm.token_count.total": 1020,
+            "llm.cost.total": 0.001,
+            "gen_ai.response.time_to_first_chunk": 0.25,
+            "gen_ai.response.finish_reasons": ["toolUse"],
+        }
+        == chat.attributes
+    )
+    assert (
+        tool.attributes
+        | {
+            "gen_ai.operation.name": "execute_tool",
+            "openinference.span.kind": "TOOL",
+            "gen_ai.tool.name": "exec",
+            "tool.name": "exec",
+            "gen_ai.tool.call.id": "call_1",
+        }
+        == tool.attributes
+    )
+    for span in (agent, chat, tool):
+        assert span.attributes["gen_ai.conversation.id"] == span.attributes["session.id"] == "agent:main:main"
+
+
+def test_what_was_read_from_a_cache_counts_as_input_once_more() -> None:
+    usage = {"input": 10, "output": 1, "cacheRead": 200, "cacheWrite": 30}
+    chat = read(Story().starts().event("token_usage", payload={"model": "m", "usage": usage})).named("chat m")
+    assert chat.attributes["gen_ai.usage.input_tokens"] == chat.attributes["llm.token_count.prompt"] == 240
+    assert chat.attributes["gen_ai.usage.cache_read.input_tokens"] == 200
+    assert chat.attributes["llm.token_count.prompt_details.cache_write"] == 30
+    assert chat.attributes["llm.token_count.total"] == 241
+
+
+def test_times_are_those_of_the_events_in_nanoseconds() -> None:
+    trace = read(Story(start=START).starts().calls("exec", ms=50).finishes())
+    tool = trace.named("execute_tool exec")
+    assert (tool.start_ns, tool.end_ns) == ((START + 2000) * 1_000_000, (START + 3000) * 1_000_000)
+    root = trace.named("run run_001")
+    assert (root.start_ns, root.end_ns) == ((START + 1000) * 1_000_000, (START + 4000) * 1_000_000)
+
+
+def test_content_leaves_the_evidence_only_when_asked_for() -> None:
+    without = b"".join(otlp.report(recorded(talk()))).decode()
+    assert [secret for secret in SECRETS if secret in without] == []
+    trace = read(talk(), content=True)
+    agent, tool = trace.named("invoke_agent main"), trace.named("execute_tool exec")
+    assert (agent.attributes["input.value"], agent.attributes["output.value"]) == ("the question", "the answer")
+    assert msgspec.json.decode(tool.attributes["gen_ai.tool.call.arguments"]) == {"command": "make all"}
+    assert tool.attributes["output.value"] == "it says so"
+    assert tool.of("exception") == [{"exception.type": "_OTHER", "exception.message": "exit code 2: no such target"}]
+    [first, last] = trace.all("chat gemini")
+    assert msgspec.json.decode(first.attributes["gen_ai.output.messages"]) == [
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "call_1", "name": "exec"}],
+            "finish_reason": "toolUse",
+        }
+    ]
+    assert first.attributes["llm.output_messages.0.message.tool_calls.0.tool_call.function.name"] == "exec"
+    assert last.attributes["llm.output_messages.0.message.content"] == "the answer"
+
+
+def test_an_answer_that_is_told_before_the_end_of_its_call_belongs_to_it() -> None:
+    """As OpenClaw 2026.6.1 tells it in its terminal UI."""
+    story = Story().starts().asks(model="m").says("early").model(model="m").asks(model="m").model(model="m").finishes()
+    [first, second] = read(story, content=True).all("chat m")
+    assert first.attributes["output.value"] == "early"
+    assert "output.value" not in second.attributes
+
+
+def test_an_error_is_a_status_and_an_exception_whose_words_are_content() -> None:
+    story = Story().starts().asks(model="m").model(model="m", error="401 wrong key", errorCategory="auth")
+    chat = read(story).named("chat m")
+    assert (chat.status, chat.message, chat.attributes["error.type"]) == (ERROR, "", "auth")
+    assert chat.of("exception") == [{"exception.type": "auth"}]
+    told = read(story, content=True).named("chat m")
+    assert told.message == "401 wrong key"
+    story = Story().starts()
+    result = {"result": {}, "exit_code": 3}
+    story.event("tool_output", tool_name="exec", tool_call_id="c", status="error", error="no", payload=result)
+    assert read(story).named("execute_tool exec").attributes["error.type"] == "exit_code_3"
+
+
+def test_an_exit_code_makes_the_whole_run_fail() -> None:
+    root = read(Story().starts().finishes().process(137)).named("run run_001")
+    assert (root.status, root.attributes["process.exit.code"], root.attributes["error.type"]) == (
+        ERROR,
+        137,
+        "exit_code_137",
+    )
+    assert read(Story().starts().finishes().process(0)).named("run run_001").status == 0
+
+
+def test_a_call_that_another_one_has_passed_on_is_inside_it() -> None:
+    story = Story().starts()
+    outer = story.begins("tool_call", call_id="call_1")
+    inner = story.begins("memory_search", call_id="tool_search_code:call_1:memory_search:1")
+    other = story.begins("read", call_id="call_2", parent_tool_call_id="call_1")
+    story.ends("read", other).ends("memory_search", inner).ends("tool_call", outer).finishes()
+    assert read(story).tree()[0][1] == [
+        "invoke_agent openclaw_agent",
+        ["execute_tool tool_call", ["execute_tool memory_search"], ["execute_tool read"]],
+    ]
+
+
+def test_a_subagent_is_inside_the_call_that_asked_for_it() -> None:
+    child = "agent:main:subagent:1"
+    story = Story().starts()
+    call = story.begins("sessions_spawn")
+    story.ends("sessions_spawn", call, {"content": [], "details": {"childSessionKey": child, "runId": "run-2"}})
+    story.turns_to("run-2", child).starts(trigger="subagent").calls("read").finishes()
+    story.turns_to("run-1", "agent:main:main").finishes()
+    agent = "invoke_agent openclaw_agent"
+    assert read(story).tree()[0][1:] == [[agent, ["execute_tool sessions_spawn", [agent, ["execute_tool read"]]]]]
+
+
+def test_every_attempt_is_a_span_of_its_own() -> None:
+    story = Story().starts().asks(model="m").model(model="m", error="500").finishes(error="500")
+    story.event("agent_start", payload={"attempt": 2}).asks(model="m").model(model="m").finishes()
+    [first, second] = read(story).all("invoke_agent openclaw_agent")
+    assert (first.status, first.attributes["critiqor.attempt"]) == (ERROR, 1)
+    assert (second.status, second.attributes["critiqor.attempt"]) == (0, 2)
+    assert [chat.parent_id for chat in read(story).all("chat m")] == [first.span_id, second.span_id]
+
+
+def test_what_never_ended_lasts_to_the_end_and_says_so() -> None:
+    story = Story().starts()
+    story.begins("exec")
+    story.waits(5000).event("process_end", layer="supervisor", payload={"exit_code": -9})
+    trace = read(story)
+    tool = trace.named("execute_tool exec")
+    assert tool.attributes["critiqor.unfinished"] is True
+    assert tool.end_ns == trace.named("run run_001").end_ns == (START + 8000) * 1_000_000
+
+
+def test_what_was_only_seen_to_end_is_there_as_long_as_it_took() -> None:
+    story = Story().starts().event("tool_output", tool_name="x", tool_call_id="c", duration_ms=700, payload={})
+    tool = read(story).named("execute_tool x")
+    assert tool.end_ns - tool.start_ns == 700_000_000
+    assert read(story).parent_of(tool).name == "invoke_agent openclaw_agent"
+
+
+def concluded(story: Story, step: int | str, **fields: object) -> Diagnosis:
+    """A diagnosis of one finding that began with an event of the story, by its place, or with that of an id."""
+    cited = step if isinstance(step, str) else story.events[step].event_id
+    return diagnosis(
+        "run_001", finding("tool_loop:exec", "high", 30, id="finding_001", first_bad_step=cited, **fields), trust=70
+    )
+
+
+def evaluated(trace: ReadTrace) -> list[tuple[ReadSpan, dict[str, object]]]:
+    return [(span, told) for span in trace.spans for told in span.of(EVALUATION) if "critiqor.finding.id" in told]
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (0, "invoke_agent openclaw_agent"),  # it began
+        (1, "invoke_agent openclaw_agent"),  # what the user said
+        (2, "chat m"),  # a request
+        (3, "chat m"),  # its end
+        (4, "chat m"),  # what was answered
+        (5, "execute_tool exec"),  # a call
+        (6, "execute_tool exec"),  # its result
+        (7, "execute_tool exec"),  # what is told beside it
+        (8, "invoke_agent openclaw_agent"),  # it ended
+        (9, "invoke_agent openclaw_agent"),  # what is told of it later
+        (10, "run run_001"),  # the process
+    ],
+)
+def test_a_finding_is_an_event_of_the_span_where_it_began(step: int, name: str) -> None:
+    story = Story().starts().user("go").asks(model="m").model(model="m").says("I call").calls("exec", {})
+    story.event("memory_event", tool_name="exec", tool_call_id="call_1", payload={"lookup": "empty"})
+    story.finishes().event("subagent_ended").process(1)
+    [(span, told)] = evaluated(read(story, concluded(story, step)))
+    assert span.name == name
+    assert told == {
+        "gen_ai.evaluation.name": "tool_loop",
+        "gen_ai.evaluation.score.value": 30.0,
+        "gen_ai.evaluation.score.label": "high",
+        "gen_ai.evaluation.explanation": "about tool_loop:exec",
+        "critiqor.finding.id": "finding_001",
+        "critiqor.finding.cause": "tool_loop:exec",
+        "critiqor.finding.confidence": 100,
+        "critiqor.finding.occurrences": 1,
+    }
+
+
+def test_a_finding_that_names_a_line_of_the_timeline_or_nothing_is_one_of_the_run() -> None:
+    story = talk()
+    line = "timeline_0000002"
+    trace = read(story, concluded(story, line), **{line: START * 1000 + 5})
+    [event] = [event for event in trace.named("run run_001").events if "critiqor.finding.id" in event[2]]
+    assert event[1] == START * 1_000_000 + 5000
+    [(span, _)] = evaluated(read(story, concluded(story, "gone", evidence=[])))
+    assert span.name == "run run_001"
+
+
+def test_an_explanation_quotes_and_is_told_with_content_only() -> None:
+    story = talk()
+    told = concluded(story, 0, explanation="it said “the answer”")
+    assert b"the answer" not in b"".join(otlp.report(recorded(story, told)))
+    [(_, evaluation)] = evaluated(read(story, told, content=True))
+    assert evaluation["gen_ai.evaluation.explanation"] == "about tool_loop:exec. it said “the answer”"
+
+
+def test_the_verdict_is_an_evaluation_of_the_run() -> None:
+    root = read(talk(), diagnosis(trust=85)).named("run run_001")
+    [verdict] = root.of(EVALUATION)
+    assert verdict == {
+        "gen_ai.evaluation.name": "trust",
+        "gen_ai.evaluation.score.value": 85.0,
+        "gen_ai.evaluation.score.label": "ready",
+        "gen_ai.evaluation.explanation": "What happened.",
+    }
+    assert root.attributes["critiqor.trust_score"] == 85
+    unseen = read(talk(), diagnosis(trust=None)).named("run run_001")
+    assert "gen_ai.evaluation.score.value" not in unseen.of(EVALUATION)[0]
+
+
+def test_ids_are_the_same_whenever_the_run_is_exported_and_others_in_every_other_run() -> None:
+    def ids(run: RunHead) -> list[tuple[str, str]]:
+        told = Recorded(run, talk().events, None, {}, "1")
+        return [(span.trace_id, span.span_id) for span in ReadTrace(b"".join(otlp.report(told))).spans]
+
+    assert ids(head()) == ids(head())
+    for other in (head("run_002"), head(created=START + 1)):
+        assert not {span for span, _ in ids(head())} & {span for span, _ in ids(other)}
+        assert not {span for _, span in ids(head())} & {span for _, span in ids(other)}
+
+
+def test_sessions_of_a_gateway_that_talk_at_the_same_time_are_not_mixed() -> None:
+    events: list[Event] = []
+    for number in range(40):
+        story = Story(f"agent:main:{number}", f"run-{number}", start=START + number)
+        events += (
+            story.starts().user(f"question {number}").asks(model="m").model(model="m").says(f"answer {number}").events
+        )
+        events += story.calls("exec", number).finishes().events[len(story.events) - 3 :]
+    events = [msgspec.structs.replace(event, event_id=f"{event.event_id}{event.session_key}") for event in events]
+    trace = read(sorted(events, key=lambda event: event.timestamp), content=True)
+    agents = trace.all("invoke_agent openclaw_agent")
+    assert len(agents) == 40
+    for agent in agents:
+        number = agent.attributes["session.id"].rsplit(":")[-1]
+        assert agent.attributes["input.value"] == f"question {number}"
+        children = [span for span in trace.spans if span.parent_id == agent.span_id]
+        assert [span.attributes["output.value"] for span in children if span.name == "chat m"] == [f"answer {number}"]
+        assert {span.attributes["session.id"] for span in children} == {agent.attributes["session.id"]}
+        assert len(children) == 2
+
+
+def test_results_without_calls_are_told_and_do_not_pile_up() -> None:
+    story = Story().starts()
+    for number in range(3 * MOST_HELD):
+        story.event("tool_output", tool_name="x", tool_call_id=f"c{number}", payload={})
+    assert len(read(story).all("execute_tool x")) == 3 * MOST_HELD
+
+
+def test_spans_are_told_while_events_are_still_read() -> None:
+    story = Story()
+    for number in range(50):
+        story.turns_to(f"run-{number}").starts().calls("exec", number).says("done").finishes()
+    read_so_far = 0
+
+    def events() -> Iterator[Event]:
+        nonlocal read_so_far
+        for event in story.events:
+            read_so_far += 1
+            yield event
+
+    told = spans(Recorded(head(), events(), None, {}, "1"))
+    for number in range(100):
+        next(told)
+        assert read_so_far <= (number // 2 + 2) * 5
+    assert [span.name for span in told] == ["run run_001"]
+
+
+def test_requests_are_documents_of_their_own_that_hold_every_span_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "MOST_SPANS", 2)
+    bodies = [request.json() for request in otlp.requests(recorded(talk()))]
+    assert len(bodies) == 3
+    whole = ReadTrace(b"".join(otlp.report(recorded(talk()))))
+    parts = ReadTrace(*bodies)
+    assert parts.spans == whole.spans
+    assert parts.resource == whole.resource
+    monkeypatch.setattr(otlp, "LARGEST", 1)
+    assert len(list(otlp.requests(recorded(talk())))) == len(whole.spans)
+
+
+def test_the_document_stands_on_one_line_as_the_file_exporter_writes_it() -> None:
+    data = b"".join(otlp.report(recorded(talk(), content=True)))
+    assert data.count(b"\n") == 1
+    assert data.endswith(b"\n")
+
+
+def test_a_run_without_any_event_is_the_run_alone() -> None:
+    assert read([]).tree() == [["run run_001"]]
+
+
+def test_texts_of_others_are_cut_and_hold_no_control_characters() -> None:
+    story = Story().starts().calls("evil\x1b[31m\x00\u202e" * 500, {"a": "x\x00y\tz\n"}, "l" * 90_000).finishes()
+    [tool] = [span for span in read(story, content=True).spans if span.name.startswith("execute_tool")]
+    assert len(tool.attributes["gen_ai.tool.name"]) <= 256
+    assert len(tool.attributes["output.value"]) == LONGEST_CONTENT
+    texts = [text for text in tool.attributes.values() if isinstance(text, str)]
+    assert not {"\x00", "\x1b", "\u202e"} & set("".join([tool.name, *texts]))
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+_NAMES = ("role", "text", "tool_calls", "stop_reason", "arguments", "result", "provider", "model", "usage", "attempt")
+_KINDS = [
+    *("agent_start", "agent_end", "turn_start", "before_provider_request", "token_usage", "tool_call", "tool_output"),
+    *("message_end", "input", "memory_event", "process_end", "compaction_end", "subagent_ended"),
+]
+_EVENTS = st.builds(
+    lambda kind, at, status, payload, **fields: Event(
+        event_type=kind, timestamp=iso_from_ms(START + at), status=status, payload=payload, **fields
+    ),
+    st.sampled_from(_KINDS),
+    st.integers(0, 50),
+    st.sampled_from(["ok", "error"]),
+    st.dictionaries(st.sampled_from([*_NAMES, "exit_code", "errorCategory", "agent_id", "callId", "lookup"]), _JSON),
+    event_id=st.sampled_from(["evt_a", "evt_b", "evt_c", "evt_d", ""]),
+    session_key=st.sampled_from([None, "s1", "s2"]),
+    agent_run_id=st.sampled_from([None, "r1", "r2"]),
+    tool_call_id=st.sampled_from([None, "c1", "tool_search_code:c1:x:1", "tool_search_code:"]),
+    tool_name=st.sampled_from([None, "exec"]),
+    source_layer=st.sampled_from(["extension_api", "supervisor"]),
+    duration_ms=st.none() | st.floats() | st.integers(-5, 50),
+)
+
+
+@given(st.lists(_EVENTS, max_size=30), st.booleans())
+def test_whatever_was_recorded_makes_spans_that_a_collector_takes(events: list[Event], content: bool) -> None:
+    told = diagnosis("run_001", finding(first_bad_step="evt_b"), finding(first_bad_step="evt_d"))
+    trace = read(events, told, content=content)
+    binary = [request.protobuf() for request in otlp.requests(recorded(events, told, content=content))]
+    assert ReadTrace(*binary, is_binary=True).spans == trace.spans
+    assert len(evaluated(trace)) == 2
+    assert [span.name for span in trace.spans if not span.parent_id] == ["run run_001"]
+    ids = {span.span_id for span in trace.spans}
+    assert all(span.parent_id in ids for span in trace.spans if span.parent_id)

@@ -1,0 +1,179 @@
+"""The report in Markdown, read by a parser of Markdown: what it says, that it fits, and that no text becomes markup."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from diagnosed import diagnoses, diagnosis, finding
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from reports import HOSTILE, gated, hostile_fields, report
+
+from critiqor.model import Coverage, Diagnosis
+from critiqor.reporters import markdown
+from critiqor.reporters.markdown import document
+from critiqor.reporters.markup import code, prose
+
+COMMENT = 65_000
+"""Characters that a comment on GitHub has room for, and a few more."""
+WORDS = ("text", "code_inline", "text_special")
+
+
+def tokens(text: str) -> list[Token]:
+    """Everything that a reader of GitHub's Markdown would see, inner parts included."""
+    parsed = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return [token for block in parsed for token in (block, *(block.children or ()))]
+
+
+def kinds(text: str) -> Counter[str]:
+    return Counter(token.type for token in tokens(text))
+
+
+def structure(text: str) -> Counter[str]:
+    """What there is but for the words."""
+    told = kinds(text)
+    for kind in WORDS:
+        del told[kind]
+    return told
+
+
+def words(text: str) -> str:
+    return "".join(token.content for token in tokens(text) if token.type in WORDS)
+
+
+def test_the_verdict_comes_first_and_the_worst_problem_next() -> None:
+    told = diagnosis(
+        "run_001",
+        finding("tool_loop:exec", "high", 30, id="finding_001", occurrences=5, first_bad_step="evt_7"),
+        finding("timeout", "low", 5, id="finding_002"),
+        trust=65,
+        cost_usd=0.5,
+    )
+    text = document(report(told))
+    lines = text.splitlines()
+    assert lines[0] == "## `run_001`: to be reviewed"
+    assert "| trust | 65 of 100 |" in lines
+    assert r"| cost | \$0.5000; 90 tokens in, 10 out |" in lines
+    first, second = text.index("### The problem to look at first"), text.index("### Further findings")
+    assert first < text.index("**HIGH** `tool_loop`") < second < text.index("**LOW** `timeout`")
+    assert "It happened 5 times. It costs 30 points of trust. It began with `evt_7`." in text
+    assert "- What to change: fix it" in lines
+    assert "- Next: `critiqor explain run_001 finding_001`" in lines
+    assert "- Next: `critiqor explain run_001 finding_002`" in lines
+    assert "sealed as `sha256:run_001`" in text
+
+
+def test_a_clean_run_has_no_problem_and_one_that_nobody_saw_is_not_called_clean() -> None:
+    clean = document(report(diagnosis()))
+    assert clean.startswith("## `run_001`: ready\n")
+    assert "###" not in clean
+    unseen = diagnosis(trust=None, confidence=20)
+    unseen.readiness = "unknown"
+    text = document(report(unseen))
+    assert text.startswith("## `run_001`: unknown: too little of it was seen\n")
+    assert "| trust | unknown: the agent was not observed |" in text
+
+
+def test_what_is_unknown_is_called_so() -> None:
+    text = document(report(diagnosis(wall_ms=None, cost_usd=None, model_calls_without_usage=1)))
+    assert "| cost | unknown; at least 90 tokens in, 10 out |" in text
+    assert "| time | unknown |" in text
+
+
+def test_what_the_recorder_did_not_see_is_told() -> None:
+    assert "- 1 record was lost" in document(report(diagnosis(), Coverage(notes=["1 record was lost"])))
+    many = document(report(diagnosis(), Coverage(notes=[f"note {number}" for number in range(50)])))
+    assert "- and 30 more" in many
+    assert "critiqor verify run_001" in document(report(diagnosis(), None))
+
+
+def test_the_gate_is_a_table_of_its_rules() -> None:
+    told = gated(diagnosis("run_001", finding("timeout", "high"), trust=55))
+    text = document(told.report, told.gate)
+    assert "### The gate: fails 2 of 3 rules" in text
+    assert "| `min_trust` | **failed** | trust is 55; at least 70 is wanted |" in text
+    assert "| `require_observed` | passed | the agent was observed |" in text
+    assert kinds(text)["table_open"] == 2
+    assert "### The gate: passes 3 rules" in document(gated(diagnosis()).report, gated(diagnosis()).gate)
+
+
+def test_hostile_texts_are_read_as_texts() -> None:
+    hostile = finding(HOSTILE, "high", id=HOSTILE, first_bad_step=HOSTILE, **hostile_fields())
+    told = gated(diagnosis("run_001", hostile, trust=1), agent_id=HOSTILE)
+    told.report.diagnosis.headline = HOSTILE
+    text = document(told.report, told.gate)
+    harmless = finding("x", "high", id="y", first_bad_step="z")
+    usual = gated(diagnosis("run_001", harmless, trust=1))
+    plain = document(usual.report, usual.gate)
+    assert structure(text) == structure(plain)
+    assert not {"html_block", "html_inline", "link_open", "image"} & set(structure(text))
+    assert "<script>alert(1)</script>" in words(text)
+    assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    "name", ["@everyone", "#12", "owner/repo#3", "GH-4", "gh-5", "https://evil.example", "www.evil.example"]
+)
+def test_nobody_is_called_and_nothing_referred_to(name: str) -> None:
+    """GitHub looks for these in what it shows: a space without width stands in between."""
+    shown = words(prose(f"see {name} there", 200))
+    assert name not in shown
+    assert shown.replace("\u200b", "") == f"see {name} there"
+
+
+def test_a_text_at_the_beginning_of_a_block_begins_no_other_one() -> None:
+    for text in (
+        "# title",
+        "1. one",
+        "2) two",
+        "- item",
+        "+ item",
+        "* item",
+        "> quote",
+        "---",
+        "===",
+        "```",
+        "    code",
+    ):
+        assert set(kinds(prose(text, 100))) <= {
+            "paragraph_open",
+            "inline",
+            "text",
+            "text_special",
+            "paragraph_close",
+        }, text
+
+
+def test_usual_sentences_stay_as_they_are() -> None:
+    for text in ("1 model call failed: HTTP 500, 3.5 s (of 10).", "It said “done”; that's 50% - or less!"):
+        assert prose(text, 100) == text
+
+
+@given(st.text(max_size=60), st.integers(5, 80))
+def test_prose_is_never_longer_than_it_may_be_and_reads_as_it_was(text: str, longest: int) -> None:
+    told = prose(text, longest)
+    assert len(told) <= longest
+    assert set(kinds(told)) <= {"paragraph_open", "inline", "text", "text_special", "paragraph_close"}
+    assert "`" not in code(text)[1:-1]
+
+
+def test_hundreds_of_findings_fit_a_comment_and_the_rest_is_counted() -> None:
+    long = dict.fromkeys(("title", "explanation", "recommendation", "verification"), "@a " * 2000)
+    found = [finding(f"timeout:{number}", "high", id=f"finding_{number:03}", **long) for number in range(300)]
+    told = gated(diagnosis("run_001", *found, trust=0), agent_id="@" * 5000)
+    notes = Coverage(notes=["@b " * 1000] * 100)
+    text = document(report(told.report.diagnosis, notes, agent_id="@" * 5000), told.gate)
+    assert 40_000 < len(text) < COMMENT
+    shown = text.count("**HIGH**")
+    assert f"And {300 - shown} more, none of them graver: `critiqor show run_001`" in text
+    assert "What the recorder did not see" in text
+
+
+@given(diagnoses)
+def test_every_diagnosis_has_a_report(concluded: Diagnosis) -> None:
+    data = b"".join(markdown.report(report(concluded)))
+    assert data.endswith(b"\n") and len(data.decode()) < COMMENT
+    assert data.decode().count("- Next: ") == len(concluded.failure_analysis.findings)

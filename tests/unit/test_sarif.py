@@ -1,0 +1,187 @@
+"""Findings as SARIF: by the schema of 2.1.0, with rules and fingerprints that stay the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from diagnosed import diagnoses, diagnosis, finding
+from hypothesis import given
+from jsonschema import Draft202012Validator, FormatChecker
+from reports import HOSTILE, cited, hostile_fields, report
+from support import Cli, Runs, attached, recorded
+
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.model import CausalStep, Coverage, Diagnosis
+from critiqor.model.report import Citation, RunReport
+from critiqor.reporters import sarif
+
+ROOT = Path(__file__).parent.parent.parent
+START = 1_794_000_000_000
+
+
+@cache
+def validator() -> Draft202012Validator:
+    """The published schema, as it comes with Microsoft's SARIF SDK (npm: @microsoft/sarif-multitool-linux, MIT)."""
+    schema = json.loads((Path(__file__).parent / "fixtures" / "sarif-2.1.0.schema.json").read_bytes())
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema, format_checker=FormatChecker())
+
+
+def written(told: RunReport, **citations: Citation) -> dict[str, Any]:
+    """The one run of the file, which is as the schema wants it."""
+    document = json.loads(b"".join(sarif.report(cited(told, **citations))))
+    return checked(document)
+
+
+def checked(document: dict[str, Any]) -> dict[str, Any]:
+    validator().validate(document)
+    assert document["version"] == "2.1.0"
+    [run] = document["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert len({rule["id"] for rule in rules}) == len(rules)
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+    told: dict[str, Any] = run
+    return told
+
+
+def test_the_schema_of_the_tests_refuses_what_is_no_sarif() -> None:
+    document = json.loads(b"".join(sarif.report(cited(report(diagnosis())))))
+    assert validator().is_valid(document)
+    document["runs"][0]["results"] = [{"level": "terrible"}]
+    assert not validator().is_valid(document)
+
+
+def test_every_type_of_failure_is_a_rule_with_its_help() -> None:
+    run = written(report(diagnosis()))
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(FAILURE_TYPES)
+    assert all(rule["help"]["text"] and rule["help"]["markdown"] for rule in rules)
+    assert run["results"] == []
+
+
+def test_the_help_that_is_shipped_is_that_of_the_documentation() -> None:
+    spec = importlib.util.spec_from_file_location("rules", ROOT / "docs" / "rules.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.FILE.read_text(encoding="utf-8") == module.rules_text(), "python docs/rules.py"
+    assert list(json.loads(module.rules_text())) == list(FAILURE_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("severity", "level"),
+    [("critical", "error"), ("high", "error"), ("medium", "warning"), ("low", "note"), ("info", "note")],
+)
+def test_the_level_of_a_result_is_the_severity_of_its_finding(severity: str, level: str) -> None:
+    [result] = written(report(diagnosis("run_001", finding("timeout", severity))))["results"]
+    assert (result["ruleId"], result["level"], result["properties"]["severity"]) == ("timeout", level, severity)
+
+
+def test_a_result_says_what_happened_what_to_change_and_what_to_type() -> None:
+    [result] = written(report(diagnosis("run_001", finding("timeout", id="finding_001", occurrences=3))))["results"]
+    assert result["message"]["text"] == (
+        "About timeout. It failed. Fix it. Next: critiqor explain run_001 finding_001."
+    )
+    assert result["occurrenceCount"] == 3
+
+
+def test_a_result_stands_where_its_finding_began_and_shows_the_way_it_took() -> None:
+    chain = [CausalStep("evt_1", "it called"), CausalStep("timeline_0000004", "it failed", "caused")]
+    told = report(diagnosis("run_001", finding("timeout", first_bad_step="evt_1", causal_chain=chain)))
+    places = {
+        "evt_1": Citation("runs/run_001/session.json", 12),
+        "timeline_0000004": Citation("runs/run_001/openclaw/timeline.jsonl", 4),
+    }
+    [result] = written(told, **places)["results"]
+    [location] = result["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "runs/run_001/session.json"},
+        "region": {"startLine": 12},
+    }
+    [logical] = location["logicalLocations"]
+    assert (logical["name"], logical["fullyQualifiedName"]) == ("evt_1", "run_001/evt_1")
+    steps = [step["location"] for step in result["codeFlows"][0]["threadFlows"][0]["locations"]]
+    assert [step["message"]["text"] for step in steps] == ["It called.", "Caused: it failed."]
+    assert steps[1]["physicalLocation"]["artifactLocation"]["uri"] == "runs/run_001/openclaw/timeline.jsonl"
+
+
+def test_a_finding_that_cites_nothing_stands_at_the_beginning_of_the_evidence() -> None:
+    [result] = written(report(diagnosis("run_001", finding("timeout", evidence=[]))))["results"]
+    [location] = result["locations"]
+    assert location["physicalLocation"]["region"] == {"startLine": 1}
+    assert "logicalLocations" not in location
+
+
+def test_a_fingerprint_is_that_of_the_cause_whatever_else_changes() -> None:
+    def prints(*findings: Any, run_id: str = "run_001") -> list[dict[str, str]]:
+        return [result["partialFingerprints"] for result in written(report(diagnosis(run_id, *findings)))["results"]]
+
+    first = prints(finding("tool_loop:exec", "high", id="finding_001", title="Called 5 times", evidence=["evt_1"]))
+    second = prints(
+        finding("timeout", "critical"),
+        finding("tool_loop:exec", "low", id="finding_002", title="Called 9 times", evidence=["evt_9"]),
+        run_id="run_002",
+    )
+    assert first[0] == second[1]
+    assert second[0] != second[1]
+    assert prints(finding("tool_loop:read"))[0] != first[0]
+    assert set(first[0]) == {"primaryLocationLineHash", "critiqorCause/v1"}
+
+
+def test_runs_of_one_agent_share_a_category() -> None:
+    written_of = [written(report(diagnosis(run_id), agent_id="a/b")) for run_id in ("run_001", "run_002")]
+    ids = [run["automationDetails"]["id"] for run in written_of]
+    assert ids == ["critiqor/a_b/run_001", "critiqor/a_b/run_002"]
+
+
+def test_what_the_recorder_missed_is_about_the_analysis_and_no_result() -> None:
+    run = written(report(diagnosis(), Coverage(notes=["1 record was lost"])))
+    [note] = run["invocations"][0]["toolExecutionNotifications"]
+    assert note["message"]["text"] == "1 record was lost."
+    gone = written(report(diagnosis(), None))
+    assert "evidence is gone" in gone["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+
+
+def test_a_type_that_nobody_knows_is_a_rule_as_well() -> None:
+    run = written(report(diagnosis("run_001", finding("of_the_future:x"), finding("timeout"))))
+    assert run["tool"]["driver"]["rules"][-1]["id"] == "of_the_future"
+    assert [result["ruleId"] for result in run["results"]] == ["of_the_future", "timeout"]
+
+
+def test_hostile_texts_are_texts() -> None:
+    hostile = finding(HOSTILE, id=HOSTILE, evidence=[HOSTILE], **hostile_fields())
+    told = report(diagnosis("run_001", hostile), Coverage(notes=[HOSTILE * 50]), agent_id=HOSTILE)
+    document = json.dumps(written(told))
+    assert not {"\\u001b", "\\u0000", "\\u202e"} & {document[at : at + 6] for at in range(len(document))}
+
+
+@given(diagnoses)
+def test_every_diagnosis_is_sarif(concluded: Diagnosis) -> None:
+    run = written(report(concluded))
+    assert len(run["results"]) == len(concluded.failure_analysis.findings)
+
+
+def test_a_recorded_run_cites_the_very_lines_of_its_evidence(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    call = {"tool_name": "exec", "tool_call_id": "c", "payload": {"arguments": {"command": "make"}}}
+    result = {"tool_name": "exec", "tool_call_id": "c", "status": "error", "error": "exit code 2"}
+    records = [attached(at=START), recorded(2, at=START + 1)]
+    for number in range(3, 15, 2):
+        records.append(recorded(number, "tool_call", at=START + number, **call))
+        records.append(recorded(number + 1, "tool_result", at=START + number + 1, **result))
+    runs.seal(*records, recorded(15, "agent_end", at=START + 20))
+    assert cli("export", "run_001", "--format", "sarif").code == 0
+    run = checked(json.loads((tmp_path / "run_001.sarif").read_bytes()))
+    assert run["results"]
+    lines = (runs.paths.evidence_summary_path("run_001")).read_bytes().splitlines()
+    for result in run["results"]:
+        [location] = result["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == "runs/run_001/session.json"
+        line = lines[location["physicalLocation"]["region"]["startLine"] - 1]
+        [logical] = location["logicalLocations"]
+        assert json.loads(line.rstrip(b","))["event_id"] == logical["name"]
