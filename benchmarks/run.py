@@ -25,6 +25,7 @@ def main() -> None:
         "agentloop.py",
         "gateway_turns.py",
         "attribution.py",
+        "dashboard.py",
     ):
         print(f"── {name}", flush=True)
         program = NODE if name.endswith(".mjs") else sys.executable

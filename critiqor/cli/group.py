@@ -21,6 +21,7 @@ VERBS = {
     "import": "Make runs of what was recorded elsewhere, and diagnose them.",
     "runs": "List the runs of this folder.",
     "show": "Show one run: what happened, and how far it can be trusted.",
+    "dashboard": "Look at runs in a browser, on this machine.",
     "explain": "Explain one finding of a run, step by step, with its events.",
     "timeline": "Show where the time of a run went.",
     "profile": "Show which code took the time of a deeply profiled run.",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from diagnosed import diagnosis, finding, store
+from story import Story
 from support import Cli, Runs, attached, recorded
 
 from critiqor.diagnoses import case_files, load_diagnosed
@@ -17,7 +19,8 @@ def test_recorded_runs_can_be_judged_as_they_come(cli: Cli, runs: Runs) -> None:
     called = recorded(3, "tool_call", tool_name="exec", tool_call_id="c")
     failed = recorded(4, "tool_result", tool_name="exec", tool_call_id="c", status="error", error="exit code 1")
     runs.seal(attached(), recorded(2), called, failed)
-    runs.seal(attached(), recorded(2))
+    whole = Story().starts().model().says("Done.").finishes()
+    runs.seal(attached(at=1_794_000_000_000), *map(msgspec.to_builtins, whole.events))
     assert cli("compare", "run_001", "run_001", "--json").data["verdict"] == "no difference"
     compared = cli("compare", "run_001", "run_002", "--json").data
     assert compared["verdict"] in ("better", "no difference")
@@ -25,6 +28,9 @@ def test_recorded_runs_can_be_judged_as_they_come(cli: Cli, runs: Runs) -> None:
     assert len(cli("trends", "--json").data["runs"]) == 2
     assert cli("benchmark", "run_001", "--json").data["others"] == 1
     assert cli("check", "run_002").code == ExitCode.OK
+    cut_off = cli("check", "run_001")
+    assert cut_off.code == ExitCode.GATE_FAILED
+    assert "NO  require_finished: its end was not seen" in cut_off.out
 
 
 def test_compare_tells_what_changed(cli: Cli, runs: Runs) -> None:
@@ -163,22 +169,24 @@ def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None
     store(runs, diagnosis("run_001", trust=70))
     good = cli("check", "run_001")
     assert (good.code, good.err) == (ExitCode.OK, "")
-    assert good.out.splitlines()[0] == "run_001 passes 3 of 3 rules"
+    assert good.out.splitlines()[0] == "run_001 passes 5 of 5 rules"
     store(runs, diagnosis("run_002", finding("tool_loop", "critical", title="Round\nand round"), trust=50))
     bad = cli("check", "run_002")
     assert (bad.code, bad.err) == (ExitCode.GATE_FAILED, "")
     assert bad.out.splitlines() == [
-        "run_002 fails 2 of 3 rules",
+        "run_002 fails 2 of 5 rules",
         "ok  require_observed: the agent was observed",
+        "ok  require_finished: it came to its end: completed, the process ended with exit code 0",
         "NO  min_trust: trust is 50; at least 70 is wanted",
+        "ok  min_confidence: confidence is 100, at least 50 is wanted",
         "NO  max_severity: 1 finding worse than medium, the worst is critical: tool_loop, Round and round",
         "Next: critiqor show run_002",
     ]
     as_json = cli("check", "run_002", "--json")
     assert as_json.code == ExitCode.GATE_FAILED
     assert as_json.data["passed"] is False
-    assert [rule["passed"] for rule in as_json.data["rules"]] == [True, False, False]
-    assert as_json.data["rules"][1].keys() == {"rule", "limit", "actual", "passed", "explanation"}
+    assert [rule["passed"] for rule in as_json.data["rules"]] == [True, True, False, True, False]
+    assert as_json.data["rules"][2].keys() == {"rule", "limit", "actual", "passed", "explanation"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The local web application: what a person looks at after a run."""

@@ -1,0 +1,182 @@
+"""The runs of a folder, as far as a viewer may know of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from critiqor import records
+from critiqor.dashboard.access import Level, Viewer, level
+from critiqor.diagnoses import load_diagnosed
+from critiqor.diagnosis.figures import figures_of
+from critiqor.errors import CritiqorError, UnknownRunError, UsageError
+from critiqor.model import Diagnosis
+from critiqor.storage import SessionPaths
+
+
+class OpenedRun(NamedTuple):
+    """A run that somebody may see."""
+
+    run_id: str
+    head: dict[str, Any]
+    """Its record without diagnosis and events."""
+    level: Level
+    folder: Path
+    """The runs folder."""
+
+    @property
+    def is_sealed(self) -> bool:
+        return self.head["seal"] is not None
+
+    def diagnosis(self) -> Diagnosis:
+        """What was concluded; the error names what to type where nothing was."""
+        return load_diagnosed(self.run_id, self.folder)
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One run in the list."""
+
+    run_id: str
+    created_at: str
+    status: str
+    agent_id: str
+    tenant_id: str
+    visibility: str
+    headline: str | None = None
+    trust: int | None = None
+    confidence: int | None = None
+    readiness: str | None = None
+    problem: str | None = None
+    """The type of the problem to look at first."""
+    findings: int | None = None
+    cost_usd: float | None = None
+    wall_ms: int | None = None
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs of the list are wanted; an empty text wants all."""
+
+    text: str = ""
+    agent: str = ""
+    problem: str = ""
+    since: str = ""
+    """A day, such as 2026-11-16."""
+    until: str = ""
+
+    def wants(self, row: RunRow) -> bool:
+        words = " ".join((row.run_id, row.agent_id, row.headline or "", row.problem or "", row.status)).lower()
+        return (
+            all(word in words for word in self.text.lower().split())
+            and self.agent in ("", row.agent_id)
+            and self.problem in ("", row.problem or "none")
+            and (not self.since or row.created_at[:10] >= self.since)
+            and (not self.until or row.created_at[:10] <= self.until)
+        )
+
+
+class _State(NamedTuple):
+    """What tells whether a file is still the one that was read."""
+
+    modified_ns: int
+    size: int
+
+
+class Library:
+    """Runs by id, and the list of them, read again only where a file changed."""
+
+    def __init__(self, paths: SessionPaths) -> None:
+        self.paths = paths
+        self._rows: dict[str, tuple[tuple[_State | None, ...], RunRow]] = {}
+
+    def open(self, run_id: str, viewer: Viewer) -> OpenedRun:
+        """A run that the viewer may see. One that he may not is as unknown as one that is not there."""
+        unknown = UnknownRunError("There is no such run here.", fix="critiqor runs")
+        try:
+            self._refuse_detours(run_id)
+            head = records.load_head(self.paths, run_id)
+        except (UsageError, UnknownRunError):
+            raise unknown from None
+        seen = level(viewer, head)
+        if seen is None:
+            raise unknown
+        return OpenedRun(run_id, head, seen, self.paths.runs_dir)
+
+    def rows(self, viewer: Viewer) -> list[RunRow]:
+        """The runs of the viewer's tenant, newest first. One that is broken hides no other."""
+        rows = []
+        for run_id in self.paths.run_ids():
+            try:
+                self._refuse_detours(run_id)
+                row = self._row(run_id)
+            except (CritiqorError, OSError):
+                continue
+            if viewer.is_user and row.tenant_id == viewer.tenant_id:
+                rows.append(row)
+        return sorted(rows, key=lambda row: row.created_at, reverse=True)
+
+    def tenants(self) -> list[str]:
+        """Whose runs there are; to be told to the user alone, and only in the terminal."""
+        found = set()
+        for run_id in self.paths.run_ids():
+            try:
+                found.add(str(records.load_head(self.paths, run_id)["metadata"]["tenant_id"]))
+            except (CritiqorError, OSError):
+                continue
+        return sorted(found)
+
+    def _refuse_detours(self, run_id: str) -> None:
+        """A link in the place of a file would let a run show whatever it points to."""
+        paths = self.paths
+        places = (
+            paths.run_path(run_id),
+            paths.run_folder(run_id),
+            paths.evidence_summary_path(run_id),
+            paths.diagnosis_path(run_id),
+            paths.journal_path(run_id),
+            paths.openclaw_folder(run_id),
+            paths.timeline_path(run_id),
+        )
+        if any(place.is_symlink() for place in places):
+            raise UnknownRunError(f"the files of {run_id} are links", fix="critiqor runs")
+
+    def _row(self, run_id: str) -> RunRow:
+        states = tuple(_state(path) for path in (self.paths.run_path(run_id), self.paths.diagnosis_path(run_id)))
+        known = self._rows.get(run_id)
+        if known is not None and known[0] == states:
+            return known[1]
+        row = self._read_row(run_id)
+        self._rows[run_id] = (states, row)
+        return row
+
+    def _read_row(self, run_id: str) -> RunRow:
+        head = records.load_head(self.paths, run_id)
+        metadata = head["metadata"]
+        told: dict[str, Any] = {name: metadata[name] for name in ("agent_id", "tenant_id", "visibility")}
+        told |= {"run_id": run_id, "created_at": head["timestamps"]["created_at"], "status": head["status"]}
+        try:
+            diagnosis = load_diagnosed(run_id, self.paths.runs_dir)
+        except CritiqorError:
+            return RunRow(**told)
+        figures = figures_of(diagnosis)
+        primary = diagnosis.primary_diagnosis
+        return RunRow(
+            **told,
+            headline=diagnosis.headline,
+            trust=figures.trust,
+            confidence=figures.confidence,
+            readiness=diagnosis.readiness,
+            problem=primary.type if primary else None,
+            findings=figures.findings,
+            cost_usd=figures.cost_usd,
+            wall_ms=figures.wall_ms,
+        )
+
+
+def _state(path: Path) -> _State | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return _State(found.st_mtime_ns, found.st_size)

@@ -1,0 +1,79 @@
+"""Links that lead somebody else to one run. Only the digests of their tokens are kept, and each can be revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from critiqor.errors import BrokenRecordError
+from critiqor.model import iso_from_ms, now_ms
+from critiqor.storage import SessionPaths, exclusive, write_json
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """One link that was given away."""
+
+    id: str
+    """Names it; gives no access."""
+    run_id: str
+    digest: str
+    """SHA-256 of its token, in hexadecimal."""
+    created_at: str
+    revoked_at: str | None = None
+
+
+class Links:
+    """The links of a runs folder, in a file of it."""
+
+    def __init__(self, paths: SessionPaths) -> None:
+        self._paths = paths
+
+    @property
+    def _file(self) -> Path:
+        return self._paths.runs_dir / ".links.json"
+
+    def of_run(self, run_id: str) -> list[Link]:
+        """Those that lead to a run, the newest first."""
+        return [link for link in reversed(self._read()) if link.run_id == run_id]
+
+    def run_of(self, token: str) -> str | None:
+        """The run that a token leads to; None where it leads nowhere, or no longer."""
+        digest = _digest(token)
+        found = (link.run_id for link in self._read() if link.digest == digest and link.revoked_at is None)
+        return next(found, None)
+
+    def make(self, run_id: str) -> str:
+        """A new link to a run; returns its token, which is kept nowhere."""
+        token = secrets.token_urlsafe(32)
+        link = Link(id=secrets.token_hex(4), run_id=run_id, digest=_digest(token), created_at=iso_from_ms(now_ms()))
+        with exclusive(self._paths.lock_path):
+            write_json(self._file, [*self._read(), link])
+        return token
+
+    def revoke(self, run_id: str, link_id: str) -> None:
+        """Let a link lead nowhere from now on."""
+        now = iso_from_ms(now_ms())
+        with exclusive(self._paths.lock_path):
+            links = [
+                msgspec.structs.replace(link, revoked_at=link.revoked_at or now)
+                if (link.run_id, link.id) == (run_id, link_id)
+                else link
+                for link in self._read()
+            ]
+            write_json(self._file, links)
+
+    def _read(self) -> list[Link]:
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=list[Link])
+        except FileNotFoundError:
+            return []
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            message = f"the links of this runs folder cannot be read: {error}"
+            raise BrokenRecordError(message, fix=f"remove {self._file}, which revokes all links") from error
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,196 @@
+"""One run as one viewer sees it. Pages take everything of a run from here and from nowhere else.
+
+What a viewer may not see is taken out on the way, once, and not page by page.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from critiqor.dashboard.anonymity import (
+    anonymous_coverage,
+    anonymous_diagnosis,
+    anonymous_event,
+    anonymous_head,
+    anonymous_name,
+)
+from critiqor.dashboard.event_index import EventFilter, EventIndex, Found, Numbered
+from critiqor.dashboard.library import OpenedRun
+from critiqor.dashboard.shelf import Shelf
+from critiqor.dashboard.time_chart import KINDS, Bar
+from critiqor.diagnosis.text import canonical, excerpt, plain_text
+from critiqor.errors import BrokenRecordError, CritiqorError
+from critiqor.evidence import read_coverage
+from critiqor.model import Coverage, Diagnosis, Event
+from critiqor.model.timeline import cited_line
+from critiqor.session import evidence_events
+from critiqor.storage import SessionPaths, paths_for
+from critiqor.timeline.citations import Told, cited_lines
+
+PAGE = 100
+"""Events on one page."""
+SMALL_RUN = 5000
+"""Events of a run whose index is made so fast that a page can wait for it."""
+PATIENCE_SECONDS = 5.0
+_EXCERPT = 240
+
+
+class Undiagnosed(NamedTuple):
+    """Why nothing was concluded, and what to type."""
+
+    reason: str
+    fix: str | None
+
+
+class Showing:
+    """A run through the eyes of one viewer."""
+
+    def __init__(self, run: OpenedRun, shelf: Shelf) -> None:
+        self._run = run
+        self._shelf = shelf
+        self._index: EventIndex | None = None
+        self.run_id = run.run_id
+        self.is_sealed = run.is_sealed
+        self.is_anonymous = run.level == "anonymous"
+        self.head: dict[str, Any] = anonymous_head(run.head) if self.is_anonymous else run.head
+        self.undiagnosed: Undiagnosed | None = None
+        self.diagnosis: Diagnosis | None = None
+        try:
+            whole = run.diagnosis()
+            self.diagnosis = anonymous_diagnosis(whole) if self.is_anonymous else whole
+        except CritiqorError as error:
+            message = "Nothing was concluded from this run." if self.is_anonymous else error.message
+            self.undiagnosed = Undiagnosed(message, error.fix)
+
+    @property
+    def _paths(self) -> SessionPaths:
+        return paths_for(self._run.folder)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is still being recorded, or was when its recorder died."""
+        return bool(self.head["status"] == "MONITORING")
+
+    @property
+    def total_events(self) -> int | None:
+        return self.head["seal"]["events"] if self.is_sealed else None
+
+    def coverage(self) -> Coverage | None:
+        """What the recorder saw and did not see; None before the run is sealed."""
+        if not self.is_sealed:
+            return None
+        try:
+            coverage = read_coverage(self._paths.evidence_summary_path(self.run_id))
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._broken(error) from error
+        return anonymous_coverage(coverage) if self.is_anonymous else coverage
+
+    def index(self, *, wait: bool = False) -> EventIndex | None:
+        """The index, if it is there by now; that of a small run is waited for in any case."""
+        if self._index is not None:
+            return self._index
+        small = self.is_sealed and self._run.head["seal"]["events"] <= SMALL_RUN
+        self._index = self._shelf.index_of(self._run, PATIENCE_SECONDS if small or wait else 0.0)
+        return self._index
+
+    @property
+    def index_problem(self) -> str | None:
+        """Why there will be no index; the evidence is read without one then."""
+        return self._shelf.problem(self._run)
+
+    def events(self, wanted: EventFilter, page: int) -> Found:
+        """One page of events, from page 1 on."""
+        if self.is_anonymous:
+            # Whether something is found would tell that it was said.
+            wanted = EventFilter(
+                **{field: name for field, name in wanted.names.items() if anonymous_name(name) == name}
+            )
+        offset = (page - 1) * PAGE
+        # Reading all of a large run takes about as long as making its index.
+        index = self.index(wait=wanted != EventFilter())
+        found = index.find(wanted, offset, PAGE) if index is not None else self._scanned(wanted, offset)
+        return Found([self._shown(each) for each in found.events], found.total)
+
+    def _scanned(self, wanted: EventFilter, offset: int) -> Found:
+        events = (Numbered(number, event) for number, event in enumerate(self._all_events(), 1))
+        total = self.total_events
+        if total is not None and wanted == EventFilter():
+            return Found(list(islice(events, offset, offset + PAGE)), total)
+        found: list[Numbered] = []
+        count = 0
+        for each in events:
+            if wanted.wants(each.event):
+                if offset <= count < offset + PAGE:
+                    found.append(each)
+                count += 1
+        return Found(found, count)
+
+    def event(self, event_id: str) -> Numbered | None:
+        """One event by its id."""
+        index = self.index()
+        if index is not None:
+            found = index.event(event_id)
+        else:
+            events = (Numbered(number, event) for number, event in enumerate(self._all_events(), 1))
+            found = next((each for each in events if each.event.event_id == event_id), None)
+        return None if found is None else self._shown(found)
+
+    def timeline_line(self, name: str) -> dict[str, Told] | None:
+        """A cited line of OpenClaw's timeline; its texts are nothing for somebody else."""
+        line = cited_line(name)
+        if line is None or self.is_anonymous:
+            return None
+        return cited_lines(self._paths.timeline_path(self.run_id), {line}).get(line)
+
+    def names(self, field: str) -> dict[str, int]:
+        """What a field of the events can be, with how often it is; nothing while there is no index."""
+        index = self.index()
+        if index is None:
+            return {}
+        names = index.names(field)
+        if not self.is_anonymous:
+            return names
+        return {name: count for name, count in names.items() if anonymous_name(name) == name}
+
+    def bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
+        """What took time within a window, that is to be drawn."""
+        index = self.index()
+        if index is None:
+            return []
+        bars = [*index.long_bars(start_us, end_us, least_us, most), *index.short_bars(start_us, end_us, least_us)]
+        return [bar._replace(name=KINDS[bar.kind]) for bar in bars] if self.is_anonymous else bars
+
+    def _all_events(self) -> Any:
+        try:
+            yield from evidence_events(self.run_id, self._run.folder)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> BrokenRecordError:
+        # Without the path that the error of a system names.
+        reason = error.strerror if isinstance(error, OSError) else error
+        message = f"the evidence of {self.run_id} is not as it was sealed: {reason}"
+        return BrokenRecordError(message, fix=f"critiqor verify {self.run_id}")
+
+    def _shown(self, each: Numbered) -> Numbered:
+        return Numbered(each.number, anonymous_event(each.event)) if self.is_anonymous else each
+
+
+def worth_reading(event: Event) -> list[tuple[str, str]]:
+    """What of an event tells most, in one line each."""
+    payload = event.payload
+    lines = []
+    if payload.get("arguments") is not None:
+        lines.append(("arguments", excerpt(canonical(payload["arguments"]), _EXCERPT)))
+    if event.error:
+        lines.append(("error", excerpt(event.error, _EXCERPT)))
+    for name in ("result", "text"):
+        if payload.get(name):
+            lines.append((name, excerpt(plain_text(payload[name]), _EXCERPT)))
+    usage = payload.get("usage")
+    if isinstance(usage, dict):
+        lines.append(("usage", f"{usage.get('input')} tokens in, {usage.get('output')} out"))
+    return lines

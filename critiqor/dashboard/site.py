@@ -1,0 +1,100 @@
+"""What all pages share: the runs, who looks, and how a page is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from critiqor import __version__
+from critiqor.dashboard import wording
+from critiqor.dashboard.access import Access, Viewer
+from critiqor.dashboard.library import Library
+from critiqor.dashboard.links import Links
+from critiqor.dashboard.shelf import Shelf
+from critiqor.dashboard.showing import Showing, worth_reading
+from critiqor.storage import SessionPaths
+
+HERE = Path(__file__).parent
+RUN_PAGES = {
+    "": "Overview",
+    "diagnosis": "Diagnosis",
+    "timeline": "Timeline",
+    "evidence": "Evidence",
+    "cost": "Cost",
+    "context": "Memory and context",
+    "playbook": "Playbook",
+    "live": "Live",
+    "trust": "Trust and privacy",
+}
+"""The pages of a run by the last part of their address."""
+
+
+class Site:
+    """The dashboard of one runs folder."""
+
+    def __init__(self, paths: SessionPaths, port: int) -> None:
+        self.paths = paths
+        self.port = port
+        self.library = Library(paths)
+        self.shelf = Shelf(paths)
+        self.links = Links(paths)
+        self.access = Access(self.links)
+        # Cookies do not know ports: two dashboards at once must not overwrite each other's.
+        self.cookie = f"critiqor_{port}"
+        self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._templates = _environment()
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.hosts[0]}"
+
+    def viewer(self, request: Request) -> Viewer:
+        """Who asks; a token that is not good gets nothing at all."""
+        viewer: Viewer | None = request.state.viewer
+        if viewer is None:
+            raise HTTPException(403, "This link is not valid any more.")
+        return viewer
+
+    def user(self, request: Request) -> Viewer:
+        """Who asks, if it is the one who started the dashboard."""
+        viewer = self.viewer(request)
+        if not viewer.is_user:
+            raise HTTPException(403, "This page needs the link that `critiqor dashboard` has opened.")
+        return viewer
+
+    def showing(self, request: Request) -> Showing:
+        """The run that a page is about, as the one who asks may see it."""
+        run = self.library.open(request.path_params["run_id"], self.viewer(request))
+        return Showing(run, self.shelf)
+
+    def page(self, request: Request, template: str, *, status: int = 200, **told: Any) -> HTMLResponse:
+        """A page, with what the frame around it needs."""
+        viewer: Viewer | None = request.state.viewer
+        frame = {
+            "is_user": viewer is not None and viewer.is_user,
+            "tenant": viewer.tenant_id if viewer is not None else None,
+            "showing": told.pop("showing", None),
+            "run_pages": RUN_PAGES,
+            "version": __version__,
+        }
+        return HTMLResponse(self._templates.get_template(template).render(**frame, **told), status_code=status)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        finalize=wording.told,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    named = ("raw", "island", "segment", "money", "duration", "number", "percent", "words", "moment")
+    environment.filters.update({name: getattr(wording, name) for name in named})
+    environment.globals["worth_reading"] = worth_reading
+    return environment

@@ -1,0 +1,335 @@
+"""Pages show what is known of a run, and everything from an agent as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from dashboards import BEGIN, Dashboard, event_ids, failing_tests
+from diagnosed import diagnosis, finding, store
+from support import Runs, attached, recorded
+
+from critiqor.dashboard.wording import island, visible
+from critiqor.diagnoses import load_diagnosed
+from critiqor.model import CausalGraph, GraphEdge, GraphNode, Playbook
+from critiqor.model.diagnosis import CausalStep, Change
+
+PAGES = (
+    "",
+    "/diagnosis",
+    "/timeline",
+    "/evidence",
+    "/cost",
+    "/context",
+    "/playbook",
+    "/live",
+    "/trust",
+    "/trust?verify=1",
+)
+MARK = "zzmark"
+HOSTILE = (
+    f"<script>alert('{MARK}')</script>",
+    f"<img src=x onerror=alert('{MARK}')>",
+    f"\"' onmouseover=alert('{MARK}') x=\"",
+    f"</title></pre></script><svg onload=alert('{MARK}')>",
+    f"javascript:alert('{MARK}')",
+    f"\x1b[31m\x1b]8;;http://evil\x07{MARK}\x00\x9b",
+    f"\u202egpj.{MARK}\u2066\u200b\u2028",
+    "{{ 7 * 7 }}{% raw %}" + MARK,
+    MARK + " A" * 500_000,
+)
+SEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+
+
+class Elements(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.island = ""
+        self._in_island = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._in_island = tag == "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_island = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_island:
+            self.island += data
+
+    def attributes(self, name: str) -> list[str]:
+        return [value or "" for _, attributes in self.tags for key, value in attributes.items() if key == name]
+
+
+def check(page: str) -> Elements:
+    """Nothing of a page runs, nothing hides, and nothing comes from elsewhere."""
+    elements = Elements(page)
+    for tag, attributes in elements.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
+        assert tag not in ("style", "img", "iframe", "object", "embed", "base")
+        if tag == "script":
+            ours = str(attributes.get("src", "")).startswith("/static/")
+            assert ours or attributes.get("type") == "application/json"
+        for name in ("href", "src", "action"):
+            if name in attributes:
+                assert re.match(r"[/#?](?!/)", attributes[name] or ""), attributes
+    assert not SEEN.search(page)
+    return elements
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_is_shown_as_text_everywhere(runs: Runs, hostile: str) -> None:
+    run_id = failing_tests(runs, text=hostile, tool=hostile[:500], agent_id=hostile[:200], tenant_id="default")
+    client = Dashboard(runs).user()
+    shown = event_ids(client.get(f"/runs/{run_id}/evidence").text)
+    paths = [*(f"/runs/{run_id}{page}" for page in PAGES), "/runs", *(f"/runs/{run_id}/events/{one}" for one in shown)]
+    marked = 0
+    for path in paths:
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        check(answer.text)
+        marked += MARK in answer.text
+        assert len(answer.text) < 3_000_000
+        assert "49" not in answer.text or "{{" not in hostile or "{{ 7" in answer.text
+    assert marked >= 5
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_diagnoses_are_shown_as_text(runs: Runs, hostile: str) -> None:
+    told = {"title": hostile, "explanation": hostile, "recommendation": hostile, "verification": hostile}
+    one = finding(f"tool_failure:{hostile}", id="finding_001", causal_chain=[CausalStep("evt_1", hostile)], **told)
+    concluded = diagnosis("run_001", one)
+    concluded.headline = hostile
+    nodes = [GraphNode("evt_1", "event", hostile), GraphNode("finding_001", "finding", hostile)]
+    concluded.causal_graph = CausalGraph(nodes, [GraphEdge("evt_1", "finding_001", "caused")])
+    concluded.playbook = Playbook(
+        changes=[Change(finding_id="finding_001", change=hostile, verify=hostile)], prompt=hostile
+    )
+    store(runs, concluded)
+    runs.paths.evidence_summary_path("run_001").write_bytes(
+        b'{"events":[\n],\n"metrics":{},\n"coverage":{"notes":' + json.dumps([hostile]).encode() + b"}}\n"
+    )
+    client = Dashboard(runs).user()
+    for page in PAGES:
+        answer = client.get(f"/runs/run_001{page}")
+        assert answer.status_code == 200
+        elements = check(answer.text)
+        if page == "/diagnosis":
+            graph = json.loads(elements.island)
+            assert [node["label"] for node in graph["nodes"]] == [hostile[:120]] * 2
+    check(client.get("/runs", params={"q": hostile[:1000]}).text)
+
+
+def test_data_for_scripts_cannot_end_the_script() -> None:
+    value = {"a": "</script><!--&\u2028\u2029<script>", "b": [1.5, None, True]}
+    assert not re.search("[<>&\u2028\u2029]", island(value))
+    assert json.loads(island(value)) == value
+
+
+def test_what_nobody_would_see_becomes_visible() -> None:
+    assert visible("a\x1b[31m\u202eb\tc\nd") == "a␛[31m⟨U+202E⟩b\tc\nd"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_has_a_title_one_heading_landmarks_and_unique_ids(runs: Runs, page: str) -> None:
+    run_id = failing_tests(runs)
+    elements = check(Dashboard(runs).user().get(f"/runs/{run_id}{page}").text)
+    tags = [tag for tag, _ in elements.tags]
+    assert tags.count("h1") == 1 and tags.count("main") == 1 and tags.count("title") >= 1
+    ids = elements.attributes("id")
+    assert len(ids) == len(set(ids))
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
+    for name in ("aria-labelledby", "aria-describedby"):
+        assert set(" ".join(elements.attributes(name)).split()) <= set(ids)
+    current = [attributes for _, attributes in elements.tags if attributes.get("aria-current") == "page"]
+    assert len(current) == 1
+
+
+def test_every_link_of_every_page_leads_somewhere(runs: Runs) -> None:
+    failing_tests(runs)
+    failing_tests(runs)
+    client = Dashboard(runs).user()
+    waiting, seen = ["/runs", "/compare?run=run_001&run=run_002"], set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        answer = client.get(path)
+        assert answer.status_code in (200, 303), path
+        if "text/html" not in answer.headers.get("content-type", ""):
+            continue
+        elements = Elements(answer.text)
+        ids = set(elements.attributes("id"))
+        for link in elements.attributes("href") + elements.attributes("src"):
+            address, _, place = link.partition("#")
+            if not address:
+                assert place in ids, (path, link)
+            elif "from=" not in address:
+                waiting.append(path.partition("?")[0] + address if address.startswith("?") else address)
+    assert len(seen) > 30
+
+
+def test_the_overview_leads_to_the_first_bad_event_in_one_step(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    client = Dashboard(runs).user()
+    page = client.get(f"/runs/{run_id}").text
+    primary = load_diagnosed(run_id, runs.folder).failure_analysis.findings[0]
+    link = re.search(r'id="first-bad-event" href="([^"]+)"', page)
+    assert link and link[1].endswith(primary.first_bad_step or primary.evidence[0])
+    event = client.get(link[1])
+    assert primary.title in event.text
+
+
+def test_the_overview_tells_verdict_points_lost_and_next_action(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    concluded = load_diagnosed(run_id, runs.folder)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}").text
+    assert f">{concluded.readiness}<" in page
+    assert concluded.trust_score is not None and f">{concluded.trust_score} <" in page
+    lost = sum(int(points) for points in re.findall(r"<li>\W(\d+): <a", page))
+    assert lost == 100 - concluded.trust_score
+    assert concluded.playbook.changes[0].change in page
+
+
+def test_a_run_that_is_not_diagnosed_says_what_to_type(runs: Runs) -> None:
+    run_id = runs.start()
+    client = Dashboard(runs).user()
+    for page in PAGES:
+        assert client.get(f"/runs/{run_id}{page}").status_code == 200
+    assert f"critiqor finalize {run_id}" in client.get(f"/runs/{run_id}").text
+
+
+def test_runs_are_searched_filtered_and_paged(runs: Runs) -> None:
+    for number in range(1, 61):
+        name = f"run_{number:03d}"
+        found = [finding("tool_loop:exec")] if number % 2 else []
+        store(runs, diagnosis(name, *found), day=number, agent_id="odd" if number % 2 else "even")
+    client = Dashboard(runs).user()
+
+    def listed(**asked: Any) -> list[str]:
+        return re.findall(r'<th scope="row"><a href="/runs/(run_\d+)"', client.get("/runs", params=asked).text)
+
+    assert listed() == [f"run_{number:03d}" for number in range(60, 10, -1)]
+    assert listed(page=2) == [f"run_{number:03d}" for number in range(10, 0, -1)]
+    assert len(listed(agent="odd")) == 30
+    assert listed(type="tool_loop", since="1970-02-28") == ["run_059"]
+    assert listed(until="1970-01-03") == ["run_002", "run_001"]
+    assert listed(q="run_007 odd") == ["run_007"]
+    assert listed(q="nothing") == []
+
+
+def test_the_trend_holds_the_figures_of_the_listed_runs_in_order_of_time(runs: Runs) -> None:
+    for number, trust in enumerate((40, None, 90), 1):
+        store(
+            runs, diagnosis(f"run_{number:03d}", trust=trust, cost_usd=number / 10, wall_ms=number * 1000), day=number
+        )
+    trend = json.loads(Elements(Dashboard(runs).user().get("/runs").text).island)
+    assert trend["runs"] == ["run_001", "run_002", "run_003"]
+    assert trend["trust"] == [40, None, 90]
+    assert trend["cost"] == [0.1, 0.2, 0.3]
+    assert trend["seconds"] == [1, 2, 3]
+
+
+def test_a_broken_run_hides_no_other(runs: Runs) -> None:
+    store(runs, diagnosis("run_001"))
+    (runs.folder / "run_002.json").write_text("{")
+    client = Dashboard(runs).user()
+    assert "run_001" in client.get("/runs").text
+    assert client.get("/runs/run_002").status_code == 422
+    runs.paths.diagnosis_path("run_001").write_text("{")
+    assert "critiqor diagnose run_001" in client.get("/runs/run_001").text
+
+
+def test_two_runs_are_compared_the_older_one_first(runs: Runs) -> None:
+    store(runs, diagnosis("run_001", finding("a:x"), trust=50), day=1)
+    store(runs, diagnosis("run_002", finding("b"), trust=80), day=2)
+    client = Dashboard(runs).user()
+    page = client.get("/compare?run=run_002&run=run_001").text
+    assert re.search(r"<h1>run_001 .*run_002</h1>", page)
+    gone, new, still = page.split("</h2>")[1:4]
+    assert "about a:x" in gone and "about b" in new and "None" in still
+    assert client.get("/compare?run=run_001").status_code == 400
+    assert client.get("/compare?run=run_001&run=run_001").status_code == 400
+
+
+def test_the_lane_chart_draws_what_took_time_and_links_to_its_events(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    client = Dashboard(runs).user()
+    page = client.get(f"/runs/{run_id}/timeline").text
+    for kind, title in (
+        ("model", "Model calls: "),
+        ("tool failed", "Tools: exec, 1.00 s, failed"),
+        ("agent", "Agent runs: "),
+    ):
+        assert f'<rect class="bar {kind}"' in page and title in page
+    assert 'class="mark"' in page and "/diagnosis#finding_001" in page
+    zoomed = client.get(f"/runs/{run_id}/timeline?from=950&to=1100").text
+    assert "Tools: exec" in zoomed and "Model calls: " not in zoomed.split("legend")[0].split("lanes")[2]
+
+
+def test_a_window_that_is_none_shows_the_whole_run(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    client = Dashboard(runs).user()
+    for asked in ("?from=x&to=y", "?from=nan&to=inf", "?from=-5&to=1e300", "?from=900&to=100", "?from=1e11&to=1e11"):
+        assert client.get(f"/runs/{run_id}/timeline{asked}").status_code == 200
+
+
+def test_what_is_too_short_to_be_seen_is_joined(runs: Runs) -> None:
+    run_id = runs.start()
+    events = [attached(1, at=BEGIN)]
+    for number in range(2000):
+        call = {"tool_name": "read", "tool_call_id": f"c{number}", "at": BEGIN + 10 * number}
+        events.append(recorded(2 * number + 2, "tool_call", **call))
+        events.append(recorded(2 * number + 3, "tool_result", **{**call, "at": BEGIN + 10 * number + 2}))
+    runs.write(run_id, *events)
+    runs.finalize(run_id)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
+    assert "short ones, among them read" in page
+    assert 100 < page.count("<rect") < 3000
+
+
+def test_a_seal_that_was_broken_is_told(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    client = Dashboard(runs).user()
+    assert "Untouched since it was sealed" in client.get(f"/runs/{run_id}/trust?verify=1").text
+    document = runs.paths.evidence_summary_path(run_id)
+    document.chmod(0o600)
+    document.write_bytes(document.read_bytes().replace(b"npm", b"pip"))
+    assert "It was changed" in client.get(f"/runs/{run_id}/trust?verify=1").text
+
+
+def test_evidence_that_is_gone_is_an_answer_and_no_failure(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    runs.paths.evidence_summary_path(run_id).unlink()
+    client = Dashboard(runs).user()
+    for page in PAGES:
+        answer = client.get(f"/runs/{run_id}{page}")
+        assert answer.status_code in (200, 422)
+        assert "critiqor verify" in answer.text or answer.status_code == 200
+    assert str(runs.folder) not in client.get(f"/runs/{run_id}/evidence").text
+
+
+def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
+    run_id = runs.start()
+    runs.write(run_id, attached(1), recorded(2, "message_end", payload={"text": "<b>hello</b>\u202e"}))
+    client = Dashboard(runs).user()
+    assert f'data-stream="/runs/{run_id}/live/stream"' in client.get(f"/runs/{run_id}/live").text
+    runs.finalize(run_id)
+    answer = client.get(f"/runs/{run_id}/live/stream")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    messages = re.findall(r"event: (\w+)\ndata: (.+)\n\n", answer.text)
+    rows = [json.loads(data) for name, data in messages if name == "record"]
+    assert [row["type"] for row in rows] == ["recorder_attached", "message_end"]
+    assert rows[1]["said"] == "text: <b>hello</b>⟨U+202E⟩"
+    assert messages[-1][0] == "ended"
