@@ -8,12 +8,14 @@ from __future__ import annotations
 import http.client
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from typing import IO, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
 from critiqor.errors import CritiqorError, UsageError
+from critiqor.exports.credentials import HEADERS, credentials_for
 from critiqor.reporters.otlp import Request
 from critiqor.reporters.protobuf import partial_success
 from critiqor.reporters.texts import one_line
@@ -47,8 +49,9 @@ class Sent(NamedTuple):
 class Endpoint:
     """Sends one request after the other: as JSON, until the collector says that it wants the binary form."""
 
-    def __init__(self, address: str, version: str) -> None:
+    def __init__(self, address: str, version: str, variables: Mapping[str, str]) -> None:
         self.url = traces_url(address)
+        self.credentials = credentials_for(self.url, variables)
         self._agent = f"critiqor/{version}"
         self._takes_json = True
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Unmoved())
@@ -71,7 +74,7 @@ class Endpoint:
             raise self._refused(error) from error
 
     def _post(self, body: bytes, form: str) -> bytes:
-        headers = {"Content-Type": form, "User-Agent": self._agent}
+        headers = {**self.credentials.headers, "Content-Type": form, "User-Agent": self._agent}
         request = urllib.request.Request(self.url, body, headers, method="POST")
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
@@ -90,6 +93,8 @@ class Endpoint:
         fix = _OTHERWISE
         if 300 <= error.code < 400:
             said, fix = "a redirection, which is not followed", "--endpoint URL   with the address that it leads to"
+        elif error.code in (401, 403):
+            fix = f"{HEADERS[-1]}='Authorization=Bearer …'   lets it be sent with a key"
         elif error.code in (404, 405):
             fix = "--endpoint URL   with that of an OTLP/HTTP receiver, such as http://localhost:4318"
         return CritiqorError(f"{self.url} answered {error.code}" + (f": {said}" if said else ""), fix=fix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -81,7 +82,7 @@ def send_run(run_id: str, address: str, runs_dir: str | Path = DEFAULT_RUNS_DIR,
     from critiqor.exports.endpoint import Endpoint
     from critiqor.reporters.otlp import requests
 
-    endpoint = Endpoint(address, __version__)
+    endpoint = Endpoint(address, __version__, os.environ)
     gathered = gather_recorded(run_id, runs_dir, wishes)
     spans = count = size = rejected = 0
     messages: dict[str, None] = {}
@@ -103,7 +104,7 @@ def send_run(run_id: str, address: str, runs_dir: str | Path = DEFAULT_RUNS_DIR,
         requests=count,
         bytes=size,
         rejected=rejected,
-        notes=[*gathered.notes, *list(messages)[:MOST_MESSAGES]],
+        notes=[*gathered.notes, *endpoint.credentials.notes, *list(messages)[:MOST_MESSAGES]],
     )
 
 

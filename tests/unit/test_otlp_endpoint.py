@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
+from collectors import Answer, answering, collector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from otlp import ReadTrace
 from support import Cli, Runs, attached, recorded
@@ -41,64 +38,11 @@ HEAD = RunHead(
     metadata=Metadata(),
 )
 REQUEST = Request(Recorded(HEAD, [], None, {}, "1"), [])
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-class Collector:
-    """A server that remembers what it was sent, and answers as a test wants."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.requests: list[tuple[str, dict[str, str], bytes]] = []
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                collector.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-                answer(self)
-
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    @property
-    def bodies(self) -> list[bytes]:
-        return [body for _, _, body in self.requests]
-
-
-def answering(status: int = 200, body: bytes = b"{}", **headers: str) -> Answer:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return answer
-
-
-@contextmanager
-def collector(answer: Answer | None = None) -> Iterator[Collector]:
-    made = Collector(answer or answering())
-    thread = threading.Thread(target=made._server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield made
-    finally:
-        made._server.shutdown()
-        thread.join()
-        made._server.server_close()
 
 
 def refusal(url: str) -> str:
     with pytest.raises(CritiqorError) as error:
-        Endpoint(url, "1").send(REQUEST)
+        Endpoint(url, "1", {}).send(REQUEST)
     return str(error.value)
 
 
@@ -166,7 +110,7 @@ def test_spans_that_a_collector_rejects_are_told(cli: Cli, runs: Runs) -> None:
 )
 def test_an_answer_that_says_nothing_is_taken_for_yes(body: bytes) -> None:
     with collector(answering(body=body)) as made:
-        assert Endpoint(made.url, "1").send(REQUEST).taken == (0, "")
+        assert Endpoint(made.url, "1", {}).send(REQUEST).taken == (0, "")
 
 
 def binary_only(answer: bytes = b"") -> Answer:
@@ -199,13 +143,13 @@ def test_what_a_receiver_rejects_in_binary_is_told_too() -> None:
     response.partial_success.rejected_spans = 300
     response.partial_success.error_message = "too old"
     with collector(binary_only(response.SerializeToString())) as made:
-        assert Endpoint(made.url, "1").send(REQUEST).taken == (300, "too old")
+        assert Endpoint(made.url, "1", {}).send(REQUEST).taken == (300, "too old")
 
 
 @pytest.mark.parametrize("answer", [b"\xff" * 20, b"\x0a\xff", b"{}", b"\x0d\x00", b"\x0a\x02\x08"])
 def test_an_answer_that_is_no_protobuf_is_taken_for_yes(answer: bytes) -> None:
     with collector(binary_only(answer)) as made:
-        assert Endpoint(made.url, "1").send(REQUEST).taken == (0, "")
+        assert Endpoint(made.url, "1", {}).send(REQUEST).taken == (0, "")
 
 
 def test_a_receiver_that_takes_neither_is_an_error() -> None:
@@ -249,7 +193,7 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
             monkeypatch.setenv(name, proxy.url)
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
-        Endpoint(made.url, "1").send(REQUEST)
+        Endpoint(made.url, "1", {}).send(REQUEST)
         assert proxy.requests == []
         assert len(made.requests) == 1
 

@@ -1,0 +1,63 @@
+"""Headers that a collector wants to be sent, such as a key: from the variables that every OpenTelemetry exporter knows.
+
+They are never told, and never given to another address than the one that they were set for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from critiqor.errors import UsageError
+
+HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
+"""Variables with `name=value,name=value`; the first that is set counts."""
+ADDRESSES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""Variables with the address that those headers are for, where one is set."""
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\x20-\x7e]*")
+
+
+class Credentials(NamedTuple):
+    """What is sent beside the spans."""
+
+    headers: dict[str, str]
+    notes: list[str]
+    """What a user should know of it."""
+
+
+def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials:
+    """The headers to send to an address; none where they were set for another one."""
+    name = next((name for name in HEADERS if variables.get(name, "").strip()), None)
+    if name is None:
+        return Credentials({}, [])
+    meant_for = next((variables[other] for other in ADDRESSES if variables.get(other)), None)
+    if meant_for is not None and _server(meant_for) != _server(url):
+        return Credentials({}, [f"The headers of {name} were not sent: they are set for another address."])
+    notes = []
+    if urlsplit(url).scheme != "https" and urlsplit(url).hostname not in LOOPBACK:
+        notes.append(f"The headers of {name} were sent unencrypted, as the spans were: the address is not https.")
+    return Credentials(_read(variables[name], name), notes)
+
+
+def _server(address: str) -> tuple[str, str | None, int | None] | None:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return None
+
+
+def _read(text: str, variable: str) -> dict[str, str]:
+    headers = {}
+    for pair in filter(str.strip, text.split(",")):
+        name, separator, value = pair.partition("=")
+        name, value = unquote(name.strip()), unquote(value.strip())
+        if not separator or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            # Without the pair itself, which may be a key.
+            raise UsageError(f"{variable} is not `name=value,name=value`", fix=f"unset {variable}, or correct it")
+        headers[name] = value
+    return headers
