@@ -151,6 +151,11 @@ def _notes(coverage: Coverage) -> list[str]:
         notes.append("The recorder was never attached: what the agent did is not in this evidence.")
     elif coverage.agent_events == 0:
         notes.append("The recorder was attached and saw no agent activity.")
+    if any(recorder.attached for recorder in coverage.recorders):
+        notes.append(
+            "OpenClaw ran by itself: what it did before it was attached, agent runs that were under way then, its "
+            "process (start, end, memory) and its timeline are not in here."
+        )
     if coverage.damaged_records:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(coverage.damage_by_kind.items()))
         notes.append(f"{coverage.damaged_records} journal records could not be read ({kinds}).")

@@ -15,6 +15,7 @@ from critiqor.errors import CritiqorError, OpenClawNotFoundError
 from critiqor.lab.openclaw_home import write_openclaw_home
 from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.openclaw import (
+    AttachmentFolder,
     Installation,
     find_openclaw,
     locate_configuration,
@@ -59,6 +60,7 @@ def examine(runs_dir: str | Path, openclaw_command: str, environment: Mapping[st
     yield _openclaw_check(installation)
     yield _node_check(installation)
     yield _plugin_check(environment)
+    yield from _attachment_checks(environment)
 
 
 def probe(openclaw_command: str, environment: Mapping[str, str]) -> Check:
@@ -113,7 +115,9 @@ def _slot_check(runs_dir: str | Path) -> Check:
     if active is None:
         return Check(name="active session", ok=True, detail="none")
     detail = f"{active['run_id']} is {active['status']}"
-    if owner_is_alive(active):
+    if active["owner"] is None:
+        detail += ", attached to an OpenClaw that runs by itself"
+    if active["owner"] is None or owner_is_alive(active):
         return Check(name="active session", ok=True, detail=detail)
     detail += ", and the process that started it is gone"
     run_id = active["run_id"]
@@ -154,3 +158,23 @@ def _plugin_check(environment: Mapping[str, str]) -> Check:
     if policy.problem:
         return Check(name="plugin", ok=False, detail=policy.problem, fix="openclaw doctor")
     return Check(name="plugin", ok=True, detail=f"would be loaded beside {configuration.path}")
+
+
+def _attachment_checks(environment: Mapping[str, str]) -> Iterator[Check]:
+    """Whether what `critiqor attach openclaw` has put into OpenClaw's settings is still whole; nothing without it."""
+    folder = AttachmentFolder(locate_configuration((), environment))
+    try:
+        attachment = folder.read()
+        if attachment is None:
+            return
+        missing = folder.plan().is_needed
+    except CritiqorError as error:
+        yield Check(name="attachment", ok=False, detail=error.message, fix=error.fix)
+        return
+    if missing:
+        fix = "critiqor attach openclaw   (or: critiqor detach openclaw)"
+        detail = f"the recorder in {folder.configuration.state_folder} is of another version or half removed"
+        yield Check(name="attachment", ok=False, detail=detail, fix=fix)
+        return
+    run = f"last for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run"
+    yield Check(name="attachment", ok=True, detail=f"the recorder is in OpenClaw's settings, {run}")

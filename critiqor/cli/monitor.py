@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from critiqor.cli.hints import pasted
+from critiqor.cli.metadata import given, metadata_options
 from critiqor.cli.output import openclaw_command_option, runs_dir_option, say
 
 
@@ -19,18 +21,7 @@ def monitor() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @runs_dir_option
 @openclaw_command_option
-@click.option("--agent-id", envvar="CRITIQOR_AGENT_ID", help="Whose run it is.  [default: openclaw_agent]")
-@click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Which tenant it belongs to.  [default: default]")
-@click.option(
-    "--visibility",
-    envvar="CRITIQOR_VISIBILITY",
-    type=click.Choice(["private", "public", "anonymous", "shared"]),
-    help="Who may see it.  [default: private]",
-)
-@click.option(
-    "--benchmark-id", envvar="CRITIQOR_BENCHMARK_ID", help="What it is compared with.  [default: openclaw_runtime_v1]"
-)
-@click.option("--difficulty-tier", envvar="CRITIQOR_DIFFICULTY_TIER", help="How hard its task is.  [default: standard]")
+@metadata_options
 @click.option("--cwd", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder to launch it in.")
 @click.option(
     "--timeout",
@@ -72,6 +63,6 @@ def openclaw(
         timeout=timeout,
         timeline=not no_timeline,
         deep_profile=deep_profile,
-        metadata={name: value for name, value in metadata.items() if value is not None},
+        metadata=given(metadata),
     )
-    ctx.exit(monitor_openclaw(options, say=say).exit_code)
+    ctx.exit(monitor_openclaw(options, say=lambda message: say(pasted(message))).exit_code)

@@ -30,7 +30,7 @@ KEYS = frozenset(
 )
 
 
-_DEEPER = {"monitor": ("openclaw",), "lab": ("run", "from-run")}
+_DEEPER = {"monitor": ("openclaw",), "attach": ("openclaw",), "detach": ("openclaw",), "lab": ("run", "from-run")}
 USERS_ALONE = frozenset({"openclaw_command"})
 """What a folder may not decide: whoever wrote its files could have anything launched by whoever works in it."""
 

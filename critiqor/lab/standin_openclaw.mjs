@@ -4,38 +4,41 @@
 // and runs in a moment; demos and fast tests launch it under the real monitor.
 //
 //   standin_openclaw.mjs agent [--tools N] [--exit CODE] [--hang] [--kill-self] [--crash-in-tool]
+//   standin_openclaw.mjs gateway run          loads its plugins and plays a turn, for each line that it reads
+//   standin_openclaw.mjs plugins install|uninstall …, config patch --stdin
 
-import fs from "node:fs";
-import path from "node:path";
-import { pathToFileURL } from "node:url";
+import readline from "node:readline";
+
+import { obey, plugins } from "./standin_settings.mjs";
 
 const option = (name) => process.argv.indexOf(name);
 const numberAfter = (name, otherwise) => (option(name) < 0 ? otherwise : Number(process.argv[option(name) + 1]));
 
-const configuration = JSON.parse(fs.readFileSync(process.env.OPENCLAW_CONFIG_PATH, "utf8"));
+if (obey(process.argv.slice(2))) process.exit(0);
+
 const handlers = new Map();
-const listeners = { agent: [], transcript: [] };
+const listeners = { agent: new Set(), transcript: new Set() };
 const api = {
   registrationMode: "full",
   on: (name, handler) => handlers.set(name, [...(handlers.get(name) ?? []), handler]),
   runtime: {
     version: "stand-in",
     events: {
-      onAgentEvent: (listener) => listeners.agent.push(listener),
-      onSessionTranscriptUpdate: (listener) => listeners.transcript.push(listener),
+      onAgentEvent: (listener) => listeners.agent.add(listener),
+      onSessionTranscriptUpdate: (listener) => listeners.transcript.add(listener),
     },
   },
 };
-for (const folder of configuration.plugins?.load?.paths ?? []) {
-  const plugin = await import(pathToFileURL(path.join(folder, "index.js")));
-  plugin.default.register(api);
+async function load() {
+  for (const { plugin, config } of await plugins()) plugin.default.register(Object.assign(api, { pluginConfig: config }));
 }
 
-const runId = "standin-run-1";
+let turns = 0;
+let runId = "standin-run-0";
 const sessionKey = "agent:main:main";
-const context = { runId, sessionKey, agentId: "main" };
 let sequence = 0;
-const hook = (name, event) => (handlers.get(name) ?? []).forEach((handler) => handler({ runId, sessionKey, ...event }, context));
+const hook = (name, event) =>
+  (handlers.get(name) ?? []).forEach((handler) => handler({ runId, sessionKey, ...event }, { runId, sessionKey, agentId: "main" }));
 const stream = (name, data) => {
   sequence += 1;
   listeners.agent.forEach((listener) => listener({ runId, sessionKey, stream: name, data, seq: sequence, ts: Date.now() }));
@@ -66,7 +69,9 @@ async function tool(toolCallId, toolName, params, { text, exitCode }) {
   hook("after_tool_call", { toolName, params, toolCallId, result, durationMs: 2 });
 }
 
-if (process.argv[2] === "agent" || process.argv[2] === "chat") {
+async function turn() {
+  turns += 1;
+  runId = `standin-run-${turns}`;
   hook("before_agent_run", { prompt: "run the tests" });
   stream("lifecycle", { phase: "start", startedAt: Date.now() });
   transcript({ role: "user", content: "run the tests" });
@@ -84,6 +89,17 @@ if (process.argv[2] === "agent" || process.argv[2] === "chat") {
   hook("llm_output", { provider: "stand-in", model: "scripted", usage: { input: 3000, output: 60, cost: { total: 0.00312 } } });
   stream("lifecycle", { phase: "end", stopReason: "stop" });
   process.stdout.write("Done: the build is green and all tests pass.\n");
+}
+
+await load();
+if (process.argv[2] === "agent" || process.argv[2] === "chat") await turn();
+if (process.argv[2] === "gateway") {
+  process.stdout.write("ready\n");
+  for await (const line of readline.createInterface(process.stdin)) {
+    await load();
+    if (line === "turn") await turn();
+    else process.stdout.write("loaded\n");
+  }
 }
 if (option("--hang") > 0) setInterval(() => {}, 1000);
 else if (option("--kill-self") > 0) process.kill(process.pid, "SIGKILL");

@@ -36,6 +36,8 @@ class RecorderFacts(msgspec.Struct, frozen=True, kw_only=True):
     openclaw_version: str | None = None
     plugin_version: str | None = None
     node_version: str | None = None
+    attached: bool = False
+    """Whether that process ran by itself, with the recorder in its settings, and not under our monitor."""
     sources: dict[str, bool] = msgspec.field(default_factory=dict)
 
 

@@ -3,6 +3,10 @@
 installation    which OpenClaw is there, its version, and whether its Node is good enough
 configuration   where the user's configuration is and what it says about plugins
 overlay         the generated configuration that adds the recorder plugin for one run
+attachment      the settings that keep the recorder plugin in an OpenClaw that runs by itself
+saved_file      what a configuration file was before, and putting it back
+settings        finding, joining and patching settings
+commands        OpenClaw's own commands for plugins and settings
 command_line    what an OpenClaw command line asks for
 diagnostics     the variables that make it write its timeline, and Node its profiles
 json5           the reader for OpenClaw's configuration format
@@ -10,6 +14,7 @@ json5           the reader for OpenClaw's configuration format
 
 from __future__ import annotations
 
+from critiqor.openclaw.attachment import Attachment, AttachmentFolder, AttachmentPlan
 from critiqor.openclaw.command_line import (
     command_words,
     container_of,
@@ -17,6 +22,7 @@ from critiqor.openclaw.command_line import (
     profile_of,
     writes_configuration,
 )
+from critiqor.openclaw.commands import OpenClawCommands
 from critiqor.openclaw.configuration import (
     ConfigurationFile,
     PluginPolicy,
@@ -35,11 +41,15 @@ from critiqor.openclaw.overlay import PLUGIN_ID, Obstacle, Overlay, plugin_folde
 
 __all__ = [
     "PLUGIN_ID",
+    "Attachment",
+    "AttachmentFolder",
+    "AttachmentPlan",
     "ConfigurationFile",
     "Diagnostics",
     "Installation",
     "Json5Error",
     "Obstacle",
+    "OpenClawCommands",
     "Overlay",
     "PluginPolicy",
     "command_words",

@@ -75,7 +75,8 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
         # they would be gone after the run.
         base = folder / "base.json"
         write_json(base, {})
-    write_json(path, {"$include": str(base), "plugins": _plugins(policy)})
+    loaded = {"load": {"paths": [str(plugin_folder())]}}
+    write_json(path, {"$include": str(base), "plugins": {**loaded, **recorder_settings(policy)}})
     _link_hook_transforms(folder, configuration.path.parent)
     obstacle = why_blocked(configuration, policy)
     return Overlay(
@@ -114,10 +115,9 @@ def why_blocked(configuration: ConfigurationFile, policy: PluginPolicy) -> Obsta
     return None
 
 
-def _plugins(policy: PluginPolicy) -> dict[str, Any]:
-    """The `plugins` section that is merged over the user's."""
+def recorder_settings(policy: PluginPolicy) -> dict[str, Any]:
+    """What turns the recorder on, under `plugins`. Lists hold only what has to be added to the user's."""
     section: dict[str, Any] = {
-        "load": {"paths": [str(plugin_folder())]},
         "entries": {PLUGIN_ID: {"enabled": True, "hooks": {"allowConversationAccess": True}}},
     }
     if policy.allow or not policy.enabled:

@@ -44,12 +44,11 @@ def building(folder: Path) -> Iterator[Path | None]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def install(version: str) -> Path:
-    """The `openclaw` command of a pinned version, installed if it is not there yet."""
-    sources = [HERE / version / name for name in ("package.json", "package-lock.json")]
+def install_packages(lock: Path, name: str) -> Path:
+    """The folder that holds what the lock file of the folder `lock` names, installed if it is not there yet."""
+    sources = [lock / file for file in ("package.json", "package-lock.json")]
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-    folder = cache_folder() / f"openclaw-{version}-{digest}"
-    command = folder / "node_modules" / ".bin" / "openclaw"
+    folder = cache_folder() / f"{name}-{digest}"
     with building(folder) as building_folder:
         if building_folder is not None:
             for source in sources:
@@ -58,6 +57,13 @@ def install(version: str) -> Path:
             options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
             environment = {**os.environ, "PATH": f"{npm.parent}{os.pathsep}{os.environ['PATH']}"}
             subprocess.run([str(npm), "ci", *options], cwd=building_folder, env=environment, check=True)
+    return folder
+
+
+def install(version: str) -> Path:
+    """The `openclaw` command of a pinned version, installed if it is not there yet."""
+    folder = install_packages(HERE / version, f"openclaw-{version}")
+    command = folder / "node_modules" / ".bin" / "openclaw"
     if not command.exists():
         raise SystemExit(f"{command} is missing: remove {folder} and try again")
     return command

@@ -1,14 +1,15 @@
 // Critiqor's recorder plugin: observes an OpenClaw run and writes what happened to runs/<run_id>/. It judges nothing,
-// returns nothing, waits for nothing and never throws; without a monitored run it does nothing at all.
+// returns nothing, waits for nothing and never throws; without a run to record it does nothing at all.
 
 import { createRequire } from "node:module";
+import path from "node:path";
 
+import { Attachment } from "./attachment.js";
 import { completeRecord, isRecord, normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
-import { Journal, runFiles } from "./journal.js";
-import { PLAIN_HOOKS, Recorder } from "./recorder.js";
-import { Records } from "./records.js";
+import { isRunId } from "./journal.js";
+import { PLAIN_HOOKS } from "./recorder.js";
+import { Recording } from "./recording.js";
 import { RULES_DIGEST } from "./redact.js";
-import { SessionSummary } from "./summary.js";
 
 export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
 
@@ -33,46 +34,46 @@ const UNDOCUMENTED_HOOKS = [...TYPED_HOOKS].filter((name) => !DOCUMENTED_EVENTS.
 
 // OpenClaw registers a plugin several times in one process, and may load its module anew: one recorder serves them all.
 const SHARED = Symbol.for("critiqor.recorder");
+const ATTACHED = Symbol.for("critiqor.attachment");
 
+// A process that the monitor has launched records its run alone, also where OpenClaw is attached.
 function shared() {
-  const { CRITIQOR_RUN_ID: runId, CRITIQOR_RUNS_DIR: runsDir } = process.env;
-  if (!runId || !runsDir || !/^[\w.-]+$/.test(runId) || /^\.+$/.test(runId)) return null;
-  const existing = globalThis[SHARED];
-  if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
-  return (globalThis[SHARED] = create(runId, runsDir));
+  return monitored() ?? globalThis[ATTACHED] ?? null;
 }
 
-function create(runId, runsDir) {
-  const journal = new Journal(runFiles(runsDir, runId));
-  const summary = new SessionSummary(runId, journal);
-  const records = new Records(journal, () => summary.schedule());
-  const recorder = new Recorder(records);
+function monitored() {
+  const { CRITIQOR_RUN_ID: runId, CRITIQOR_RUNS_DIR: runsDir } = process.env;
+  if (!runId || !runsDir || !isRunId(runId)) return null;
+  const existing = globalThis[SHARED];
+  if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
+  const recording = new Recording(runId, runsDir);
+  return (globalThis[SHARED] = Object.assign(recording, listeners(recording.recorder, () => recording)));
+}
+
+// What `critiqor attach` has put into OpenClaw's configuration.
+function attached(file) {
+  if (typeof file !== "string" || !path.isAbsolute(file)) return null;
+  const existing = globalThis[ATTACHED];
+  if (existing?.file === file && existing.version === PLUGIN_VERSION) return existing;
+  safely(() => existing?.stop());
+  const attachment = new Attachment(file, PLUGIN_VERSION);
+  return (globalThis[ATTACHED] = Object.assign(attachment, listeners(attachment, () => attachment.current)));
+}
+
+// What is subscribed to OpenClaw and hands on what it hears; `blamed` finds the recording that a mishap belongs to.
+function listeners(recorder, blamed) {
   const guard = (handle) => (event, context) => {
     try {
       handle(event, context);
     } catch {
-      records.failed();
+      blamed()?.records.failed();
     }
   };
-  process.once("exit", () => {
-    try {
-      records.flush();
-      if (journal.written > 0) summary.finish();
-    } catch {
-      // nothing may keep the agent's process from ending as it would
-    }
-  });
   return {
-    runId,
-    runsDir,
-    journal,
-    records,
-    recorder,
-    summary,
     guard,
+    listening: recorder,
     handlers: new Map(),
     subscribed: new WeakMap(),
-    modes: new Set(),
     onAgentEvent: guard((event) => recorder.agentEvent(event)),
     onTranscript: guard((update) => recorder.transcriptUpdate(update)),
   };
@@ -82,10 +83,10 @@ function create(runId, runsDir) {
 function handlerFor(state, eventType, sourceLayer) {
   let handler = state.handlers.get(eventType);
   if (handler === undefined) {
-    const { recorder } = state;
+    const { listening } = state;
     handler = TYPED_HOOKS.has(eventType)
-      ? state.guard((event, context) => recorder.hook(eventType, event, context))
-      : state.guard((event, context) => recorder.documented(eventType, sourceLayer, event, context));
+      ? state.guard((event, context) => listening.hook(eventType, event, context))
+      : state.guard((event, context) => listening.documented(eventType, sourceLayer, event, context));
     state.handlers.set(eventType, handler);
   }
   return handler;
@@ -114,10 +115,11 @@ export function safeSubscribe(api, eventType, sourceLayer) {
 /** Brings session.json of the current run up to its journal, now; a record that it is given is appended first. */
 export function updateSessionSummary(event) {
   const state = shared();
-  if (state === null) return;
-  state.records.flush();
-  if (read(() => isRecord(event))) state.guard(() => append(state, event))();
-  state.summary.finish();
+  const recording = state?.current;
+  if (!recording) return;
+  recording.records.flush();
+  if (read(() => isRecord(event))) state.guard(() => append(recording, event))();
+  recording.summary.finish();
 }
 
 function append({ journal }, event) {
@@ -145,27 +147,23 @@ function safely(action) {
 
 /** Called by OpenClaw for each registration of the plugin. */
 export function register(api) {
-  const state = shared();
+  const state = monitored() ?? attached(read(() => api.pluginConfig.attachment));
   if (state === null) return;
   const named = read(() => api.registrationMode);
   const mode = typeof named === "string" ? named : "unknown";
-  const first = !state.modes.has(mode);
-  state.modes.add(mode);
-  if (mode === "full") state.records.hooksLive = true;
   const events = read(() => api.runtime.events);
   const sources = {
     hooks: mode === "full",
     agent_events: safely(() => events.onAgentEvent(state.onAgentEvent)),
     transcript: safely(() => events.onSessionTranscriptUpdate(state.onTranscript)),
   };
-  if (first) safely(() => announce(state, api, mode, sources));
+  safely(() => state.announce(mode, presence(api, mode, sources)));
   for (const [layer, names] of Object.entries(DOCUMENTED_EVENTS)) for (const name of names) safeSubscribe(api, name, layer);
   for (const name of UNDOCUMENTED_HOOKS) safeSubscribe(api, name, "extension_api");
 }
 
-// The first record of every process: without it, whoever reads the evidence knows that nobody was watching.
-function announce(state, api, mode, sources) {
-  const payload = {
+function presence(api, mode, sources) {
+  return {
     mode,
     sources,
     plugin_version: PLUGIN_VERSION,
@@ -176,7 +174,6 @@ function announce(state, api, mode, sources) {
     parent_pid: process.ppid,
     event_source: process.env.CRITIQOR_EVENT_SOURCE ?? null,
   };
-  state.records.write("recorder_attached", "extension_api", null, {}, payload);
 }
 
 // OpenClaw's SDK has a helper of this name that types the entry; this one keeps the plugin loadable without the SDK.

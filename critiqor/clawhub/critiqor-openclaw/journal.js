@@ -25,10 +25,16 @@ export function runFiles(runsDir, runId) {
   };
 }
 
+/** Whether a name can be that of a run, and of nothing outside its runs folder. */
+export function isRunId(name) {
+  return typeof name === "string" && /^[\w.-]+$/.test(name) && !/^\.+$/.test(name);
+}
+
 /** Appends records to the journal of one run. Never throws, never waits. */
 export class Journal {
-  constructor(files) {
+  constructor(files, { makesFolder = true } = {}) {
     this.files = files;
+    this.makesFolder = makesFolder;
     this.writer = process.pid.toString(36) + randomBytes(2).toString("hex");
     this.written = 0;
     this.lost = 0;
@@ -92,7 +98,7 @@ export class Journal {
       // A completed run has no redaction key any more, and must not get another.
       this.sealed = isSealed(this.files.sessionLock);
       if (this.sealed) return false;
-      fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
+      if (this.makesFolder) fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
       this.redactor = new Redactor(sharedKey(this.files.redactionKey));
       this.descriptor = fs.openSync(this.files.journal, "a", 0o600);
       return true;
@@ -100,6 +106,12 @@ export class Journal {
       this.retryAt = Date.now() + RETRY_AFTER_MS;
       return false;
     }
+  }
+
+  /** Takes no more records. */
+  close() {
+    this.sealed = true;
+    this.release();
   }
 
   /** Starts a new file when the one being written was moved or removed under us; says whether it was. */
@@ -110,15 +122,19 @@ export class Journal {
     } catch {
       // not there: opened anew below
     }
+    this.release();
+    this.torn = false;
+    this.retryAt = 0;
+    return true;
+  }
+
+  release() {
     try {
-      fs.closeSync(this.descriptor);
+      if (this.descriptor !== null) fs.closeSync(this.descriptor);
     } catch {
       // it is gone either way
     }
     this.descriptor = null;
-    this.torn = false;
-    this.retryAt = 0;
-    return true;
   }
 }
 

@@ -50,13 +50,14 @@ export function temporaryFolder(t) {
 /** What the plugin keeps for the current run. */
 export const state = () => globalThis[Symbol.for("critiqor.recorder")];
 
-/** An OpenClaw with one registration of the plugin; `knows` limits the hook names that it accepts. */
-export function attach({ mode = "full", knows = () => true, version = "2026.9.6" } = {}) {
+/** An OpenClaw with one registration of the plugin; `knows` limits the hook names that it accepts, `config` is the plugin's. */
+export function attach({ mode = "full", knows = () => true, version = "2026.9.6", config } = {}) {
   const handlers = new Map();
   const agentListeners = new Set();
   const transcriptListeners = new Set();
   const api = {
     registrationMode: mode,
+    pluginConfig: config,
     on(name, handler) {
       if (!knows(name)) throw new Error(`unknown hook ${name}`);
       handlers.set(name, [...(handlers.get(name) ?? []), handler]);
