@@ -40,7 +40,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Read and written, as far as providers have told by now."""
     cost_usd: float | None
-    """Null where no price was told: unknown, not nothing."""
+    """Null where no price is known: unknown, not nothing."""
     unreadable: int
     """Lines of the journal that are no events."""
     last_event_at: str | None

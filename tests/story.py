@@ -118,7 +118,8 @@ class Story:
         **payload: Any,
     ) -> Story:
         """A model call; with `error`, one that failed."""
-        usage = None if error else {"input": input, "output": output, **({"cost": {"total": cost}} if cost else {})}
+        priced = {} if cost is None else {"cost": {"total": cost}}
+        usage = None if error else {"input": input, "output": output, **priced}
         known = {"provider": "lab", "model": "scripted", "usage": usage, "contextTokenBudget": budget, **payload}
         return self.event("token_usage", status="error" if error else "ok", error=error, duration_ms=100, payload=known)
 

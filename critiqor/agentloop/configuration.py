@@ -57,6 +57,8 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     skills: SkillSettings = SkillSettings()
     write_lock: WriteLockSettings = WriteLockSettings()
     default_agent: str = "main"
+    agents: tuple[str, ...] = ("main",)
+    """The ids of those that are there."""
 
     @property
     def choice(self) -> ModelChoice:
@@ -167,6 +169,7 @@ def configuration_from(document: Mapping[str, Any], name: str = "the configurati
         skills=read.skills,
         write_lock=read.session.write_lock,
         default_agent=default or first,
+        agents=tuple(agent.id for agent in read.agents.listed) or (first,),
     )
 
 

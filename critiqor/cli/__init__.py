@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from itertools import takewhile
 
 from critiqor.cli.group import critiqor
+from critiqor.cli.letters import use_letters_of
 from critiqor.cli.output import report_error
 
 
@@ -15,8 +15,7 @@ def main() -> None:
     # What follows `--` is for the launched program.
     as_json = "--json" in takewhile(lambda word: word != "--", sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+        use_letters_of(stream)
     try:
         # Outside its standalone mode, click returns the exit code that a verb asked for.
         sys.exit(critiqor.main(prog_name="critiqor", standalone_mode=False) or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
@@ -19,5 +20,5 @@ def abort(run: str | None, runs_dir: str, reason: str, as_json: bool) -> None:
 
     record = abort_session(run, reason=reason, runs_dir=runs_dir)
     run_id = record["run_id"]
-    text = f"{run_id} is ABORTED; its evidence is kept.\nNext: critiqor diagnose {run_id}"
+    text = f"{run_id} is ABORTED; its evidence is kept.\nNext: {pasted(f'critiqor diagnose {run_id}')}"
     answer("abort", {"run_id": run_id, "status": record["status"], "reason": reason}, text, as_json=as_json)

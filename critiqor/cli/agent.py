@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from critiqor.cli.output import answer, json_option, say
-from critiqor.errors import ExitCode
+from critiqor.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from critiqor.agentloop.runs import AgentParams, RunOutcome
+
+THINKING = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--session-key", help="The conversation to go on with: a name, or agent:AGENT:NAME.  [default: main]")
 @click.option("--session-id", help="The transcript to go on with.")
 @click.option("--model", help="PROVIDER/MODEL for this turn.")
-@click.option("--thinking", help="How much the model reasons: off, minimal, low, medium, high.")
+@click.option("--thinking", type=click.Choice(THINKING), help="How much the model reasons.")
 @click.option("--verbose", is_flag=True, help="Tell which tools were used.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which the turn is ended; 0 for never.")
 @click.option(
@@ -73,9 +75,21 @@ async def _turn(environment: dict[str, str], params: AgentParams, config: Path |
     from critiqor.agentloop.one_turn import one_turn
     from critiqor.agentloop.server import socket_path
 
-    path = socket_path(locate(environment, config).state_folder)
+    place = locate(environment, config)
+    if params.agent_id is not None:
+        _check_agent(params.agent_id, place.path)
+    path = socket_path(place.state_folder)
     if not local and config is None and path.exists():
         # A server that was killed leaves its socket behind.
         with contextlib.suppress(NoServerError):
             return await turn_elsewhere(path, params)
     return await one_turn(environment, params, config)
+
+
+def _check_agent(agent_id: str, configuration: Path) -> None:
+    from critiqor.agentloop.configuration import read_loop_configuration
+
+    known = read_loop_configuration(configuration).agents
+    if agent_id not in known:
+        message = f"there is no agent {agent_id!r} in {configuration}; there is {', '.join(known)}"
+        raise UsageError(message, fix="--agent AGENT   with one of these, or add it to agents.list")

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option, say
 from critiqor.cli.policy_file import policy_option, read_policy
 from critiqor.errors import CritiqorError, ExitCode
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from critiqor.model.gate import GateResult
     from critiqor.model.report import RunReport
 
@@ -37,10 +40,18 @@ def check(ctx: click.Context, run: str, runs_dir: str, policy_file: Path | None,
 
 def _checked(run: str, runs_dir: str, policy_file: Path | None, as_json: bool) -> GateResult:
     from critiqor.diagnoses import load_diagnosed
-    from critiqor.diagnosis.policy import apply_policy
+    from critiqor.diagnosis.policy import apply_policy, counting_findings
 
-    result = apply_policy(read_policy(policy_file), load_diagnosed(run, runs_dir))
-    answer("check", result, _text(result), as_json=as_json)
+    policy, diagnosis = read_policy(policy_file), load_diagnosed(run, runs_dir)
+    result = apply_policy(policy, diagnosis)
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.drawing.gate import gate_drawing
+
+        asked = "the usual policy" if policy_file is None else f"policy: {policy_file.name}"
+        return gate_drawing(result, counting_findings(policy, diagnosis), asked)
+
+    answer("check", result, _text(result), as_json=as_json, drawing=drawing)
     return result
 
 
@@ -69,7 +80,7 @@ def _text(result: GateResult) -> str:
     lines = [f"{result.run_id} {verdict}"]
     lines += [f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {one_line(rule.explanation)}" for rule in result.rules]
     if failed:
-        lines.append(f"Next: critiqor show {result.run_id}")
+        lines.append(f"Next: {pasted(f'critiqor show {result.run_id}')}")
     return page(lines)
 
 
@@ -96,7 +107,7 @@ def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None
     else:
         say(
             f"{SUMMARY} is not set, as it is in a workflow of GitHub, so there is no summary of the step\n"
-            f"  → critiqor report {result.run_id}   shows what would be in it"
+            f"  → {pasted(f'critiqor report {result.run_id}')}   shows what would be in it"
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
@@ -67,7 +68,7 @@ def _text(result: Comparison, timing: TimingComparison) -> str:
     if result.notes:
         lines += ["", *(f"  · {note}" for note in result.notes)]
     lines += ["", *as_lines(timing_parts(timing))]
-    return page([*lines, "", f"  Next: critiqor show {result.after}"])
+    return page([*lines, "", f"  Next: {pasted(f'critiqor show {result.after}')}"])
 
 
 def _row(became: str, change: CauseChange) -> list[str]:

@@ -27,4 +27,6 @@ def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
     kind = get_completion_class(shell)
     assert kind is not None, "click knows all three"
     script = kind(ctx.find_root().command, {}, "critiqor", VARIABLE).source()
+    # In fish, click cuts a description at its first comma.
+    script = script.replace('(string split "," $completion)', '(string split --max 1 "," $completion)')
     answer("completion", {"shell": shell, "script": script}, script.rstrip("\n"), as_json=as_json)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.output import answer, json_option, openclaw_command_option, say
+from critiqor.cli.output import answer, json_option, openclaw_command_option, refuse_unused_command, say
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from critiqor.demo import Act
 
 
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 @click.option("--openclaw", "on_openclaw", is_flag=True, help="Show it on a real OpenClaw, in a home of its own.")
 @openclaw_command_option
 @json_option
-def demo(on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
+@click.pass_context
+def demo(ctx: click.Context, on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
     """Show what it does: three short runs of an agent, recorded, sealed and diagnosed.
 
     It needs no account, no network and no OpenClaw: the agent is the loop that comes with Critiqor, its model follows a
@@ -29,6 +32,8 @@ def demo(on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
     from critiqor.demo import ACTS, perform
     from critiqor.lab.runner import Runner
 
+    if not on_openclaw:
+        refuse_unused_command(ctx, "--openclaw")
     folder = Path(tempfile.mkdtemp(prefix="critiqor-demo-"))
     runner = Runner("openclaw" if on_openclaw else "embedded", openclaw_command)
     acts: list[Act] = []
@@ -40,7 +45,14 @@ def demo(on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     told = {"runs_dir": str(folder / "runs"), "acts": acts}
-    answer("demo", told, _text(acts, folder / "runs"), as_json=as_json)
+    text = _text(acts, folder / "runs")
+    answer("demo", told, text, as_json=as_json, drawing=lambda: _drawing(acts, folder / "runs"))
+
+
+def _drawing(acts: list[Act], runs: Path) -> RenderableType:
+    from critiqor.cli.drawing.acts import acts_drawing
+
+    return acts_drawing(acts, _following(acts, runs))
 
 
 def _text(acts: list[Act], runs: Path) -> str:
@@ -51,15 +63,21 @@ def _text(acts: list[Act], runs: Path) -> str:
     for number, act in enumerate(acts, 1):
         lines += ["", f"{number}. {act.lesson} ({act.run_id})", f"   {act.description}", ""]
         lines += diagnosis_lines(act.diagnosis)
-    worst = acts[-1]
-    finding = worst.diagnosis.primary_diagnosis
-    lines += ["", "Next:"]
-    if finding is not None:
-        lines.append(f"  critiqor explain {worst.run_id} {finding.finding_id} --runs-dir {runs}   event by event")
-    lines += [
-        f"  critiqor timeline {worst.run_id} --runs-dir {runs}   where its time went",
-        "  critiqor lab list   more of these, and critiqor lab run to play them",
-        "  critiqor doctor --probe, then critiqor monitor openclaw   your own agent",
-        f"  rm -r {runs.parent}   when you have seen enough of these three",
-    ]
+    lines += ["", "Next:", *(f"  {command}   {purpose}" for command, purpose in _following(acts, runs))]
     return page(lines[1:])
+
+
+def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
+    """What to type next, each with what it is good for."""
+    from shlex import quote
+
+    worst, folder = acts[-1], quote(str(runs))
+    finding = worst.diagnosis.primary_diagnosis
+    explain = [] if finding is None else [f"critiqor explain {worst.run_id} {finding.finding_id} --runs-dir {folder}"]
+    return [
+        *((command, "event by event") for command in explain),
+        (f"critiqor timeline {worst.run_id} --runs-dir {folder}", "where its time went"),
+        ("critiqor lab list", "more of these, and critiqor lab run to play them"),
+        ("critiqor doctor --probe, then critiqor monitor openclaw", "your own agent"),
+        (f"rm -r {quote(str(runs.parent))}", "when you have seen enough of these three"),
+    ]

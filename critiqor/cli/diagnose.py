@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from critiqor.cli.names import run_or_file_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,12 +43,19 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
 
 
 def _run(run: str, runs_dir: str, *, as_json: bool) -> None:
-    from critiqor.cli.summary import changed_lines, run_summary
+    from critiqor.cli.summary import changed_lines, run_drawing, run_summary
     from critiqor.diagnoses import diagnose_again
 
     again = diagnose_again(run, runs_dir)
     text = "\n".join([run_summary(again.record, runs_dir), *changed_lines(again.change)])
-    answer("diagnose", {**again.record["diagnosis"], "changed": again.change}, text, as_json=as_json)
+    data = {**again.record["diagnosis"], "changed": again.change}
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.drawing.rediagnosis import rediagnosis_drawing
+
+        return rediagnosis_drawing(run_drawing(again.record, runs_dir), again.change)
+
+    answer("diagnose", data, text, as_json=as_json, drawing=drawing)
 
 
 def _document(file: Path, *, as_json: bool) -> None:
@@ -53,7 +64,14 @@ def _document(file: Path, *, as_json: bool) -> None:
     from critiqor.diagnoses import diagnose_document
 
     diagnosis = diagnose_document(file)
-    answer("diagnose", diagnosis, page([diagnosis.run_id, "", *diagnosis_lines(diagnosis)]), as_json=as_json)
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.drawing.rediagnosis import document_drawing
+
+        return document_drawing(diagnosis)
+
+    text = page([diagnosis.run_id, "", *diagnosis_lines(diagnosis)])
+    answer("diagnose", diagnosis, text, as_json=as_json, drawing=drawing)
 
 
 def _traces(file: Path, *, as_json: bool) -> None:

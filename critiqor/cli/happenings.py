@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from critiqor.cli.wording import one_line
-from critiqor.diagnosis.numbers import is_plausible
+from critiqor.diagnosis.numbers import is_plausible, price_of
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.timeline import spent
 
@@ -65,9 +65,8 @@ def _usage(usage: Any) -> list[str]:
     told = [
         f"{usage[name]} {way}" for name, way in (("input", "in"), ("output", "out")) if is_plausible(usage.get(name))
     ]
-    cost = usage.get("cost")
-    total = cost.get("total") if isinstance(cost, dict) else None
-    return [*told, f"${total:.4f}"] if is_plausible(total) else told
+    price = price_of(usage)
+    return told if price is None else [*told, f"${price:.4f}"]
 
 
 def _clock(timestamp: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.output import answer, json_option, runs_dir_option
 from critiqor.errors import ExitCode
 
@@ -63,6 +64,7 @@ def _text(heading: str, runs: list[dict[str, Any]], left_out: list[dict[str, Any
         lines += [f"    · {note}" for note in run["notes"]]
     for trace in left_out:
         lines.append(f"left out  {trace['trace_id']}  {'; '.join(trace['notes']) or 'no events'}")
-    lines.append(f"Next: critiqor show {runs[0]['run_id']}" if runs else "Nothing could be imported.")
+    following = pasted(f"critiqor show {runs[0]['run_id']}") if runs else None
+    lines.append(f"Next: {following}" if following else "Nothing could be imported.")
     # A name with a line break must not look like a line of ours.
     return "\n".join(line.replace("\n", " ") for line in lines)

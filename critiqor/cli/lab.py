@@ -5,17 +5,26 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.names import run_names
-from critiqor.cli.output import answer, json_option, openclaw_command_option, runs_dir_option, say
+from critiqor.cli.names import run_names, scenario_names, scenario_or_file_names
+from critiqor.cli.output import (
+    answer,
+    json_option,
+    openclaw_command_option,
+    refuse_unused_command,
+    runs_dir_option,
+    say,
+)
 from critiqor.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from critiqor.lab.batch import ScenarioResult, Told
-    from critiqor.lab.scenario import Place, Scenario
+    from critiqor.lab.scenario import Place
+    from critiqor.lab.scenario_file import ScenarioFolder
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _scenarios_option = click.option(
@@ -34,23 +43,26 @@ def lab() -> None:
 @lab.command("list", context_settings=_HELP)
 @_scenarios_option
 @json_option
-def list_(folder: Path | None, as_json: bool) -> None:
+@click.pass_context
+def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
     """List the scenarios, with what each must lead to."""
     from critiqor.cli.wording import page, table
     from critiqor.diagnosis.text import counted
 
-    scenarios = _scenarios(folder, ())
+    scenarios, broken = _scenarios(folder, ())
     rows = [(one.name, one.expect.primary or "nothing", " ".join(one.on), one.description) for one in scenarios]
-    text = page([*table(rows, indent=""), "", f"{counted(len(rows), 'scenario')}. Next: critiqor lab run"])
+    following = "critiqor lab run" + ("" if folder is None else f" --scenarios {quote(str(folder))}")
+    text = page([*table(rows, indent=""), "", f"{counted(len(rows), 'scenario')}. Next: {following}"])
     told = [
         {"name": one.name, "description": one.description, "on": one.on, "because": one.because, "expect": one.expect}
         for one in scenarios
     ]
     answer("lab list", told, text, as_json=as_json)
+    ctx.exit(ExitCode.USAGE if broken else ExitCode.OK)
 
 
 @lab.command(context_settings=_HELP)
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=scenario_names)
 @click.option(
     "--on",
     "place",
@@ -80,7 +92,8 @@ def run(
 ) -> None:
     """Play scenarios through the real recorder and diagnosis, all of them or those with a NAME.
 
-    Exit code 3 if anything was missed, or found where nothing is. On OpenClaw each takes about half a minute.
+    Exit code 3 if anything was missed, or found where nothing is; 2 if a file is no scenario, and the others are as
+    they should be. On OpenClaw each takes about half a minute.
 
     \b
     critiqor lab run
@@ -92,7 +105,9 @@ def run(
     from critiqor.lab.report import failure_lines, lab_lines, lab_markdown
     from critiqor.lab.runner import Runner
 
-    scenarios = _scenarios(folder, names)
+    if place != "openclaw":
+        refuse_unused_command(ctx, "--on openclaw")
+    scenarios, broken = _scenarios(folder, names)
     if not any(place in one.on for one in scenarios):
         why = next((one.because for one in scenarios if one.because), "")
         raise UsageError(
@@ -107,7 +122,8 @@ def run(
         report.write_text(lab_markdown(result), encoding="utf-8")
     lines = failure_lines(result) if drawn and sys.stdout.isatty() else lab_lines(result)
     answer("lab run", result, page(lines), as_json=as_json)
-    ctx.exit(ExitCode.OK if result.passed else ExitCode.GATE_FAILED)
+    _say_broken(broken)  # again, because much was said since
+    ctx.exit(ExitCode.GATE_FAILED if not result.passed else ExitCode.USAGE if broken else ExitCode.OK)
 
 
 @lab.command("from-run", context_settings=_HELP)
@@ -123,19 +139,23 @@ def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> 
     from critiqor.lab.from_run import scenario_from_run
     from critiqor.lab.scenario_text import scenario_text
 
+    if output is not None and output.exists():
+        raise UsageError(f"{output} is there already", fix=f"name another file, or: rm {quote(str(output))}")
     drafted = scenario_from_run(run_id, runs_dir)
     text = scenario_text(drafted.scenario, "\n".join(drafted.notes))
     if output is not None:
-        output.write_text(text, encoding="utf-8")
-        say(f"wrote {output}. Next: critiqor lab run {output.stem} --scenarios {output.parent}")
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+        say(f"wrote {output}. Next: critiqor lab run {quote(output.stem)} --scenarios {quote(str(output.parent))}")
     told = {"scenario": text, "notes": drafted.notes, "output": str(output) if output else None}
     answer("lab from-run", told, "" if output else text.rstrip("\n"), as_json=as_json)
 
 
 @lab.command(context_settings=_HELP)
-@click.argument("script")
+@click.argument("script", shell_complete=scenario_or_file_names)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]")
 @json_option
-def model(script: str, as_json: bool) -> None:
+def model(script: str, port: int, as_json: bool) -> None:
     """Serve the model of SCRIPT, a scenario's name or file, until Ctrl-C; prints the base URL of its API.
 
     Any agent that talks to an OpenAI-compatible endpoint can be pointed to it. Each message of the scenario's user is
@@ -147,21 +167,37 @@ def model(script: str, as_json: bool) -> None:
     from critiqor.lab.scripted_model import ScriptedModel
 
     file = Path(script)
-    scenario = read_scenario(file) if file.suffix == ".toml" else _scenarios(None, (script,))[0]
-    with ScriptedModel(scripts=scenario.scripts(), summary=scenario.summary) as served:
+    scenario = read_scenario(file) if file.suffix == ".toml" else _scenarios(None, (script,)).scenarios[0]
+    with ScriptedModel(scripts=scenario.scripts(), summary=scenario.summary, port=port) as served:
         answer("lab model", {"base_url": served.base_url}, served.base_url, as_json=as_json)
         sys.stdout.flush()
         say("serving until Ctrl-C")
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
-            say(f"answered {len(served.requests)} requests")
+            from critiqor.diagnosis.text import counted
+
+            say(f"answered {counted(len(served.requests), 'request')}")
 
 
-def _scenarios(folder: Path | None, names: tuple[str, ...]) -> list[Scenario]:
-    from critiqor.lab.scenario_file import chosen, scenarios_in, shipped_scenarios
+def _scenarios(folder: Path | None, names: tuple[str, ...]) -> ScenarioFolder:
+    """Those that are meant, and the files of the folder that should be among them and are none."""
+    from critiqor.lab.scenario_file import ScenarioFolder, chosen, read_folder, shipped_scenarios
 
-    return chosen(shipped_scenarios() if folder is None else scenarios_in(folder), names)
+    if folder is None:
+        return ScenarioFolder(chosen(shipped_scenarios(), names), {})
+    found = read_folder(folder)
+    for name in names:
+        if name in found.broken:
+            raise found.broken[name]
+    broken = {} if names else found.broken
+    _say_broken(broken)
+    return ScenarioFolder(chosen(found.scenarios, names), broken)
+
+
+def _say_broken(broken: dict[str, UsageError]) -> None:
+    for error in broken.values():
+        say(f"left out: {error}")
 
 
 def _progress(count: int, drawn: bool) -> AbstractContextManager[Told]:

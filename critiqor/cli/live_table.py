@@ -12,11 +12,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from critiqor.cli.drawing.screen import screen
+from critiqor.cli.drawing.cursor import cursor_shown_again
+from critiqor.cli.drawing.screen import FAINT, screen, theirs
 
 if TYPE_CHECKING:
     from critiqor.lab.batch import ScenarioResult, Told
 
+FIGURES = ("trust", "seconds")
 FRAME_LINES = 4
 """Lines around the rows: what does not fit on the screen cannot be drawn anew."""
 
@@ -30,7 +32,7 @@ def live_table(count: int) -> Iterator[Told]:
     known: dict[str, ScenarioResult | None] = {}
     lock = threading.Lock()
     console = screen(sys.stderr)
-    with Live(Table.grid(), console=console, refresh_per_second=8) as live:
+    with cursor_shown_again(), Live(Table.grid(), console=console, refresh_per_second=8) as live:
 
         def tell(name: str, result: ScenarioResult | None) -> None:
             with lock:
@@ -48,8 +50,9 @@ def _title(known: Mapping[str, ScenarioResult | None], count: int) -> str:
 
 def _table(title: str, shown: Mapping[str, ScenarioResult | None]) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for head in ("scenario", "", "expected", "seen", "trust", "seconds"):
-        table.add_column(head, justify="right" if head in ("trust", "seconds") else "left", no_wrap=True)
+    for head in ("", "scenario", "expected", "seen", "trust", "seconds"):
+        # Texts give way where the terminal is narrow, verdict and figures never.
+        table.add_column(head, justify="right" if head in FIGURES else "left", no_wrap=head in ("", *FIGURES))
     for name, result in shown.items():
         table.add_row(*_cells(name, result))
     return table
@@ -57,10 +60,16 @@ def _table(title: str, shown: Mapping[str, ScenarioResult | None]) -> Table:
 
 def _cells(name: str, result: ScenarioResult | None) -> list[Text]:
     if result is None:
-        return [Text(name), Text("playing", "dim"), *(Text("") for _ in range(4))]
+        return [Text("playing", FAINT), _text(name), *(Text("") for _ in range(4))]
     seen = result.plays[-1].seen
     seconds = sum(verdict.seconds for verdict in result.plays)
     found = ", ".join(seen.findings) or "nothing" if seen else "not played"
     trust = "" if seen is None or seen.trust is None else str(seen.trust)
     verdict = Text("ok", "green") if result.passed else Text("FAILED", "bold red")
-    return [Text(name), verdict, Text(result.expected), Text(found), Text(trust), Text(f"{seconds:.1f}")]
+    return [verdict, _text(name), _text(result.expected), _text(found), Text(trust), Text(f"{seconds:.1f}")]
+
+
+def _text(words: str) -> Text:
+    line = theirs(words)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line

@@ -65,6 +65,25 @@ def finding_names(ctx: click.Context, parameter: click.Parameter, incomplete: st
     return offered
 
 
+def scenario_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Scenarios of the folder that was named, or those that are shipped; by their files, of which none is read."""
+    from click.shell_completion import CompletionItem
+
+    with suppress(Exception):
+        from critiqor.lab.scenario_file import SHIPPED
+
+        names = sorted(file.stem for file in (ctx.params.get("folder") or SHIPPED).glob("*.toml"))
+        return [CompletionItem(name) for name in names if name.startswith(incomplete) and _SAFE.fullmatch(name)]
+    return []
+
+
+def scenario_or_file_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The same, and files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file"), *scenario_names(ctx, parameter, incomplete)]
+
+
 def folder_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Folders."""
     from click.shell_completion import CompletionItem

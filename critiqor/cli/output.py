@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 import click
 
+from critiqor.cli.hints import named_folder, pasted
 from critiqor.cli.names import folder_names
-from critiqor.errors import CritiqorError, ExitCode
+from critiqor.errors import CritiqorError, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,6 +40,7 @@ def behave(manner: Manner) -> None:
     """Talk like that from now on."""
     global _manner
     _manner = manner
+    named_folder(None)
 
 
 def wants_color() -> bool:
@@ -66,8 +68,15 @@ def runs_dir_option(function: _Function) -> _Function:
         default="runs",
         show_default=True,
         shell_complete=folder_names,
+        callback=_remembered,
         help="Folder that holds the runs.",
     )(function)
+
+
+def _remembered(ctx: click.Context, parameter: click.Parameter, folder: str) -> str:
+    if ctx.get_parameter_source("runs_dir") is click.core.ParameterSource.COMMANDLINE:
+        named_folder(folder)
+    return folder
 
 
 def openclaw_command_option(function: _Function) -> _Function:
@@ -79,6 +88,12 @@ def openclaw_command_option(function: _Function) -> _Function:
         show_default=True,
         help="The OpenClaw to launch: a name, a path, or either with arguments.",
     )(function)
+
+
+def refuse_unused_command(ctx: click.Context, option: str) -> None:
+    """An --openclaw-command that nothing will launch was meant for something; settings and variables are for all."""
+    if ctx.get_parameter_source("openclaw_command") is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError("--openclaw-command is for a real OpenClaw", fix=f"add {option}, or leave it out")
 
 
 def json_option(function: _Function) -> _Function:
@@ -113,7 +128,8 @@ def answer(
     elif drawing is not None and is_drawn(sys.stdout):
         from critiqor.cli.drawing.screen import screen
 
-        screen(sys.stdout).print(drawing())
+        # What is not to be cut fits already, and a command to be pasted is the terminal's to wrap.
+        screen(sys.stdout).print(drawing(), crop=False)
     else:
         click.echo(plain(text))
 
@@ -159,7 +175,7 @@ def _explain(error: BaseException) -> tuple[str, str | None, int]:
     if os.environ.get("CRITIQOR_DEBUG"):
         raise error
     if isinstance(error, CritiqorError):
-        return error.message, error.fix, int(error.exit_code)
+        return error.message, error.fix and pasted(error.fix), int(error.exit_code)
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "critiqor"
         return error.format_message(), f"{command} --help", int(ExitCode.USAGE)
@@ -170,5 +186,8 @@ def _explain(error: BaseException) -> tuple[str, str | None, int]:
     if isinstance(error, BrokenPipeError):
         return "the reader of the output went away", None, int(ExitCode.ERROR)
     if isinstance(error, OSError):
-        return f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), "critiqor doctor", int(ExitCode.ERROR)
+        from critiqor.cli.file_errors import fix_for
+
+        message = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+        return message, fix_for(error), int(ExitCode.ERROR)
     return f"internal error: {type(error).__name__}: {error}", "CRITIQOR_DEBUG=1 shows where", int(ExitCode.ERROR)

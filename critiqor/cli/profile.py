@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option, say
 from critiqor.errors import UsageError
@@ -56,5 +57,5 @@ def _text(request: ArtifactRequest) -> str:
     if request.kind == "heap_snapshot":
         lines.append("A heap snapshot holds all that was in memory, secrets too. Open it in the DevTools of a browser.")
     else:
-        lines.append(f"Next: critiqor profile {request.run_id}")
+        lines.append(f"Next: {pasted(f'critiqor profile {request.run_id}')}")
     return "\n".join(lines)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.output import answer, json_option, runs_dir_option
 from critiqor.errors import CritiqorError
 
@@ -25,7 +26,7 @@ def runs(runs_dir: str, as_json: bool) -> None:
     paths = paths_for(runs_dir)
     rows = [_row(paths, run_id) for run_id in reversed(paths.run_ids())]
     if not rows:
-        text = f"No runs in {paths.runs_dir} yet.\nNext: critiqor monitor openclaw"
+        text = f"No runs in {paths.runs_dir} yet.\nNext: {pasted('critiqor monitor openclaw')}"
     else:
         text = "\n".join((_line({name: name.replace("_", " ") for name in rows[0]}), *map(_line, rows)))
     answer("runs", rows, text, as_json=as_json, drawing=lambda: _drawing(rows, paths))

@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from critiqor.cli.hints import pasted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -33,16 +35,18 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     lines = [f"{run_id}  {record['status']}  {record['metadata']['agent_id']}  {record['timestamps']['created_at']}"]
     if not record.get("diagnosis"):
         state = _state(record)
-        return page([*lines, "", f"  {state.words}", f"  Next: {state.following}"])
+        return page([*lines, "", f"  {state.words}", f"  Next: {pasted(state.following)}"])
     diagnosis = convert(record["diagnosis"], Diagnosis)
     lines += ["", *diagnosis_lines(diagnosis)]
     notes = _coverage_notes(paths_for(runs_dir).evidence_summary_path(run_id))
     if notes:
         lines += ["", "  What the recorder did not see:", *(f"    · {note}" for note in notes)]
     if diagnosis.primary_diagnosis is not None:
-        lines += ["", f"  Next: critiqor explain {run_id} {diagnosis.primary_diagnosis.finding_id}"]
+        following = pasted(f"critiqor explain {run_id} {diagnosis.primary_diagnosis.finding_id}")
+        lines += ["", f"  Next: {following}"]
     seal = record["seal"]
-    lines += ["", f"  sealed: {seal['events']} events, {seal['digest'][:23]}…   critiqor verify {run_id}"]
+    verify = pasted(f"critiqor verify {run_id}")
+    lines += ["", f"  sealed: {seal['events']} events, {seal['digest'][:23]}…   {verify}"]
     return page(lines)
 
 
@@ -150,6 +154,8 @@ def _state(record: dict[str, Any]) -> _State:
     run_id = record["run_id"]
     if record["status"] == "ABORTED":
         return _State("Aborted; what was recorded is kept.", f"critiqor diagnose {run_id}")
+    if record["owner"] is None and record["status"] == "MONITORING":
+        return _State("Attached to an OpenClaw that runs by itself.", f"critiqor finalize {run_id}")
     if owner_is_alive(record):
         return _State("Being recorded.", f"critiqor finalize {run_id}")
     return _State(
@@ -159,9 +165,13 @@ def _state(record: dict[str, Any]) -> _State:
 
 def cost_words(cost: CostAnalysis) -> str:
     """What a run cost, and how much of it bought nothing."""
+    from critiqor.diagnosis.figures import tokens_of, untold_cost
     from critiqor.diagnosis.text import counted
 
-    money = "unknown" if cost.cost_usd is None else f"${cost.cost_usd:.4f}"
+    if cost.cost_usd is None:
+        money = "no price known" if tokens_of(cost) else "unknown"
+    else:
+        money = f"{'at least ' if untold_cost(cost) else ''}${cost.cost_usd:.4f}"
     wasted = f" ({cost.wasted_tokens} of them wasted)" if cost.wasted_tokens else ""
     tokens = f"{cost.input_tokens} tokens in, {cost.output_tokens} out{wasted}"
     return f"{money}, {tokens}, {counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.output import answer, json_option, runs_dir_option
 from critiqor.errors import UnknownRunError, UsageError
 
@@ -58,13 +59,13 @@ def _text(result: Trends) -> str:
         lines += ["", *table(rows)]
     if result.causes:
         lines += ["", *table([_row(cause) for cause in result.causes])]
-    notes = [*result.notes, *(run.reason + f": {run.fix}" * bool(run.fix) for run in result.undiagnosed)]
+    notes = [*result.notes, *(run.reason + f": {pasted(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed)]
     if result.unreadable:
         notes.append(f"records that cannot be read, whoever's they are: {', '.join(result.unreadable)}")
     if notes:
         lines += ["", *(f"  · {note}" for note in notes)]
     if result.runs:
-        lines += ["", f"  Next: critiqor show {result.runs[-1].run_id}"]
+        lines += ["", f"  Next: {pasted(f'critiqor show {result.runs[-1].run_id}')}"]
     return page(lines)
 
 

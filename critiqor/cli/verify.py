@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 from critiqor.errors import ExitCode
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from critiqor.verification import Verification
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,5 +31,11 @@ def verify(ctx: click.Context, run: str, runs_dir: str, as_json: bool) -> None:
         text = f"{run}: the seal is intact ({result.events} events, {result.digest})"
     else:
         text = "\n".join([f"{run}: the seal is BROKEN", *(f"  · {problem}" for problem in result.problems)])
-    answer("verify", result, text, as_json=as_json)
+    answer("verify", result, text, as_json=as_json, drawing=lambda: _drawing(result))
     ctx.exit(ExitCode.OK if result.intact else ExitCode.ERROR)
+
+
+def _drawing(result: Verification) -> RenderableType:
+    from critiqor.cli.drawing.seal import seal_drawing
+
+    return seal_drawing(result)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer_line, is_drawn, json_option, runs_dir_option, say
 
@@ -91,13 +92,14 @@ def _drawn(follower: Follower) -> str:
     """The same as a live table."""
     from rich.live import Live
 
+    from critiqor.cli.drawing.cursor import cursor_shown_again
     from critiqor.cli.drawing.screen import screen
     from critiqor.cli.drawing.watching import LiveRun
     from critiqor.cli.happenings import Happening, happening
     from critiqor.model import now_ms
 
     latest: deque[Happening] = deque(maxlen=MOST_REMEMBERED)
-    with Live(console=screen(sys.stdout), auto_refresh=False) as live:
+    with cursor_shown_again(), Live(console=screen(sys.stdout), auto_refresh=False) as live:
         while True:
             look = follower.look()
             latest.extend(happening(event) for event in look.events[-MOST_REMEMBERED:])
@@ -114,6 +116,6 @@ def _end(head: dict[str, Any], over: str | None) -> tuple[str, str]:
     run_id, status = head["run_id"], head["status"]
     reason = f"{run_id} goes on unwatched" if over is None else f"{run_id} is over: {over}"
     if over is None:
-        return reason, f"critiqor watch {run_id}   (or: critiqor finalize {run_id})"
+        return reason, pasted(f"critiqor watch {run_id}   (or: critiqor finalize {run_id})")
     verbs = {"COMPLETED": "show", "ABORTED": "diagnose"}
-    return reason, f"critiqor {verbs.get(status, 'finalize')} {run_id}"
+    return reason, pasted(f"critiqor {verbs.get(status, 'finalize')} {run_id}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from critiqor.diagnosis.agent_run import AgentRun
-from critiqor.diagnosis.numbers import amount, is_plausible
+from critiqor.diagnosis.numbers import amount, price_of
 from critiqor.diagnosis.plain import plain_line
 from critiqor.diagnosis.untold import Untold, tells_usage
 from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, ToolUsage, TurnUsage, Usage
@@ -118,10 +118,9 @@ def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
 def _add(account: Usage, usage: dict[str, object]) -> None:
     for told, field in _TOKENS.items():
         setattr(account, field, getattr(account, field) + (amount(usage.get(told)) or 0))
-    cost = usage.get("cost")
-    total = cost.get("total") if isinstance(cost, dict) else None
-    if is_plausible(total):
-        account.cost_usd = (account.cost_usd or 0.0) + total
+    price = price_of(usage)
+    if price is not None:
+        account.cost_usd = (account.cost_usd or 0.0) + price
 
 
 def _tokens_of(usage: Usage) -> int:

@@ -99,7 +99,7 @@ class Examination:
             engine_version=ENGINE_VERSION,
             rule_set_version=RULE_SET_VERSION,
             evidence_digest=evidence_digest,
-            outcome=_outcome(recording),
+            outcome=msgspec.structs.replace(_outcome(recording), cut_short=recording.was_cut_short),
             trust_score=trust,
             confidence_score=sure,
             confidence_lost=lost,

@@ -79,9 +79,9 @@ def untold_cost(cost: CostAnalysis) -> str | None:
     if reason := untold_usage(cost):
         return reason
     if cost.cost_usd is None:
-        return "no price was told"
+        return "no price is known"
     unpriced = [model.model or "a model" for model in cost.per_model if model.cost_usd is None and tokens_of(model)]
-    return f"{named(unpriced)} told no price" if unpriced else None
+    return f"no price is known for {named(unpriced)}" if unpriced else None
 
 
 def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:

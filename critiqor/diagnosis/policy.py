@@ -47,12 +47,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How many tokens it may use, read and written, cached or not."""
     require_observed: bool = True
     """Whether a run without a trust score fails."""
+    require_finished: bool = True
+    """Whether a run fails whose end was not seen, or that did not come to it: what would have come is unknown."""
     allow_unknown_cost: bool = False
     """Whether a run whose cost or tokens are unknown passes `max_cost_usd` and `max_tokens`."""
 
 
-DEFAULT_POLICY = Policy(min_trust=70, max_severity="medium")
-"""What is asked where no policy is given."""
+DEFAULT_POLICY = Policy(min_trust=70, min_confidence=50, max_severity="medium")
+"""What is asked where no policy is given. Below that confidence too little was seen for a verdict: readiness has the
+same limit."""
 
 
 class PolicyError(ValueError):
@@ -79,9 +82,14 @@ def parse_policy(content: bytes, form: Literal["toml", "json"], known_types: Col
     return policy
 
 
+def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
+    """The findings that the rules of a policy look at."""
+    return [finding for finding in diagnosis.failure_analysis.findings if finding.type not in policy.allowed_types]
+
+
 def apply_policy(policy: Policy, diagnosis: Diagnosis) -> GateResult:
     """Hold a run against a policy."""
-    findings = [finding for finding in diagnosis.failure_analysis.findings if finding.type not in policy.allowed_types]
+    findings = counting_findings(policy, diagnosis)
     results = [_ANSWERS[rule](policy, diagnosis, findings) for rule in _rules(policy)]
     return GateResult(run_id=diagnosis.run_id, passed=all(result.passed for result in results), rules=results)
 
@@ -129,6 +137,23 @@ def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
     seen = diagnosis.trust_score is not None
     told = "the agent was observed" if seen else "the agent was not observed, so there is no trust score"
     return RuleResult(rule="require_observed", limit=True, actual=seen, passed=seen, explanation=told)
+
+
+def _finished(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
+    state, cut_short = diagnosis.outcome.state, diagnosis.outcome.cut_short
+    if state in ("completed", "failed"):
+        finished = cut_short is not True
+    else:
+        # Whoever stops a gateway, or seals it while it waits, interrupts nobody: its agents had come to their ends.
+        finished = state in ("interrupted", "still_running") and cut_short is False
+    how = f"{state.replace('_', ' ')}, {diagnosis.outcome.known_from}"
+    if finished:
+        told = f"it came to its end: {how}"
+    elif state == "unknown":
+        told = f"its end was not seen: {diagnosis.outcome.known_from}"
+    else:
+        told = f"{'an agent was still at work' if cut_short else 'it did not come to its end'}: {how}"
+    return RuleResult(rule="require_finished", limit=True, actual=finished, passed=finished, explanation=told)
 
 
 def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
@@ -207,6 +232,7 @@ def _dollars(amount: float) -> str:
 
 _ANSWERS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = {
     "require_observed": _observed,
+    "require_finished": _finished,
     "min_trust": _trust,
     "min_confidence": _confidence,
     "max_severity": _severity,

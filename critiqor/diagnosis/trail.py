@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.claims import Stated, admits_failure, claims_in, plans_work
-from critiqor.diagnosis.numbers import amount, is_plausible
+from critiqor.diagnosis.numbers import amount, price_of
 from critiqor.diagnosis.plain import plain_line
 from critiqor.diagnosis.recall import news, telling_words
 from critiqor.diagnosis.secrets import secret_marks
@@ -339,9 +339,7 @@ def _price(call: ModelCall, usage: dict[str, object]) -> None:
     if any(part is not None for part in read):
         call.input_tokens = sum(part or 0 for part in read)
         call.tokens = call.input_tokens + (amount(usage.get("output")) or 0)
-    cost = usage.get("cost")
-    money = cost.get("total") if isinstance(cost, dict) else None
-    call.cost_usd = float(money) if is_plausible(money) else None
+    call.cost_usd = price_of(usage)
 
 
 def _parent_in(tool_call_id: str | None) -> str | None:

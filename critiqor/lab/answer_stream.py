@@ -1,4 +1,4 @@
-"""The bytes of a scripted answer: server-sent events of the completions API, whole, or broken as was asked for."""
+"""The bytes of a scripted answer: server-sent events of the completions API, or one document; whole, or broken."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from critiqor.lab.model_script import Step, tokens_of
 
 NOT_JSON = b'data: {"id": "scripted", "choices": [{"delta": {"content": "hal\n\n'
 
+BROKEN = "scripted error in the stream"
+"""What an error in the middle of an answer says where nothing is told."""
+
 
 def error_body(step: Step) -> bytes:
     """What an HTTP error says."""
-    message = step.error or f"scripted HTTP {step.status}"
+    message = step.error or (BROKEN if step.status == 200 else f"scripted HTTP {step.status}")
     return json.dumps({"error": {"message": message, "type": "scripted", "code": step.status}}).encode()
 
 
@@ -36,16 +39,38 @@ def answer_pieces(step: Step, model: str, answer: int) -> Iterator[bytes]:
         yield from _broken(step)
         return
     yield from (chunk({"content": piece}) for piece in words)
-    for index, tool in enumerate(step.tools):
-        arguments = tool.arguments if isinstance(tool.arguments, str) else json.dumps(tool.arguments)
-        function = {"name": tool.name, "arguments": arguments}
-        call_id = tool.id or f"call_{answer}_{index + 1}"
-        yield chunk({"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]})
+    for index, call in enumerate(_calls(step, answer)):
+        yield chunk({"tool_calls": [{"index": index, **call}]})
     if step.ends == "unfinished":
         return
-    yield chunk({}, step.finish or ("tool_calls" if step.tools else "stop"))
+    yield chunk({}, _finish(step))
     yield _event(model, [], usage=tokens_of(step))
     yield b"data: [DONE]\n\n"
+
+
+def answer_document(step: Step, model: str, answer: int) -> bytes:
+    """The same answer in one document, whole, or with half of its words and no end where it is to be malformed."""
+    message: dict[str, Any] = {"role": "assistant", "content": step.text}
+    if step.thinking:
+        message["reasoning_content"] = step.thinking
+    if step.tools:
+        message["tool_calls"] = list(_calls(step, answer))
+    finish = None if step.ends == "unfinished" else _finish(step)
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    told = {"id": "scripted", "object": "chat.completion", "model": model, "choices": [choice]}
+    document = json.dumps({**told, "usage": tokens_of(step)}).encode()
+    return document[: len(document) // 2] if step.ends == "malformed" else document
+
+
+def _calls(step: Step, answer: int) -> Iterator[dict[str, Any]]:
+    for number, tool in enumerate(step.tools, 1):
+        arguments = tool.arguments if isinstance(tool.arguments, str) else json.dumps(tool.arguments)
+        function = {"name": tool.name, "arguments": arguments}
+        yield {"id": tool.id or f"call_{answer}_{number}", "type": "function", "function": function}
+
+
+def _finish(step: Step) -> str:
+    return step.finish or ("tool_calls" if step.tools else "stop")
 
 
 def _broken(step: Step) -> Iterator[bytes]:
@@ -53,7 +78,7 @@ def _broken(step: Step) -> Iterator[bytes]:
         yield NOT_JSON
         yield b"data: [DONE]\n\n"
     elif step.ends == "error":
-        message = step.error or "scripted error in the stream"
+        message = step.error or BROKEN
         yield _line({"error": {"message": message, "type": "server_error", "code": "server_error"}})
 
 

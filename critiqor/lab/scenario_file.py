@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import msgspec
 
@@ -68,14 +69,41 @@ def shipped_scenarios() -> list[Scenario]:
     return scenarios_in(SHIPPED)
 
 
+class ScenarioFolder(NamedTuple):
+    """What a folder holds."""
+
+    scenarios: list[Scenario]
+    """By name."""
+    broken: dict[str, UsageError]
+    """Files that are none, by the name that they would have."""
+
+
+def read_folder(folder: Path) -> ScenarioFolder:
+    """Every scenario of a folder; a file that is none hides no other, and where there is nothing else, is the error."""
+    scenarios: list[Scenario] = []
+    broken: dict[str, UsageError] = {}
+    for file in _files(folder):
+        try:
+            scenarios.append(read_scenario(file))
+        except UsageError as error:
+            broken[file.stem] = error
+    if not scenarios:
+        raise next(iter(broken.values()))
+    return ScenarioFolder(scenarios, broken)
+
+
 def scenarios_in(folder: Path) -> list[Scenario]:
     """Every scenario of a folder, by name; a file that is none is an error."""
+    return [read_scenario(file) for file in _files(folder)]
+
+
+def _files(folder: Path) -> list[Path]:
     files = sorted(folder.glob("*.toml"))
     if not files:
         raise UsageError(
             f"{folder} holds no scenarios (*.toml)", fix="critiqor lab list   shows those that are shipped"
         )
-    return [read_scenario(file) for file in files]
+    return files
 
 
 def chosen(scenarios: Iterable[Scenario], names: Collection[str]) -> list[Scenario]:

@@ -1,7 +1,8 @@
 """A scripted model on loopback, so that a real agent runs the same way every time.
 
 It answers the one request that agents make of an OpenAI-compatible endpoint, `POST …/chat/completions`, with a
-server-sent-event stream, one scripted step a request. It binds to 127.0.0.1 only and needs no account and no network.
+server-sent-event stream or, to those who ask for none, with one document: one scripted step a request. It binds to
+127.0.0.1 only and needs no account and no network.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from critiqor.lab.answer_stream import answer_pieces, error_body
+from critiqor.errors import CritiqorError
+from critiqor.lab.answer_stream import answer_document, answer_pieces, error_body
 from critiqor.lab.model_script import Script, Step, ToolUse
 
+MODEL = "scripted"
+MODELS = json.dumps({"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "critiqor"}]}).encode()
+"""The answer to whoever asks which models there are; whatever name a request has is as good."""
 _POLL_SECONDS = 0.02
 
 
@@ -53,10 +58,11 @@ class ScriptedModel:
         summary: str | None = None,
         on_request: Watcher | None = None,
         on_answer: Watcher | None = None,
+        port: int = 0,
     ) -> None:
         """`summary` answers requests that offer no tools: those of a compaction.
 
-        `on_request` is called before a request is answered, `on_answer` after that.
+        `on_request` is called before a request is answered, `on_answer` after that. A `port` of 0 is any free one.
         """
         if not steps and not scripts:
             raise ValueError("a scripted model needs at least one step")
@@ -68,7 +74,11 @@ class ScriptedModel:
         self._taken: Counter[str | None] = Counter()
         self.requests: list[dict[str, Any]] = []
         """Every request body received, in order."""
-        self._server = _Server(("127.0.0.1", 0), self._handler_class())
+        try:
+            self._server = _Server(("127.0.0.1", port), self._handler_class())
+        except OSError as error:
+            message = f"port {port} cannot be had: {error.strerror}"
+            raise CritiqorError(message, fix="leave out --port   to take a free one") from error
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
 
@@ -140,14 +150,20 @@ class ScriptedModel:
                 model._tell(0, asked.number)
                 if step.delay_s and model._ended.wait(step.delay_s):
                     return
+                name = str(body.get("model", MODEL))
                 if step.status != 200:
                     self._refuse(step)
+                elif body.get("stream"):
+                    self._stream(asked, name)
                 else:
-                    self._stream(asked, str(body.get("model", "scripted")))
+                    self._tell_whole(asked, name)
                 model._tell(1, asked.number)
 
             def do_GET(self) -> None:
-                self._answer(200, b'{"object":"list","data":[]}')
+                if self.path.rstrip("/").endswith("/models"):
+                    self._answer(200, MODELS)
+                else:
+                    self._answer(404, b'{"error":{"message":"there is only /v1/models and /v1/chat/completions"}}')
 
             def _refuse(self, step: Step) -> None:
                 wait = {} if step.retry_after_s is None else {"retry-after": f"{step.retry_after_s:g}"}
@@ -179,6 +195,18 @@ class ScriptedModel:
                     self._hang_up()
                 else:
                     self.wfile.write(b"0\r\n\r\n")
+
+            def _tell_whole(self, asked: Asked, model_name: str) -> None:
+                """The same in one document, for those who do not ask for a stream."""
+                step = asked.step
+                if step.ends == "stall":
+                    self._stall()
+                elif step.ends == "disconnect":
+                    self._hang_up()
+                elif step.ends == "error":
+                    self._answer(500, error_body(step))
+                else:
+                    self._answer(200, answer_document(step, model_name, asked.number))
 
             def _stall(self) -> None:
                 """Say nothing more until the other side gives up, or the model is at its end."""

@@ -94,6 +94,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
     state: OutcomeState
     known_from: str
+    cut_short: bool | None = None
+    """Whether an agent was at work when the recording ended, or was stopped with its process; null where a diagnosis
+    from before does not tell."""
 
 
 class PrimaryDiagnosis(msgspec.Struct, frozen=True):
@@ -141,7 +144,7 @@ class Usage(msgspec.Struct, kw_only=True):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float | None = None
-    """Null where no price was told: unknown, not nothing."""
+    """Null where no price was told, or only one of 0 for what was used: unknown, not nothing."""
 
 
 class ModelUsage(Usage, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 RECORD_SCHEMA = "critiqor.run.v1"
-# v1: the documented record, with owner, cut, seal and headline beside it.
+# v1: the documented record, with owner, cut, seal, visibility_changes and headline beside it.
 
 Status = Literal["IDLE", "MONITORING", "FINALIZING", "COMPLETED", "ABORTED"]
 Visibility = Literal["private", "public", "anonymous", "shared"]
@@ -66,6 +66,14 @@ class Seal(msgspec.Struct, frozen=True):
     sealed_at: str
 
 
+class VisibilityChange(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
+    """That a run was shown to others, or withdrawn from them."""
+
+    before: Visibility
+    after: Visibility
+    timestamp: str
+
+
 class SessionRecord(msgspec.Struct, kw_only=True):
     """The run record. `event_log` comes last in the file, because it can be large and listings need only the head."""
 
@@ -76,8 +84,11 @@ class SessionRecord(msgspec.Struct, kw_only=True):
     timestamps: Timestamps
     metadata: Metadata
     owner: Owner | None = None
+    """Null where no process of ours keeps the session: it is attached to an OpenClaw that runs by itself."""
     cut: Cut | None = None
     seal: Seal | None = None
+    visibility_changes: list[VisibilityChange] = msgspec.field(default_factory=list)
+    """Since the run was created, in order; of very many the latest ones."""
     headline: str | None = None
     """The diagnosis in one sentence."""
     trust_score: int | float | None = None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pexpect
 import pytest
 from diagnosed import diagnosis, finding, store
 from support import PATIENCE_SECONDS, Cli, Runs, critiqor_command, environment
 
-from critiqor.cli.group import VERBS
+from critiqor.cli.group import VERBS, critiqor
 from critiqor.errors import ExitCode
 
 ASK_BASH = """
@@ -73,6 +75,38 @@ def test_verbs_are_completed(home: Path) -> None:
 @pytest.mark.parametrize("verb", ["show", "explain", "verify", "watch", "finalize", "abort", "compare", "benchmark"])
 def test_runs_are_completed_the_newest_first(home: Path, verb: str) -> None:
     assert bash(home, "critiqor", verb, "run_0") == ["run_010", "run_002", "run_001"]
+
+
+def _commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from _commands(child, (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+def test_whatever_names_a_run_or_a_finding_is_completed() -> None:
+    named = {"run", "run_id", "before", "after", "finding", "what", "names", "script"}
+    arguments = [
+        (verb, each)
+        for verb, command in _commands(critiqor)
+        for each in command.params
+        if isinstance(each, click.Argument) and each.name in named
+    ]
+    assert {"check", "export", "report", "dashboard", "lab from-run"} <= {verb for verb, _ in arguments}
+    assert [verb for verb, each in arguments if each._custom_shell_complete is None] == []
+
+
+def test_scenarios_are_completed_by_their_files(home: Path) -> None:
+    (home / "mine").mkdir()
+    for name in ("one.toml", "two.toml", "$(touch owned).toml", "two.txt"):
+        (home / "mine" / name).write_text("not even a scenario")
+    assert bash(home, "critiqor", "lab", "run", "--scenarios", "mine", "") == ["one", "two"]
+    assert bash(home, "critiqor", "lab", "run", "false_claim_t") == ["false_claim_tests"]
+    assert bash(home, "critiqor", "lab", "model", "false_claim_t") == ["false_claim_tests"]
 
 
 def test_runs_are_completed_where_files_are_taken_too(home: Path) -> None:

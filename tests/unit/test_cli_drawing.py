@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
 from diagnosed import finding
 from hypothesis import given
 from hypothesis import strategies as st
+from rich._palettes import EIGHT_BIT_PALETTE
 from rich.console import Console, RenderableType
 from rich.text import Text
 from wcwidth import wcswidth
 
+from critiqor.cli import drawing
 from critiqor.cli.drawing.axis import Axis, Interval
 from critiqor.cli.drawing.bars import LEVELS, bar, cells, sparkline, trust_bar
 from critiqor.cli.drawing.context import context_growth
 from critiqor.cli.drawing.lanes import chart_lines, lanes_of
+from critiqor.cli.drawing.palette import COLORS
 from critiqor.cli.drawing.screen import harmless, theirs
 from critiqor.cli.drawing.tables import FittingTable
 from critiqor.cli.drawing.timing import turn_lines
+from critiqor.cli.live_table import _table
+from critiqor.lab.batch import ScenarioResult
+from critiqor.lab.verdict import Seen, Verdict
 from critiqor.model import ContextAnalysis, RequestSize, event_id_for
 from critiqor.model.timeline import SpanNode, Stall, Turn, TurnSplit
 from critiqor.model.trace import Counter, Instant, Part, Slice, Track
@@ -263,3 +271,41 @@ def test_a_megabyte_is_cut_and_says_so() -> None:
     assert len(line) == 600 and line.endswith("x…")
     assert harmless("short") == "short"
     assert theirs("[bold red]not markup[/]").plain == "[bold red]not markup[/]"
+
+
+def _luminance(number: int) -> float:
+    """Of a colour of the palette of 256, as WCAG has it."""
+    parts = (part / 255 for part in EIGHT_BIT_PALETTE[number])
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("name", COLORS)
+def test_every_colour_can_be_read_on_white_and_on_black(name: str) -> None:
+    luminance = _luminance(COLORS[name])
+    assert 1.05 / (luminance + 0.05) > 3.9, "on white"
+    assert (luminance + 0.05) / 0.05 > 3.9, "on black"
+
+
+def test_every_style_of_a_drawing_has_such_a_colour() -> None:
+    sources = "".join(file.read_text("utf-8") for file in Path(drawing.__file__).parent.glob("*.py"))
+    named = re.findall(r'"(?:bold )?((?:bright_)?(?:red|green|yellow|blue|magenta|cyan|white|black)|dim)"', sources)
+    assert set(named) <= COLORS.keys()
+
+
+def _played(name: str, *, passed: bool) -> ScenarioResult:
+    seen = Seen(primary=None, severity=None, findings=["tool_loop"] * 4, trust=70, outcome="completed", headline="")
+    verdict = Verdict(scenario=name, on="embedded", passed=passed, missed=[], seen=seen, seconds=12.5)
+    known = {"description": "", "expected": "repeated_tool_failure", "same_diagnosis": True, "timings": []}
+    return ScenarioResult(scenario=name, passed=passed, plays=[verdict], **known)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_the_table_of_scenarios_keeps_verdict_and_figures_however_narrow_the_terminal_is(width: int) -> None:
+    long = "a_scenario_with_a_name_that_is_long_enough_to_fill_a_terminal"
+    shown = {long: _played(long, passed=False), "short": _played("short", passed=True), "now": None}
+    title, heads, *lines = drawn(_table("2 of 3", shown), width)
+    assert heads.split()[-2:] == ["trust", "seconds"]
+    assert [line.split()[0] for line in lines] == ["FAILED", "ok", "playing"]
+    assert [line.split()[-2:] for line in lines[:2]] == [["70", "12.5"]] * 2
+    assert max(map(wcswidth, (title, heads, *lines))) <= width

@@ -58,7 +58,13 @@ VERBS = {
     "explain": ("explain", "run_003", "finding_001"),
     "timeline": ("timeline", "run_003"),
     "compare": ("compare", "run_001", "run_003"),
+    "check": ("check", "run_004"),
+    "verify": ("verify", "run_003"),
+    "diagnose": ("diagnose", "run_003"),
+    "diagnose a file": ("diagnose", "runs/run_003/session.json"),
 }
+CODES = {"check": ExitCode.GATE_FAILED}
+"""Of verbs that do not say that all is well."""
 
 
 @pytest.mark.parametrize("columns", [40, 100])
@@ -67,7 +73,7 @@ def test_nothing_but_styles_reaches_the_terminal_and_no_line_is_wider_than_it(
     home: Path, arguments: tuple[str, ...], columns: int
 ) -> None:
     drawn = shown(*arguments, home=home, columns=columns)
-    assert drawn.code == ExitCode.OK
+    assert drawn.code == CODES.get(arguments[0], ExitCode.OK)
     assert drawn.has_color
     assert drawn.unstyled.replace("\r\n", "").isprintable()
     assert max(drawn.widths) <= columns
@@ -83,7 +89,7 @@ def test_a_pipe_gets_the_same_plain_text_whatever_the_environment_says_of_colors
         for extra in ({}, {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color", "COLUMNS": "30"})
     ]
     assert piped[0].stdout == piped[1].stdout
-    assert (piped[0].returncode, piped[0].stderr) == (ExitCode.OK, "")
+    assert (piped[0].returncode, piped[0].stderr) == (CODES.get(arguments[0], ExitCode.OK), "")
     assert "\x1b" not in piped[0].stdout and "█" not in piped[0].stdout
 
 
@@ -191,6 +197,42 @@ def test_compare_says_first_whether_it_is_better(home: Path) -> None:
     assert worse.lines[0].startswith("✗ worse: ")
 
 
+def test_check_says_first_whether_it_passes_then_what_was_measured_and_which_findings_broke_it(home: Path) -> None:
+    (home / "policy.toml").write_text("min_trust = 100\nmax_findings = 0\nmax_cost_usd = 0.001\n")
+    drawn = shown("check", "run_002", "--policy", "policy.toml", home=home)
+    assert drawn.code == ExitCode.GATE_FAILED
+    assert drawn.lines[:2] == ["✗ FAILED  run_002 fails 3 of 5 rules", "policy: policy.toml"]
+    rows = {line.split()[1]: line.split() for line in drawn.lines if line.startswith(("✓ ", "✗ "))}
+    assert rows["require_finished"] == ["✓", "require_finished", "yes", "yes"]
+    assert (
+        rows["min_trust"][0] == "✗" and "█" in rows["min_trust"][2] and rows["min_trust"][-3:] == ["at", "least", "100"]
+    )
+    assert rows["max_cost_usd"][2:] == ["$0.0070", "at", "most", "$0.0010"]
+    broke = drawn.text.split("Findings that broke it\n")[1]
+    assert "`grep -rn fence notes` called" in broke and "tool_loop" in broke
+    assert drawn.lines[-1] == "Next: critiqor explain run_002 finding_001"
+    passed = shown("check", "run_001", home=home)
+    assert (passed.code, passed.lines[0]) == (ExitCode.OK, "✓ PASSED  run_001 passes 5 of 5 rules")
+
+
+def test_diagnose_says_what_changed_and_draws_the_run(home: Path) -> None:
+    drawn = shown("diagnose", "run_002", home=home)
+    assert drawn.lines[0] == "Nothing changed against the last diagnosis (rule set 2, as before)"
+    assert drawn.lines[2:] == shown("show", "run_002", home=home).lines
+
+
+def test_verify_says_first_whether_the_seal_holds(home: Path) -> None:
+    whole = shown("verify", "run_001", home=home)
+    assert whole.lines[0] == "✓ INTACT  the evidence of run_001 is as it was sealed"
+    gone = shown("verify", "run_004", home=home)
+    assert (gone.code, gone.lines[0]) == (ExitCode.ERROR, "✗ BROKEN  the evidence of run_004 is not what was sealed")
+
+
+def test_a_command_to_be_pasted_has_no_line_break_however_narrow_the_terminal_is(home: Path) -> None:
+    drawn = shown("show", "run_002", home=home, columns=40)
+    assert "Next: critiqor explain run_002 finding_001\r\n" in drawn.unstyled
+
+
 @pytest.mark.parametrize(
     ("arguments", "extra"), [(["--no-color"], {}), ([], {"NO_COLOR": "1"})], ids=["flag", "variable"]
 )
@@ -204,6 +246,24 @@ def test_a_terminal_that_cannot_show_these_characters_gets_plain_text(home: Path
     drawn = shown("show", "run_002", home=home, PYTHONIOENCODING="latin-1")
     assert "\x1b" not in drawn.raw
     assert "  trust " in drawn.text
+
+
+@pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": "C.UTF-8"}])
+@pytest.mark.parametrize("verb", ["show", "check"])
+def test_a_terminal_without_letters_beyond_ascii_gets_signs_spelt_in_them(
+    home: Path, verb: str, locale: dict[str, str]
+) -> None:
+    plain = shown(verb, "run_004", home=home, **locale)
+    assert plain.code == CODES.get(verb, ExitCode.OK)
+    assert plain.raw.isascii() and plain.raw.replace("\r\n", "").isprintable()
+    readable = shown("show", "run_002", home=home, **locale)
+    assert "           -> Tell the agent what to do" in readable.raw
+
+
+def test_a_pipe_that_takes_ascii_alone_gets_an_answer(home: Path) -> None:
+    told = run_critiqor("show", "run_004", home=home, extra={"PYTHONIOENCODING": "ascii"})
+    assert (told.returncode, told.stderr) == (ExitCode.OK, "")
+    assert told.stdout.isascii() and "sha256:run_004..." in told.stdout
 
 
 def test_json_is_never_drawn(home: Path) -> None:

@@ -82,3 +82,26 @@ def test_a_terminal_gets_nothing_that_it_would_obey(cli: Cli, runs: Runs) -> Non
     store(runs, diagnosis("run_001", finding(title="\x9b31m \u202e \x1b[2J")))
     printed = cli("report", "run_001", "--format", "json").out
     assert printed.isascii() and "\x1b" not in printed
+
+
+def test_pages_go_into_a_file_by_themselves_and_elsewhere_when_asked(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    runs.seal(attached(at=START), recorded(2, at=START + 1), recorded(3, "agent_end", at=START + 9))
+    answer = cli("report", "run_001", "--format", "html")
+    assert (answer.code, answer.out) == (0, "")
+    assert "run_001.html" in answer.err
+    page = (tmp_path / "run_001.html").read_text()
+    assert page.startswith("<!doctype html>") and page.endswith("</html>")
+    assert cli("report", "run_001", "--format", "html", "-o", "-").out == page
+    told = cli("report", "run_001", "--format", "html", "--json").data
+    assert (told["file"], told["bytes"]) == (str(tmp_path / "run_001.html"), len(page.encode()))
+    assert cli("export", "run_001", "--format", "html", "-o", "exported.html").code == 0
+    assert (tmp_path / "exported.html").read_text() == page
+    assert cli("report", "run_001", "--format", "html", "-o", "-", "--json").error["exit_code"] == 2
+
+
+def test_pages_of_a_run_without_a_diagnosis_leave_the_old_file(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    run_id = runs.start()
+    (tmp_path / f"{run_id}.html").write_text("of before")
+    answer = cli("report", run_id, "--format", "html")
+    assert (answer.code, f"critiqor finalize {run_id}" in answer.err) == (1, True)
+    assert (tmp_path / f"{run_id}.html").read_text() == "of before"

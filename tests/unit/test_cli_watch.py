@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,20 @@ def test_on_a_terminal_figures_and_events_are_kept_up_to_date_until_ctrl_c(runs:
     child.close()
     assert child.exitstatus == ExitCode.OK
     assert runs.status(run_id) == "MONITORING"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_watching_gives_the_cursor_back(runs: Runs, tmp_path: Path, number: int) -> None:
+    runs.start()
+    child = spawn("watch", home=tmp_path, columns=60, rows=14)
+    child.expect("Ctrl-C leaves")
+    hidden = child.before
+    child.kill(number)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert "\x1b[?25l" in hidden and "\x1b[?25h" not in hidden
+    assert "\x1b[?25h" in child.before
+    assert child.signalstatus == number
 
 
 def test_the_table_on_a_terminal_fits_into_it_and_stays_when_the_run_has_ended(runs: Runs, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_half_told_usage_is_unknown_and_said() -> None:
     assert result.figures.tokens.after is None
     assert result.notes == [f"{AFTER}: tokens and cost are unknown, because 1 model call told no usage"]
     assert compare(diagnosis(cost_usd=1), diagnosis(AFTER)).notes == [
-        f"{AFTER}: cost is unknown, because no price was told"
+        f"{AFTER}: cost is unknown, because no price is known"
     ]
 
 

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from story import Story, diagnose
 from test_detector_properties import CASES
 
+from critiqor.cli.summary import cost_words
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.causality import LEADS_TO
+from critiqor.diagnosis.figures import untold_cost
 from critiqor.diagnosis.scores import POINTS, confidence_lost, readiness
 from critiqor.model import SEVERITIES, Coverage, Diagnosis, Event, Finding, Usage, event_id_for, iso_from_ms
 from critiqor.model.diagnosis import Relation
@@ -337,6 +339,20 @@ def test_unknown_price_is_unknown_and_not_nothing() -> None:
     cost = Story().model(cost=None).says("Hello.").finishes().diagnosis().cost_analysis
     assert (cost.cost_usd, cost.input_tokens) == (None, 1000)
     assert [model.cost_usd for model in cost.per_model] == [None]
+
+
+def test_price_of_nothing_for_tokens_that_were_used_is_no_price() -> None:
+    free = Story().model(cost=0.0).model(cost=0.0).says("Hello.").finishes().diagnosis().cost_analysis
+    assert (free.model_calls, free.input_tokens, free.cost_usd) == (2, 2000, None)
+    assert [model.cost_usd for model in free.per_model] == [None]
+    assert untold_cost(free) == "no price is known"
+    assert cost_words(free).startswith("no price known, 2000 tokens in")
+    mixed = Story().model(cost=0.0, model="local").model(cost=0.25).says("Hello.").finishes().diagnosis().cost_analysis
+    assert mixed.cost_usd == 0.25
+    assert untold_cost(mixed) == "no price is known for local"
+    assert cost_words(mixed).startswith("at least $0.2500, ")
+    unused = Story().model(cost=0.0, input=0, output=0).says("Hello.").finishes().diagnosis().cost_analysis
+    assert unused.cost_usd == 0
 
 
 def test_models_and_agent_runs_are_told_apart() -> None:

@@ -41,17 +41,19 @@ def test_every_rule_of_the_policy_is_a_case_and_those_that_fail_say_why() -> Non
     suite = written(gated(diagnosis("run_001", finding("timeout", "high"), trust=55)))
     assert failures(suite) == {
         "require_observed": [],
+        "require_finished": [],
         "min_trust": ["trust is 55; at least 70 is wanted"],
+        "min_confidence": [],
         "max_severity": ["1 finding worse than medium, the worst is high: timeout, about timeout"],
     }
-    assert (suite.tests, suite.failures) == (3, 2)
+    assert (suite.tests, suite.failures) == (5, 2)
     [case] = [case for case in suite if case.name == "min_trust"]
     assert "critiqor show run_001" in case.result[0].text
 
 
 def test_a_run_that_passes_has_no_failure() -> None:
     suite = written(gated(diagnosis()))
-    assert (suite.tests, suite.failures) == (3, 0)
+    assert (suite.tests, suite.failures) == (5, 0)
     assert all(not case.result for case in suite)
 
 
@@ -70,7 +72,7 @@ def test_the_verdict_is_among_the_properties() -> None:
 
 
 def test_only_the_rules_of_the_policy_are_asked() -> None:
-    policy = Policy(max_findings=0, require_observed=False)
+    policy = Policy(max_findings=0, require_observed=False, require_finished=False)
     concluded = diagnosis("run_001", finding())
     told = GateReport(report(concluded), apply_policy(policy, concluded))
     assert failures(written(told)) == {"max_findings": ["1 finding, at most 0 may be"]}
@@ -97,6 +99,7 @@ def test_the_policy_of_a_file_is_the_one_that_is_asked(cli: Cli, runs: Runs, tmp
     suite = suite_of((tmp_path / "run_001.junit.xml").read_bytes())
     assert failures(suite) == {
         "require_observed": [],
+        "require_finished": [],
         "min_trust": ["trust is 95; at least 99 is wanted"],
         "forbidden_types": ["there are findings of timeout"],
     }

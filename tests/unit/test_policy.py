@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
+import msgspec
 import pytest
 from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given
@@ -15,7 +16,7 @@ from critiqor.diagnosis.policy import (
     apply_policy,
     parse_policy,
 )
-from critiqor.model.diagnosis import Diagnosis, ModelUsage
+from critiqor.model.diagnosis import Diagnosis, ModelUsage, Outcome, OutcomeState
 
 TYPES = {"process_failure": "…", "tool_failure": "…", "loop": "…"}
 
@@ -40,6 +41,7 @@ def test_policy_is_read_from_toml_and_json() -> None:
         "max_cost_usd": 1,
         "max_tokens": 5000,
         "require_observed": False,
+        "require_finished": False,
         "allow_unknown_cost": True,
     }
     assert told.keys() == set(Policy.__struct_fields__)
@@ -69,8 +71,9 @@ def test_policy_is_read_from_toml_and_json() -> None:
         ("allowed_types = ['x']", "allowed_types: there is no failure type 'x'; the types are loop, process_failure"),
         ("forbidden_types = ['loop']\nallowed_types = ['loop']", "loop is both in"),
         ("require_observed = 'yes'", "require_observed: expected bool, got str"),
-        ("require_observed = false", "asks nothing"),
-        ("require_observed = false\nforbidden_types = []\nallow_unknown_cost = true", "asks nothing"),
+        ("require_observed = false\nrequire_finished = false", "asks nothing"),
+        ("require_observed = false\nrequire_finished = false\nforbidden_types = []", "asks nothing"),
+        ("require_observed = false\nrequire_finished = false\nallow_unknown_cost = true", "asks nothing"),
         ("= nonsense", "cannot be read as TOML"),
         (b"\xff\xfe", "cannot be read as TOML"),
         (b"x = " + b"[" * 20_000, "cannot be read as TOML"),
@@ -107,14 +110,46 @@ def test_default_policy() -> None:
     assert apply_policy(DEFAULT_POLICY, diagnosis("run_001", finding(severity="medium"), trust=85)).passed
     assert not apply_policy(DEFAULT_POLICY, diagnosis("run_001", finding(severity="high"), trust=85)).passed
     blind = apply_policy(DEFAULT_POLICY, diagnosis(trust=None, confidence=0))
-    assert [rule.rule for rule in blind.rules if not rule.passed] == ["require_observed", "min_trust"]
-    assert [rule.rule for rule in blind.rules] == ["require_observed", "min_trust", "max_severity"]
+    assert [rule.rule for rule in blind.rules if not rule.passed] == ["require_observed", "min_trust", "min_confidence"]
+    asked = ["require_observed", "require_finished", "min_trust", "min_confidence", "max_severity"]
+    assert [rule.rule for rule in blind.rules] == asked
+    assert not apply_policy(DEFAULT_POLICY, diagnosis(confidence=49)).passed, "nearly nothing was seen"
 
 
-def test_empty_policy_asks_only_that_the_run_was_observed() -> None:
+def test_empty_policy_asks_only_that_the_run_was_observed_to_its_end() -> None:
     policy = parsed("")
-    assert [rule.rule for rule in apply_policy(policy, diagnosis(trust=0)).rules] == ["require_observed"]
+    asked = ["require_observed", "require_finished"]
+    assert [rule.rule for rule in apply_policy(policy, diagnosis(trust=0)).rules] == asked
     assert not apply_policy(policy, diagnosis(trust=None)).passed
+
+
+@pytest.mark.parametrize(
+    ("state", "cut_short", "finished"),
+    [
+        ("completed", False, True),
+        ("completed", None, True),
+        ("completed", True, False),
+        ("failed", False, True),
+        ("failed", True, False),
+        ("interrupted", True, False),
+        ("interrupted", None, False),
+        ("interrupted", False, True),
+        ("still_running", True, False),
+        ("still_running", None, False),
+        ("still_running", False, True),
+        ("timed_out", False, False),
+        ("unknown", False, False),
+    ],
+)
+def test_run_whose_end_was_not_seen_or_not_reached_passes_only_where_the_policy_says_so(
+    state: OutcomeState, cut_short: bool | None, finished: bool
+) -> None:
+    run = msgspec.structs.replace(diagnosis(), outcome=Outcome(state, "what was seen", cut_short))
+    assert apply_policy(DEFAULT_POLICY, run).passed is finished
+    rule = apply_policy(DEFAULT_POLICY, run).rules[1]
+    assert (rule.rule, rule.passed, rule.actual) == ("require_finished", finished, finished)
+    assert "what was seen" in rule.explanation
+    assert apply_policy(Policy(min_trust=70, require_finished=False), run).passed
 
 
 def test_trust_and_confidence_at_their_limits() -> None:
@@ -129,7 +164,8 @@ def test_trust_and_confidence_at_their_limits() -> None:
 
 def test_run_without_trust_score_passes_only_where_the_policy_says_so() -> None:
     assert not answer(diagnosis(trust=None), min_trust=0).passed
-    allowed = apply_policy(Policy(min_trust=70, require_observed=False), diagnosis(trust=None))
+    policy = Policy(min_trust=70, require_observed=False, require_finished=False)
+    allowed = apply_policy(policy, diagnosis(trust=None))
     assert allowed.passed
     assert allowed.rules[0].actual is None
 
@@ -199,7 +235,7 @@ def test_large_numbers_are_written_out() -> None:
 def test_unknown_cost_is_not_a_small_one() -> None:
     unknown = answer(diagnosis(cost_usd=None), max_cost_usd=1000.0)
     assert (unknown.passed, unknown.actual) == (False, None)
-    assert unknown.explanation == "cost: unknown, because no price was told; that is not 0"
+    assert unknown.explanation == "cost: unknown, because no price is known; that is not 0"
     assert answer(diagnosis(cost_usd=None), max_cost_usd=0.0, allow_unknown_cost=True).passed
 
 
@@ -212,7 +248,7 @@ def test_model_without_a_price_makes_the_cost_unknown() -> None:
     run = diagnosis(cost_usd=0.1, per_model=models)
     unknown = answer(run, max_cost_usd=1.0)
     assert (unknown.passed, unknown.actual) == (False, None)
-    assert "free? told no price" in unknown.explanation
+    assert "no price is known for free?" in unknown.explanation
     assert "at least $0.1" in answer(run, max_cost_usd=0.05).explanation
     assert answer(run, max_tokens=100).passed
 

@@ -13,7 +13,18 @@ from critiqor.cli.drawing.bars import bar, score_style, trust_bar
 from critiqor.cli.drawing.chain import chain_tree
 from critiqor.cli.drawing.context import context_growth
 from critiqor.cli.drawing.lanes import Lane, LanesChart
-from critiqor.cli.drawing.screen import FAINT, SEVERITIES, facts_grid, indented, next_step, ours, styled, theirs
+from critiqor.cli.drawing.screen import (
+    FAINT,
+    SEVERITIES,
+    facts_grid,
+    indented,
+    next_step,
+    ours,
+    styled,
+    theirs,
+    unbroken,
+)
+from critiqor.cli.hints import pasted
 from critiqor.cli.summary import SHOWN_FINDINGS, cost_words, time_words
 from critiqor.model import Diagnosis, Finding
 
@@ -56,28 +67,34 @@ def head_line(head: Mapping[str, Any]) -> Text:
 
 def _parts(run: ShownRun) -> Iterator[RenderableType]:
     diagnosis = run.diagnosis
-    findings = diagnosis.failure_analysis.findings
     run_id, seal = run.head["run_id"], run.head["seal"]
     yield head_line(run.head)
     yield Text()
+    yield from concluded(diagnosis, run.lanes)
+    if run.notes:
+        yield Text("\nWhat the recorder did not see")
+        yield from (indented(theirs(f"· {note}", FAINT)) for note in run.notes)
+    yield Text()
+    verify = pasted(f"critiqor verify {run_id}")
+    yield unbroken(ours(f"sealed: {seal['events']} events, {seal['digest'][:23]}… · {verify}", FAINT))
+    primary = diagnosis.primary_diagnosis
+    yield next_step(f"critiqor explain {run_id} {primary.finding_id}" if primary else f"critiqor timeline {run_id}")
+
+
+def concluded(diagnosis: Diagnosis, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
+    """The verdict, what it rests on, and the findings."""
+    findings = diagnosis.failure_analysis.findings
     yield verdict(diagnosis)
     yield Text()
     yield figures(diagnosis)
-    if run.lanes:
+    if lanes:
         yield Text()
-        yield LanesChart(run.lanes)
+        yield LanesChart(lanes)
     for number, finding in enumerate(findings[:SHOWN_FINDINGS]):
         yield Text()
         yield from _finding(finding, with_chain=number == 0)
     if len(findings) > SHOWN_FINDINGS:
         yield Text(f"\nand {len(findings) - SHOWN_FINDINGS} more, none of them graver", FAINT)
-    if run.notes:
-        yield Text("\nWhat the recorder did not see")
-        yield from (indented(theirs(f"· {note}", FAINT)) for note in run.notes)
-    yield Text()
-    yield ours(f"sealed: {seal['events']} events, {seal['digest'][:23]}… · critiqor verify {run_id}", FAINT)
-    primary = diagnosis.primary_diagnosis
-    yield next_step(f"critiqor explain {run_id} {primary.finding_id}" if primary else f"critiqor timeline {run_id}")
 
 
 def verdict(diagnosis: Diagnosis) -> Text:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from critiqor.cli.drawing.bars import bar, score_style, sparkline
 from critiqor.cli.drawing.screen import FAINT, next_step, styled, theirs
+from critiqor.cli.hints import pasted
 from critiqor.diagnosis.text import counted
 
 MOST_SHOWN = 50
@@ -37,7 +38,7 @@ def _parts(rows: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     yield Text()
     yield RunsTable(rows[:MOST_SHOWN])
     if len(rows) > MOST_SHOWN:
-        yield Text(f"and {len(rows) - MOST_SHOWN} older: critiqor runs --json has them all", FAINT)
+        yield Text(f"and {len(rows) - MOST_SHOWN} older: {pasted('critiqor runs --json')} has them all", FAINT)
     yield next_step(f"critiqor show {rows[0]['run_id']}")
 
 

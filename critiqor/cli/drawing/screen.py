@@ -11,6 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from critiqor.cli.drawing.palette import PALETTE
+from critiqor.cli.hints import pasted
 from critiqor.cli.output import plain, wants_color
 
 MOST_CHARACTERS = 600
@@ -30,7 +32,13 @@ LABEL = 12
 def screen(stream: TextIO) -> Console:
     """A console that takes no text for markup, whoever wrote it."""
     return Console(
-        file=stream, markup=False, emoji=False, highlight=False, no_color=not wants_color(), force_jupyter=False
+        file=stream,
+        theme=PALETTE,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        no_color=not wants_color(),
+        force_jupyter=False,
     )
 
 
@@ -83,7 +91,7 @@ def facts_grid(facts: Sequence[tuple[str, Text]]) -> Table:
     """Labels with what they are about, which is wrapped beside them."""
     grid = Table.grid()
     grid.add_column(style=FAINT, no_wrap=True, width=LABEL)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for label, told in facts:
         grid.add_row(label, told)
     return grid
@@ -103,4 +111,10 @@ def side_by_side(words: Iterable[Text], width: int) -> Iterator[Text]:
 
 def next_step(command: str) -> Text:
     """What to type next."""
-    return styled("\nNext: ", FAINT).append_text(theirs(command, "bold"))
+    return unbroken(styled("\nNext: ", FAINT).append_text(theirs(pasted(command), "bold")))
+
+
+def unbroken(line: Text) -> Text:
+    """A line that only the terminal itself may wrap: a command with a line break in it cannot be pasted."""
+    line.no_wrap, line.overflow = True, "ignore"
+    return line

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from critiqor.cli.drawing.cursor import cursor_shown_again
 from critiqor.cli.drawing.screen import harmless, screen
 
 STEP = 500
@@ -25,7 +26,7 @@ def working(doing: str, noun: str, total: int | None) -> Iterator[Callable[[], N
         TextColumn(f"{noun}s", markup=False),
         TimeElapsedColumn(),
     ]
-    with Progress(*columns, console=screen(sys.stderr), transient=True) as progress:
+    with cursor_shown_again(), Progress(*columns, console=screen(sys.stderr), transient=True) as progress:
         task = progress.add_task(harmless(doing, 60), total=total)
         done = 0
 

@@ -1,0 +1,70 @@
+"""Files and folders that the system refuses: the error says what helps, and sends nobody to a doctor who does not."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from diagnosed import diagnosis, finding, store
+from support import Cli, Runs
+
+from critiqor.cli.file_errors import fix_for
+from critiqor.errors import ExitCode
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "fix"),
+    [
+        (errno.ENOSPC, None, "make room on that disk, then type the same again"),
+        (errno.EROFS, "out.md", "name a place that can be written to"),
+        (errno.EACCES, "locked/out.md", "ls -ld {here}/locked   shows who may use it"),
+        (errno.EPERM, "locked", "ls -ld {here}/locked   shows who may use it"),
+        (errno.ENOENT, "not there/yet/out.md", "mkdir -p '{here}/not there/yet'"),
+        (errno.ENOENT, "locked/missing.md", None),
+        (errno.ENOTDIR, "file/out.md", None),
+        (errno.EIO, None, None),
+    ],
+)
+def test_what_helps_depends_on_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, name: str | None, fix: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "file").touch()
+    error = OSError(number, os.strerror(number), name)
+    assert fix_for(error) == (fix and fix.format(here=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["export", "run_001", "--format", "markdown", "-o", "file/out.md"], "file"),
+        (["report", "run_001", "-o", "file/out.md"], "file"),
+        (["lab", "run", "clean", "--report", "not/there.md"], "mkdir -p"),
+    ],
+    ids=["export", "report", "lab run"],
+)
+def test_what_cannot_be_written_is_named_and_doctor_is_not(
+    cli: Cli, runs: Runs, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    store(runs, diagnosis())
+    (tmp_path / "file").touch()
+    answer = cli(*arguments)
+    assert (answer.code, answer.out) == (ExitCode.ERROR, "")
+    assert told in answer.err
+    assert "doctor" not in answer.err
+
+
+def test_a_report_goes_into_a_folder_that_is_not_there_yet(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    store(runs, diagnosis())
+    assert cli("report", "run_001", "-o", "not/there/out.md").code == ExitCode.OK
+    assert (tmp_path / "not/there/out.md").is_file()
+
+
+def test_evidence_that_is_gone_is_told_with_what_looks_into_it(cli: Cli, runs: Runs) -> None:
+    store(runs, diagnosis("run_001", finding("tool_loop", "high", id="finding_001")))
+    answer = cli("explain", "run_001", "finding_001")
+    assert (answer.code, answer.out) == (ExitCode.ERROR, "")
+    assert answer.err == "critiqor: the evidence of run_001 is gone\n  → critiqor verify run_001\n"
