@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check unit plugin openclaw bench clean
+.PHONY: demo test check unit plugin browser openclaw bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -21,7 +21,7 @@ $(BIN)/python:
 demo: .venv/runtime
 	critiqor demo
 
-test: check unit plugin openclaw
+test: check unit plugin browser openclaw
 
 check: .venv/development
 	ruff check .
@@ -34,6 +34,11 @@ unit: .venv/development
 
 plugin: .venv/development
 	node --test 'tests/plugin/*.test.mjs'
+
+# One Chromium for all of them: the system's, or one from npm that needs no root.
+browser: .venv/development
+	$(BIN)/python tests/browser/chromium.py
+	node --test --test-isolation=none 'tests/browser/*.test.mjs'
 
 openclaw: .venv/development
 	$(BIN)/python tests/openclaw/install.py

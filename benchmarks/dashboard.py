@@ -83,7 +83,7 @@ def asked(runs: Path) -> dict[str, Any]:
     began = time.perf_counter()
     first = took(client, "/runs/run_001")
     evidence = took(client, "/runs/run_001/evidence")
-    run = site.library.open("run_001", Viewer(tenant_id="default"))
+    run = site.library.open("run_001", Viewer(tenants=frozenset({"default"})))
     while site.shelf.index_of(run, patience=1.0) is None:
         if problem := site.shelf.problem(run):
             raise SystemExit(problem)

@@ -8,7 +8,7 @@ import msgspec
 
 from critiqor.diagnoses import load_diagnosed
 from critiqor.diagnosis.text import canonical, excerpt, plain_text
-from critiqor.errors import UsageError
+from critiqor.errors import BrokenRecordError, UsageError
 from critiqor.evidence import read_sealed_events
 from critiqor.model import CausalStep, Diagnosis, Event, Finding, Relation
 from critiqor.model.timeline import cited_line, line_id
@@ -56,7 +56,11 @@ def explain_finding(run_id: str, name: str, runs_dir: str | Path = "runs") -> Ex
 
 
 def _cited_events(document: Path, wanted: set[str]) -> dict[str, Event]:
-    return {event.event_id: event for event in read_sealed_events(document) if event.event_id in wanted}
+    try:
+        return {event.event_id: event for event in read_sealed_events(document) if event.event_id in wanted}
+    except FileNotFoundError as error:
+        run_id = document.parent.name
+        raise BrokenRecordError(f"the evidence of {run_id} is gone", fix=f"critiqor verify {run_id}") from error
 
 
 def _named(diagnosis: Diagnosis, name: str) -> Finding:

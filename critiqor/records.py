@@ -15,11 +15,14 @@ import msgspec
 
 from critiqor.errors import BrokenRecordError, UnknownRunError, UsageError
 from critiqor.model import Diagnosis, SessionRecord, Status
+from critiqor.model.record import Visibility, VisibilityChange
 from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
 
 ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
 HEAD_BYTES = 16_384
 """Enough of a record's beginning to hold everything that comes before its diagnosis."""
+MOST_CHANGES = 50
+"""Changes of visibility that a record remembers: all of them must fit into its head."""
 _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analysis", "event_log"})
 
 
@@ -129,6 +132,46 @@ def save_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) -> No
             file.write(text[: -len(_EVENT_LOG + b"]}")])
             while chunk := source.read(1 << 18):
                 file.write(chunk)
+
+
+_DIAGNOSIS = b'"diagnosis":'
+
+
+def change_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: str) -> Visibility:
+    """Enter another visibility into a record, whatever its status; returns the one before.
+
+    The caller holds the folder's lock. What the seal covers is copied as it is.
+    """
+    record = msgspec.convert(load_head(paths, run_id), SessionRecord)
+    before = record.metadata.visibility
+    if before == to:
+        return before
+    record.metadata = msgspec.structs.replace(record.metadata, visibility=to)
+    change = VisibilityChange(before, to, moment)
+    record.visibility_changes = [*record.visibility_changes, change][-MOST_CHANGES:]
+    path = paths.run_path(run_id)
+    text = msgspec.json.encode(record)
+    with path.open("rb") as source:
+        with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as old:
+            # Within a text its quotes are escaped, so this is the first member after those that were changed.
+            start = old.find(_DIAGNOSIS)
+        if start < 0:
+            whole = load(paths, run_id)
+            whole.metadata, whole.visibility_changes = record.metadata, record.visibility_changes
+            save(paths, whole)
+            return before
+        source.seek(start)
+        with AtomicFile(path) as file:
+            file.write(text[: text.index(_DIAGNOSIS)])
+            while chunk := source.read(1 << 18):
+                file.write(chunk)
+    return before
+
+
+def keep_visibility(paths: SessionPaths, record: SessionRecord) -> None:
+    """Take over what was changed on disk since a record was read. The caller holds the folder's lock."""
+    now = msgspec.convert(load_head(paths, record.run_id), SessionRecord)
+    record.metadata, record.visibility_changes = now.metadata, now.visibility_changes
 
 
 def load_diagnosis(paths: SessionPaths, run_id: str) -> Diagnosis:

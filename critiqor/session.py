@@ -73,6 +73,7 @@ __all__ = [
     "abort_session",
     "append_event_to_run",
     "complete_session",
+    "create_attached_session",
     "create_session",
     "evidence_events",
     "finalize_session",
@@ -111,11 +112,20 @@ def create_session(
     """
     named = {"agent_id": agent_id, "tenant_id": tenant_id, "framework": framework, "visibility": visibility}
     metadata = _metadata(**named, benchmark_id=benchmark_id, difficulty_tier=difficulty_tier)
-    paths = paths_for(runs_dir)
+    return _start(paths_for(runs_dir), metadata)
+
+
+def create_attached_session(runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
+    """The same for an OpenClaw that runs by itself: no process owns the session, so it is not left behind by any."""
+    return _start(paths_for(runs_dir), _metadata(**metadata), owned=False)
+
+
+def _start(paths: SessionPaths, metadata: Metadata, *, owned: bool = True) -> dict[str, Any]:
     with exclusive(paths.lock_path):
         _refuse_second_session(paths)
         moment = now_ms()
         record = _new_record(paths, metadata, moment)
+        record.owner = record.owner if owned else None
         record.timestamps = msgspec.structs.replace(record.timestamps, started_at=iso_from_ms(moment))
         _move(record, "MONITORING", moment)
         write_bytes(paths.evidence_summary_path(record.run_id), empty_evidence(record.run_id))
@@ -221,6 +231,7 @@ def complete_session(
             sealed, diagnosis = _seal_and_diagnose(paths, record, observe)
             with exclusive(paths.lock_path):
                 _refuse_aborted(records.load_head(paths, run_id))
+                records.keep_visibility(paths, record)
                 moment = now_ms()
                 _move(record, "COMPLETED", moment)
                 _conclude(record, sealed, diagnosis, moment)
@@ -349,7 +360,7 @@ def _refuse_second_session(paths: SessionPaths) -> None:
     if record is None:
         return
     state = f"{record.run_id} is {record.status}"
-    if not owner_is_alive(_as_dict(record)):
+    if record.owner is not None and not owner_is_alive(_as_dict(record)):
         state += ", but the process that started it is gone"
     raise ActiveSessionError(
         f"a session is active in this runs folder: {state}",
@@ -479,6 +490,7 @@ def seal_aborted(paths: SessionPaths, run_id: str) -> None:
         if record.seal is None:
             sealed, diagnosis = _seal_and_diagnose(paths, record)
             with exclusive(paths.lock_path):
+                records.keep_visibility(paths, record)
                 _conclude(record, sealed, diagnosis, now_ms())
                 records.save(paths, record)
     paths.redaction_key_path(run_id).unlink(missing_ok=True)

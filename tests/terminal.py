@@ -44,8 +44,9 @@ class Shown(NamedTuple):
 
     @property
     def widths(self) -> list[int]:
-        """Columns that each line was written for."""
-        return [wcswidth(line) for line in self.unstyled.split("\r\n")]
+        """Columns that each line was written for; a command to be pasted is not broken into lines, and left out."""
+        lines = self.unstyled.split("\r\n")
+        return [wcswidth(line) for line in lines if not line.startswith(("Next: critiqor ", "sealed: "))]
 
 
 def spawn(*arguments: str | Path, home: Path, columns: int = 80, rows: int = ROWS, **extra: str) -> Any:

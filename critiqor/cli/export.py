@@ -10,6 +10,7 @@ import click
 
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.pages import pages
 from critiqor.cli.policy_file import policy_option, read_policy
 from critiqor.errors import UsageError
 from critiqor.reporters import FORMATS
@@ -63,13 +64,13 @@ def export(
         raise UsageError("--endpoint and --content are for spans", fix=f"--format {SENT_FORMAT}")
     if policy_file is not None and format_name != "junit":
         raise UsageError("--policy is for test cases", fix="--format junit")
-    wishes = Wishes(content, read_policy(policy_file))
+    wishes = Wishes(content, read_policy(policy_file), pages)
     if endpoint is not None:
         if output is not None:
             raise UsageError("--endpoint sends, and --output writes", fix="leave one of them out")
         _send(run, endpoint, runs_dir, wishes, as_json=as_json)
-    elif output == "-" and format_name == "zip" and sys.stdout.isatty():
-        raise UsageError("an archive is nothing that a terminal can show", fix="--output FILE")
+    elif output == "-" and format_name in ("html", "pdf", "zip") and sys.stdout.isatty():
+        raise UsageError(f"{format_name} is nothing that a terminal can show", fix="--output FILE")
     elif output == "-" and as_json:
         raise UsageError("--json would stand in the very output that --output - asks for", fix="leave one of them out")
     else:

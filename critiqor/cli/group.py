@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 VERBS = {
     "monitor": "Launch OpenClaw in this terminal and record it.",
+    "attach": "Record an OpenClaw that runs by itself, as a service.",
+    "detach": "Take the recorder out of it again.",
     "watch": "Follow a run while it is recorded.",
     "finalize": "Seal the recorded evidence and diagnose it.",
     "abort": "Give up the active session; what was recorded is kept.",
@@ -26,12 +28,13 @@ VERBS = {
     "timeline": "Show where the time of a run went.",
     "profile": "Show which code took the time of a deeply profiled run.",
     "diagnose": "Diagnose a run again from its sealed evidence.",
-    "report": "Report on a run in Markdown or JSON.",
+    "report": "Report on a run: Markdown, HTML, PDF or JSON.",
     "export": "Write a run in a format that other tools open.",
     "compare": "Compare a run from before a change with one from after it.",
     "trends": "Follow the runs of one agent over time.",
     "check": "Hold a run against a policy; a gate for CI.",
     "benchmark": "Place a run among the runs of the same benchmark.",
+    "visibility": "Say who may see a run, or change that.",
     "verify": "Check that the sealed evidence of a run is untouched.",
     "completion": "Make a shell complete verbs, options, runs and findings.",
     "doctor": "Check that a recording would work here.",

@@ -9,16 +9,24 @@ import click
 
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.pages import pages
 from critiqor.errors import UsageError
 from critiqor.reporters import FORMATS
 
 REPORTS = [name for name, format_ in FORMATS.items() if format_.is_report]
+FILES = ("html", "pdf")
+"""Those that are nothing for a terminal, and go into a file by themselves."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
 @click.option("--format", "format_name", type=click.Choice(REPORTS), help="What to write.  [default: markdown]")
-@click.option("--output", "-o", metavar="FILE", help="Where to write it.  [default: standard output]")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    help="Where to write it; - is standard output.  [default: standard output; for html and pdf RUN and its ending]",
+)
 @runs_dir_option
 @json_option
 def report(run: str, format_name: str | None, output: str | None, runs_dir: str, as_json: bool) -> None:
@@ -27,19 +35,27 @@ def report(run: str, format_name: str | None, output: str | None, runs_dir: str,
     \b
     critiqor report run_001                        Markdown, which fits a comment on a pull request
     critiqor report run_001 -o run_001.md          the same into a file
+    critiqor report run_001 --format html          run_001.html: overview, diagnosis, timeline and evidence in one file
+    critiqor report run_001 --format pdf           the same on paper, where there is a Chromium
     critiqor report run_001 --format json          the diagnosis, the head of the record and the coverage
     """
-    from critiqor.exports import export_run, load_report
+    from critiqor.exports import Wishes, export_run, load_report
 
-    to_stream = output in (None, "-")
+    is_file = format_name in FILES
+    to_stream = output == "-" or (output is None and not is_file)
     if as_json and to_stream:
-        if format_name == "markdown":
+        if format_name == "markdown" or is_file:
             raise UsageError("--json would stand in the very output that the report goes to", fix="--output FILE")
         answer("report", load_report(run, runs_dir), "", as_json=True)
         return
-    target = sys.stdout.buffer if to_stream else Path(str(output))
-    written = export_run(run, format_name or "markdown", target, runs_dir)
+    if to_stream and is_file and sys.stdout.isatty():
+        raise UsageError(f"{format_name} is nothing that a terminal can show", fix="--output FILE")
+    target = sys.stdout.buffer if to_stream else None if output is None else Path(output)
+    written = export_run(run, format_name or "markdown", target, runs_dir, Wishes(pages=pages))
     if as_json:
         answer("report", written, "", as_json=True)
-    elif written.file is not None:
+        return
+    for note in written.notes:
+        say(note)
+    if written.file is not None:
         say(f"wrote the report of {written.run_id} to {written.file}, {written.bytes} bytes")

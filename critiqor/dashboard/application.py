@@ -51,6 +51,7 @@ def application(site: Site) -> Starlette:
         Route("/runs/{run_id}/live", live.page),
         Route("/runs/{run_id}/live/stream", live.stream),
         Route("/runs/{run_id}/trust", trust.page),
+        Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
         Route("/runs/{run_id}/links", trust.make_link, methods=["POST"]),
         Route("/runs/{run_id}/links/{link_id}/revoke", trust.revoke_link, methods=["POST"]),
         Mount("/static", StaticFiles(directory=HERE / "static")),

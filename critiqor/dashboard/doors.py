@@ -10,6 +10,8 @@ from critiqor.dashboard.access import Viewer
 from critiqor.dashboard.site import Site
 from critiqor.errors import CritiqorError
 
+INVALID = "This link is not valid any more."
+
 
 class Doors:
     """Exchange the token of a link for a cookie, so that it stands in no further address."""
@@ -24,28 +26,33 @@ class Doors:
 
     def open(self, request: Request) -> Response:
         """The link that `critiqor dashboard` has opened."""
-        run_id = request.query_params.get("run")
+        token, run_id = request.query_params.get("token", ""), request.query_params.get("run")
+        if not self._is_of_user(token):
+            raise HTTPException(403, INVALID)
         if run_id is not None:
             self._site.paths.run_path(run_id)  # refuses what is no run id
-        return self._entered(request, request.query_params.get("token", ""), f"/runs/{run_id}" if run_id else "/runs")
+        return self._entered(request, token, f"/runs/{run_id}" if run_id else "/runs")
 
     def share(self, request: Request) -> Response:
         """A link to one run."""
         token = request.path_params["token"]
         run_id = self._site.links.run_of(token)
+        if run_id is None:
+            raise HTTPException(403, INVALID)
         viewer: Viewer | None = request.state.viewer
-        if run_id is not None and viewer is not None and viewer.is_user:
+        if viewer is not None and viewer.is_user:
             # Whoever tries his own link must not lose what he may see because of it.
             return RedirectResponse(f"/runs/{run_id}", status_code=303)
         return self._entered(request, token, f"/runs/{run_id}")
 
-    def _entered(self, request: Request, token: str, target: str) -> Response:
+    def _is_of_user(self, token: str) -> bool:
         try:
             viewer = self._site.access.viewer(token)
         except CritiqorError:
-            viewer = None
-        if viewer is None:
-            raise HTTPException(403, "This link is not valid any more.")
+            return False
+        return viewer is not None and viewer.is_user
+
+    def _entered(self, request: Request, token: str, target: str) -> Response:
         # Not a redirect: browsers do not send a strict cookie along one that another site has begun.
         response = self._site.page(request, "entered.html", target=target)
         response.set_cookie(self._site.cookie, token, httponly=True, samesite="strict", path="/")

@@ -21,6 +21,7 @@ from critiqor.errors import BrokenRecordError
 from critiqor.exports import gather_trace
 from critiqor.model import Event, ms_from_iso
 from critiqor.storage import SessionPaths
+from critiqor.storage.journal import LONGEST_LINE
 
 INDEX_VERSION = "1"
 # 1: first form.
@@ -96,6 +97,10 @@ class EventIndex:
         """Whether it was made of this sealed evidence, and of the file as it is now."""
         try:
             with closing(self._connect()) as base:
+                if base.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone() != (
+                    0,
+                ):
+                    return False
                 facts = dict(base.execute("SELECT name, value FROM facts"))
         except sqlite3.Error:
             return False
@@ -173,7 +178,11 @@ class EventIndex:
             return [_joined(Bar._make(bar), times) for *bar, times in rows]
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self._file.as_uri()}?mode=ro", uri=True)
+        # The file is replaced whole, and what lies beside it, such as a journal, is none of ours.
+        base = sqlite3.connect(f"{self._file.as_uri()}?mode=ro&immutable=1", uri=True)
+        # Whoever can write into the folder of a run could have made it: it may not run anything.
+        base.execute("PRAGMA trusted_schema = OFF")
+        return base
 
     def _read(self, places: list[tuple[int, int, int]]) -> list[Numbered]:
         try:
@@ -181,14 +190,21 @@ class EventIndex:
         except OSError as error:
             raise _broken(self._document, error) from error
         try:
-            return [
-                Numbered(number, _decode_event(os.pread(descriptor, length, offset)))
-                for number, offset, length in places
-            ]
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return [Numbered(number, _event_at(descriptor, offset, length)) for number, offset, length in places]
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
             raise _broken(self._document, error) from error
         finally:
             os.close(descriptor)
+
+
+def _event_at(descriptor: int, offset: int, length: int) -> Event:
+    """One line of the sealed evidence, and nothing less: part of one could be made to look like another event."""
+    if not 0 < length <= 2 * LONGEST_LINE or offset < 1:
+        raise ValueError("the index names a place that cannot be")
+    line = os.pread(descriptor, length + 2, offset - 1)
+    if line[:1] != b"\n" or line[length + 1 :] not in (b",", b"\n"):
+        raise ValueError("the index does not name a whole event")
+    return _decode_event(line[1 : length + 1])
 
 
 def _joined(bar: Bar, times: int) -> Bar:
@@ -252,7 +268,7 @@ def _enter_events(base: sqlite3.Connection, document: Path) -> None:
 
 
 def _enter_bars(base: sqlite3.Connection, paths: SessionPaths, run_id: str) -> None:
-    bars = bars_of(gather_trace(run_id, paths.runs_dir))
+    bars = bars_of(gather_trace(run_id, paths.runs_dir, whole=True))
     base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?)", bars)
 
 

@@ -2,10 +2,12 @@
 
 A page of another site cannot reach the dashboard: the name in `Host` must be ours, or a foreign name was made to point
 here; `Origin`, where a browser tells one, must be ours too; and the cookie is sent to no request from elsewhere.
+Where a token is required, nothing is answered without one but the doors, and the scripts and styles that everybody has.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,6 +19,9 @@ from critiqor.dashboard.access import Access
 from critiqor.errors import CritiqorError
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
+STATIC = "/static/"
+_WITHOUT_TOKEN = ("/open", "/share/", STATIC)
+"""Where tokens are brought to, and what is the same in every dashboard."""
 CONTENT_SECURITY = "; ".join(
     (
         "default-src 'none'",
@@ -58,13 +63,17 @@ class Gate:
         if scope["type"] != "http":
             return
 
+        is_answered = False
+
         async def answer(message: Message) -> None:
+            nonlocal is_answered
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _SAID.items():
                     headers[name] = value
                 # Scripts and styles are nobody's secret; they may be kept, and are asked for again.
-                headers.setdefault("Cache-Control", "no-cache" if scope["path"].startswith("/static/") else "no-store")
+                headers.setdefault("Cache-Control", "no-cache" if scope["path"].startswith(STATIC) else "no-store")
+                is_answered = True
             await send(message)
 
         headers = Headers(scope=scope)
@@ -75,8 +84,18 @@ class Gate:
             viewer = self._access.viewer(_cookie_of(headers, self._cookie))
         except CritiqorError:
             viewer = None
+        if viewer is None and self._access.is_token_required and not scope["path"].startswith(_WITHOUT_TOKEN):
+            refusal = "This dashboard needs the link that `critiqor dashboard` has opened, or a link to a run."
+            await PlainTextResponse(refusal + "\n", status_code=403)(scope, receive, answer)
+            return
         scope.setdefault("state", {})["viewer"] = viewer
-        await self._app(scope, receive, answer)
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:
+            # Nobody who looks learns more of it, and the terminal shows no trace of ours.
+            if is_answered or os.environ.get("CRITIQOR_DEBUG"):
+                raise
+            await PlainTextResponse("That did not work.\n", status_code=500)(scope, receive, answer)
 
     def _refusal(self, method: str, headers: Headers) -> str | None:
         hosts = headers.getlist("host")

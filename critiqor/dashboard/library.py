@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any, NamedTuple
 
 import msgspec
@@ -61,6 +63,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     agent: str = ""
     problem: str = ""
+    tenant: str = ""
     since: str = ""
     """A day, such as 2026-11-16."""
     until: str = ""
@@ -71,6 +74,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
             all(word in words for word in self.text.lower().split())
             and self.agent in ("", row.agent_id)
             and self.problem in ("", row.problem or "none")
+            and self.tenant in ("", row.tenant_id)
             and (not self.since or row.created_at[:10] >= self.since)
             and (not self.until or row.created_at[:10] <= self.until)
         )
@@ -104,7 +108,7 @@ class Library:
         return OpenedRun(run_id, head, seen, self.paths.runs_dir)
 
     def rows(self, viewer: Viewer) -> list[RunRow]:
-        """The runs of the viewer's tenant, newest first. One that is broken hides no other."""
+        """The runs of the viewer's tenants, newest first. One that is broken hides no other."""
         rows = []
         for run_id in self.paths.run_ids():
             try:
@@ -112,7 +116,7 @@ class Library:
                 row = self._row(run_id)
             except (CritiqorError, OSError):
                 continue
-            if viewer.is_user and row.tenant_id == viewer.tenant_id:
+            if row.tenant_id in viewer.tenants:
                 rows.append(row)
         return sorted(rows, key=lambda row: row.created_at, reverse=True)
 
@@ -121,24 +125,25 @@ class Library:
         found = set()
         for run_id in self.paths.run_ids():
             try:
+                self._refuse_detours(run_id)
                 found.add(str(records.load_head(self.paths, run_id)["metadata"]["tenant_id"]))
             except (CritiqorError, OSError):
                 continue
         return sorted(found)
 
     def _refuse_detours(self, run_id: str) -> None:
-        """A link in the place of a file would let a run show whatever it points to."""
+        """A link in the place of a file would let a run show whatever it points to; a pipe would never be read."""
         paths = self.paths
-        places = (
+        files = (
             paths.run_path(run_id),
-            paths.run_folder(run_id),
             paths.evidence_summary_path(run_id),
             paths.diagnosis_path(run_id),
             paths.journal_path(run_id),
-            paths.openclaw_folder(run_id),
+            paths.redaction_key_path(run_id),
             paths.timeline_path(run_id),
         )
-        if any(place.is_symlink() for place in places):
+        folders = (paths.run_folder(run_id), paths.openclaw_folder(run_id))
+        if not (all(_is(S_ISREG, file) for file in files) and all(_is(S_ISDIR, folder) for folder in folders)):
             raise UnknownRunError(f"the files of {run_id} are links", fix="critiqor runs")
 
     def _row(self, run_id: str) -> RunRow:
@@ -172,6 +177,14 @@ class Library:
             cost_usd=figures.cost_usd,
             wall_ms=figures.wall_ms,
         )
+
+
+def _is(kind: Callable[[int], bool], path: Path) -> bool:
+    """Whether it is of that kind, or not there."""
+    try:
+        return kind(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
 
 
 def _state(path: Path) -> _State | None:

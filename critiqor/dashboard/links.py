@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -11,6 +14,9 @@ import msgspec
 from critiqor.errors import BrokenRecordError
 from critiqor.model import iso_from_ms, now_ms
 from critiqor.storage import SessionPaths, exclusive, write_json
+
+_LARGEST = 1 << 24
+"""Bytes of the file; some ten thousands of links."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,24 +61,43 @@ class Links:
 
     def revoke(self, run_id: str, link_id: str) -> None:
         """Let a link lead nowhere from now on."""
+        self._revoke(lambda link: (link.run_id, link.id) == (run_id, link_id))
+
+    def revoke_all(self, run_id: str) -> None:
+        """The same for every link to a run."""
+        self._revoke(lambda link: link.run_id == run_id)
+
+    def _revoke(self, is_meant: Callable[[Link], bool]) -> None:
         now = iso_from_ms(now_ms())
         with exclusive(self._paths.lock_path):
-            links = [
-                msgspec.structs.replace(link, revoked_at=link.revoked_at or now)
-                if (link.run_id, link.id) == (run_id, link_id)
-                else link
-                for link in self._read()
-            ]
-            write_json(self._file, links)
+            links = self._read()
+            if any(is_meant(link) and link.revoked_at is None for link in links):
+                revoked = [
+                    msgspec.structs.replace(link, revoked_at=link.revoked_at or now) if is_meant(link) else link
+                    for link in links
+                ]
+                write_json(self._file, revoked)
 
     def _read(self) -> list[Link]:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=list[Link])
+            return msgspec.json.decode(_read(self._file), type=list[Link])
         except FileNotFoundError:
             return []
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             message = f"the links of this runs folder cannot be read: {error}"
             raise BrokenRecordError(message, fix=f"remove {self._file}, which revokes all links") from error
+
+
+def _read(file: Path) -> bytes:
+    """The file itself: what it links to is not ours, and a pipe would never end."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is no file")
+        content = opened.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError("it is too large")
+    return content
 
 
 def _digest(token: str) -> str:

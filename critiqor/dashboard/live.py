@@ -11,7 +11,7 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from critiqor.dashboard.anonymity import anonymous_event
+from critiqor.anonymity import anonymous_event
 from critiqor.dashboard.showing import Showing, worth_reading
 from critiqor.dashboard.site import Site
 from critiqor.dashboard.wording import visible
@@ -37,6 +37,9 @@ class Live:
 
     def stream(self, request: Request) -> Response:
         showing = self._site.showing(request)
+        if request.method == "HEAD":
+            # What is never sent would be waited for until the run is over.
+            return Response(media_type="text/event-stream")
         told = self._told(showing, request.cookies.get(self._site.cookie))
         return StreamingResponse(told, media_type="text/event-stream")
 

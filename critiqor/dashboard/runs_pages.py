@@ -29,6 +29,8 @@ FIGURES = {
     "tool_calls": "Tool calls",
     "wall_ms": "Time",
 }
+BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
+"""Figures of which more is better, 1, or worse, -1; the others are neither."""
 
 
 class RunsPages:
@@ -45,12 +47,13 @@ class RunsPages:
             text=asked.get("q", ""),
             agent=asked.get("agent", ""),
             problem=asked.get("type", ""),
+            tenant=asked.get("tenant", ""),
             since=asked.get("since", ""),
             until=asked.get("until", ""),
         )
         rows = self._site.library.rows(viewer)
         found = [row for row in rows if wanted.wants(row)]
-        query = {name: asked[name] for name in ("q", "agent", "type", "since", "until") if asked.get(name)}
+        query = {name: asked[name] for name in ("q", "agent", "type", "tenant", "since", "until") if asked.get(name)}
         pages = Pages(page_number(asked.get("page")), ROWS, len(found), "/runs", urlencode(query))
         return self._site.page(
             request,
@@ -59,6 +62,7 @@ class RunsPages:
             rows=found[pages.offset : pages.offset + ROWS],
             pages=pages,
             agents=sorted({row.agent_id for row in rows}),
+            tenants=sorted(viewer.tenants) if len(viewer.tenants) > 1 else [],
             problems=sorted({row.problem or "none" for row in rows}),
             trend=_trend(found[:TREND]),
         )
@@ -75,7 +79,7 @@ class RunsPages:
         first, second = (load_diagnosed(run.run_id, folder) for run in (before, after))
         timing = compare_timings(before.run_id, after.run_id, folder)
         result = compare(first, second)
-        return self._site.page(request, "compare.html", result=result, timing=timing, figures=FIGURES)
+        return self._site.page(request, "compare.html", result=result, timing=timing, figures=FIGURES, better=BETTER)
 
 
 def _trend(rows: list[RunRow]) -> dict[str, list[float | int | str | None]]:

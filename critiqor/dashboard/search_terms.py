@@ -32,6 +32,12 @@ class Search:
         """The same for FTS5. Words hold letters, digits and underscores alone, so that nothing needs escaping."""
         return " AND ".join(f'"{" ".join(words)}" *' for words in self._phrases)
 
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The same for the places in a text; None for a search that looks for nothing."""
+        phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self._phrases), key=len, reverse=True)
+        return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
+
     def finds(self, event: Event) -> bool:
         """Whether an event has it."""
         text = text_of(event)

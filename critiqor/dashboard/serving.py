@@ -1,10 +1,10 @@
-"""Serving the dashboard: on this machine alone, until it is interrupted."""
+"""Serving the dashboard until it is interrupted: on this machine alone, or at one address of it behind a token."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from shlex import quote
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -12,12 +12,12 @@ import uvicorn
 
 from critiqor.dashboard.access import Viewer
 from critiqor.dashboard.application import application
+from critiqor.dashboard.connections import LARGEST_HEAD, MOST_CONNECTIONS, Connection
 from critiqor.dashboard.library import Library
+from critiqor.dashboard.reach import LOOPBACK, Place, listener_at, place_of
 from critiqor.dashboard.site import Site
-from critiqor.errors import CritiqorError, UsageError
+from critiqor.errors import UsageError
 from critiqor.storage import SessionPaths
-
-LOOPBACK = "127.0.0.1"
 
 
 class Opening(NamedTuple):
@@ -26,25 +26,47 @@ class Opening(NamedTuple):
     link: str
     """Opens it; holds the token."""
     address: str
-    tenant_id: str
+    tenants: list[str]
+    """Whose runs it shows."""
     port: int
+    requires_token: bool
+    """Whether somebody without a token sees nothing, be a run public or not."""
+    notes: list[str]
+    """What is to be known of that address."""
 
 
 def serve(
-    paths: SessionPaths, run_id: str | None, tenant_id: str | None, port: int, opened: Callable[[Opening], None]
+    paths: SessionPaths,
+    opened: Callable[[Opening], None],
+    *,
+    run_id: str | None = None,
+    tenants: Iterable[str] = (),
+    host: str = LOOPBACK,
+    port: int = 0,
+    requires_token: bool = False,
 ) -> None:
-    """Serve the runs of one tenant until the process is interrupted; `opened` is told once it can be reached."""
-    tenant = tenant_of(paths, run_id, tenant_id)
+    """Serve the runs of some tenants until the process is interrupted; `opened` is told once it can be reached."""
+    place = place_of(host)
+    if not place.is_loopback and not requires_token:
+        message = f"others can reach {host}, so that the dashboard listens there only if everybody needs a token"
+        raise UsageError(message, fix=f"critiqor dashboard --host {quote(host)} --require-token")
+    shown = tenants_of(paths, run_id, tenants)
     if run_id is not None:
-        Library(paths).open(run_id, Viewer(tenant_id=tenant))
-    listener = _listener(port)
+        Library(paths).open(run_id, Viewer(tenants=frozenset(shown)))
+    listener = listener_at(place, port)
     port = listener.getsockname()[1]
-    site = Site(paths, port)
-    asked = {"token": site.access.admit(tenant), **({"run": run_id} if run_id else {})}
-    opening = Opening(f"{site.address}/open?{urlencode(asked)}", site.address, tenant, port)
+    site = Site(paths, port, place, is_token_required=requires_token)
+    asked = {"token": site.access.admit(*shown), **({"run": run_id} if run_id else {})}
+    link = f"{site.address}/open?{urlencode(asked)}"
+    opening = Opening(link, site.address, shown, port, requires_token, _notes(place))
     options = uvicorn.Config(
         application(site),
-        log_level="error",
+        http=Connection,
+        ws="none",
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        limit_concurrency=MOST_CONNECTIONS,
+        proxy_headers=False,
+        log_level="critical",  # a trace would reach the terminal
         access_log=False,  # addresses hold tokens
         server_header=False,
         lifespan="off",
@@ -57,31 +79,27 @@ def serve(
         uvicorn.Server(options).run(sockets=[listener])
 
 
-def tenant_of(paths: SessionPaths, run_id: str | None, tenant_id: str | None) -> str:
+def tenants_of(paths: SessionPaths, run_id: str | None, tenants: Iterable[str]) -> list[str]:
     """Whose runs are to be shown: as told, else those of the run, else those of the only tenant there is."""
-    if tenant_id is not None:
-        return tenant_id
+    named = list(dict.fromkeys(tenants))
+    if named:
+        return named
     if run_id is not None:
         from critiqor.records import load_head
 
-        return str(load_head(paths, run_id)["metadata"]["tenant_id"])
-    tenants = Library(paths).tenants()
-    if len(tenants) > 1:
-        from shlex import quote
-
-        commands = [f"critiqor dashboard --tenant {quote(name)}".replace("\n", " ") for name in tenants]
+        return [str(load_head(paths, run_id)["metadata"]["tenant_id"])]
+    found = Library(paths).tenants()
+    if len(found) > 1:
+        each = [f"--tenant {quote(name)}".replace("\n", " ") for name in found]
+        commands = [f"critiqor dashboard {option}" for option in (*each, " ".join(each))]
         raise UsageError("this runs folder has runs of several tenants", fix="\n    ".join(commands))
-    return tenants[0] if tenants else "default"
+    return found or ["default"]
 
 
-def _listener(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((LOOPBACK, port))
-        listener.listen(64)
-    except OSError as error:
-        listener.close()
-        message = f"port {port} cannot be used: {error.strerror}"
-        raise CritiqorError(message, fix="critiqor dashboard   without --port takes a free one") from error
-    return listener
+def _notes(place: Place) -> list[str]:
+    if place.is_loopback:
+        return []
+    return [
+        "This is plain HTTP: whoever can listen on the network can read along, the token included. "
+        "Use a tunnel or a proxy with TLS; `ssh -L` needs no --host at all."
+    ]

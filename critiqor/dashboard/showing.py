@@ -5,12 +5,15 @@ What a viewer may not see is taken out on the way, once, and not page by page.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.dashboard.anonymity import (
+from critiqor.anonymity import (
     anonymous_coverage,
     anonymous_diagnosis,
     anonymous_event,
@@ -19,12 +22,15 @@ from critiqor.dashboard.anonymity import (
 )
 from critiqor.dashboard.event_index import EventFilter, EventIndex, Found, Numbered
 from critiqor.dashboard.library import OpenedRun
+from critiqor.dashboard.run_addresses import RunAddresses
+from critiqor.dashboard.search_terms import text_of
 from critiqor.dashboard.shelf import Shelf
 from critiqor.dashboard.time_chart import KINDS, Bar
+from critiqor.dashboard.wording import offset
 from critiqor.diagnosis.text import canonical, excerpt, plain_text
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.evidence import read_coverage
-from critiqor.model import Coverage, Diagnosis, Event
+from critiqor.model import Coverage, Diagnosis, Event, Finding, ms_from_iso
 from critiqor.model.timeline import cited_line
 from critiqor.session import evidence_events
 from critiqor.storage import SessionPaths, paths_for
@@ -36,6 +42,8 @@ SMALL_RUN = 5000
 """Events of a run whose index is made so fast that a page can wait for it."""
 PATIENCE_SECONDS = 5.0
 _EXCERPT = 240
+_SEARCHED = 50_000
+"""Characters of an event in which the place is looked for that a search found."""
 
 
 class Undiagnosed(NamedTuple):
@@ -64,6 +72,7 @@ class Showing:
         except CritiqorError as error:
             message = "Nothing was concluded from this run." if self.is_anonymous else error.message
             self.undiagnosed = Undiagnosed(message, error.fix)
+        self.at = RunAddresses(self.run_id, self.findings)
 
     @property
     def _paths(self) -> SessionPaths:
@@ -77,6 +86,26 @@ class Showing:
     @property
     def total_events(self) -> int | None:
         return self.head["seal"]["events"] if self.is_sealed else None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, the worst first; nothing where nothing was concluded."""
+        return self.diagnosis.failure_analysis.findings if self.diagnosis is not None else []
+
+    @cached_property
+    def _began_ms(self) -> int | None:
+        """From when on time is told: where the chart begins, or where the record says that the run began."""
+        index = self.index()
+        extent = index.extent() if index is not None else None
+        if extent is not None:
+            return extent[0] // 1000
+        times = self.head["timestamps"]
+        return ms_from_iso(times.get("started_at") or times["created_at"])
+
+    def since(self, timestamp: str) -> str:
+        """How long after the beginning of the run something was; nothing where that cannot be told."""
+        at = ms_from_iso(timestamp)
+        return "" if at is None or self._began_ms is None else offset(at - self._began_ms)
 
     def coverage(self) -> Coverage | None:
         """What the recorder saw and did not see; None before the run is sealed."""
@@ -106,7 +135,7 @@ class Showing:
         if self.is_anonymous:
             # Whether something is found would tell that it was said.
             wanted = EventFilter(
-                **{field: name for field, name in wanted.names.items() if anonymous_name(name) == name}
+                **{field: name for field, name in wanted.names.items() if anonymous_name(field, name) == name}
             )
         offset = (page - 1) * PAGE
         # Reading all of a large run takes about as long as making its index.
@@ -138,6 +167,10 @@ class Showing:
             found = next((each for each in events if each.event.event_id == event_id), None)
         return None if found is None else self._shown(found)
 
+    def every_event(self) -> Iterator[Numbered]:
+        """All events in their order, one by one."""
+        return (self._shown(Numbered(number, event)) for number, event in enumerate(self._all_events(), 1))
+
     def timeline_line(self, name: str) -> dict[str, Told] | None:
         """A cited line of OpenClaw's timeline; its texts are nothing for somebody else."""
         line = cited_line(name)
@@ -153,7 +186,7 @@ class Showing:
         names = index.names(field)
         if not self.is_anonymous:
             return names
-        return {name: count for name, count in names.items() if anonymous_name(name) == name}
+        return {name: count for name, count in names.items() if anonymous_name(field, name) == name}
 
     def bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
         """What took time within a window, that is to be drawn."""
@@ -179,8 +212,8 @@ class Showing:
         return Numbered(each.number, anonymous_event(each.event)) if self.is_anonymous else each
 
 
-def worth_reading(event: Event) -> list[tuple[str, str]]:
-    """What of an event tells most, in one line each."""
+def worth_reading(event: Event, search: re.Pattern[str] | None = None) -> list[tuple[str, str]]:
+    """What of an event tells most, in one line each; the place that a search found is always among it."""
     payload = event.payload
     lines = []
     if payload.get("arguments") is not None:
@@ -193,4 +226,16 @@ def worth_reading(event: Event) -> list[tuple[str, str]]:
     usage = payload.get("usage")
     if isinstance(usage, dict):
         lines.append(("usage", f"{usage.get('input')} tokens in, {usage.get('output')} out"))
+    if search is not None:
+        lines += _found(event, search, lines)
     return lines
+
+
+def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The first thing that a search found and that the lines do not show."""
+    shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
+    text = text_of(event)[:_SEARCHED]
+    for match in search.finditer(text, len(event.event_type)):
+        if match[0].lower() not in shown:
+            return [("found", excerpt(text[max(0, match.start() - 80) : match.end() + _EXCERPT], _EXCERPT))]
+    return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -13,13 +13,16 @@ from starlette.responses import HTMLResponse
 from critiqor import __version__
 from critiqor.dashboard import wording
 from critiqor.dashboard.access import Access, Viewer
+from critiqor.dashboard.event_kinds import kind_of
 from critiqor.dashboard.library import Library
 from critiqor.dashboard.links import Links
+from critiqor.dashboard.reach import LOOPBACK, Place, place_of
 from critiqor.dashboard.shelf import Shelf
 from critiqor.dashboard.showing import Showing, worth_reading
 from critiqor.storage import SessionPaths
 
 HERE = Path(__file__).parent
+HERE_ALONE = place_of(LOOPBACK)
 RUN_PAGES = {
     "": "Overview",
     "diagnosis": "Diagnosis",
@@ -37,16 +40,18 @@ RUN_PAGES = {
 class Site:
     """The dashboard of one runs folder."""
 
-    def __init__(self, paths: SessionPaths, port: int) -> None:
+    def __init__(
+        self, paths: SessionPaths, port: int, place: Place = HERE_ALONE, *, is_token_required: bool = False
+    ) -> None:
         self.paths = paths
         self.port = port
         self.library = Library(paths)
         self.shelf = Shelf(paths)
         self.links = Links(paths)
-        self.access = Access(self.links)
+        self.access = Access(self.links, is_token_required=is_token_required)
         # Cookies do not know ports: two dashboards at once must not overwrite each other's.
         self.cookie = f"critiqor_{port}"
-        self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self.hosts = place.names(port)
         self._templates = _environment()
 
     @property
@@ -72,12 +77,16 @@ class Site:
         run = self.library.open(request.path_params["run_id"], self.viewer(request))
         return Showing(run, self.shelf)
 
+    def template(self, name: str) -> Template:
+        """A template, for what is drawn without anybody asking over the network."""
+        return self._templates.get_template(name)
+
     def page(self, request: Request, template: str, *, status: int = 200, **told: Any) -> HTMLResponse:
         """A page, with what the frame around it needs."""
         viewer: Viewer | None = request.state.viewer
         frame = {
             "is_user": viewer is not None and viewer.is_user,
-            "tenant": viewer.tenant_id if viewer is not None else None,
+            "tenant": ", ".join(sorted(viewer.tenants)) if viewer is not None else None,
             "showing": told.pop("showing", None),
             "run_pages": RUN_PAGES,
             "version": __version__,
@@ -94,7 +103,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = ("raw", "island", "segment", "money", "duration", "number", "percent", "words", "moment")
+    named = (
+        "raw",
+        "island",
+        "segment",
+        "money",
+        "price",
+        "duration",
+        "number",
+        "count",
+        "percent",
+        "words",
+        "moment",
+        "marked",
+    )
     environment.filters.update({name: getattr(wording, name) for name in named})
-    environment.globals["worth_reading"] = worth_reading
+    environment.globals |= {"worth_reading": worth_reading, "kind_of": kind_of, "verdicts": wording.VERDICTS}
     return environment

@@ -6,24 +6,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from critiqor.dashboard.publishing import publish
 from critiqor.dashboard.showing import Showing
 from critiqor.dashboard.site import Site
 from critiqor.verification import Verification, verify_run
+from critiqor.visibility import MEANING
 
-VISIBILITY = {
-    "private": "Only you, with the link that `critiqor dashboard` opens.",
-    "shared": "You, and whoever holds a link to this run. A link can be revoked.",
-    "anonymous": (
-        "You see everything. Everybody else who reaches this address sees structure and figures: the agent, the "
-        "tenant, paths, messages and payload texts are removed."
-    ),
-    "public": "Everybody who reaches this address.",
-}
 _LINKED = ("shared", "anonymous", "public")
 
 
 class TrustPage:
-    """`/runs/{run}/trust`, and the links that are made and revoked there."""
+    """`/runs/{run}/trust`, where it is changed who may see a run, and links are made and revoked."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -31,6 +24,13 @@ class TrustPage:
     def page(self, request: Request) -> Response:
         showing = self._site.showing(request)
         return self._shown(request, showing, verified="verify" in request.query_params)
+
+    def publish(self, request: Request) -> Response:
+        """Change who may see the run; the address says how, so that no body needs to be read."""
+        self._site.user(request)
+        showing = self._site.showing(request)
+        publish(self._site.paths, showing.run_id, request.path_params["visibility"])
+        return RedirectResponse(f"/runs/{showing.run_id}/trust#visibility", status_code=303)
 
     def make_link(self, request: Request) -> Response:
         """Make a link, and show it once: it is kept nowhere."""
@@ -64,7 +64,10 @@ class TrustPage:
             links=self._site.links.of_run(showing.run_id) if is_user else [],
             link=link,
             may_link=is_user and visibility in _LINKED,
-            who=VISIBILITY[visibility],
+            who=MEANING[visibility],
+            meanings=MEANING,
+            changes=showing.head["visibility_changes"] if is_user else [],
+            needs_token=self._site.access.is_token_required,
         )
 
     def _verified(self, showing: Showing) -> Verification | None:

@@ -13,11 +13,19 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from critiqor.model import Usage
 from critiqor.model.timeline import spent
 
 LONGEST_TEXT = 20_000
 """Characters of one text on a page; the raw event has the rest."""
 LONGEST_RAW = 1_000_000
+VERDICTS = {
+    "ready": "Nothing was found that should stop it.",
+    "review": "Look at what was found before you rely on it.",
+    "unsafe": "Do not rely on this run.",
+    "unknown": "Too little was seen to tell.",
+}
+"""What a readiness means for whoever has to decide."""
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -44,11 +52,11 @@ def told(value: Any) -> Any:
     return visible(value)
 
 
-def raw(value: Any) -> Markup:
+def raw(value: Any, longest: int = LONGEST_RAW) -> Markup:
     """A value as indented JSON, to be read and never to be run."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    if len(text) > LONGEST_RAW:
-        text = text[:LONGEST_RAW] + f"… ({len(text) - LONGEST_RAW} more characters)"
+    if len(text) > longest:
+        text = text[:longest] + f"… ({len(text) - longest} more characters)"
     return escape(visible(text))
 
 
@@ -63,7 +71,38 @@ def segment(text: str) -> str:
 
 
 def money(value: float | None) -> str:
-    return "unknown" if value is None else f"${value:.4f}"
+    """An amount with as many decimals as matter."""
+    if value is None:
+        return "unknown"
+    if value == 0:
+        return "$0"
+    return f"${value:.4f}" if abs(value) < 1 else f"${value:,.2f}"
+
+
+def price(usage: Usage) -> str:
+    """What model calls cost. Where no price is configured, OpenClaw tells a price of 0."""
+    if not usage.model_calls:
+        return "nothing"
+    if usage.cost_usd is None or (usage.cost_usd == 0 and (usage.input_tokens or usage.output_tokens)):
+        return "no price known"
+    return money(usage.cost_usd)
+
+
+def offset(milliseconds: float) -> str:
+    """A time from the beginning of the run on."""
+    return f"{'-' if milliseconds < 0 else '+'}{spent(abs(milliseconds))}"
+
+
+def marked(text: str, search: re.Pattern[str] | None) -> Markup:
+    """A text in which what a search looked for stands out."""
+    shown = visible(text)
+    if search is None:
+        return escape(shown)
+    pieces, end = [], 0
+    for match in search.finditer(shown):
+        pieces += [escape(shown[end : match.start()]), Markup("<mark>{}</mark>").format(match[0])]
+        end = match.end()
+    return Markup("").join([*pieces, escape(shown[end:])])
 
 
 def duration(milliseconds: float | None) -> str:
@@ -72,6 +111,11 @@ def duration(milliseconds: float | None) -> str:
 
 def number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,}"
+
+
+def count(value: int, one: str, many: str = "") -> str:
+    """How many there are of something."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
 def percent(share: float | None) -> str:

@@ -6,16 +6,21 @@ import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from critiqor import __version__, records
 from critiqor.errors import CritiqorError, UsageError
 from critiqor.exports.materials import USUAL, Wishes, gather, gather_recorded
+from critiqor.exports.sources import head_of, leaving_notes
+from critiqor.model.report import RunHead
 from critiqor.reporters import FORMATS
 from critiqor.session import DEFAULT_RUNS_DIR
 from critiqor.storage import AtomicFile, SessionPaths, paths_for
+
+if TYPE_CHECKING:
+    from critiqor.exports.endpoint import Endpoint
 
 SENT_FORMAT = "otlp"
 """The format that a collector takes."""
@@ -65,15 +70,15 @@ def export_run(
     target = Path(f"{run_id}{format_.suffix}") if output is None else output
     if isinstance(target, Path):
         target = _checked(target, paths)
-    gathered = gather(format_.takes, run_id, runs_dir, wishes)
-    report: Callable[[Any], Iterator[bytes]] = importlib.import_module(f"critiqor.reporters.{format_name}").report
+    reporter = _paged if format_.takes == "pages" else _reported
+    pieces, notes = reporter(run_id, format_name, runs_dir, wishes)
     return Export(
         run_id=run_id,
         format=format_name,
         file=str(target) if isinstance(target, Path) else None,
-        bytes=_written(report(gathered.material), target),
+        bytes=_written(pieces, target),
         opens_in=format_.opens_in,
-        notes=gathered.notes,
+        notes=notes,
     )
 
 
@@ -84,6 +89,7 @@ def send_run(run_id: str, address: str, runs_dir: str | Path = DEFAULT_RUNS_DIR,
 
     endpoint = Endpoint(address, __version__, os.environ)
     gathered = gather_recorded(run_id, runs_dir, wishes)
+    notes = [*_sent_away(gathered.material.run, endpoint), *gathered.notes]
     spans = count = size = rejected = 0
     messages: dict[str, None] = {}
     for request in requests(gathered.material):
@@ -104,8 +110,42 @@ def send_run(run_id: str, address: str, runs_dir: str | Path = DEFAULT_RUNS_DIR,
         requests=count,
         bytes=size,
         rejected=rejected,
-        notes=[*gathered.notes, *endpoint.credentials.notes, *list(messages)[:MOST_MESSAGES]],
+        notes=[*notes, *endpoint.credentials.notes, *list(messages)[:MOST_MESSAGES]],
     )
+
+
+class _Report(NamedTuple):
+    """What is to be written."""
+
+    pieces: Iterator[bytes]
+    notes: list[str]
+
+
+def _reported(run_id: str, format_name: str, runs_dir: str | Path, wishes: Wishes) -> _Report:
+    gathered = gather(FORMATS[format_name].takes, run_id, runs_dir, wishes)
+    report: Callable[[Any], Iterator[bytes]] = importlib.import_module(f"critiqor.reporters.{format_name}").report
+    return _Report(report(gathered.material), gathered.notes)
+
+
+def _paged(run_id: str, format_name: str, runs_dir: str | Path, wishes: Wishes) -> _Report:
+    """The pages of the dashboard as one file, or the same on paper."""
+    from critiqor.exports.chromium import find_chromium, printed
+
+    if wishes.pages is None:
+        raise UsageError("pages are drawn by the dashboard", fix=f"critiqor report {run_id} --format {format_name}")
+    notes = leaving_notes(head_of(run_id, paths_for(runs_dir)))
+    if format_name == "html":
+        return _Report(wishes.pages(run_id, runs_dir), notes)
+    # Before anything is drawn that could not be printed.
+    chromium = find_chromium(f"critiqor report {run_id} --format html")
+    return _Report(printed(wishes.pages(run_id, runs_dir), chromium), notes)
+
+
+def _sent_away(head: RunHead, endpoint: Endpoint) -> list[str]:
+    """What is to be said of a run that leaves this machine."""
+    if head.metadata.visibility == "private" and not endpoint.is_loopback:
+        return [f"{head.run_id} is private, and went to another machine because you asked for that."]
+    return leaving_notes(head)
 
 
 def _checked(output: Path, paths: SessionPaths) -> Path:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from critiqor import __version__
+from critiqor.anonymity import anonymous_profile
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.policy import DEFAULT_POLICY, Policy, apply_policy
 from critiqor.errors import BrokenRecordError, CritiqorError
@@ -20,12 +21,15 @@ from critiqor.exports.sources import (
     diagnosis_of,
     events_of,
     head_of,
+    is_anonymous,
+    leaving_notes,
     load_report,
     moments_of,
     sealed_bytes,
     unfinished_notes,
 )
 from critiqor.exports.traces import gather_trace
+from critiqor.model import Event
 from critiqor.model.report import (
     Bundle,
     BundledFile,
@@ -44,16 +48,29 @@ from critiqor.timeline.profiles import read_cpu_profiles
 
 _PIECE = 1 << 18
 """Bytes of a file that are read at a time."""
+_ANONYMOUS = """\
+This run is anonymous: names, paths, messages and payload texts were removed, structure and figures kept.
+
+events.jsonl was made for this archive. It is NOT the sealed evidence: the digest in run.json and diagnosis.json is
+that of the evidence that stayed at home, and no file in here has it. SHA256SUMS only says that these files are as they
+were packed.
+"""
 _ID_START = b'{"event_id":"'
 
 
+Pages = Callable[[str, str | Path], Iterator[bytes]]
+"""Draws the pages of a run as one file; takes the run and its folder."""
+
+
 class Wishes(NamedTuple):
-    """What a user can choose beside the format."""
+    """What a user can choose beside the format, and what the caller can do."""
 
     content: bool = False
     """Whether arguments, outputs and messages are told, in formats that can."""
     policy: Policy = DEFAULT_POLICY
     """What a run is held against."""
+    pages: Pages | None = None
+    """Who draws pages: the dashboard, which is no part of exports."""
 
 
 USUAL = Wishes()
@@ -65,12 +82,15 @@ class Gathered(NamedTuple):
 
     material: Any
     notes: list[str]
-    """What is missing in it, and why."""
+    """What is missing in it, and why; complete once the reporter has taken everything."""
 
 
 def gather(takes: Material, run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
     """What a reporter takes, from a run."""
-    return _GATHER[takes](run_id, runs_dir, wishes)
+    gathered = _GATHER[takes](run_id, runs_dir, wishes)
+    # Into the same list: what is read while it is written is noted there as well.
+    gathered.notes[:0] = leaving_notes(head_of(run_id, paths_for(runs_dir)))
+    return gathered
 
 
 def gather_recorded(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
@@ -82,7 +102,8 @@ def gather_recorded(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gather
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
     moments = moments_of(map(first_step, findings), paths.timeline_path(run_id))
     events = events_of(run_id, runs_dir)
-    return Gathered(Recorded(head, events, diagnosis, moments, __version__, wishes.content), notes)
+    content = wishes.content and not is_anonymous(head)
+    return Gathered(Recorded(head, events, diagnosis, moments, __version__, content), notes)
 
 
 def _gather_trace(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
@@ -98,7 +119,9 @@ def _gather_cpu_profiles(run_id: str, runs_dir: str | Path, wishes: Wishes) -> G
         message = f"{run_id} has no CPU profile that can be read"
         fix = "critiqor monitor openclaw --deep-profile   and let it end: Node writes profiles when it exits"
         raise CritiqorError(message, fix=fix)
-    return Gathered(chain([first], profiles), notes)
+    told = chain([first], profiles)
+    hidden = is_anonymous(head_of(run_id, paths_for(runs_dir)))
+    return Gathered(map(anonymous_profile, told) if hidden else told, notes)
 
 
 def _gather_report(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
@@ -113,7 +136,7 @@ def _gather_gate(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
 def _gather_cited(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
     paths = paths_for(runs_dir)
     report = load_report(run_id, runs_dir)
-    files = _Files(paths, run_id)
+    files = _Files(paths, run_id, "runs" if is_anonymous(report.run) else paths.runs_dir.name)
     cited = CitedReport(
         report=report,
         rules=_rules(),
@@ -132,13 +155,18 @@ def _gather_bundle(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathere
     if seal is None or digest_of(evidence) != seal.digest:
         message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
         raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
-    head = msgspec.json.format(msgspec.json.encode(report.run), indent=2) + b"\n"
+    hidden = is_anonymous(report.run)
     files = [
-        _file("session.json", evidence),
-        _file("diagnosis.json", paths.diagnosis_path(run_id)),
-        _text("run.json", head),
+        _json("run.json", report.run),
         _text("report.md", b"".join(markdown.report(report))),
     ]
+    if wishes.pages is not None:
+        files.append(_text("report.html", b"".join(wishes.pages(run_id, runs_dir))))
+    if hidden:
+        files += [_json("diagnosis.json", report.diagnosis), _text("README.txt", _ANONYMOUS.encode())]
+        files.append(BundledFile("events.jsonl", seal.bytes, lambda: _lines(events_of(run_id, runs_dir))))
+        return Gathered(Bundle(run_id, files), ["The sealed evidence and the timeline are not in it."])
+    files += [_file("session.json", evidence), _file("diagnosis.json", paths.diagnosis_path(run_id))]
     timeline, sealed = paths.timeline_path(run_id), report.coverage.timeline if report.coverage is not None else None
     if sealed is None:
         return Gathered(Bundle(run_id, files), ["No timeline of OpenClaw: none was sealed."])
@@ -177,12 +205,12 @@ def _cited_by(report: RunReport) -> set[str]:
 class _Files:
     """Where the events of a run, and the lines of its timeline, are written down."""
 
-    def __init__(self, paths: SessionPaths, run_id: str) -> None:
+    def __init__(self, paths: SessionPaths, run_id: str, name: str) -> None:
         folder = paths.runs_dir
         self._document = paths.evidence_summary_path(run_id)
         # Below the name of the runs folder: where that is on this machine is nobody's business.
-        self.evidence = quote(f"{folder.name}/{self._document.relative_to(folder).as_posix()}")
-        self._timeline = quote(f"{folder.name}/{paths.timeline_path(run_id).relative_to(folder).as_posix()}")
+        self.evidence = quote(f"{name}/{self._document.relative_to(folder).as_posix()}")
+        self._timeline = quote(f"{name}/{paths.timeline_path(run_id).relative_to(folder).as_posix()}")
 
     def citations(self, wanted: set[str]) -> dict[str, Citation]:
         """The places of those that are wanted; sealed evidence has one event a line."""
@@ -203,6 +231,14 @@ class _Files:
 def _file(name: str, path: Path, limit: int | None = None) -> BundledFile:
     size = path.stat().st_size if limit is None else limit
     return BundledFile(name, size, lambda: _pieces(path, size))
+
+
+def _json(name: str, document: object) -> BundledFile:
+    return _text(name, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+
+
+def _lines(events: Iterator[Event]) -> Iterator[bytes]:
+    return (msgspec.json.encode(event) + b"\n" for event in events)
 
 
 def _text(name: str, content: bytes) -> BundledFile:

@@ -1,4 +1,8 @@
-"""What is known of a run, as exports need it: its events, its diagnosis, its report, and the moments that it cites."""
+"""What is known of a run, as exports need it: its events, its diagnosis, its report, and the moments that it cites.
+
+Of an anonymous run this is structure and figures alone, whoever asks, unless he asks for the whole of it: what is
+exported goes where nobody asks any more who looks.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from critiqor import records
+from critiqor.anonymity import Aliases, anonymous_coverage, anonymous_diagnosis, anonymous_event, anonymous_run
 from critiqor.diagnoses import load_diagnosed
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.evidence import read_coverage
@@ -25,12 +30,32 @@ def load_report(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> RunRepo
     paths = paths_for(runs_dir)
     head = head_of(run_id, paths)
     diagnosis = load_diagnosed(run_id, runs_dir)
-    return RunReport(run=head, coverage=_coverage(paths.evidence_summary_path(run_id)), diagnosis=diagnosis)
+    coverage = _coverage(paths.evidence_summary_path(run_id))
+    if not is_anonymous(head):
+        return RunReport(run=head, coverage=coverage, diagnosis=diagnosis)
+    return RunReport(
+        run=head,
+        coverage=None if coverage is None else anonymous_coverage(coverage),
+        diagnosis=anonymous_diagnosis(diagnosis),
+    )
 
 
 def head_of(run_id: str, paths: SessionPaths) -> RunHead:
     """The head of a run record."""
-    return msgspec.convert(records.load_head(paths, run_id), RunHead)
+    head = msgspec.convert(records.load_head(paths, run_id), RunHead)
+    return anonymous_run(head) if is_anonymous(head) else head
+
+
+def is_anonymous(head: RunHead) -> bool:
+    """Whether only structure and figures of a run leave."""
+    return head.metadata.visibility == "anonymous"
+
+
+def leaving_notes(head: RunHead) -> list[str]:
+    """What is to be said of what an export lacks because of the run's visibility."""
+    if not is_anonymous(head):
+        return []
+    return [f"{head.run_id} is anonymous: this holds structure and figures, without names, paths and texts."]
 
 
 def unfinished_notes(head: RunHead) -> list[str]:
@@ -48,19 +73,24 @@ def sealed_bytes(head: RunHead) -> int | None:
     return head.cut.timeline_bytes if head.seal is not None and head.cut is not None else None
 
 
-def events_of(run_id: str, runs_dir: str | Path) -> Iterator[Event]:
+def events_of(run_id: str, runs_dir: str | Path, *, whole: bool = False) -> Iterator[Event]:
     """The events of a run, in their true order."""
+    anonymous = not whole and is_anonymous(head_of(run_id, paths_for(runs_dir)))
+    aliases = Aliases()
     try:
-        yield from evidence_events(run_id, runs_dir)
+        for event in evidence_events(run_id, runs_dir):
+            yield anonymous_event(event, aliases) if anonymous else event
     except (msgspec.DecodeError, UnicodeDecodeError, FileNotFoundError) as error:
         message = f"the evidence of {run_id} cannot be read: {error}"
         raise BrokenRecordError(message, fix=f"critiqor verify {run_id}") from error
 
 
-def diagnosis_of(run_id: str, runs_dir: str | Path, notes: list[str]) -> Diagnosis | None:
+def diagnosis_of(run_id: str, runs_dir: str | Path, notes: list[str], *, whole: bool = False) -> Diagnosis | None:
     """What was concluded from a run; where nothing was, a note says what to type."""
     try:
-        return load_diagnosed(run_id, runs_dir)
+        diagnosis = load_diagnosed(run_id, runs_dir)
+        anonymous = not whole and is_anonymous(head_of(run_id, paths_for(runs_dir)))
+        return anonymous_diagnosis(diagnosis) if anonymous else diagnosis
     except CritiqorError as error:
         notes.append(f"No findings: {error.message} ({error.fix}).")
         return None

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from critiqor.exports.sources import diagnosis_of, events_of, head_of, moments_of, sealed_bytes, unfinished_notes
+from critiqor.anonymity import anonymous_parts
+from critiqor.exports.sources import (
+    diagnosis_of,
+    events_of,
+    head_of,
+    is_anonymous,
+    moments_of,
+    sealed_bytes,
+    unfinished_notes,
+)
 from critiqor.model import Event, EventType, Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.timeline import Role
@@ -23,19 +32,24 @@ FINDINGS = "findings"
 _ROLES: dict[Role, str] = {"gateway": "OpenClaw gateway", "agent": "OpenClaw agent", "command": "OpenClaw command"}
 
 
-def gather_trace(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Trace:
-    """A run as slices of time, from the recorder's events, OpenClaw's timeline and the diagnosis."""
+def gather_trace(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, *, whole: bool = False) -> Trace:
+    """A run as slices of time, from the recorder's events, OpenClaw's timeline and the diagnosis.
+
+    The whole of an anonymous run is for those alone who show it to nobody but its user.
+    """
     paths = paths_for(runs_dir)
     head = head_of(run_id, paths)
     trace = Trace(run_id=run_id, processes=[TraceProcess(None, f"run {run_id}")], notes=unfinished_notes(head))
-    diagnosis = diagnosis_of(run_id, runs_dir, trace.notes)
+    diagnosis = diagnosis_of(run_id, runs_dir, trace.notes, whole=whole)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
     witness = _Witness(map(first_step, findings))
-    _take(trace, _bounded(activity(witness.watch(events_of(run_id, runs_dir))), "events", trace.notes))
+    _take(trace, _bounded(activity(witness.watch(events_of(run_id, runs_dir, whole=whole))), "events", trace.notes))
     path, limit = paths.timeline_path(run_id), sealed_bytes(head)
     timeline = read_timeline(path, limit)
     if timeline.present:
-        _take(trace, _bounded(passages(path, limit), "lines of the timeline", trace.notes))
+        told = passages(path, limit)
+        parts = anonymous_parts(told) if is_anonymous(head) and not whole else told
+        _take(trace, _bounded(parts, "lines of the timeline", trace.notes))
     elif not witness.imported:
         trace.notes.append(f"No timeline of OpenClaw: {timeline.unavailable}.")
     if timeline.parse_errors:

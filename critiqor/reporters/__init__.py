@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Material = Literal["trace", "cpu_profiles", "recorded", "report", "gate", "cited", "bundle"]
+Material = Literal["trace", "cpu_profiles", "recorded", "report", "gate", "cited", "bundle", "pages"]
 """What a reporter takes: `trace`, the run as slices of time (`critiqor.model.trace.Trace`), `cpu_profiles`, what its
 threads were doing, one after the other (`critiqor.model.profiles.CpuProfile`), or one of `critiqor.model.report`:
 events one by one (`Recorded`), the diagnosis with what is around it (`RunReport`), held against a policy
-(`GateReport`), with the places of all that it cites (`CitedReport`), or files (`Bundle`)."""
+(`GateReport`), with the places of all that it cites (`CitedReport`), or files (`Bundle`). `pages` are those of the
+dashboard, which draws them itself."""
 
 
 class Format(NamedTuple):
@@ -20,7 +21,7 @@ class Format(NamedTuple):
     """Where to take the file."""
     takes: Material
     is_report: bool = False
-    """Whether it is for people, and can be printed."""
+    """Whether it is a report, and no matter for other tools."""
 
 
 FORMATS: dict[str, Format] = {
@@ -31,6 +32,8 @@ FORMATS: dict[str, Format] = {
     "junit": Format(".junit.xml", "the test report of your CI", "gate"),
     "markdown": Format(".md", "a pull request, a ticket, or any viewer of Markdown", "report", is_report=True),
     "json": Format(".report.json", "jq, or a program of your own", "report", is_report=True),
+    "html": Format(".html", "any browser; it needs no network", "pages", is_report=True),
+    "pdf": Format(".pdf", "any viewer of PDF, or a printer", "pages", is_report=True),
     "zip": Format(".zip", "any unzip; in its folder, sha256sum -c SHA256SUMS checks it", "bundle"),
 }
-"""Every format by its name. The reporter lives in the module of that name."""
+"""Every format by its name. The reporter lives in the module of that name; pages have none."""

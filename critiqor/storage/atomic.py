@@ -7,6 +7,7 @@ file wait for each other; and each write costs two fsyncs, which is nothing at t
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -72,9 +73,18 @@ class AtomicFile:
         """Open the temporary file and hold it alone, until it has taken its place or is gone."""
         while True:
             try:
-                descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT, FILE_MODE)
-            except PermissionError:
+                descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
+            except PermissionError as error:
+                if not os.path.lexists(self._temporary):
+                    error.filename = str(self._path)  # the one that somebody named
+                    raise
                 # Left behind read-only by a writer that died just before its file took its place.
+                self._temporary.unlink()
+                continue
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                # A link in its place would let a file of somebody else be overwritten.
                 self._temporary.unlink()
                 continue
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -172,6 +172,16 @@ def test_what_is_wrong_is_said_in_words_and_never_as_a_traceback(house, argument
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(("--thinking", "huge"), "'huge' is not one of"), (("--agent", "none"), "there is no agent 'none'")],
+)
+def test_what_nobody_can_mean_is_refused_and_not_passed_over(house, arguments, words):
+    done = house.run(*CRITIQOR, "agent", "--local", "--message", "hi", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
 def test_without_a_configuration_it_says_what_to_write(tmp_path):
     done = subprocess.run(
         [*CRITIQOR, "agent", "--local", "--message", "hi"],

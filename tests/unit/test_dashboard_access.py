@@ -24,22 +24,6 @@ PAGES = (
     "/live/stream",
     "/trust",
 )
-NOT_RUN_IDS = (
-    "../run_001",
-    "..%2Frun_001",
-    "%2e%2e%2frun_001",
-    "..%5Crun_001",
-    "%252e%252e%252frun_001",
-    "run_001%00",
-    "run_001%2F..%2Frun_002",
-    ".links",
-    ".",
-    "..",
-    "run_999",
-    "run_001.json",
-    "active_session",
-    "a" * 200,
-)
 
 
 @pytest.fixture
@@ -149,16 +133,6 @@ def test_a_change_without_an_origin_is_refused(runs: Runs, dashboard: Dashboard)
     assert dashboard.site.links.of_run(run_id) == []
 
 
-@pytest.mark.parametrize("name", NOT_RUN_IDS)
-@pytest.mark.parametrize("page", ["", "/evidence", "/live/stream"])
-def test_what_is_no_run_id_finds_nothing(runs: Runs, dashboard: Dashboard, name: str, page: str) -> None:
-    failing_tests(runs)
-    answer = dashboard.user().get(f"/runs/{name}{page}")
-    # `/runs/.` is `/runs` and `/runs/..` is `/`, as for every browser.
-    assert answer.status_code == 404 or (name in (".", "..") and answer.status_code in (200, 303))
-    assert "npm test" not in answer.text
-
-
 @pytest.mark.parametrize(
     "place", ["run_path", "run_folder", "evidence_summary_path", "diagnosis_path", "timeline_path"]
 )
@@ -190,6 +164,23 @@ def test_tenants_never_see_each_others_runs(runs: Runs, dashboard: Dashboard) ->
     assert client.post(f"/runs/{theirs}/links", headers={"origin": dashboard.site.address}).status_code == 404
     unknown = client.get("/runs/run_999").text.replace("run_999", "")
     assert client.get(f"/runs/{theirs}").text.replace(theirs, "") == unknown
+
+
+def test_a_user_of_several_tenants_sees_and_filters_the_runs_of_all_of_them(runs: Runs, dashboard: Dashboard) -> None:
+    ours, yours = failing_tests(runs, tenant_id="ours"), failing_tests(runs, tenant_id="yours")
+    theirs = failing_tests(runs, tenant_id="theirs")
+    client = dashboard.stranger()
+    assert client.get("/open", params={"token": dashboard.site.access.admit("ours", "yours")}).status_code == 200
+    listed = client.get("/runs").text
+    assert "ours, yours" in listed and 'id="run-tenant"' in listed
+    assert f"/runs/{ours}" in listed and f"/runs/{yours}" in listed and theirs not in listed
+    filtered = client.get("/runs?tenant=yours").text
+    assert f"/runs/{yours}" in filtered and f"/runs/{ours}" not in filtered
+    # Whether there is such a tenant is not told either.
+    nobodys, others = (client.get(f"/runs?tenant={name}").text.replace(name, "") for name in ("nobody", "theirs"))
+    assert nobodys == others and theirs not in others
+    assert client.get(f"/runs/{theirs}").status_code == 404
+    assert 'id="run-tenant"' not in dashboard.user("ours").get("/runs").text
 
 
 def test_a_shared_run_is_seen_by_its_link_until_that_is_revoked(runs: Runs, dashboard: Dashboard) -> None:
@@ -243,7 +234,7 @@ def test_links_that_cannot_be_read_open_nothing(runs: Runs, dashboard: Dashboard
 SECRETS = ("npm test", "Zebra", "/home/zoe", "zoe_agent", "zoe_tenant", "agent:main:main", "all tests pass", "run-1")
 
 
-@pytest.mark.parametrize("page", [*PAGES, "/evidence?q=Zebra", "/trust?verify=1"])
+@pytest.mark.parametrize("page", [*PAGES, "/trust?verify=1"])
 def test_an_anonymous_run_shows_structure_and_figures_alone(runs: Runs, dashboard: Dashboard, page: str) -> None:
     text = "Zebra /home/zoe/app.py"
     run_id = failing_tests(
@@ -253,7 +244,7 @@ def test_an_anonymous_run_shows_structure_and_figures_alone(runs: Runs, dashboar
     for viewer in (dashboard.stranger(), dashboard.guest(run_id)):
         answer = viewer.get(f"/runs/{run_id}{page}")
         assert answer.status_code == 200
-        found = [secret for secret in SECRETS if secret in answer.text.replace('value="Zebra"', "")]
+        found = [secret for secret in SECRETS if secret in answer.text]
         assert found == []
         shown = viewer.get(f"/runs/{run_id}/evidence").text
         assert event_ids(shown) == event_ids(mine)
@@ -292,7 +283,7 @@ def test_a_filter_tells_nothing_of_the_names_that_an_anonymous_run_withholds(run
 
 
 @pytest.mark.parametrize(
-    "path", ["/runs", "/runs/run_001", "/runs/run_001/evidence", "/runs/nothing", "/static/style.css"]
+    "path", ["/runs", "/runs/run_001", "/runs/run_001/evidence", "/runs/nothing", "/static/icon.svg"]
 )
 def test_every_answer_says_what_a_browser_may_do_with_it(runs: Runs, dashboard: Dashboard, path: str) -> None:
     failing_tests(runs)
@@ -306,16 +297,18 @@ def test_every_answer_says_what_a_browser_may_do_with_it(runs: Runs, dashboard: 
         assert headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize(
-    "path", ["/static/../gate.py", "/static/%2e%2e/gate.py", "/static/..%2fgate.py", "/static//etc/passwd"]
-)
-def test_static_files_are_those_of_their_folder(dashboard: Dashboard, path: str) -> None:
-    assert dashboard.stranger().get(path).status_code == 404
-
-
 def test_the_folder_of_indexes_and_links_is_for_the_user_alone(runs: Runs, dashboard: Dashboard) -> None:
     run_id = failing_tests(runs, visibility="shared")
     dashboard.site.links.make(run_id)
     dashboard.user().get(f"/runs/{run_id}/evidence")
     for file in (runs.folder / ".links.json", runs.paths.run_folder(run_id) / "events.sqlite"):
         assert file.stat().st_mode & 0o077 == 0
+
+
+def test_each_door_takes_its_own_kind_of_token(runs: Runs, dashboard: Dashboard) -> None:
+    run_id = failing_tests(runs, visibility="shared")
+    mine, theirs = dashboard.site.access.admit("default"), dashboard.site.links.make(run_id)
+    for address in (f"/share/{mine}", f"/open?token={theirs}"):
+        answer = dashboard.stranger().get(address)
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers

@@ -147,7 +147,7 @@ def test_a_search_for_parts_finds_them_right_behind_each_other_alone() -> None:
 def test_an_index_is_made_once_and_again_for_other_evidence(runs: Runs) -> None:
     run_id = failing_tests(runs)
     shelf, library = Shelf(runs.paths), Library(runs.paths)
-    run = library.open(run_id, Viewer(tenant_id="default"))
+    run = library.open(run_id, Viewer(tenants=frozenset({"default"})))
     file = runs.paths.run_folder(run_id) / FILE_NAME
     assert shelf.index_of(run, patience=30) is not None
     made = file.stat().st_ino
@@ -179,7 +179,7 @@ def test_a_run_that_cannot_be_indexed_says_so_and_is_read_without(runs: Runs, mo
 
 def test_without_an_index_pages_are_the_same(runs: Runs) -> None:
     run_id = varied(runs)
-    run = Library(runs.paths).open(run_id, Viewer(tenant_id="default"))
+    run = Library(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
     indexed = Showing(run, Shelf(runs.paths))
 
     class Nothing(Shelf):
@@ -219,7 +219,7 @@ def test_an_index_in_a_folder_that_is_a_link_is_made_anew(runs: Runs, tmp_path: 
     file = runs.paths.run_folder(run_id) / FILE_NAME
     file.rename(tmp_path / "elsewhere.sqlite")
     file.symlink_to(tmp_path / "elsewhere.sqlite")
-    run = Library(runs.paths).open(run_id, Viewer(tenant_id="default"))
+    run = Library(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
     assert Shelf(runs.paths).index_of(run, patience=30) is not None
     assert not file.is_symlink()
 

@@ -197,7 +197,7 @@ def test_the_overview_tells_verdict_points_lost_and_next_action(runs: Runs) -> N
     page = Dashboard(runs).user().get(f"/runs/{run_id}").text
     assert f">{concluded.readiness}<" in page
     assert concluded.trust_score is not None and f">{concluded.trust_score} <" in page
-    lost = sum(int(points) for points in re.findall(r"<li>\W(\d+): <a", page))
+    lost = sum(int(points) for points in re.findall(r'class="points">\W(\d+)</span><a', page))
     assert lost == 100 - concluded.trust_score
     assert concluded.playbook.changes[0].change in page
 
@@ -241,6 +241,87 @@ def test_the_trend_holds_the_figures_of_the_listed_runs_in_order_of_time(runs: R
     assert trend["seconds"] == [1, 2, 3]
 
 
+def test_what_a_search_found_stands_out_wherever_it_is(runs: Runs) -> None:
+    run_id = failing_tests(runs, text="&lt; <b> " + "filling " * 100 + "needle_1 behind")
+    client = Dashboard(runs).user()
+    page = client.get(f"/runs/{run_id}/evidence", params={"q": "needle <b>"}).text
+    check(page)
+    marked = re.findall("<mark>(.*?)</mark>", page)
+    assert "needle" in marked and "b" in marked and set(marked) == {"needle", "b"}
+    assert "&amp;lt; &lt;<mark>b</mark>&gt;" in page
+    assert not re.search("<mark>", client.get(f"/runs/{run_id}/evidence").text)
+
+
+def test_filters_can_be_added_and_taken_away_one_by_one(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    client = Dashboard(runs).user()
+    page = client.get(f"/runs/{run_id}/evidence", params={"type": "tool_output", "q": "failed"}).text
+    facets = re.findall(r'class="facet[^"]*"[^>]* href="([^"]+)"', page)
+    base = f"/runs/{run_id}/evidence"
+    assert facets == [
+        f"{base}?q=failed",
+        f"{base}?type=tool_output",
+        base,
+        f"{base}?type=tool_output&amp;q=failed&amp;status=error",
+    ]
+
+
+def test_a_finding_is_linked_on_the_page_that_has_it(runs: Runs) -> None:
+    found = [finding(f"tool_failure:{number}", id=f"finding_{number:03d}", points=1) for number in range(1, 31)]
+    concluded = diagnosis("run_001", *found, trust=70)
+    concluded.causal_graph = CausalGraph([GraphNode("finding_001", "finding", "it")], [])
+    store(runs, concluded)
+    client = Dashboard(runs).user()
+    overview = client.get("/runs/run_001").text
+    links = re.findall(r'class="points">[^<]+</span><a href="([^"]+)"', overview)
+    assert links[19] == "/runs/run_001/diagnosis#finding_020" and len(links) == 30
+    address, _, place = links[20].partition("#")
+    page = client.get(address).text
+    assert f'<article id="{place}"' in page and '<article id="finding_020"' not in page
+    assert 'id="graph"' in client.get("/runs/run_001/diagnosis").text and 'id="graph"' not in page
+
+
+def test_a_price_that_nobody_told_is_not_told_as_nothing(runs: Runs) -> None:
+    for number, cost in enumerate((None, 0.0, 0.25, 1234.5), 1):
+        store(runs, diagnosis(f"run_{number:03d}", cost_usd=cost))
+    client = Dashboard(runs).user()
+    told = [
+        re.search(r'id="cost-total">([^<]+)<', client.get(f"/runs/run_{number:03d}/cost").text)
+        for number in range(1, 5)
+    ]
+    assert [found and found[1] for found in told] == ["no price known", "no price known", "$0.2500", "$1,234.50"]
+
+
+def test_compactions_stand_between_the_requests(runs: Runs) -> None:
+    run_id = runs.start()
+    usage = {"usage": {"input": 900, "output": 30}, "provider": "lab", "model": "scripted"}
+    events = [attached(1, at=BEGIN), recorded(2, "agent_start", at=BEGIN + 1, payload={"attempt": 1})]
+    for number in range(3):
+        at, call = BEGIN + 1000 * number, {"callId": f"m{number}"}
+        events.append(
+            recorded(
+                10 * number + 3, "before_provider_request", at=at + 10, payload={**call, "contextTokenBudget": 1000}
+            )
+        )
+        events.append(recorded(10 * number + 4, "after_provider_response", at=at + 500, payload={**call, **usage}))
+    events.append(recorded(15, "compaction_start", at=BEGIN + 1600))
+    events.append(recorded(16, "compaction_end", at=BEGIN + 1700))
+    runs.write(run_id, *events)
+    runs.finalize(run_id)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/context").text
+    series = json.loads(Elements(page).island)
+    assert series["call"] == [1, 2, 3] and series["compactions"] == [2]
+    rows = re.findall(r"<tr[ >].*?</tr>", page.split("<tbody>")[1], re.DOTALL)
+    assert ["1 compaction" in row for row in rows] == [False, False, True, False]
+
+
+def test_times_of_events_are_told_from_where_the_chart_begins(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/evidence").text
+    told = [time for time in re.findall(r"<time [^>]*>([^<]+)</time>", page) if time.startswith("+")]
+    assert "+990 ms" in told and "+1.99 s" in told
+
+
 def test_a_broken_run_hides_no_other(runs: Runs) -> None:
     store(runs, diagnosis("run_001"))
     (runs.folder / "run_002.json").write_text("{")
@@ -273,9 +354,25 @@ def test_the_lane_chart_draws_what_took_time_and_links_to_its_events(runs: Runs)
         ("agent", "Agent runs: "),
     ):
         assert f'<rect class="bar {kind}"' in page and title in page
-    assert 'class="mark"' in page and "/diagnosis#finding_001" in page
+    assert 'class="mark critical"' in page and "/diagnosis#finding_001" in page
     zoomed = client.get(f"/runs/{run_id}/timeline?from=950&to=1100").text
-    assert "Tools: exec" in zoomed and "Model calls: " not in zoomed.split("legend")[0].split("lanes")[2]
+    assert "Tools: exec" in zoomed and "Model calls: " not in zoomed
+
+
+def test_a_name_stands_on_a_bar_that_has_room_for_it(runs: Runs) -> None:
+    run_id = runs.start()
+    events = [attached(1, at=BEGIN)]
+    for number, (tool, begin, end) in enumerate((("long", 0, 400), ("short", 500, 510), ("last", 600, 900))):
+        call = {"tool_name": tool, "tool_call_id": tool}
+        events.append(recorded(10 * number + 2, "tool_call", at=BEGIN + begin, **call))
+        events.append(recorded(10 * number + 3, "tool_result", at=BEGIN + end, **call))
+    runs.write(run_id, *events)
+    runs.finalize(run_id)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
+    labels = re.findall(r'class="bar-label"[^>]*>([^<]+)<', page)
+    assert set(labels) == {"long", "last"}
+    ticks = re.findall(r'class="label"[^>]*>([^<]+)<', page)
+    assert ticks[:3] == ["0 ms", "200 ms", "400 ms"], "round times"
 
 
 def test_a_window_that_is_none_shows_the_whole_run(runs: Runs) -> None:

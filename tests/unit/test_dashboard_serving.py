@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import signal
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,28 +16,10 @@ import httpx2
 import psutil
 import pytest
 from dashboards import failing_tests
-from support import PATIENCE_SECONDS, Cli, Runs, critiqor_command, environment, recorded
+from served import Served
+from support import PATIENCE_SECONDS, Cli, Runs, recorded
 
 from critiqor.cli import browser
-
-
-class Served:
-    """A dashboard in a process of its own."""
-
-    def __init__(self, runs: Runs, home: Path, *arguments: str) -> None:
-        command = critiqor_command("dashboard", "--json", "--no-browser", "--runs-dir", runs.folder, *arguments)
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(home), cwd=home, text=True)
-        assert self.process.stdout
-        lines = []
-        for line in self.process.stdout:
-            lines.append(line)
-            if line == "}\n":
-                break
-        self.told: dict[str, Any] = json.loads("".join(lines))["data"]
-
-    def ended(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -45,8 +27,7 @@ def served(runs: Runs, tmp_path: Path) -> Iterator[Served]:
     failing_tests(runs)
     process = Served(runs, tmp_path, "run_001")
     yield process
-    process.process.kill()
-    process.process.wait()
+    process.killed()
 
 
 def test_it_listens_on_loopback_alone_and_ends_when_interrupted(served: Served) -> None:
@@ -71,17 +52,6 @@ def test_the_link_opens_it_and_its_cookie_is_all_that_is_needed(served: Served) 
         assert client.get(f"{served.told['address']}/runs", headers={"host": "evil.example"}).status_code == 403
 
 
-def test_a_path_that_climbs_is_refused_as_it_is_sent(served: Served) -> None:
-    token = parse_qs(urlsplit(served.told["link"]).query)["token"][0]
-    port = served.told["port"]
-    for path in ("/runs/../../etc/passwd", "/runs/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/static/../../cli/group.py"):
-        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
-            head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: critiqor_{port}={token}\r\n"
-            connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
-            answer = connection.makefile("rb").read()
-        assert answer.startswith(b"HTTP/1.1 404"), path
-
-
 def test_an_open_stream_tells_what_is_recorded_and_does_not_keep_it_from_ending(runs: Runs, served: Served) -> None:
     run_id = runs.start()
     with httpx2.Client(trust_env=False, timeout=PATIENCE_SECONDS) as client:
@@ -102,12 +72,105 @@ def test_a_port_that_is_taken_is_told(runs: Runs, cli: Cli) -> None:
     assert "cannot be used" in answer.error["message"]
 
 
-def test_of_several_tenants_one_must_be_chosen(runs: Runs, cli: Cli) -> None:
+def test_of_several_tenants_one_or_all_must_be_named(runs: Runs, cli: Cli) -> None:
     failing_tests(runs, tenant_id="ours")
     failing_tests(runs, tenant_id="their's")
     answer = cli("dashboard", "--json")
     assert answer.code == 2
-    assert "critiqor dashboard --tenant ours" in answer.error["fix"]
+    commands = [line.strip() for line in answer.error["fix"].splitlines()]
+    assert commands == [
+        "critiqor dashboard --tenant ours",
+        """critiqor dashboard --tenant 'their'"'"'s'""",
+        """critiqor dashboard --tenant ours --tenant 'their'"'"'s'""",
+    ]
+
+
+def test_several_tenants_are_shown_together_and_others_are_not(runs: Runs, tmp_path: Path) -> None:
+    for tenant in ("ours", "yours", "theirs"):
+        failing_tests(runs, tenant_id=tenant)
+    served = Served(runs, tmp_path, "--tenant", "ours", "--tenant", "yours", "--tenant", "ours")
+    try:
+        assert served.told["tenants"] == ["ours", "yours"]
+        cookie = {"Cookie": served.cookie}
+        listed = served.ask("/runs", headers=cookie).body.decode()
+        assert "/runs/run_001" in listed and "/runs/run_002" in listed
+        assert "run_003" not in listed and "theirs" not in listed
+        assert served.ask("/compare?run=run_001&run=run_002", headers=cookie).status == 200
+        assert served.ask("/compare?run=run_001&run=run_003", headers=cookie).status == 404
+        assert served.ask("/runs/run_003", headers=cookie).status == 404
+    finally:
+        served.killed()
+
+
+def test_a_variable_or_a_setting_names_one_tenant_whatever_its_name(
+    runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failing_tests(runs, tenant_id="two words")
+    failing_tests(runs, tenant_id="two")
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr("critiqor.dashboard.serving.serve", lambda *_, **told: asked.update(told))
+    monkeypatch.setenv("CRITIQOR_TENANT_ID", "two words")
+    assert cli("dashboard").code == 0
+    assert asked["tenants"] == ("two words",)
+    monkeypatch.delenv("CRITIQOR_TENANT_ID")
+    assert cli("dashboard").code == 0
+    assert asked["tenants"] == ()
+    (tmp_path / "critiqor.toml").write_text('tenant_id = "from a file"')
+    assert cli("dashboard").code == 0
+    assert asked["tenants"] == ("from a file",)
+    assert cli("dashboard", "--tenant", "two", "--tenant", "two words").code == 0
+    assert asked["tenants"] == ("two", "two words")
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "[2001:db8::1]", "2001:db8::1", "::ffff:192.0.2.1"])
+def test_an_address_that_others_reach_is_refused_without_a_token(runs: Runs, cli: Cli, host: str) -> None:
+    failing_tests(runs)
+    answer = cli("dashboard", "--json", "--host", host)
+    assert answer.code == 2
+    assert f"critiqor dashboard --host {quote(host)} --require-token" in answer.error["fix"]
+    # Nobody has these addresses, so that it goes no further than to the system.
+    assert "cannot be used" in cli("dashboard", "--json", "--host", host, "--require-token").error["message"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "::ffff:0.0.0.0", "0x0", "0"])
+@pytest.mark.parametrize("option", [[], ["--require-token"]])
+def test_every_address_at_once_is_refused(runs: Runs, cli: Cli, host: str, option: list[str]) -> None:
+    failing_tests(runs)
+    answer = cli("dashboard", "--json", "--host", host, *option)
+    assert answer.code == 2
+    assert "--host ADDRESS" in answer.error["fix"]
+
+
+def test_another_address_of_this_machine_is_served_by_its_own_name_alone(runs: Runs, tmp_path: Path) -> None:
+    failing_tests(runs, visibility="public")
+    served = Served(runs, tmp_path, "--host", "127.0.0.2", "--require-token")
+    try:
+        assert served.told["address"] == f"http://127.0.0.2:{served.port}"
+        named = f"127.0.0.2:{served.port}"
+        assert served.ask("/runs/run_001", host=named).status == 403
+        assert served.ask("/runs/run_001", host=named, headers={"Cookie": served.cookie}).status == 200
+        for other in (f"127.0.0.1:{served.port}", f"localhost:{served.port}"):
+            assert served.ask("/runs/run_001", host=other, headers={"Cookie": served.cookie}).status == 403
+    finally:
+        served.killed()
+
+
+def test_where_a_token_is_required_a_link_to_a_run_is_one(runs: Runs, tmp_path: Path) -> None:
+    run_id = failing_tests(runs, visibility="public")
+    served = Served(runs, tmp_path, "--require-token")
+    try:
+        address, origin = f"/runs/{run_id}", {"Origin": f"http://{served.host}", "Cookie": served.cookie}
+        assert served.told["requires_token"] is True
+        assert served.ask(address).status == 403
+        made = served.ask(f"{address}/links", "POST", headers=origin).body.decode()
+        link = re.search(r"/share/([\w-]+)", made)
+        assert link
+        entered = served.ask(link[0])
+        assert entered.status == 200
+        assert entered.headers["set-cookie"].startswith(f"critiqor_{served.port}=")
+        assert served.ask(address, headers={"Cookie": f"critiqor_{served.port}={link[1]}"}).status == 200
+    finally:
+        served.killed()
 
 
 @pytest.mark.parametrize("arguments", [["run_009"], ["run_001", "--tenant", "other"], ["../run_001"]])

@@ -3,29 +3,106 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
+from types import ModuleType
 
 import click
+import jsonschema
 import msgspec
 import pytest
+from support import Runs, attached, recorded
 
 from critiqor.cli.group import VERBS, critiqor
 from critiqor.cli.settings import KEYS
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.policy import Policy, parse_policy
+from critiqor.exports import load_report
 from critiqor.model import Coverage, Diagnosis, Event, Finding
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+INTERNAL_VARIABLES = {"CRITIQOR_PRINTING"}
+"""Marks of processes that Critiqor starts and ends itself; nobody is to set them."""
 
 
-def test_the_command_reference_is_the_help_text_of_today() -> None:
-    spec = importlib.util.spec_from_file_location("commands", DOCS / "commands.py")
+def generator(name: str) -> ModuleType:
+    """A script of the docs folder."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (DOCS / "commands.md").read_text() == module.reference(), "python docs/commands.py > docs/commands.md"
+    return module
+
+
+def test_help_in_the_pages_of_the_verbs_is_that_of_today() -> None:
+    stale = [page.name for page, text in generator("commands").pages().items() if page.read_text() != text]
+    assert stale == [], "python docs/commands.py"
+
+
+def test_every_page_of_a_verb_belongs_to_one() -> None:
+    assert {page.stem for page in (DOCS / "commands").glob("*.md")} == set(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_page_of_a_verb_says_when_to_use_it_and_shows_an_example(verb: str) -> None:
+    page = (DOCS / "commands" / f"{verb}.md").read_text()
+    titles = re.findall(r"^## (.+)$", re.sub(r"```.*?```", "", page, flags=re.DOTALL), re.MULTILINE)
+    assert titles == ["Example", "Exit codes", "Related", "Help"]
+    assert len(page.split("## Example")[0]) > 100
+    assert f"critiqor {verb}" in page.split("## Example")[1].split("## Exit codes")[0]
+
+
+@pytest.mark.parametrize("name", generator("schemas").SCHEMAS)
+def test_schemas_are_those_of_today_and_are_documented(name: str) -> None:
+    shipped = (ROOT / "critiqor" / "model" / "schemas" / f"{name}.json").read_text()
+    assert shipped == generator("schemas").schema_text(name), "python docs/schemas.py"
+    assert f"| `{name}` |" in (DOCS / "schemas.md").read_text()
+
+
+def test_what_is_written_of_a_run_keeps_to_the_schemas(runs: Runs) -> None:
+    failed = {"status": "error", "error": "HTTP 401"}
+    runs.seal(attached(), recorded(2), recorded(3, "after_provider_response", **failed))
+    paths = runs.paths
+    written = {
+        "critiqor.session.v1": paths.evidence_summary_path("run_001").read_bytes(),
+        "critiqor.run.v1": paths.run_path("run_001").read_bytes(),
+        "critiqor.report.v1": msgspec.json.encode(load_report("run_001", runs.folder)),
+    }
+    for name, document in written.items():
+        schema = json.loads(generator("schemas").schema_text(name))
+        jsonschema.validate(json.loads(document), schema)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**json.loads(document), "run_id": 7, "run": 7}, schema)
+
+
+def test_every_variable_that_is_read_or_set_is_documented() -> None:
+    sources = [path for kind in ("*.py", "*.js") for path in (ROOT / "critiqor").rglob(kind)]
+    used = {name for path in sources for name in re.findall(r"""["'.](CRITIQOR_[A-Z_]+)\b""", path.read_text())}
+    assert used - INTERNAL_VARIABLES == set(re.findall(r"CRITIQOR_[A-Z_]+", (DOCS / "settings.md").read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    lost = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            lost.append(link)
+    assert lost == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What headings are called in an address, as GitHub makes it."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -46,6 +46,34 @@ def test_a_bad_file_is_an_error_of_usage_that_names_the_key(cli: Cli, tmp_path: 
     assert "mine.toml: there is no key `expect.primry` (did you mean 'primary'?)" in told.err
 
 
+def test_a_bad_file_hides_no_other_and_is_not_passed_over(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "my scenarios"
+    folder.mkdir()
+    (folder / "good.toml").write_text(OWN.replace('primary = "tool_loop"', ""))
+    (folder / "bad.toml").write_text("nonsense")
+    listed = cli("lab", "list", "--scenarios", folder)
+    assert listed.code == 2
+    assert "left out: bad.toml: it cannot be read as TOML" in listed.err
+    assert "good" in listed.out
+    assert listed.out.endswith(f"1 scenario. Next: critiqor lab run --scenarios '{folder}'\n")
+    played = cli("lab", "run", "--scenarios", folder)
+    assert played.code == 2, played
+    assert "good: as expected" in played.err
+    assert played.err.rstrip().endswith(f"→ correct {folder / 'bad.toml'}")
+    assert cli("lab", "run", "good", "--scenarios", folder).code == 0
+    named = cli("lab", "run", "bad", "--scenarios", folder)
+    assert (named.code, "bad.toml" in named.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fix"), [(["lab", "run"], "--on openclaw"), (["demo"], "--openclaw")], ids=["lab run", "demo"]
+)
+def test_a_command_of_openclaw_that_nothing_would_launch_is_refused(cli: Cli, arguments: list[str], fix: str) -> None:
+    told = cli(*arguments, "--openclaw-command", "openclaw")
+    assert (told.code, told.out) == (2, "")
+    assert f"→ add {fix}, or leave it out" in told.err
+
+
 def test_an_unknown_scenario_is_an_error_of_usage(cli: Cli) -> None:
     told = cli("lab", "run", "retrystorm")
     assert (told.code, told.err) == (
@@ -70,6 +98,14 @@ def test_a_recorded_run_is_printed_as_a_scenario_or_written_to_a_file(cli: Cli, 
     assert "\x1b" not in printed.out
     told = cli("lab", "from-run", "run_001", "--output", "hello.toml")
     assert "critiqor lab run hello --scenarios ." in told.err
+    written = Path("hello.toml").read_text()
+    Path("hello.toml").write_text(f"# mine\n{written}")
+    again = cli("lab", "from-run", "run_001", "--output", "hello.toml")
+    assert (again.code, "→ name another file, or: rm hello.toml" in again.err) == (2, True)
+    assert Path("hello.toml").read_text() == f"# mine\n{written}"
+    Path("hello.toml").write_text(written)
+    nowhere = cli("lab", "from-run", "run_001", "--output", "not/there/hello.toml")
+    assert (nowhere.code, f"→ mkdir -p {Path.cwd() / 'not/there'}" in nowhere.err) == (1, True)
     [turn] = read_scenario(Path("hello.toml")).turns
     assert turn.steps[0].text == "Hello.\x1b[31m"
     assert cli("lab", "from-run", "run_001", "--json").data["scenario"] == Path("hello.toml").read_text()
@@ -103,7 +139,7 @@ def test_the_model_of_a_scenario_is_served_until_it_is_interrupted(tmp_path: Pat
         connection.close()
         serving.send_signal(signal.SIGINT)
         _, said = serving.communicate(timeout=30)
-        assert "answered 1 requests" in said
+        assert "answered 1 request" in said
         assert serving.returncode == 0
     finally:
         serving.kill()

@@ -12,18 +12,19 @@ from typing import Any
 import pytest
 from support import wait_until
 
+from critiqor.errors import CritiqorError
 from critiqor.lab.scripted_model import Script, ScriptedModel, Step, ToolUse
 
 
 @contextmanager
 def asked(
-    model: ScriptedModel, *said: str, tools: bool = True, timeout: float = 10
+    model: ScriptedModel, *said: str, tools: bool = True, timeout: float = 10, stream: bool = True
 ) -> Iterator[http.client.HTTPResponse]:
     """One request, in which a user has said these things."""
     port = int(model.base_url.split(":")[2].split("/")[0])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     messages = [{"role": "user", "content": text} for text in said or ("Hello.",)]
-    body: dict[str, Any] = {"model": "m", "messages": messages, **({"tools": [{}]} if tools else {})}
+    body: dict[str, Any] = {"model": "m", "messages": messages, "stream": stream, **({"tools": [{}]} if tools else {})}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
     try:
         yield connection.getresponse()
@@ -174,3 +175,51 @@ def test_a_model_that_is_rewound_begins_anew() -> None:
 def test_a_model_without_steps_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one step"):
         ScriptedModel([])
+
+
+def test_whoever_asks_for_no_stream_gets_the_whole_answer_in_one_document() -> None:
+    call = ToolUse(name="exec", arguments={"command": "ls"})
+    step = Step(text="Look.", thinking="Hm.", tools=(call,), input_tokens=7, output_tokens=3)
+    with ScriptedModel([step]) as model, asked(model, stream=False) as answer:
+        assert answer.headers["content-type"] == "application/json"
+        told = json.loads(answer.read())
+    assert told["object"] == "chat.completion"
+    [choice] = told["choices"]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", "Look.")
+    [asked_for] = choice["message"]["tool_calls"]
+    assert (asked_for["id"], json.loads(asked_for["function"]["arguments"])) == ("call_1_1", {"command": "ls"})
+    assert told["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
+def test_what_breaks_in_a_stream_breaks_in_a_document() -> None:
+    steps = [Step(text="Hi.", ends="malformed"), Step(text="Hi.", ends="error"), Step(text="Hi.", ends="unfinished")]
+    with ScriptedModel(steps) as model:
+        with asked(model, stream=False) as answer, pytest.raises(json.JSONDecodeError):
+            json.loads(answer.read())
+        with asked(model, stream=False) as answer:
+            assert answer.status == 500
+            assert "scripted error" in json.loads(answer.read())["error"]["message"]
+        with asked(model, stream=False) as answer:
+            assert json.loads(answer.read())["choices"][0]["finish_reason"] is None
+    cut = ScriptedModel([Step(text="Hi.", ends="disconnect")])
+    with cut as model, pytest.raises(OSError), asked(model, stream=False) as answer:
+        answer.read()
+
+
+def test_its_models_are_listed_and_nothing_else_is_there() -> None:
+    with ScriptedModel([Step(text="Hi.")]) as model:
+        connection = http.client.HTTPConnection(model.base_url.split("/")[2], timeout=10)
+        for path, status in (("/v1/models", 200), ("/v1/elsewhere", 404)):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            told = json.loads(answer.read())
+            assert answer.status == status
+            assert status != 200 or [one["id"] for one in told["data"]] == ["scripted"]
+        connection.close()
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    with ScriptedModel([Step(text="Hi.")]) as model:
+        port = int(model.base_url.split(":")[2].split("/")[0])
+        with pytest.raises(CritiqorError, match=f"port {port} cannot be had"):
+            ScriptedModel([Step(text="Hi.")], port=port)

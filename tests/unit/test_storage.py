@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support import PATIENCE_SECONDS, start_python
 
 from critiqor.session import write_json
 from critiqor.storage import AtomicFile, hold_session_document, read_journal
@@ -56,6 +57,26 @@ def test_full_disk_leaves_the_old_file_and_no_litter(
     with AtomicFile(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
+
+
+WRITES_WITHOUT_RIGHTS = """
+import os, sys
+from pathlib import Path
+from critiqor.storage.atomic import write_bytes
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    write_bytes(Path("report.md"), b"new")
+except PermissionError as error:
+    print(error.filename)
+"""
+
+
+def test_folder_that_may_not_be_written_to_is_told_with_the_name_of_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o555)
+    process = start_python(WRITES_WITHOUT_RIGHTS, cwd=folder)
+    assert process.communicate(timeout=PATIENCE_SECONDS)[0] == "report.md\n"
 
 
 def test_second_writer_of_a_file_waits_for_the_first(tmp_path: Path) -> None:

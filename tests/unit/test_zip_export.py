@@ -19,7 +19,7 @@ from critiqor.reporters import zip as archive
 
 START = 1_794_000_000_000
 RECORDS = [attached(at=START), recorded(2, at=START + 1), recorded(3, "agent_end", at=START + 9)]
-FILES = ["diagnosis.json", "report.md", "run.json", "session.json", "timeline.jsonl", "SHA256SUMS"]
+FILES = ["diagnosis.json", "report.html", "report.md", "run.json", "session.json", "timeline.jsonl", "SHA256SUMS"]
 
 
 def sealed(runs: Runs, *, timeline: bool = True) -> str:
@@ -44,6 +44,7 @@ def test_the_archive_holds_evidence_diagnosis_timeline_and_report(cli: Cli, runs
         assert packed.read("run_001/diagnosis.json") == runs.paths.diagnosis_path(run_id).read_bytes()
         assert packed.read("run_001/timeline.jsonl") == runs.paths.timeline_path(run_id).read_bytes()
         assert packed.read("run_001/report.md").startswith(b"## `run_001`")
+        assert packed.read("run_001/report.html").decode() == cli("report", run_id, "--format", "html", "-o", "-").out
         head = json.loads(packed.read("run_001/run.json"))
         assert head["seal"]["digest"] == f"sha256:{hashlib.sha256(runs.evidence_bytes(run_id)).hexdigest()}"
         assert {entry.date_time for entry in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}

@@ -1,28 +1,49 @@
 // Draws the figures that stand in the page as data. Each is in a table as well.
 (() => {
   "use strict";
+  const HEIGHT = 190;
+  const LETTERS = "11px ui-sans-serif, system-ui, sans-serif";
   const read = (id) => {
     const element = document.getElementById(id);
     return element ? JSON.parse(element.textContent) : null;
   };
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const clear = (name) => colour(name).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
   const drawn = [];
 
-  const draw = (place, data, series, isTime) => {
-    const axis = () => ({ stroke: colour("--text"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } });
+  // Between two requests, where the context was compacted.
+  const compactions = (places) => ({ hooks: { draw: [(plot) => {
+    const { ctx: pen, bbox: box } = plot;
+    pen.save();
+    pen.strokeStyle = colour("--compaction");
+    pen.lineWidth = 2 * devicePixelRatio;
+    pen.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
+    for (const place of places) {
+      const x = Math.round(plot.valToPos(place + 0.5, "x", true));
+      pen.beginPath();
+      pen.moveTo(x, box.top);
+      pen.lineTo(x, box.top + box.height);
+      pen.stroke();
+    }
+    pen.restore();
+  }] } });
+
+  const draw = (place, data, series, { isTime = false, range = null, plugins = [] } = {}) => {
+    const axis = { stroke: colour("--quiet"), font: LETTERS, grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     const options = {
-      width: Math.max(260, place.clientWidth),
-      height: 180,
-      scales: { x: { time: isTime } },
-      axes: [isTime ? axis() : { ...axis(), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis(), size: 80 }],
-      series: [{ label: isTime ? "time" : "request" }, ...series.map((one) => ({
-        label: one.label, stroke: colour(one.colour), width: 2, spanGaps: true, points: { show: true, size: 5 },
-        ...(one.dash ? { dash: one.dash } : {}),
-      }))],
+      width: Math.max(220, place.clientWidth),
+      height: HEIGHT,
+      scales: { x: { time: isTime, ...(isTime ? {} : { range: (_, least, most) => [least - 0.5, most + 0.5] }) }, y: { range: range ?? ((_, __, most) => [0, (most || 1) * 1.1]) } },
+      axes: [isTime ? { ...axis, space: 70 } : { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, size: 58 }],
+      series: [{ label: isTime ? "time" : "request" }, ...series],
+      padding: [8, 12, 0, 0],
+      cursor: { points: { size: 7 } },
+      plugins,
     };
     place.replaceChildren();
     drawn.push([place, new uPlot(options, data, place)]);
   };
+  const line = (label, name) => (
+    { label, stroke: colour(name), fill: clear(name), width: 2, spanGaps: true, points: { show: true, size: 5, fill: colour(name) } });
 
   const all = () => {
     drawn.length = 0;
@@ -31,16 +52,20 @@
     for (const place of document.querySelectorAll("[data-plot]")) {
       const name = place.dataset.plot;
       if (name === "context" && context) {
-        draw(place, [context.call, context.input, context.budget],
-          [{ label: "tokens", colour: "--link" }, { label: "budget", colour: "--critical", dash: [6, 4] }], false);
-      } else if (trend && trend[name]) {
-        draw(place, [trend.at, trend[name]], [{ label: name, colour: "--link" }], true);
+        draw(place, [context.call, context.input, context.budget], [
+          { label: "tokens", stroke: colour("--model"), fill: clear("--model"), width: 1, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } },
+          { label: "budget", stroke: colour("--critical"), width: 2, dash: [6, 4], spanGaps: true, points: { show: false } },
+        ], { plugins: [compactions(context.compactions)] });
+      } else if (trend?.[name]) {
+        const range = name === "trust" ? [0, 105] : null;
+        draw(place, [trend.at, trend[name]], [line(name, { trust: "--good", cost: "--model", seconds: "--memory" }[name])], { isTime: true, range });
       }
     }
   };
   all();
   document.addEventListener("themechange", all);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
   addEventListener("resize", () => {
-    for (const [place, plot] of drawn) plot.setSize({ width: Math.max(260, place.clientWidth), height: 180 });
+    for (const [place, plot] of drawn) plot.setSize({ width: Math.max(220, place.clientWidth), height: HEIGHT });
   });
 })();

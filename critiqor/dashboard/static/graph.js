@@ -1,35 +1,101 @@
 // The causal graph. Labels are drawn on a canvas: nothing in them can become part of the page.
 (() => {
   "use strict";
+  const WIDTH = 220;
+  const LINES = 4;
+  const LETTERS = "12px ui-sans-serif, system-ui, sans-serif";
   const place = document.getElementById("graph");
   const data = JSON.parse(document.getElementById("graph-data").textContent);
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const short = (text) => (text.length > 90 ? `${text.slice(0, 89)}…` : text);
+
+  // Broken between words; only a word that is longer than a line is broken itself.
+  const pen = document.createElement("canvas").getContext("2d");
+  const wrapped = (text, isBold) => {
+    pen.font = isBold ? `bold ${LETTERS}` : LETTERS;
+    const fits = (line) => pen.measureText(line).width <= WIDTH;
+    const lines = [""];
+    for (const word of text.split(/\s+/)) {
+      let rest = [...word];
+      while (rest.length) {
+        const last = lines[lines.length - 1];
+        const joined = last ? `${last} ${rest.join("")}` : rest.join("");
+        if (fits(joined)) {
+          lines[lines.length - 1] = joined;
+          break;
+        }
+        if (last) {
+          lines.push("");
+          continue;
+        }
+        let signs = rest.length;
+        while (signs > 1 && !fits(rest.slice(0, signs).join(""))) signs -= 1;
+        lines[lines.length - 1] = rest.slice(0, signs).join("");
+        rest = rest.slice(signs);
+        lines.push("");
+      }
+    }
+    const told = lines.filter(Boolean);
+    return told.length > LINES ? [...told.slice(0, LINES - 1), `${told[LINES - 1].slice(0, -2)}…`] : told;
+  };
+
+  const isNarrow = innerWidth < 640;
   const style = () => [
     { selector: "node", style: {
-      label: "data(label)", "text-wrap": "wrap", "text-max-width": 170, "text-overflow-wrap": "anywhere", "font-size": 11, color: colour("--text"),
-      "text-valign": "center", shape: "round-rectangle", width: 190, height: 76, "background-color": colour("--back"),
-      "border-width": 1, "border-color": colour("--quiet") } },
-    { selector: 'node[kind = "finding"]', style: { "border-width": 3, "border-color": colour("--high"), "font-weight": "bold" } },
+      label: "data(label)", "text-wrap": "wrap", "text-max-width": 4 * WIDTH, "font-size": 12, "line-height": 1.3, color: colour("--text"),
+      "font-family": "ui-sans-serif, system-ui, sans-serif", "text-valign": "center", shape: "round-rectangle", width: WIDTH + 24, height: "data(height)",
+      "background-color": colour("--panel"), "border-width": 1, "border-color": colour("--edge") } },
+    { selector: 'node[kind = "finding"]', style: { "border-width": 2, "font-weight": "bold" } },
     ...["critical", "high", "medium", "low", "info"].map((severity) => (
-      { selector: `node[severity = "${severity}"]`, style: { "border-color": colour(`--${severity}`) } })),
+      { selector: `node[severity = "${severity}"]`, style: { "border-color": colour(`--${severity}`), "background-color": colour(`--${severity}-soft`) } })),
+    { selector: "node:active", style: { "overlay-opacity": 0 } },
+    { selector: "node.pointed", style: { "border-color": colour("--accent"), "border-width": 2 } },
     { selector: "edge", style: {
-      width: 2, "line-color": colour("--quiet"), "target-arrow-color": colour("--quiet"), "target-arrow-shape": "triangle",
-      "curve-style": "bezier", label: "data(relation)", "font-size": 10, color: colour("--quiet"),
-      "text-background-color": colour("--panel"), "text-background-opacity": 1 } },
+      width: 1.5, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"), "target-arrow-shape": "triangle",
+      "curve-style": "bezier", "source-endpoint": isNarrow ? "180deg" : "90deg", "target-endpoint": isNarrow ? "0deg" : "270deg", label: "data(relation)", "font-size": 11, color: colour("--quiet"), "font-family": "ui-sans-serif, system-ui, sans-serif",
+      "text-background-color": colour("--sunken"), "text-background-opacity": 1, "text-background-padding": 3 } },
   ];
+
+  place.hidden = false;
+  document.getElementById("graph-zoom").hidden = false;
+  document.getElementById("graph-words").open = false;
   const graph = cytoscape({
     container: place,
     elements: [
-      ...data.nodes.map((node) => ({ group: "nodes", data: { ...node, label: short(node.label) } })),
+      ...data.nodes.map((node) => {
+        const lines = wrapped(node.label, node.kind === "finding");
+        return { group: "nodes", data: { ...node, label: lines.join("\n"), height: 24 + 16 * lines.length } };
+      }),
       ...data.edges.map((edge, number) => ({ group: "edges", data: { id: `edge ${number}`, ...edge } })),
     ],
     style: style(),
-    layout: { name: "dagre", rankDir: innerWidth < 640 ? "TB" : "LR", nodeSep: 20, rankSep: 60, padding: 10 },
-    minZoom: 0.2, maxZoom: 3, userZoomingEnabled: true,
+    layout: { name: "preset" },
+    minZoom: 0.15, maxZoom: 2.5, userZoomingEnabled: false, autoungrabify: true, boxSelectionEnabled: false,
   });
+  graph.layout({ name: "dagre", rankDir: isNarrow ? "TB" : "LR", nodeSep: 18, rankSep: isNarrow ? 44 : 110, fit: false }).run();
+
+  // As large as its letters are meant to be, and smaller only where it would not fit.
+  const fit = () => {
+    const box = graph.elements().boundingBox();
+    const zoom = Math.min(1, (place.clientWidth - 24) / box.w);
+    place.style.height = `${Math.min(Math.max(box.h * zoom + 40, 120), innerHeight * 0.6)}px`;
+    graph.resize();
+    graph.zoom(Math.max(zoom, 0.5));
+    graph.center();
+    if (box.w * graph.zoom() > place.clientWidth) graph.pan({ x: 12 - box.x1 * graph.zoom(), y: graph.pan().y });
+  };
+  fit();
+  // The picture has pushed down what the address asks for.
+  document.querySelector(":target")?.scrollIntoView();
+  for (const button of document.querySelectorAll("[data-zoom]")) {
+    button.addEventListener("click", () => {
+      const by = Number(button.dataset.zoom);
+      if (by) graph.zoom({ level: graph.zoom() * by, renderedPosition: { x: place.clientWidth / 2, y: place.clientHeight / 2 } });
+      else graph.fit(undefined, 12);
+    });
+  }
   graph.on("tap", "node", (event) => { location.assign(event.target.data("href")); });
-  graph.on("mouseover", "node", () => { place.classList.add("pointing"); });
-  graph.on("mouseout", "node", () => { place.classList.remove("pointing"); });
-  document.addEventListener("themechange", () => { graph.style(style()); });
+  graph.on("mouseover", "node", (event) => { event.target.addClass("pointed"); place.classList.add("pointing"); });
+  graph.on("mouseout", "node", (event) => { event.target.removeClass("pointed"); place.classList.remove("pointing"); });
+  const again = () => { graph.style(style()); };
+  document.addEventListener("themechange", again);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
 })();

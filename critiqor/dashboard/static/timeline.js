@@ -1,14 +1,64 @@
-// Says what a bar is, and zooms into what is dragged across. Without it, links do both.
+// Says what a bar is, goes from bar to bar, and zooms into what is dragged across. Without it, links do all of that.
 (() => {
   "use strict";
   const lanes = document.getElementById("lanes");
-  const detail = document.getElementById("bar-detail");
-  const said = (event) => {
-    const title = event.target.closest("a, rect")?.querySelector("title");
-    if (title) detail.textContent = title.textContent;
+  const tip = document.createElement("div");
+  tip.id = "tip";
+  tip.hidden = true;
+  tip.setAttribute("role", "status");
+  document.body.append(tip);
+
+  const texts = new Map();
+  for (const title of lanes.querySelectorAll("title")) {
+    // The browser would show them a second time.
+    texts.set(title.parentElement, title.textContent);
+    title.remove();
+  }
+  const told = (element) => texts.get(element) ?? texts.get(element?.closest("g")) ?? texts.get(element?.querySelector("rect, g"));
+  const show = (element, x, y) => {
+    const text = told(element);
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
+    tip.style.left = `${Math.max(8, Math.min(x + 12, innerWidth - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${y + 18 + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 12 : y + 18}px`;
   };
-  lanes.addEventListener("mouseover", said);
-  lanes.addEventListener("focusin", said);
+  lanes.addEventListener("pointermove", (event) => show(event.target, event.clientX, event.clientY));
+  lanes.addEventListener("pointerleave", () => { tip.hidden = true; });
+  lanes.addEventListener("focusin", (event) => {
+    const box = event.target.getBoundingClientRect();
+    show(event.target, box.left, box.bottom - 14);
+  });
+  lanes.addEventListener("focusout", () => { tip.hidden = true; });
+
+  // One stop for the tab key; from there on arrows, in the order of time.
+  const bars = [...lanes.querySelectorAll("a")]
+    .map((link) => ({ link, box: link.querySelector("rect, path").getBBox() }))
+    .sort((one, other) => one.box.x - other.box.x || one.box.y - other.box.y);
+  bars.forEach(({ link }, number) => link.setAttribute("tabindex", number ? "-1" : "0"));
+  const go = (number) => {
+    if (!bars[number]) return;
+    for (const { link } of bars) link.setAttribute("tabindex", "-1");
+    bars[number].link.setAttribute("tabindex", "0");
+    bars[number].link.focus();
+  };
+  lanes.addEventListener("keydown", (event) => {
+    const number = bars.findIndex(({ link }) => link === document.activeElement);
+    const to = { ArrowRight: number + 1, ArrowLeft: number - 1, Home: 0, End: bars.length - 1 }[event.key]
+      ?? (event.key === "ArrowDown" || event.key === "ArrowUp" ? beside(number, event.key === "ArrowDown") : undefined);
+    if (number < 0 || to === undefined) return;
+    event.preventDefault();
+    go(to);
+  });
+  // The nearest bar of the next lane that has one.
+  const beside = (number, isBelow) => {
+    const from = bars[number].box;
+    const others = bars.filter(({ box }) => (isBelow ? box.y > from.y : box.y < from.y));
+    const lane = others.reduce((found, { box }) => (isBelow ? Math.min(found, box.y) : Math.max(found, box.y)), isBelow ? Infinity : -Infinity);
+    const inLane = others.filter(({ box }) => box.y === lane);
+    inLane.sort((one, other) => Math.abs(one.box.x - from.x) - Math.abs(other.box.x - from.x));
+    return inLane.length ? bars.indexOf(inLane[0]) : undefined;
+  };
 
   const { from, to, gutter, width } = Object.fromEntries(
     Object.entries(lanes.dataset).map(([name, value]) => [name, Number(value)]));

@@ -1,0 +1,45 @@
+"""Lines of OpenClaw's timeline and CPU profiles, without the names in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from critiqor.model.profiles import CodeFrame, CpuProfile
+from critiqor.model.trace import Counter, Instant, Part, Slice, Track
+
+_OF_V8 = frozenset({"(root)", "(program)", "(idle)", "(garbage collector)"})
+
+
+def anonymous_parts(parts: Iterable[Part]) -> Iterator[Part]:
+    """What took time and when, by what kind of thing it was; counters have names of ours."""
+    for part in parts:
+        if isinstance(part, Slice):
+            yield Slice(
+                track=_track(part),
+                name=part.category,
+                category=part.category,
+                start_us=part.start_us,
+                end_us=part.end_us,
+                depth=part.depth,
+                finished=part.finished,
+                failed=part.failed,
+            )
+        elif isinstance(part, Instant):
+            yield Instant(track=_track(part), name=part.category, category=part.category, at_us=part.at_us)
+        else:
+            yield Counter(pid=part.pid, name=part.name, unit=part.unit, at_us=part.at_us, figures=part.figures)
+
+
+def anonymous_profile(profile: CpuProfile) -> CpuProfile:
+    """Which function called which, and for how long, by number."""
+    frames = [
+        CodeFrame(frame.name if frame.name in _OF_V8 else f"function {number}")
+        for number, frame in enumerate(profile.frames, 1)
+    ]
+    return msgspec.structs.replace(profile, frames=frames)
+
+
+def _track(part: Slice | Instant) -> Track:
+    return Track(part.track.pid, f"OpenClaw: {part.category}")

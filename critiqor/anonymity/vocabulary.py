@@ -1,0 +1,104 @@
+"""Words that tell of no run in particular, and what becomes of all others."""
+
+from __future__ import annotations
+
+import re
+
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.model import EventType, iso_from_ms, ms_from_iso
+from critiqor.model.event import place_of
+from critiqor.model.record import Metadata
+from critiqor.model.timeline import cited_line
+
+WITHHELD = "withheld"
+AGENT = "an agent"
+ANOTHER_TOOL = "another tool"
+ANOTHER_EVENT = "another event"
+_TOOLS_OF_OPENCLAW = """
+    agents_list apply_patch bash browser canvas cron edit exec find gateway get glob grep image image_generate ls
+    memory_get memory_search message nodes pdf process read session_status sessions_history sessions_list sessions_send
+    sessions_spawn sessions_yield subagents todo tts update_plan web_fetch web_search write
+"""
+_TOOLS = frozenset(_TOOLS_OF_OPENCLAW.split())
+_EVENTS_OF_RECORDERS = """
+    after_compaction after_provider_response after_tool_call agent_end agent_start before_agent_run before_compaction
+    before_provider_request before_reset before_tool_call compaction_end compaction_start gateway_start gateway_stop
+    input llm_input llm_output message_end message_received message_sent message_start message_update model_call_ended
+    model_call_started model_change provider_retry resource_usage session_before_compact session_compact session_end
+    session_start subagent_ended subagent_spawned thinking_level_change tool_execution_end tool_execution_start
+    tool_execution_update tool_result turn_end turn_start user_bash
+"""
+_EVENTS = frozenset(_EVENTS_OF_RECORDERS.split()) | {value for name, value in vars(EventType).items() if name.isupper()}
+_LAYERS = frozenset({"extension_api", "tool_hooks", "supervisor"})
+_STATUSES = frozenset({"ok", "error"})
+_SOURCES = frozenset({"hooks", "agent_events", "transcript"})
+_USUAL = {
+    "framework": {Metadata().framework, "imported"},
+    "benchmark_id": {Metadata().benchmark_id, "imported"},
+    "difficulty_tier": {Metadata().difficulty_tier},
+}
+_VERSION = re.compile(r"\d{1,5}(?:\.\d{1,5}){0,3}(?:-\d{1,5})?")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_FINDING = re.compile(r"finding_\d{1,6}")
+
+
+def anonymous_name(field: str, name: str) -> str:
+    """A name as a field of an event may have it: a word of everybody's, or one that stands for all others."""
+    known, otherwise = {
+        "event_type": (_EVENTS, ANOTHER_EVENT),
+        "source_layer": (_LAYERS, WITHHELD),
+        "tool_name": (_TOOLS, ANOTHER_TOOL),
+        "status": (_STATUSES, WITHHELD),
+    }[field]
+    return name if name in known else otherwise
+
+
+def tool(name: str) -> str:
+    return anonymous_name("tool_name", name)
+
+
+def source(name: str) -> str:
+    return name if name in _SOURCES else WITHHELD
+
+
+def metadata_word(field: str, word: str) -> str:
+    """What a user can choose for a run, as long as it was not chosen."""
+    return word if word in _USUAL[field] else WITHHELD
+
+
+def failure(kind: str) -> str:
+    return kind if kind in FAILURE_TYPES else WITHHELD
+
+
+def meaning(kind: str) -> str:
+    """What a type of failure means in any run."""
+    return FAILURE_TYPES.get(kind, WITHHELD)
+
+
+def moment(text: str) -> str:
+    """A time, written as we write them; nothing where it is none."""
+    at = ms_from_iso(text)
+    return "" if at is None else iso_from_ms(at)
+
+
+def optional_moment(text: str | None) -> str | None:
+    return None if text is None else moment(text)
+
+
+def version(text: str) -> str:
+    return text if _VERSION.fullmatch(text) else WITHHELD
+
+
+def digest(text: str) -> str:
+    return text if _DIGEST.fullmatch(text) else WITHHELD
+
+
+def cited(name: str) -> str:
+    """The id of an event, of a line of the timeline, or of a finding; others can say anything."""
+    known = place_of(name) is not None or cited_line(name) is not None or _FINDING.fullmatch(name) is not None
+    return name if known else WITHHELD
+
+
+def words(kind: str) -> str:
+    """A type of failure for people."""
+    return failure(kind).replace("_", " ").capitalize()

@@ -1,0 +1,137 @@
+"""What the pages of a run tell, gathered from one showing, whoever draws them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+from critiqor.dashboard.event_index import EventFilter
+from critiqor.dashboard.lane_drawing import SMALL, Drawing, draw, whole_run
+from critiqor.dashboard.paging import Pages
+from critiqor.dashboard.showing import Showing
+from critiqor.errors import BrokenRecordError
+from critiqor.model import Diagnosis, Event, Finding
+from critiqor.model.diagnosis import SEVERITIES
+
+MOST_CITED = 12
+"""Events of one finding that are shown with what they say."""
+MOST_NODES = 150
+"""Nodes of a causal graph that is drawn."""
+
+
+def overview(showing: Showing) -> dict[str, Any]:
+    """Can it be trusted, what was the problem, what now."""
+    primary = _primary(showing)
+    begin = (primary.first_bad_step or next(iter(primary.evidence), None)) if primary else None
+    return {
+        "primary": primary,
+        "first_bad": begin,
+        "first_bad_event": _at_once(showing, [begin]).get(begin) if begin else None,
+        "drawing": _small_drawing(showing),
+        "notes": _notes(showing),
+        "severities": severities(showing.findings),
+    }
+
+
+def diagnosis(showing: Showing, page: int, size: int) -> dict[str, Any]:
+    """Findings with their chains and the very events, so many on a page, and the causal graph."""
+    found = showing.findings
+    pages = Pages(page, size, len(found), showing.at.page("diagnosis"), "")
+    shown = found[pages.offset : pages.offset + size]
+    return {
+        "findings": shown,
+        "pages": pages,
+        "cited": {event_id: event for finding in shown for event_id, event in _cited(showing, finding).items()},
+        "graph": _graph(showing, showing.diagnosis) if showing.diagnosis and page == 1 else None,
+        "severities": severities(found),
+    }
+
+
+def context(showing: Showing) -> dict[str, Any]:
+    """The size of requests against the budget, with the compactions between them."""
+    requests = showing.diagnosis.context_analysis.requests if showing.diagnosis else []
+    ids = [each.event_id for each in requests]
+    # Ids sort in the order of events, so that each says behind which request it was.
+    behind = [bisect_left(ids, event_id) for event_id in _compactions(showing)] if ids else []
+    return {
+        "compacted_behind": {place: behind.count(place) for place in behind},
+        "series": {
+            "call": list(range(1, len(requests) + 1)),
+            "input": [each.input_tokens for each in requests],
+            "budget": [each.budget_tokens for each in requests],
+            "compactions": behind,
+        },
+    }
+
+
+def severities(findings: list[Finding]) -> dict[str, int]:
+    """How many findings there are of each severity, the worst first."""
+    found = [finding.severity for finding in findings]
+    return {severity: found.count(severity) for severity in SEVERITIES if severity in found}
+
+
+def _primary(showing: Showing) -> Finding | None:
+    told = showing.diagnosis.primary_diagnosis if showing.diagnosis else None
+    return next((finding for finding in showing.findings if told and finding.id == told.finding_id), None)
+
+
+def _small_drawing(showing: Showing) -> Drawing | None:
+    window = whole_run(showing)
+    return None if window is None else draw(showing, window, SMALL)
+
+
+def _notes(showing: Showing) -> list[str]:
+    try:
+        coverage = showing.coverage()
+    except BrokenRecordError as error:
+        # What was concluded can still be read.
+        return ["The evidence cannot be read."] if showing.is_anonymous else [f"{error.message}: {error.fix}"]
+    return coverage.notes if coverage is not None else []
+
+
+def _compactions(showing: Showing) -> list[str]:
+    if showing.index() is None:
+        return []
+    found = showing.events(EventFilter(event_type="compaction_end"), 1)
+    return [each.event.event_id for each in found.events]
+
+
+def _cited(showing: Showing, finding: Finding) -> dict[str, Event]:
+    """The first events of a finding."""
+    names = dict.fromkeys([*(step.event_id for step in finding.causal_chain), *finding.evidence])
+    return _at_once(showing, list(names)[:MOST_CITED])
+
+
+def _at_once(showing: Showing, names: list[str]) -> dict[str, Event]:
+    """Events by their ids, where they can be had without reading everything."""
+    if showing.index() is None:
+        return {}
+    found = {name: showing.event(name) for name in names}
+    return {name: numbered.event for name, numbered in found.items() if numbered is not None}
+
+
+def _graph(showing: Showing, concluded: Diagnosis) -> dict[str, Any] | None:
+    """The causal graph as the picture takes it; None where there is nothing to draw."""
+    nodes = concluded.causal_graph.nodes[:MOST_NODES]
+    drawn = {node.id for node in nodes}
+    if not nodes:
+        return None
+    known = {finding.id: finding.severity for finding in showing.findings}
+    return {
+        "nodes": [
+            {
+                "id": node.id,
+                "kind": node.kind,
+                "label": node.label[:120],
+                "severity": known.get(node.id, ""),
+                "href": showing.at.finding(node.id) if node.kind == "finding" else showing.at.event(node.id),
+            }
+            for node in nodes
+        ],
+        "edges": [
+            {"source": edge.source, "target": edge.target, "relation": edge.relation}
+            for edge in concluded.causal_graph.edges
+            if edge.source in drawn and edge.target in drawn
+        ],
+        "left_out": len(concluded.causal_graph.nodes) - len(nodes),
+    }

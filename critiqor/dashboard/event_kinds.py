@@ -1,0 +1,36 @@
+"""What kind of thing an event tells of: its icon and its colour."""
+
+from __future__ import annotations
+
+_KINDS = {
+    "tool_call": "tool",
+    "tool_output": "tool",
+    "before_provider_request": "model",
+    "token_usage": "model",
+    "provider_retry": "retry",
+    "memory_event": "memory",
+    "message_end": "message",
+    "input": "message",
+    "compaction_start": "compaction",
+    "compaction_end": "compaction",
+    "session_before_compact": "compaction",
+    "session_compact": "compaction",
+    "turn_start": "turn",
+    "turn_end": "turn",
+    "agent_start": "agent",
+    "agent_end": "agent",
+    "subagent_spawned": "agent",
+    "subagent_ended": "agent",
+    "error_event": "error",
+    "process_start": "process",
+    "process_end": "process",
+    "resource_usage": "process",
+    "gateway_start": "process",
+    "gateway_stop": "process",
+}
+EVENT_KINDS = (*dict.fromkeys(_KINDS.values()), "other")
+
+
+def kind_of(event_type: str) -> str:
+    """One of `EVENT_KINDS`: a name of ours, whatever an event calls itself."""
+    return _KINDS.get(event_type, "other")

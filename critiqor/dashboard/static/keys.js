@@ -1,0 +1,40 @@
+// Shortcuts. They can be switched off, because single letters are also what some people speak to their machines with.
+(() => {
+  "use strict";
+  const KEPT = "critiqor-keys";
+  const dialog = document.getElementById("keys");
+  const opener = document.getElementById("keys-open");
+  const isOn = document.getElementById("keys-on");
+  try { isOn.checked = localStorage.getItem(KEPT) !== "off"; } catch { /* they are on */ }
+  isOn.addEventListener("change", () => {
+    try { localStorage.setItem(KEPT, isOn.checked ? "on" : "off"); } catch { /* only not remembered */ }
+  });
+  opener.hidden = false;
+  opener.addEventListener("click", () => dialog.showModal());
+
+  const rows = () => [...document.querySelectorAll("[data-row]")];
+  const move = (by) => {
+    const all = rows();
+    const now = all.findIndex((row) => row.classList.contains("chosen") || row === document.activeElement || row.contains(document.activeElement));
+    const next = all[now < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(now + by, 0), all.length - 1)];
+    if (!next) return;
+    for (const row of all) row.classList.toggle("chosen", row === next);
+    // A row is chosen by its link, so that Enter opens it.
+    (next.matches("tr") ? next.querySelector("a") : next).focus({ preventScroll: true });
+    next.scrollIntoView({ block: "nearest" });
+  };
+  const open = (number) => document.querySelectorAll("#run-nav li a")[number - 1]?.click();
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+    if (event.target.closest("input, select, textarea, [contenteditable]") || !isOn.checked) return;
+    const search = document.querySelector("[data-search]");
+    if (event.key === "/" && search) search.focus();
+    else if (event.key === "?") dialog.showModal();
+    else if (event.key === "j") move(1);
+    else if (event.key === "k") move(-1);
+    else if (/^[1-9]$/.test(event.key)) open(Number(event.key));
+    else return;
+    event.preventDefault();
+  });
+})();

@@ -1,0 +1,77 @@
+// Browsers that are set up in another way than most.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { EVERY_PAGE, pagesOf } from "./support/pages.mjs";
+import { runs } from "./support/stage.mjs";
+import { PHONE, settled, Visitor } from "./support/visitor.mjs";
+
+/** What a page tells: its headings, tables and links that can be seen. */
+const told = (visitor) => visitor.page.evaluate(() => {
+  const seen = (selector) => [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility({ checkOpacity: true }));
+  // What a script has drawn has other words beside it.
+  const own = (each) => !each.closest("[data-plot]");
+  return {
+    headings: seen("main h1, main h2, main h3").map((each) => each.innerText),
+    rows: seen("main tr").filter(own).map((each) => each.innerText),
+    links: seen("main a").filter(own).map((each) => each.getAttribute("href")),
+  };
+});
+
+describe("without scripts", () => {
+  let visitor, usual;
+  before(async () => {
+    usual = await Visitor.arrive();
+    await settled(usual, [runs.claim, runs.clean]);
+    visitor = await Visitor.arrive({ javascript: false });
+  });
+  after(() => Promise.all([visitor.leave(), usual.leave()]));
+
+  for (const path of EVERY_PAGE) {
+    test(`${path} tells the same`, async () => {
+      await usual.go(path);
+      await visitor.page.goto(usual.page.url(), { waitUntil: "load" });
+      const [without, { headings, rows, links }] = [await told(visitor), await told(usual)];
+      assert.ok(headings.length > 0);
+      assert.deepEqual([without.headings, without.rows], [headings, rows]);
+      // Where a script draws a picture, words stand in its place.
+      assert.deepEqual(links.filter((each) => !without.links.includes(each)), []);
+      assert.deepEqual(await visitor.wrongs(), []);
+    });
+  }
+});
+
+const CIRCUMSTANCES = {
+  "with less motion": [{ name: "prefers-reduced-motion", value: "reduce" }],
+  "with more contrast": [{ name: "prefers-contrast", value: "more" }],
+  "with the colors of the system": [{ name: "forced-colors", value: "active" }],
+};
+for (const [name, media] of Object.entries(CIRCUMSTANCES)) {
+  describe(name, () => {
+    let visitor;
+    before(async () => {
+      visitor = await Visitor.arrive({ media, scheme: "dark", width: PHONE });
+      await settled(visitor, [runs.claim]);
+    });
+    after(() => visitor.leave());
+
+    for (const path of ["/runs", ...pagesOf(runs.claim)]) {
+      test(`${path} is flawless`, async () => {
+        await visitor.go(path);
+        assert.deepEqual([...(await visitor.wrongs()), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
+        if (name !== "with less motion") return;
+        const moving = await visitor.page.evaluate(() => document.getAnimations().map((each) => each.animationName ?? String(each)));
+        assert.deepEqual(moving, []);
+      });
+    }
+
+    test("bars of the timeline differ from what is behind them", async () => {
+      await visitor.go(`/runs/${runs.claim}/timeline`);
+      const [bars, back] = await visitor.page.evaluate(() => [
+        [...document.querySelectorAll('[aria-label="Lane chart"] a rect')].map((bar) => getComputedStyle(bar).fill),
+        getComputedStyle(document.body).backgroundColor,
+      ]);
+      assert.ok(bars.length > 0);
+      assert.deepEqual(bars.filter((fill) => fill === back || fill === "none"), []);
+    });
+  });
+}

@@ -1,0 +1,128 @@
+// Everything that an agent can name or say is text, wherever it is shown.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { pagesOf } from "./support/pages.mjs";
+import { address, runs, told } from "./support/stage.mjs";
+import { DESKTOP, PHONE, settled, Visitor } from "./support/visitor.mjs";
+
+const visible = (text) => text.replaceAll(/\s+/g, " ").trim();
+
+/** What of a page would be a hostile text's doing: elements and attributes that no template has, signs that hide. */
+const intruders = (visitor) => visitor.page.evaluate(() => {
+  const found = [];
+  for (const element of document.querySelectorAll("*")) {
+    const said = element.outerHTML.slice(0, 200);
+    if (["IMG", "IFRAME", "OBJECT", "EMBED", "BASE", "STYLE"].includes(element.tagName)) found.push(said);
+    if (element.tagName === "SCRIPT" && !element.src && element.type !== "application/json") found.push(said);
+    for (const { name, value } of element.attributes) {
+      if (name.startsWith("on")) found.push(said);
+      // Our own addresses begin with a slash, or lead within the page.
+      if (["href", "src", "action", "formaction"].includes(name) && !/^([/](?![/])|[#?]|$)/.test(value)) found.push(said);
+      if (/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/.test(value)) found.push(`${name} of ${said}`);
+    }
+  }
+  const hidden = document.documentElement.textContent.match(/.{0,20}[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/);
+  return hidden ? [...found, `signs that nobody sees behind ${hidden[0]}`] : found;
+});
+
+/** Texts on one line that do not stand from left to right as they are written. */
+const turned = (visitor) => visitor.page.evaluate(() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (!node.data.trim() || !node.parentElement.checkVisibility()) continue;
+    let last = null;
+    for (let at = 0; at < Math.min(node.length, 200); at += 1) {
+      range.setStart(node, at);
+      range.setEnd(node, at + 1);
+      const [box] = range.getClientRects();
+      if (!box || box.width === 0) continue;
+      if (last && Math.abs(box.top - last.top) < 2 && box.left < last.left - 1) {
+        found.push(node.data.slice(0, 80));
+        break;
+      }
+      last = box;
+    }
+  }
+  return found;
+});
+
+describe("a run in which everything is hostile", () => {
+  for (const [scheme, width] of [["light", DESKTOP], ["dark", PHONE]]) {
+    describe(`${scheme}, ${width} wide`, () => {
+      let visitor;
+      before(async () => {
+        visitor = await Visitor.arrive({ scheme, width });
+        await settled(visitor, [runs.hostile]);
+      });
+      after(() => visitor.leave());
+
+      const compared = `/compare?run=${runs.clean}&run=${runs.hostile}`;
+      const searched = `/runs/${runs.hostile}/evidence?q=${encodeURIComponent(told.markup.attribute)}`;
+      const asked = `/runs?q=${encodeURIComponent(told.markup.script_end)}`;
+      for (const path of ["/runs", asked, compared, searched, ...pagesOf(runs.hostile)]) {
+        test(`${path} shows it as text, and nothing runs`, async () => {
+          await visitor.go(path);
+          assert.deepEqual([...(await visitor.wrongs()), ...(await intruders(visitor)), ...(await turned(visitor))], []);
+          assert.deepEqual([...(await visitor.overflow()), ...(await visitor.barriers())], []);
+          assert.deepEqual(await visitor.wrongs(), []);
+        });
+      }
+    });
+  }
+
+  test("the words of every text can be read in the evidence and on the page of its event", async () => {
+    const visitor = await Visitor.arrive();
+    await visitor.go(`/runs/${runs.hostile}/evidence`);
+    const addresses = new Set();
+    const seen = [];
+    for (;;) {
+      seen.push(await visitor.text());
+      const links = await visitor.page.$$eval('main tr:has(td) a[href*="/events/"]', (found) => found.map((each) => each.getAttribute("href")));
+      links.forEach((each) => addresses.add(each));
+      const next = await visitor.page.$('a[rel="next"]');
+      if (!next) break;
+      await visitor.follow(() => next.click());
+    }
+    const listed = visible(seen.join(" "));
+    for (const [name, text] of Object.entries(told.markup)) assert.ok(listed.includes(visible(text)), `${name} in the list`);
+    assert.ok(addresses.size > 100);
+    // One kind of event after the other, each with another text.
+    const chosen = [...addresses].filter((_, number) => number % 7 === 3);
+    const read = [];
+    for (const path of chosen) {
+      await visitor.go(path);
+      assert.deepEqual([...(await visitor.wrongs()), ...(await intruders(visitor))], [], path);
+      read.push(await visitor.text());
+    }
+    const pages = visible(read.join(" "));
+    for (const [name, text] of Object.entries(told.markup)) {
+      assert.ok(pages.includes(visible(JSON.stringify(text).slice(1, -1))), `${name} on the page of an event`);
+    }
+    await visitor.leave();
+  });
+
+  test("raw JSON is no page", async () => {
+    const visitor = await Visitor.arrive();
+    await visitor.go(`/runs/${runs.hostile}/evidence?q=script`);
+    const path = await visitor.page.$eval('main a[href*="/events/"]', (each) => each.getAttribute("href"));
+    await visitor.go(`${path}/raw`);
+    assert.deepEqual(await visitor.wrongs(), []);
+    const answer = await visitor.page.evaluate(async (url) => (await fetch(url)).headers.get("content-type"), `${address}${path}/raw`);
+    assert.match(answer, /^application\/json/);
+    await visitor.leave();
+  });
+
+  test("somebody with a link sees it as text too", async () => {
+    const owner = await Visitor.arrive();
+    await owner.go(`/runs/${runs.hostile}/trust`);
+    await owner.follow(async () => (await owner.named("button", "Make a link")).click());
+    const guest = await Visitor.arrive({ opens: (await owner.text()).match(/http:\/\/\S+\/share\/\S+/)[0] });
+    for (const path of pagesOf(runs.hostile)) {
+      await guest.go(path);
+      assert.deepEqual([...(await guest.wrongs()), ...(await intruders(guest))], [], path);
+    }
+    await Promise.all([owner.leave(), guest.leave()]);
+  });
+});

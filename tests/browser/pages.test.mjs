@@ -1,0 +1,48 @@
+// Every page in every dress: nothing complains, nothing is asked of others, nothing sticks out, nobody is kept out.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { EVERY_PAGE, OTHER_RUNS, REFUSALS } from "./support/pages.mjs";
+import { runs } from "./support/stage.mjs";
+import { DESKTOP, PHONE, settled, Visitor } from "./support/visitor.mjs";
+
+async function flawless(visitor) {
+  assert.equal(await visitor.page.$$eval("h1", (headings) => headings.length), 1);
+  assert.deepEqual([...(await visitor.wrongs()), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
+  assert.deepEqual(await visitor.wrongs(), [], "while it was examined");
+}
+
+for (const scheme of ["light", "dark"]) {
+  for (const width of [DESKTOP, PHONE]) {
+    describe(`${scheme}, ${width} wide`, () => {
+      let visitor;
+      before(async () => {
+        visitor = await Visitor.arrive({ width, scheme });
+        await settled(visitor, Object.values(runs).filter((run) => run !== runs.aborted));
+      });
+      after(() => visitor.leave());
+
+      for (const path of EVERY_PAGE) {
+        test(`${path} is flawless`, async () => {
+          await visitor.go(path);
+          assert.equal(await visitor.page.evaluate(() => matchMedia("(prefers-color-scheme: dark)").matches), scheme === "dark");
+          await flawless(visitor);
+        });
+      }
+      // Once in the light on a desk and once in the dark on a phone: what differs is what is told, not how.
+      if ((scheme === "dark") === (width === PHONE)) {
+        for (const path of OTHER_RUNS) {
+          test(`${path} is flawless`, async () => {
+            await visitor.go(path);
+            await flawless(visitor);
+          });
+        }
+        for (const [path, status] of REFUSALS) {
+          test(`${path} is refused with ${status}, flawlessly`, async () => {
+            await visitor.go(path, { status });
+            await flawless(visitor);
+          });
+        }
+      }
+    });
+  }
+}

@@ -1,0 +1,91 @@
+// A run as one file, opened from the disk: nothing is asked for anywhere, and nothing is missing in it.
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { firstBadEvent } from "./support/pages.mjs";
+import { reportOf, runs } from "./support/stage.mjs";
+import { DESKTOP, PHONE, Visitor } from "./support/visitor.mjs";
+
+const KINDS = ["claim", "clean", "forgetful", "stalled", "imported", "anonymous", "hostile", "empty", "broken"];
+
+const made = new Map();
+/** The file of a run, made once. */
+const fileOf = (run) => {
+  if (!made.has(run)) made.set(run, reportOf(run, "html"));
+  return made.get(run);
+};
+
+/** Open the file of a run; returns its address. */
+async function open(visitor, run, place = "") {
+  const url = pathToFileURL(fileOf(run)).href;
+  await visitor.page.goto(url + place, { waitUntil: "load" });
+  return url;
+}
+
+/** What was wrong, but for the one request that opens the file itself. */
+const wrongs = async (visitor, url) => (await visitor.wrongs()).filter((each) => each !== `request elsewhere: ${url}`);
+
+for (const [scheme, width] of [["light", DESKTOP], ["light", PHONE], ["dark", DESKTOP], ["dark", PHONE]]) {
+  describe(`${scheme}, ${width} wide`, () => {
+    let visitor;
+    before(async () => { visitor = await Visitor.arrive({ scheme, width, opens: null }); });
+    after(() => visitor.leave());
+
+    for (const kind of KINDS) {
+      test(`the file of the run ${kind} is flawless`, async () => {
+        const url = await open(visitor, runs[kind]);
+        assert.deepEqual([...(await wrongs(visitor, url)), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
+        // The accessibility checker was put into it by the browser, and not by the page.
+        assert.deepEqual(await visitor.wrongs(), []);
+      });
+    }
+  });
+}
+
+test("the keyboard alone leads to the first bad event, without scripts", async () => {
+  const visitor = await Visitor.arrive({ javascript: false, opens: null });
+  const url = await open(visitor, runs.claim);
+  const wanted = `#event-${firstBadEvent(runs.claim)}`;
+  for (let presses = 1; ; presses += 1) {
+    assert.ok(presses <= 40, `not within ${presses} presses of Tab`);
+    await visitor.page.keyboard.press("Tab");
+    if ((await visitor.page.evaluate(() => document.activeElement.getAttribute("href"))) === wanted) break;
+  }
+  await visitor.page.keyboard.press("Enter");
+  await visitor.until(() => visitor.page.url() === url + wanted);
+  const isSeen = () => visitor.page.$eval(":target", (event) => {
+    const { top, bottom } = event.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  });
+  await visitor.until(isSeen);
+  await visitor.leave();
+});
+
+test("the address of an event in the file can be kept", async () => {
+  const visitor = await Visitor.arrive({ opens: null });
+  await open(visitor, runs.claim, `#event-${firstBadEvent(runs.claim)}`);
+  assert.ok((await visitor.page.$eval(":target", (event) => event.textContent)).includes(firstBadEvent(runs.claim)));
+  await visitor.leave();
+});
+
+test("the causal graph and the lane chart are drawn without scripts", async () => {
+  const visitor = await Visitor.arrive({ javascript: false, opens: null });
+  await open(visitor, runs.claim);
+  for (const picture of ["svg.causes", "svg.lanes"]) {
+    const { width, height } = await visitor.page.$eval(picture, (svg) => svg.getBoundingClientRect().toJSON());
+    assert.ok(width > 100 && height > 30, picture);
+  }
+  await visitor.leave();
+});
+
+for (const kind of ["claim", "hostile", "anonymous"]) {
+  test(`the run ${kind} is printed`, () => {
+    const file = reportOf(runs[kind], "pdf");
+    const printed = readFileSync(file);
+    assert.equal(printed.subarray(0, 5).toString(), "%PDF-");
+    assert.match(printed.subarray(-1024).toString("latin1"), /%%EOF/);
+    assert.ok(printed.toString("latin1").match(/\/Type\s*\/Page\b/g).length >= 2);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+  });
+}

@@ -1,0 +1,102 @@
+"""Make runs for browsers to look at: by the product itself, as anybody's runs are made.
+
+    python tests/browser/stage.py FOLDER        says as JSON which runs there are
+
+It then waits. A line on its standard input has another agent recorded, which waits in its turn for a file; the end of
+the input ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from dashboards import failing_tests  # noqa: E402
+from hostile import CONTROLS, MARK, MARKUP, hostile_run  # noqa: E402
+from support import Runs, run_critiqor, wait_until  # noqa: E402
+
+from critiqor.lab.model_script import ToolUse  # noqa: E402
+from critiqor.lab.openclaw_home import workspace_of  # noqa: E402
+from critiqor.lab.runner import Runner  # noqa: E402
+from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn  # noqa: E402
+from critiqor.lab.scenario_file import chosen, shipped_scenarios  # noqa: E402
+from critiqor.session import abort_session  # noqa: E402
+
+PLAYED = {
+    "clean": "clean",
+    "circles": "same_search_again",
+    "claim": "false_claim_tests",
+    "forgetful": "forgotten_after_compaction",
+    "stalled": "event_loop_stall",
+}
+"""Which scenario each run is of."""
+TRANSCRIPT = HERE.parent / "unit" / "fixtures" / "openclaw-2026.9.6.jsonl"
+
+
+def make_demo(folder: Path) -> dict[str, str]:
+    """Runs of agents that follow a script, by what they are for."""
+    runner, made = Runner("embedded"), dict[str, str]()
+    for name, scenario in PLAYED.items():
+        [play] = chosen(shipped_scenarios(), (scenario,))
+        made[name] = runner.play(play, folder / name, folder / "runs").run_id
+    return made
+
+
+def make_runs(folder: Path) -> dict[str, str]:
+    """Runs by what they are for, one of every kind."""
+    runs, made = Runs(folder / "runs"), make_demo(folder)
+    imported = run_critiqor("import", TRANSCRIPT, "--runs-dir", runs.folder, "--json", home=folder)
+    made["imported"] = json.loads(imported.stdout)["data"]["runs"][0]["run_id"]
+    made["shared"] = failing_tests(runs, visibility="shared")
+    made["anonymous"] = failing_tests(runs, visibility="anonymous")
+    made["hostile"] = hostile_run(runs, visibility="shared")
+    made["empty"] = runs.start()
+    runs.finalize(made["empty"])
+    made["aborted"] = runs.start()
+    abort_session(made["aborted"], runs_dir=runs.folder)
+    made["broken"] = failing_tests(runs)
+    runs.paths.evidence_summary_path(made["broken"]).write_bytes(b'{"events":[\n{"event_id":7')
+    return made
+
+
+def record_another(folder: Path, number: int) -> tuple[threading.Thread, dict[str, str]]:
+    """An agent that is being recorded, and that goes on when there is a file."""
+    runs = Runs(folder / "runs")
+    place = folder / f"live_{number}"
+    gate = workspace_of(place / "home") / "gate"
+    wait = "until [ -e gate ]; do sleep 0.05; done; echo the gate is open"
+    call = ToolUse(name="exec", arguments={"command": wait})
+    steps = (ModelStep(tools=(call,)), ModelStep(text="I went through."))
+    turn = Turn(message="Go through the gate.", steps=steps)
+    scenario = Scenario(name="gate", description="It waits at a gate.", turns=(turn,), expect=Expectation())
+    known = set(runs.folder.iterdir())
+    play = threading.Thread(target=Runner("embedded").play, args=(scenario, place, runs.folder))
+    play.start()
+
+    def waiting() -> list[Path]:
+        new = [path for path in runs.folder.glob("run_*/journal.jsonl") if path.parent not in known]
+        return [path for path in new if b'"tool_call"' in path.read_bytes()]
+
+    wait_until(waiting)
+    return play, {"run": waiting()[0].parent.name, "gate": str(gate)}
+
+
+def main(folder: Path) -> None:
+    made = make_runs(folder)
+    print(json.dumps({"runs": made, "mark": MARK, "markup": MARKUP, "controls": CONTROLS}), flush=True)
+    playing: list[tuple[threading.Thread, dict[str, str]]] = []
+    for _ in sys.stdin:
+        playing.append(record_another(folder, len(playing)))
+        print(json.dumps(playing[-1][1]), flush=True)
+    for play, told in playing:
+        Path(told["gate"]).touch()
+        play.join()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,47 @@
+// The addresses of the dashboard.
+import { diagnosisOf, runs } from "./stage.mjs";
+
+export const RUN_PAGES = ["", "/diagnosis", "/timeline", "/evidence", "/cost", "/context", "/playbook", "/live", "/trust"];
+
+export const pagesOf = (run) => RUN_PAGES.map((page) => `/runs/${run}${page}`);
+
+/** The event at which the main problem of a run began. */
+export function firstBadEvent(run) {
+  const { failure_analysis: { findings }, primary_diagnosis: primary } = diagnosisOf(run);
+  return findings.find((each) => each.id === primary.finding_id).first_bad_step;
+}
+
+export const firstBadEventPage = (run) => `/runs/${run}/events/${encodeURIComponent(firstBadEvent(run))}`;
+
+/** One address of every kind, about a run in which much has happened. */
+export const EVERY_PAGE = [
+  "/runs",
+  "/runs?q=agent&type=false_success_claim",
+  "/runs?q=nothing+is+called+so",
+  `/compare?run=${runs.clean}&run=${runs.claim}`,
+  ...pagesOf(runs.claim),
+  firstBadEventPage(runs.claim),
+  `/runs/${runs.claim}/evidence?q=pytest&status=error`,
+  `/runs/${runs.claim}/timeline?from=0&to=50`,
+  `/runs/${runs.claim}/trust?verify=1`,
+];
+
+/** Pages about runs of other kinds, of each what is different. */
+export const OTHER_RUNS = [
+  ...["", "/diagnosis", "/evidence", "/playbook", "/cost"].map((page) => `/runs/${runs.circles}${page}`),
+  ...["", "/context", "/timeline", "/diagnosis"].map((page) => `/runs/${runs.forgetful}${page}`),
+  ...["", "/timeline"].map((page) => `/runs/${runs.stalled}${page}`),
+  ...pagesOf(runs.imported),
+  ...["", "/diagnosis", "/playbook", "/timeline"].map((page) => `/runs/${runs.clean}${page}`),
+  ...pagesOf(runs.empty),
+  ...pagesOf(runs.aborted),
+  `/runs/${runs.shared}/trust`,
+];
+
+/** Answers that are errors, with their status. */
+export const REFUSALS = [
+  ["/runs/run_999", 404],
+  [`/runs/${runs.claim}/events/evt_nothing`, 404],
+  [`/compare?run=${runs.claim}`, 400],
+  ["/no/such/page", 404],
+];

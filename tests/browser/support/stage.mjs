@@ -1,0 +1,93 @@
+// One Chromium, one dashboard and one folder of runs for all tests; they end with the tests.
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { after } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
+/** How long a test waits for what must happen; never how long it takes. */
+export const PATIENCE_MS = 30_000;
+
+const found = JSON.parse(execFileSync("python", [join(HERE, "chromium.py")], { encoding: "utf8" }).trim().split("\n").at(-1));
+const require = createRequire(join(found.packages, "package.json"));
+const puppeteer = require("puppeteer-core").default;
+export const AXE = require("axe-core").source;
+
+const folder = mkdtempSync(join(tmpdir(), "critiqor-browser-"));
+const started = [];
+
+/** A process of ours, and its answers line by line; what it complains of is shown. */
+function start(command, ...words) {
+  const child = spawn(command, words, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, HOME: folder } });
+  started.push(child);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const answer = async () => {
+    const { value, done } = await lines.next();
+    if (done) throw new Error(`${command} ${words.join(" ")} ended without an answer`);
+    return value;
+  };
+  return { child, answer };
+}
+
+/** End what was started; also where it never came to the tests, or they would wait for it forever. */
+async function end() {
+  await browser?.close();
+  runsMaker.child.stdin.end();
+  dashboard?.child.kill("SIGINT");
+  await Promise.all(started.map((child) => child.exitCode ?? child.signalCode ?? once(child, "exit")));
+  rmSync(folder, { recursive: true, force: true });
+}
+
+const runsMaker = start("python", join(HERE, "stage.py"), folder);
+let dashboard;
+/** Names of runs by what they are for, and the texts of the hostile one. */
+export let told;
+/** Where the dashboard is, and the link that opens it. */
+export let address, link;
+export let browser;
+
+try {
+  told = JSON.parse(await runsMaker.answer());
+  dashboard = start("critiqor", "dashboard", "--no-browser", "--json", "--runs-dir", join(folder, "runs"));
+  let opening = "";
+  while (!opening.endsWith("\n}\n")) opening += `${await dashboard.answer()}\n`;
+  ({ address, link } = JSON.parse(opening).data);
+  browser = await puppeteer.launch({
+    executablePath: found.program,
+    env: { ...process.env, ...found.environment, HOME: folder },
+    headless: "shell",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en-US"],
+    protocolTimeout: PATIENCE_MS,
+  });
+} catch (error) {
+  await end();
+  throw error;
+}
+after(end);
+
+export const { runs } = told;
+
+/** Have another agent recorded; it waits until `gate` is there. */
+export async function recordAnother() {
+  runsMaker.child.stdin.write("\n");
+  return JSON.parse(await runsMaker.answer());
+}
+
+/** What a run's diagnosis says. */
+export function diagnosisOf(run) {
+  const words = ["show", run, "--json", "--runs-dir", join(folder, "runs")];
+  return JSON.parse(execFileSync("critiqor", words, { encoding: "utf8", maxBuffer: 2 ** 28 })).data.diagnosis;
+}
+
+/** A run as a file of its own; says where that is. */
+export function reportOf(run, format) {
+  const file = join(folder, `${run}.${format}`);
+  const words = ["report", run, "--format", format, "--output", file, "--runs-dir", join(folder, "runs")];
+  execFileSync("critiqor", words, { env: { ...process.env, ...found.environment, HOME: folder, CRITIQOR_CHROMIUM: found.program } });
+  return file;
+}

@@ -1,0 +1,67 @@
+"""Which addresses the dashboard listens on, and what it is called there."""
+
+from __future__ import annotations
+
+import pytest
+
+from critiqor.dashboard.reach import listener_at, place_of
+from critiqor.errors import CritiqorError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "names"),
+    [
+        ("127.0.0.1", 8000, ("127.0.0.1:8000", "localhost:8000")),
+        ("::1", 8000, ("[::1]:8000", "localhost:8000")),
+        ("[::1]", 8000, ("[::1]:8000", "localhost:8000")),
+        ("127.0.0.2", 8000, ("127.0.0.2:8000",)),
+        ("192.0.2.7", 8000, ("192.0.2.7:8000",)),
+        ("2001:DB8:0::7", 8000, ("[2001:db8::7]:8000",)),
+        ("::ffff:192.0.2.7", 8000, ("192.0.2.7:8000",)),
+        ("127.0.0.1", 80, ("127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80")),
+    ],
+)
+def test_it_is_called_by_what_it_listens_on_and_by_nothing_else(host: str, port: int, names: tuple[str, ...]) -> None:
+    assert place_of(host).names(port) == names
+
+
+def test_a_name_is_kept_beside_the_address_that_it_stands_for() -> None:
+    place = place_of("LocalHost")
+    assert place.is_loopback
+    assert place.names(8000)[0] == "localhost:8000"
+    assert any(str(place.address) in name for name in place.names(8000))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "127.9.9.9", "::ffff:127.0.0.1", "localhost"])
+def test_loopback_is_known(host: str) -> None:
+    assert place_of(host).is_loopback
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "10.0.0.1", "2001:db8::7", "fd00::7", "169.254.0.1", "::ffff:10.0.0.1"])
+def test_what_others_reach_is_known(host: str) -> None:
+    assert not place_of(host).is_loopback
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", " ", "0.0.0.0", "::", "[::]", "::0", "::ffff:0.0.0.0", "0x0", "*", "127.1", "0", "1.2.3.4.5"),
+        *("fe80::1%lo", "224.0.0.1", "ff02::1", "a b", "http://localhost", "localhost:80", "user@localhost", "a/b"),
+        *("-x", "a..b", "é.example", "x\r\nHost: y", "a" * 300, "no-such-name.invalid"),
+    ],
+)
+def test_what_is_no_single_address_is_refused_with_what_to_type(host: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        place_of(host)
+    assert refused.value.fix and "--host ADDRESS" in refused.value.fix
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.3"])
+def test_it_listens_there_and_nowhere_else(host: str) -> None:
+    with listener_at(place_of(host), 0) as listener:
+        assert listener.getsockname()[0] == host
+
+
+def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
+    with pytest.raises(CritiqorError):
+        listener_at(place_of("192.0.2.200"), 0)

@@ -1,0 +1,359 @@
+"""What the dashboard refuses, at every address that it has, as it comes over the wire."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import uvicorn
+from dashboards import Dashboard, event_ids, failing_tests
+from served import Served, Told
+from starlette.routing import Mount, Route
+from support import PATIENCE_SECONDS, Runs
+
+from critiqor.dashboard import connections
+from critiqor.dashboard.application import application
+from critiqor.dashboard.connections import Connection
+from critiqor.dashboard.gate import CONTENT_SECURITY
+from critiqor.dashboard.reach import LOOPBACK, listener_at, place_of
+from critiqor.dashboard.site import Site
+from critiqor.storage import paths_for
+
+SAID = b"npm test"
+"""What is in every run, and must not be in an answer to somebody else."""
+FILLED = {"token": "x", "event_id": "EVENT", "link_id": "x", "visibility": "public"}
+
+
+class Address(NamedTuple):
+    """One address of the dashboard, with a run of its own in it where it takes one."""
+
+    method: str
+    path: str
+
+    def of(self, run: str) -> str:
+        return self.path.replace("{run_id}", run)
+
+    @property
+    def is_about_a_run(self) -> bool:
+        return "{run_id}" in self.path
+
+
+def _addresses() -> list[Address]:
+    found = []
+    for route in application(Site(paths_for("nowhere"), 1)).routes:
+        if isinstance(route, Mount):
+            found.append(Address("GET", f"{route.path}/icon.svg"))
+            continue
+        assert isinstance(route, Route) and route.methods
+        path = re.sub(r"{(\w+)}", lambda name: FILLED.get(name[1], name[0]), route.path)
+        found.append(Address("POST" if "POST" in route.methods else "GET", path))
+    return found
+
+
+ADDRESSES = _addresses()
+ABOUT_A_RUN = [address for address in ADDRESSES if address.is_about_a_run]
+every_address = pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: f"{address.method} {address.path}")
+every_run_address = pytest.mark.parametrize(
+    "address", ABOUT_A_RUN, ids=lambda address: f"{address.method} {address.path}"
+)
+NOT_RUN_IDS = (
+    "..",
+    "../run_001",
+    "..%2frun_001",
+    "%2e%2e%2frun_001",
+    "%2e%2e/run_001",
+    "%252e%252e%252frun_001",
+    "..\\run_001",
+    "..%5crun_001",
+    "%2e%2e%5crun_001",
+    "....//run_001",
+    "run_001%00",
+    "%00",
+    "run_001%2f..%2frun_001",
+    "run_001%2fsession",
+    "%2fetc%2fpasswd",
+    "..%c0%afrun_001",
+    "%ff%fe",
+    "run_001%0a",
+    "run_001%20",
+    "RUN_001",
+    "run_001.json",
+    "run_001~",
+    ".links",
+    ".last_run",
+    "active_session",
+    "run_404",
+    "a" * 200,
+    "a" * 20_000,
+    "%61" * 5000,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    runs = Runs(tmp_path_factory.mktemp("refusals") / "runs")
+    failing_tests(runs, tenant_id="ours")
+    failing_tests(runs, tenant_id="theirs", visibility="shared")
+    return runs
+
+
+@pytest.fixture(scope="module")
+def served(folder: Runs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    process = Served(folder, tmp_path_factory.mktemp("home"), "--tenant", "ours")
+    yield process
+    process.killed()
+
+
+@pytest.fixture(scope="module")
+def locked(folder: Runs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One that wants a token of everybody."""
+    process = Served(folder, tmp_path_factory.mktemp("locked"), "--tenant", "ours", "--require-token")
+    yield process
+    process.killed()
+
+
+def ours(served: Served, cookie: str | None = None) -> dict[str, str]:
+    """The headers of the user's own browser."""
+    return {"Origin": f"http://{served.host}", "Cookie": served.cookie if cookie is None else cookie}
+
+
+def event_of(served: Served) -> str:
+    return event_ids(served.ask("/runs/run_001/evidence", headers=ours(served)).body.decode())[0]
+
+
+def test_the_table_has_every_address(served: Served) -> None:
+    assert len(ADDRESSES) > 20
+    event = event_of(served)
+    for address in ADDRESSES:
+        if address.method == "GET" and not address.path.startswith(("/open", "/share", "/compare")):
+            path = address.of("run_001").replace("EVENT", event)
+            assert served.ask(path, headers=ours(served)).status in (200, 303), path
+
+
+@every_address
+@pytest.mark.parametrize(
+    "host",
+    [
+        "elsewhere.example",
+        "127.0.0.1",
+        "localhost",
+        "127.0.0.1:1",
+        "127.0.0.1.elsewhere.example:{port}",
+        "0.0.0.0:{port}",
+        "[::1]:{port}",
+        "127.0.0.1:{port}@elsewhere.example",
+        "127.0.0.1:{port},elsewhere.example",
+        "2130706433:{port}",
+    ],
+)
+def test_another_host_is_refused(served: Served, address: Address, host: str) -> None:
+    named = host.replace("{port}", str(served.port))
+    answer = served.ask(address.of("run_001"), address.method, host=named, headers=ours(served))
+    _is_refused(answer, 403)
+
+
+@every_address
+def test_no_host_and_two_hosts_are_refused(served: Served, address: Address) -> None:
+    start = f"{address.method} {address.of('run_001')} HTTP/"
+    tail = f"Cookie: {served.cookie}\r\nOrigin: http://{served.host}\r\nConnection: close\r\n\r\n"
+    for head in ("1.0\r\n", "1.1\r\n", f"1.1\r\nHost: {served.host}\r\nHost: elsewhere.example\r\n"):
+        answer = served.send((start + head + tail).encode())
+        assert answer.status in (400, 403) and SAID not in answer.body
+
+
+@every_address
+@pytest.mark.parametrize(
+    "origin",
+    (
+        *("null", "", "http://elsewhere.example", "https://{host}", "http://127.0.0.1", "HTTP://{host}"),
+        *("http://{host}.elsewhere.example", "http://{host}/", "http://elsewhere.example http://{host}"),
+    ),
+)
+def test_another_origin_is_refused(served: Served, folder: Runs, address: Address, origin: str) -> None:
+    headers = {**ours(served), "Origin": origin.replace("{host}", served.host)}
+    _is_refused(served.ask(address.of("run_001"), address.method, headers=headers), 403)
+    assert folder.record("run_001")["metadata"]["visibility"] == "private"
+
+
+@every_address
+@pytest.mark.parametrize(
+    "cookie", ["", "critiqor_{port}=", "critiqor_{port}=guessed", "critiqor_1={token}", "a=b; {token}"]
+)
+def test_without_a_token_of_this_dashboard_nothing_of_a_run_is_told(
+    served: Served, folder: Runs, address: Address, cookie: str
+) -> None:
+    told = cookie.replace("{port}", str(served.port)).replace("{token}", served.token)
+    answer = served.ask(address.of("run_001"), address.method, headers=ours(served, told))
+    assert SAID not in answer.body
+    if address.is_about_a_run:
+        # What is not good is refused; what is none at all finds nothing, and changes nothing.
+        assert answer.status == (403 if "_{port}" in cookie or address.method == "POST" else 404)
+    elif address.path in ("/runs", "/compare", "/open", "/share/x"):
+        assert answer.status == 403
+    assert folder.record("run_001")["metadata"]["visibility"] == "private"
+
+
+@every_address
+@pytest.mark.parametrize("cookie", ["", "critiqor_{port}=guessed"])
+def test_where_a_token_is_required_nothing_is_told_without_one(locked: Served, address: Address, cookie: str) -> None:
+    headers = ours(locked, cookie.replace("{port}", str(locked.port)))
+    answer = locked.ask(address.of("run_001"), address.method, headers=headers)
+    assert answer.status == (200 if address.path.startswith("/static/") else 403)
+
+
+@every_run_address
+def test_a_run_of_another_tenant_is_as_unknown_as_none(served: Served, folder: Runs, address: Address) -> None:
+    theirs = served.ask(address.of("run_002"), address.method, headers=ours(served))
+    none = served.ask(address.of("run_404"), address.method, headers=ours(served))
+    assert (theirs.status, theirs.body) == (404, none.body.replace(b"run_404", b"run_002"))
+    assert folder.record("run_002")["metadata"]["visibility"] == "shared"
+
+
+@every_run_address
+@pytest.mark.parametrize("name", NOT_RUN_IDS, ids=lambda name: name[:24])
+def test_what_is_no_run_id_finds_nothing(served: Served, address: Address, name: str) -> None:
+    answer = served.ask(address.of(name), address.method, headers=ours(served))
+    # Behind `/run_001/session/` and the like there is no address at all, or none for this method.
+    assert answer.status in (404, 405)
+    assert SAID not in answer.body and b"root:" not in answer.body
+
+
+@every_address
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get"])
+def test_other_methods_are_refused(served: Served, folder: Runs, address: Address, method: str) -> None:
+    answer = served.ask(address.of("run_001"), method, headers=ours(served))
+    _is_refused(answer, 405)
+    _is_refused(served.ask(address.of("run_001"), method, headers={"Cookie": served.cookie}), 403)
+    assert folder.record("run_001")["metadata"]["visibility"] == "private"
+
+
+@every_address
+def test_a_change_is_made_by_post_and_a_page_is_not(served: Served, address: Address) -> None:
+    other = "GET" if address.method == "POST" else "POST"
+    _is_refused(served.ask(address.of("run_001"), other, headers=ours(served)), 405)
+
+
+@pytest.mark.parametrize("address", [each for each in ADDRESSES if each.method == "GET"], ids=lambda each: each.path)
+def test_asking_for_the_head_alone_gives_it_and_ends(served: Served, address: Address) -> None:
+    path = address.of("run_001").replace("EVENT", event_of(served))
+    whole = served.ask(path, headers=ours(served))
+    head = served.ask(path, "HEAD", headers=ours(served))
+    assert (head.status, head.body) == (whole.status, b"")
+    assert head.headers["content-security-policy"] == CONTENT_SECURITY
+
+
+@every_address
+def test_what_is_too_large_is_refused_and_the_next_one_is_answered(served: Served, address: Address) -> None:
+    long = "a" * 200_000
+    path = address.of("run_001")
+    for told in (
+        served.ask(f"{path}?q={long}", address.method, headers=ours(served)),
+        served.ask(path, address.method, headers={**ours(served), "X-Long": long}),
+        served.ask(path, address.method, headers=ours(served, f"critiqor_{served.port}={long}")),
+    ):
+        assert told.status == 400 and SAID not in told.body
+    many = {f"X-{number}": "x" for number in range(20_000)}
+    assert served.ask(path, address.method, headers={**ours(served), **many}).status == 400
+    assert served.ask("/static/icon.svg").status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    (
+        *("/static/../gate.py", "/static/../../cli/group.py", "/static/%2e%2e/gate.py", "/static/..%2fgate.py"),
+        *("/static/%252e%252e/gate.py", "/static/..\\gate.py", "/static//etc/passwd", "/static/%2fetc%2fpasswd"),
+        *("/static/vendor", "/static/icon.svg%00", "/static/%00", "/static/" + "a" * 5000, "/static/" + "a/" * 2000),
+        *("//static/../gate.py", "/static", "/static/", "http://elsewhere.example/static/icon.svg"),
+    ),
+)
+def test_static_files_are_those_of_their_folder(served: Served, path: str) -> None:
+    answer = served.ask(path)
+    assert answer.status in (404, 405, 307)
+    assert b"import" not in answer.body and b"root:" not in answer.body
+
+
+def test_what_is_no_request_is_refused(served: Served) -> None:
+    for data in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET\r\n\r\n", b"\x00" * 100_000):
+        assert served.send(data).status in (400, 403)
+    upgrade = {**ours(served), "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    answer = served.ask("/runs", headers=upgrade)
+    assert answer.status == 200 and "upgrade" not in answer.headers
+
+
+def test_what_a_proxy_says_is_not_believed(served: Served) -> None:
+    told = {
+        "X-Forwarded-Host": "elsewhere.example",
+        "X-Forwarded-Proto": "https",
+        "Forwarded": "host=elsewhere.example",
+    }
+    answer = served.ask("/runs/", headers={**ours(served), **told})
+    assert answer.status == 307
+    assert answer.headers["location"] == f"http://{served.host}/runs"
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"GET /runs HTTP/1.1\r\nHost: ", b"GET /static/icon.svg HTTP/1.1\r\nHost: {host}\r\n\r\nGET /"]
+)
+def test_whoever_never_ends_a_request_is_hung_up_on(runs: Runs, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 0.2)
+    listener = listener_at(place_of(LOOPBACK), 0)
+    port = listener.getsockname()[1]
+    app = application(Site(runs.paths, port))
+    options = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", log_level="critical")
+    server = uvicorn.Server(options)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        with closing(socket.create_connection((LOOPBACK, port), timeout=PATIENCE_SECONDS)) as connection:
+            connection.sendall(said.replace(b"{host}", f"127.0.0.1:{port}".encode()))
+            while connection.recv(1 << 16):
+                pass  # until the server closes it
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize(
+    "place", ["run_path", "evidence_summary_path", "diagnosis_path", "journal_path", "timeline_path"]
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(runs: Runs, place: str) -> None:
+    run_id, other = failing_tests(runs), failing_tests(runs)
+    path: Path = getattr(runs.paths, place)(run_id)
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    client = Dashboard(runs).user()
+    assert client.get(f"/runs/{run_id}").status_code == 404
+    assert client.get(f"/compare?run={run_id}&run={other}").status_code == 404
+    listed = client.get("/runs").text
+    assert f"/runs/{other}" in listed and f"/runs/{run_id}" not in listed
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_links_are_read_from_a_file_alone(runs: Runs, tmp_path: Path, kind: str) -> None:
+    run_id = failing_tests(runs, visibility="shared")
+    dashboard = Dashboard(runs)
+    guest = dashboard.guest(run_id)
+    file = runs.folder / ".links.json"
+    kept = file.rename(tmp_path / "links.json")
+    if kind == "link":
+        file.symlink_to(kept)
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.mkdir()
+    assert guest.get(f"/runs/{run_id}").status_code == 403
+
+
+def _is_refused(answer: Told, status: int) -> None:
+    assert answer.status == status
+    assert answer.headers["content-security-policy"] == CONTENT_SECURITY
+    assert "set-cookie" not in answer.headers
+    assert SAID not in answer.body
