@@ -1,20 +1,64 @@
-"""Prints docs/commands.md from the help texts, so that it cannot be wrong.
+"""Writes the help texts into the pages of the verbs, and the list of verbs, so that neither can be wrong.
 
-python docs/commands.py > docs/commands.md
+python docs/commands.py
+
+What stands around the marks in docs/commands/VERB.md is written by hand and stays. A verb without a page gets one.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from critiqor.cli.group import critiqor
+from critiqor.cli.group import VERBS, critiqor
+
+HERE = Path(__file__).parent
+BEGIN = "<!-- help: written by docs/commands.py -->"
+END = "<!-- /help -->"
 
 
-def reference() -> str:
-    """The page, verb by verb."""
-    parts = ["# Commands\n\nGenerated from the help texts by `python docs/commands.py`.\n"]
-    parts += [_section(command, path) for path, command in _commands(critiqor, "critiqor")]
-    return "\n".join(parts)
+def pages() -> dict[Path, str]:
+    """Every file that holds help texts, as it should be."""
+    root = click.Context(critiqor)
+    made = {HERE / "commands.md": _index()}
+    for verb in VERBS:
+        command = critiqor.get_command(root, verb)
+        assert command is not None
+        page = HERE / "commands" / f"{verb}.md"
+        made[page] = _with_help(_written_by_hand(page, verb), command, f"critiqor {verb}")
+    return made
+
+
+def _index() -> str:
+    rows = "\n".join(f"| [`{verb}`](commands/{verb}.md) | {told} |" for verb, told in VERBS.items())
+    return (
+        "# Commands\n\nOne page a verb: when to use it, an example, its exit codes, and all options.\n"
+        "What is drawn in a terminal is plain text in a pipe; the examples are of both.\n\n"
+        f"| verb | what it does |\n| --- | --- |\n{rows}\n\n"
+        "## Before every verb\n\n"
+        f"{_help(critiqor, 'critiqor')}\n"
+        "## Exit codes\n\n"
+        "| code | meaning |\n| --- | --- |\n"
+        "| 0 | done |\n| 1 | something went wrong; the message names the cause and the next command |\n"
+        "| 2 | the command line, a setting or a policy is not right |\n"
+        "| 3 | a gate failed: `check`, `lab run` |\n"
+        "| 124, 127, 130 | timed out, OpenClaw not found, interrupted |\n\n"
+        "`monitor` returns the exit code of OpenClaw. With `--json`, errors are JSON too: [schemas](schemas.md).\n"
+    )
+
+
+def _written_by_hand(page: Path, verb: str) -> str:
+    if page.is_file():
+        return page.read_text(encoding="utf-8")
+    return f"# critiqor {verb}\n\n{VERBS[verb]}\n\n## Help\n\n{BEGIN}\n{END}\n"
+
+
+def _with_help(text: str, command: click.Command, path: str) -> str:
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    blocks = "\n".join(_help(each, name) for name, each in _commands(command, path))
+    return f"{before}{BEGIN}\n{blocks}{END}{after}"
 
 
 def _commands(command: click.Command, path: str) -> list[tuple[str, click.Command]]:
@@ -28,12 +72,14 @@ def _commands(command: click.Command, path: str) -> list[tuple[str, click.Comman
     return found
 
 
-def _section(command: click.Command, path: str) -> str:
+def _help(command: click.Command, path: str) -> str:
     # A context made by hand knows nothing of the command's own settings, such as `-h`.
     settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
     text = command.get_help(click.Context(command, info_name=path, **settings))
-    return f"## {path}\n\n```\n{text.strip()}\n```\n"
+    return f"```\n{text.strip()}\n```\n"
 
 
 if __name__ == "__main__":
-    print(reference(), end="")
+    (HERE / "commands").mkdir(exist_ok=True)
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")

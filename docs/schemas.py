@@ -1,9 +1,7 @@
-"""Writes the JSON Schema of a diagnosis from its structs, so that it cannot be wrong.
+"""Writes the JSON Schemas of what Critiqor writes from its structs, so that they cannot be wrong.
 
 python docs/schemas.py
 """
-
-from __future__ import annotations
 
 import ast
 import inspect
@@ -16,21 +14,49 @@ from typing import Any
 import msgspec
 
 from critiqor.model.diagnosis import DIAGNOSIS_SCHEMA, Diagnosis
+from critiqor.model.event import Event
+from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Metrics
+from critiqor.model.record import RECORD_SCHEMA, SessionRecord
+from critiqor.model.report import REPORT_SCHEMA, RunReport
 
 FOLDER = Path(__file__).parent.parent / "critiqor" / "model" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema_text() -> str:
-    """The schema as it is shipped."""
-    made = msgspec.json.schema(Diagnosis)
-    structs = {struct.__name__: struct for struct in _structs_behind(Diagnosis)}
-    for name, definition in made["$defs"].items():
-        told = _descriptions(structs[name]) if name in structs else {}
+class Evidence(msgspec.Struct, kw_only=True):
+    """Sealed evidence, as session.json holds it."""
+
+    # It is written and read event by event, so that the program itself has no such struct. Its annotations must be
+    # types and no texts, because this file need not be a module that can be looked up.
+
+    schema_version: str
+    run_id: str
+    session_id: str
+    """The same as `run_id`."""
+    events: list[Event]
+    """In their true order."""
+    metrics: Metrics
+    coverage: Coverage
+
+
+SCHEMAS: dict[str, type[msgspec.Struct]] = {
+    DIAGNOSIS_SCHEMA: Diagnosis,
+    EVIDENCE_SCHEMA: Evidence,
+    RECORD_SCHEMA: SessionRecord,
+    REPORT_SCHEMA: RunReport,
+}
+
+
+def schema_text(name: str = DIAGNOSIS_SCHEMA) -> str:
+    """A schema as it is shipped."""
+    made = msgspec.json.schema(SCHEMAS[name])
+    structs = {struct.__name__: struct for struct in _structs_behind(SCHEMAS[name])}
+    for title, definition in made["$defs"].items():
+        told = _descriptions(structs[title]) if title in structs else {}
         for field, shape in definition.get("properties", {}).items():
             if field in told:
                 shape["description"] = told[field]
-    named = {"$schema": DIALECT, "title": DIAGNOSIS_SCHEMA, **made, "$defs": dict(sorted(made["$defs"].items()))}
+    named = {"$schema": DIALECT, "title": name, **made, "$defs": dict(sorted(made["$defs"].items()))}
     return json.dumps(named, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -60,7 +86,11 @@ def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _own_descriptions(struct: type) -> dict[str, str]:
-    module = ast.parse(inspect.getsource(sys.modules[struct.__module__]))
+    # A struct of this very file is in no module that can be looked up where a test has loaded it.
+    source = (
+        Path(__file__).read_text("utf-8") if struct is Evidence else inspect.getsource(sys.modules[struct.__module__])
+    )
+    module = ast.parse(source)
     body = next(node.body for node in module.body if isinstance(node, ast.ClassDef) and node.name == struct.__name__)
     told = {}
     for field, text in pairwise(body):
@@ -73,4 +103,5 @@ def _own_descriptions(struct: type) -> dict[str, str]:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{DIAGNOSIS_SCHEMA}.json").write_text(schema_text(), encoding="utf-8")
+    for each in SCHEMAS:
+        (FOLDER / f"{each}.json").write_text(schema_text(each), encoding="utf-8")

@@ -1,0 +1,93 @@
+"""Make demo runs, open them in the dashboard and the terminal, and keep what is seen as docs/images.
+
+    python docs/screenshots.py
+
+It uses the Chromium of the browser tests. The agents are the lab's: scripted, so that the pictures tell the same story
+each time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
+BIN = Path(sys.executable).parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
+
+from chromium import browser  # noqa: E402
+from stage import make_demo, record_another  # noqa: E402
+
+LARGEST_BYTES = 150_000
+COLUMNS = 110
+SHOOT = ROOT / "docs" / "screenshots.mjs"
+
+
+def main() -> None:
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        runs = make_demo(folder)
+        play, live = record_another(folder, 0)
+        _draw("show", runs["claim"], folder)
+        _shoot(folder, runs, live["run"])
+        Path(live["gate"]).touch()
+        play.join()
+    for image in sorted(IMAGES.iterdir()):
+        size = image.stat().st_size
+        print(f"{image.relative_to(ROOT)}  {size:,} bytes")
+        if size > LARGEST_BYTES:
+            raise SystemExit(f"{image.name} is larger than {LARGEST_BYTES:,} bytes")
+
+
+def _shoot(folder: Path, runs: dict[str, str], live: str) -> None:
+    """Pages of the dashboard, at the size of a window."""
+    run = runs["claim"]
+    dashboard = [str(BIN / "critiqor"), "dashboard", "--runs-dir", str(folder / "runs"), "--no-browser", "--json"]
+    with subprocess.Popen(dashboard, stdout=subprocess.PIPE, text=True) as serving:
+        try:
+            assert serving.stdout
+            told = ""
+            while not told.endswith("\n}\n"):
+                told += serving.stdout.readline()
+            asked = {
+                **json.loads(told)["data"],
+                "browser": browser()._asdict(),
+                "images": str(IMAGES),
+                "pages": {
+                    "overview": f"/runs/{run}",
+                    "diagnosis": f"/runs/{run}/diagnosis",
+                    "timeline": f"/runs/{runs['forgetful']}/timeline",
+                    "evidence": f"/runs/{run}/evidence",
+                    "live": f"/runs/{live}/live",
+                    "runs": "/runs",
+                },
+            }
+            subprocess.run([str(BIN / "node"), str(SHOOT), json.dumps(asked)], check=True)
+        finally:
+            serving.terminate()
+
+
+def _draw(verb: str, run: str, folder: Path) -> None:
+    """What a terminal shows of a verb, as a picture that browsers draw from its text."""
+    import pexpect
+    from rich.console import Console
+    from rich.text import Text
+
+    environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    words = [verb, run, "--runs-dir", str(folder / "runs")]
+    child = pexpect.spawn(str(BIN / "critiqor"), words, dimensions=(60, COLUMNS), env=environment, encoding="utf-8")
+    child.expect(pexpect.EOF)
+    with Path(os.devnull).open("w") as nowhere:
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
+        console.print(Text.from_ansi(child.before.replace("\r\n", "\n").strip("\n")))
+        console.save_svg(str(IMAGES / f"{verb}.svg"), title=f"critiqor {verb}")
+
+
+if __name__ == "__main__":
+    main()
