@@ -2,6 +2,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Processes that run tests at the same time.
+WORKERS ?= 2
+CALLERS_PATH := $(PATH)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo test check unit plugin browser openclaw bench clean
@@ -17,9 +20,10 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/runtime
 
-# Three runs of the embedded agent loop, recorded, sealed and diagnosed: neither Node nor OpenClaw is needed.
+# Three runs of the embedded agent loop, recorded, sealed and diagnosed: neither Node nor OpenClaw is needed. It is called
+# as you can call it, so that what it tells you to type next works in your shell.
 demo: .venv/runtime
-	critiqor demo
+	@PATH='$(CALLERS_PATH)' $(BIN)/critiqor demo
 
 test: check unit plugin browser openclaw
 
@@ -29,8 +33,9 @@ check: .venv/development
 	mypy --strict
 	lint-imports --no-logo
 
+# A file stays in one process, and the longest come first. One test after the other: `make unit WORKERS=0`.
 unit: .venv/development
-	pytest tests/unit tests/integration
+	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/unit
 
 plugin: .venv/development
 	node --test 'tests/plugin/*.test.mjs'
@@ -42,7 +47,7 @@ browser: .venv/development
 
 openclaw: .venv/development
 	$(BIN)/python tests/openclaw/install.py
-	pytest tests/openclaw
+	pytest -n $(WORKERS) --dist loadgroup tests/openclaw
 
 # Figures, not tests: each prints what it measured beside what it should be.
 bench: .venv/development

@@ -29,7 +29,7 @@ from critiqor.openclaw import (
     locate_configuration,
     plugin_folder,
 )
-from critiqor.openclaw.saved_file import SavedFile, backup_of
+from critiqor.openclaw.attachment import Rewritten
 from critiqor.session import create_attached_session, paths_for
 
 PATIENCE_SECONDS = 15.0
@@ -74,8 +74,10 @@ class Detached(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     restored: bool = False
     """Whether the configuration is what it was, byte for byte."""
+    rewritten: bool = False
+    """Whether it is in OpenClaw's own format instead, without the recorder's settings."""
     backup: str | None = None
-    """Where OpenClaw has kept it as it was, if it is not."""
+    """Where it is as it was, if it was rewritten and that is still known."""
     run_id: str | None = None
     """The run that was being recorded, and can be finalized."""
     runs_dir: str | None = None
@@ -127,10 +129,12 @@ def detach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     # First of all: whatever becomes of the settings, nothing more is recorded.
     openclaw.folder.write(msgspec.structs.replace(known, run_id=None, runs_dir=None))
     left = openclaw.take_back(known)
-    backup = backup_of(left[0]) if left else None
     openclaw.folder.forget()
+    changed = known.installed or bool(known.settings)  # by us, and not by the user's own hand
     restored = bool(known.files) and not left
-    return Detached(**told, restored=restored, backup=None if backup is None else str(backup))
+    backup = left[0].backup if left else None
+    told["backup"] = None if backup is None else str(backup)
+    return Detached(**told, restored=restored, rewritten=changed and not restored)
 
 
 class _OpenClaw(NamedTuple):
@@ -190,10 +194,11 @@ class _OpenClaw(NamedTuple):
             what = f"{'.'.join(setting.keys)} becomes {_value(setting.before)} again"
             changes.append(f"{what}, by `{self.commands.patching}` where that is still needed")
         if self.folder.originals(attachment):
-            changes.append(f"{self.folder.configuration.path} is put back as it was, if OpenClaw lets it")
+            file = self.folder.configuration.path
+            changes.append(f"{file} is put back byte for byte, unless OpenClaw would take what it was for damage")
         return [*changes, f"{self.folder.path} is removed"]
 
-    def take_back(self, attachment: Attachment) -> list[SavedFile]:
+    def take_back(self, attachment: Attachment) -> list[Rewritten]:
         """Let OpenClaw undo the changes. Returns the files that are not what they were, byte for byte."""
         originals = self.folder.originals(attachment)
         try:

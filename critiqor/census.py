@@ -10,6 +10,7 @@ import msgspec
 from critiqor.model import Coverage, Damage, Event, EventType, Metrics, RecorderFacts
 from critiqor.model.event import IMPORT_WRITER, is_agent_activity, place_of, recovered_usage
 from critiqor.model.evidence import OpenCall
+from critiqor.model.wording import counted
 from critiqor.redaction import Redactor
 
 MOST_EXAMPLES = 20
@@ -158,15 +159,20 @@ def _notes(coverage: Coverage) -> list[str]:
         )
     if coverage.damaged_records:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(coverage.damage_by_kind.items()))
-        notes.append(f"{coverage.damaged_records} journal records could not be read ({kinds}).")
+        notes.append(f"{counted(coverage.damaged_records, 'journal record')} could not be read ({kinds}).")
     if coverage.missing_records:
-        notes.append(f"{coverage.missing_records} records were lost before they reached the disk.")
+        were = "was" if coverage.missing_records == 1 else "were"
+        notes.append(f"{counted(coverage.missing_records, 'record')} {were} lost before reaching the disk.")
     if coverage.calls_without_results:
-        notes.append(f"{coverage.calls_without_results} tool calls have no result.")
+        notes.append(f"{_having(coverage.calls_without_results, 'tool call')} no result.")
     if coverage.requests_without_responses:
-        notes.append(f"{coverage.requests_without_responses} model calls have no response.")
+        notes.append(f"{_having(coverage.requests_without_responses, 'model call')} no response.")
     if coverage.responses_without_usage:
-        notes.append(f"{coverage.responses_without_usage} model calls did not say what they used.")
+        notes.append(f"{counted(coverage.responses_without_usage, 'model call')} did not say what was used.")
     if coverage.sealed_while_running:
         notes.append("Sealed while OpenClaw was still running: what came later is not in here.")
     return notes
+
+
+def _having(count: int, noun: str) -> str:
+    return f"{counted(count, noun)} {'has' if count == 1 else 'have'}"

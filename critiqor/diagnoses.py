@@ -28,11 +28,13 @@ from critiqor.model import (
 )
 from critiqor.model.casefile import CaseFile
 from critiqor.model.event import place_of
+from critiqor.model.proof import Proof
 from critiqor.model.timeline import TimelineSummary
 from critiqor.redaction import Redactor
 from critiqor.session import DEFAULT_RUNS_DIR, evidence_events, seal_aborted
 from critiqor.storage import SessionPaths, exclusive, paths_for
 from critiqor.timeline import Account
+from critiqor.verification import proof_of
 
 MOST_CITED = 8
 
@@ -146,6 +148,12 @@ def load_diagnosed(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Diag
     """
     paths = paths_for(runs_dir)
     return _diagnosed(paths, records.load_head(paths, run_id))
+
+
+def load_proof(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Proof:
+    """Whether the evidence of a run is still what was sealed and diagnosed; reads all of it once, as a stream."""
+    paths = paths_for(runs_dir)
+    return proof_of(paths, records.load_head(paths, run_id))
 
 
 def case_files(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[CaseFile]:

@@ -45,7 +45,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     """What was found."""
     fix: str | None = None
-    """What to do about it."""
+    """What to do about it; where all is well, what to do next."""
 
 
 def examine(runs_dir: str | Path, openclaw_command: str, environment: Mapping[str, str]) -> Iterator[Check]:
@@ -119,10 +119,10 @@ def _slot_check(runs_dir: str | Path) -> Check:
         detail += ", attached to an OpenClaw that runs by itself"
     if active["owner"] is None or owner_is_alive(active):
         return Check(name="active session", ok=True, detail=detail)
-    detail += ", and the process that started it is gone"
+    # As after every recording: no fault of the installation.
     run_id = active["run_id"]
-    fix = f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
-    return Check(name="active session", ok=False, detail=detail, fix=fix)
+    following = f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
+    return Check(name="active session", ok=True, detail=f"{detail}, and its process has ended", fix=following)
 
 
 def _openclaw_check(installation: Installation) -> Check:
@@ -173,7 +173,7 @@ def _attachment_checks(environment: Mapping[str, str]) -> Iterator[Check]:
         return
     if missing:
         fix = "critiqor attach openclaw   (or: critiqor detach openclaw)"
-        detail = f"the recorder in {folder.configuration.state_folder} is of another version or half removed"
+        detail = f"the recorder in {folder.installed} is of another version or half removed"
         yield Check(name="attachment", ok=False, detail=detail, fix=fix)
         return
     run = f"last for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run"

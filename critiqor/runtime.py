@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -235,8 +236,14 @@ class _MonitoredRun:
             self._say(f"NOTHING WAS RECORDED: {reason}")
         elif not self._saw_the_agent():
             self._say(f"NOTHING OF AN AGENT WAS SEEN: {self._why_idle()}")
-        self._say(f"OpenClaw ended with exit code {end.exit_code}. {self._what_next()}")
+        self._say(f"{self._how_it_ended(end)}. {self._what_next()}")
         return MonitorResult(self._run_id, end.exit_code, attached, end.reason == "interrupted")
+
+    def _how_it_ended(self, end: ChildEnd) -> str:
+        if end.reason == "timeout":
+            after = f"{self._options.timeout:g} seconds"
+            return f"Critiqor ended OpenClaw after {after}, which is the timeout (exit code {end.exit_code})"
+        return f"OpenClaw ended with exit code {end.exit_code}"
 
     def release(self) -> None:
         self._supervisor.release_signals()
@@ -331,7 +338,9 @@ class _MonitoredRun:
         if self._is_client():
             return _CLIENT
         if end is not None and end.exit_code != 0:
-            return "OpenClaw ended before it loaded plugins; its own message above says why: critiqor doctor"
+            command = shlex.join((installation.command, *installation.arguments))
+            said = "ended before it loaded plugins. The last lines that it printed say why"
+            return f"`{command}` {said}; to see them again: critiqor doctor --probe"
         return "OpenClaw did not load the plugin: critiqor doctor --probe"
 
 

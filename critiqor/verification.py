@@ -6,16 +6,17 @@ time, byte for byte, which is how the place of a change is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from critiqor.errors import NoActiveSessionError
 from critiqor.evidence import digest_of, read_coverage
 from critiqor.model.evidence import SealedFile
+from critiqor.model.proof import Proof
 from critiqor.records import load_head
 from critiqor.storage import SessionPaths
 
@@ -66,6 +67,24 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         found=found,
         problems=problems,
     )
+
+
+def proof_of(paths: SessionPaths, head: Mapping[str, Any]) -> Proof:
+    """What became of the evidence of a run, by its digests alone: `verify_run` says where it differs."""
+    run_id, seal = head["run_id"], head["seal"]
+    if not seal:
+        return Proof(state="not sealed", told="the evidence is not sealed yet")
+    document = paths.evidence_summary_path(run_id)
+    found = digest_of(document)
+    if found is None:
+        return Proof(state="missing", told=f"the evidence is gone, there is no {document.name}")
+    if found != seal["digest"]:
+        return Proof(state="changed", told=f"the evidence is not what was sealed, {document.name} was changed")
+    if problems := _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline):
+        return Proof(state="changed", told=f"the evidence is not what was sealed, {problems[0]}")
+    if _diagnosed_digest(paths.diagnosis_path(run_id)) != found:
+        return Proof(state="other", told="the diagnosis is missing or was made from other evidence")
+    return Proof(state="intact", told="the evidence is what was sealed")
 
 
 def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:

@@ -7,7 +7,6 @@ it is recorded and years later, and its seal stays intact.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
@@ -18,7 +17,6 @@ from critiqor.model.record import Visibility, VisibilityChange
 from critiqor.session import DEFAULT_RUNS_DIR
 from critiqor.storage import exclusive, paths_for
 
-VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 MEANING: dict[Visibility, str] = {
     "private": "Only you, with the link that `critiqor dashboard` opens.",
     "shared": "You, and whoever holds a link to this run. A link can be revoked.",
@@ -50,7 +48,7 @@ def visibility_of(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Stand
 
 def change_visibility(run_id: str, to: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Standing:
     """Let others see a run, or no longer see it. The record tells of every change."""
-    if to not in VISIBILITIES:
+    if to not in MEANING:
         raise UsageError(f"{to!r} is no visibility", fix=f"one of {', '.join(MEANING)}")
     paths = paths_for(runs_dir)
     with exclusive(paths.lock_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -80,13 +81,15 @@ def _draw(verb: str, run: str, folder: Path) -> None:
     from rich.text import Text
 
     environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    words = [verb, run, "--runs-dir", str(folder / "runs")]
-    child = pexpect.spawn(str(BIN / "critiqor"), words, dimensions=(60, COLUMNS), env=environment, encoding="utf-8")
+    program, size = str(BIN / "critiqor"), (60, COLUMNS)
+    child = pexpect.spawn(program, [verb, run], dimensions=size, cwd=str(folder), env=environment, encoding="utf-8")
     child.expect(pexpect.EOF)
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
         console.print(Text.from_ansi(child.before.replace("\r\n", "\n").strip("\n")))
-        console.save_svg(str(IMAGES / f"{verb}.svg"), title=f"critiqor {verb}")
+        picture = console.export_svg(title=f"critiqor {verb} {run}", unique_id=verb)
+    # Without the font that rich has browsers fetch from elsewhere: any font of one width will do.
+    (IMAGES / f"{verb}.svg").write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL))
 
 
 if __name__ == "__main__":

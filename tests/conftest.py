@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support import Answer, Cli, Runs
+from support import Answer, Cli, Runs, let_time_pass
 
 from critiqor.cli import main
 
@@ -20,6 +20,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-settings"))
+
+
+@pytest.fixture(autouse=True)
+def a_moment_of_its_own() -> None:
+    """No record is of the time of another test."""
+    let_time_pass()
 
 
 @pytest.fixture

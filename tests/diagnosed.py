@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import strategies
 from support import Runs
 
-from critiqor.model import Metadata, Seal, SessionRecord, Timestamps, iso_from_ms
+from critiqor.evidence import digest_of
+from critiqor.model import EVIDENCE_SCHEMA, Metadata, Seal, SessionRecord, Timestamps, iso_from_ms
 from critiqor.model.casefile import CaseFile
 from critiqor.model.diagnosis import (
     SEVERITIES,
@@ -89,8 +90,13 @@ def case(concluded: Diagnosis, day: int = 1, **metadata: str) -> CaseFile:
 
 
 def store(runs: Runs, concluded: Diagnosis, day: int = 1, **metadata: str) -> str:
-    """Put a completed run with this diagnosis into a folder; returns its id."""
+    """Put a completed run with this diagnosis and sealed evidence without events into a folder; returns its id."""
     run_id, created = concluded.run_id, iso_from_ms(day * DAY_MS)
+    evidence = runs.paths.evidence_summary_path(run_id)
+    evidence.parent.mkdir(parents=True, exist_ok=True)
+    head = f'{{"schema_version":"{EVIDENCE_SCHEMA}","run_id":"{run_id}","session_id":"{run_id}","events":['
+    evidence.write_text(f'{head}\n],\n"metrics":{{}},"coverage":{{}}}}\n')
+    concluded.evidence_digest = digest_of(evidence) or ""
     record = SessionRecord(
         run_id=run_id,
         status="COMPLETED",
@@ -102,7 +108,6 @@ def store(runs: Runs, concluded: Diagnosis, day: int = 1, **metadata: str) -> st
         trust_score=concluded.trust_score,
         confidence_score=concluded.confidence_score,
     )
-    runs.paths.run_folder(run_id).mkdir(parents=True, exist_ok=True)
     write_json(runs.paths.run_path(run_id), record)
     write_json(runs.paths.diagnosis_path(run_id), concluded)
     return run_id

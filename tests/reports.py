@@ -7,6 +7,7 @@ from typing import Any
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.policy import DEFAULT_POLICY, apply_policy
 from critiqor.model import Coverage, Diagnosis, Metadata, Seal, Timestamps, iso_from_ms
+from critiqor.model.proof import Proof
 from critiqor.model.report import Citation, CitedReport, GateReport, Rule, RunHead, RunReport
 
 HOSTILE = (
@@ -16,6 +17,8 @@ HOSTILE = (
 )
 """A text that tries everything."""
 COMPLETE = Coverage()
+INTACT = Proof(state="intact", told="the evidence is what was sealed")
+CHANGED = Proof(state="changed", told="the evidence is not what was sealed, session.json was changed")
 
 
 def report(concluded: Diagnosis, coverage: Coverage | None = COMPLETE, **metadata: Any) -> RunReport:
@@ -29,12 +32,12 @@ def report(concluded: Diagnosis, coverage: Coverage | None = COMPLETE, **metadat
         metadata=Metadata(**metadata),
         seal=Seal(digest=concluded.evidence_digest, bytes=1, events=7, sealed_at=created),
     )
-    return RunReport(run=head, coverage=coverage, diagnosis=concluded)
+    return RunReport(evidence=INTACT, run=head, coverage=coverage, diagnosis=concluded)
 
 
 def gated(concluded: Diagnosis, **metadata: Any) -> GateReport:
     """The same, held against the usual policy."""
-    return GateReport(report(concluded, **metadata), apply_policy(DEFAULT_POLICY, concluded))
+    return GateReport(report(concluded, **metadata), apply_policy(DEFAULT_POLICY, concluded, INTACT))
 
 
 def cited(told: RunReport, **citations: Citation) -> CitedReport:

@@ -57,7 +57,7 @@ class Served:
         self, path: str, method: str = "GET", *, host: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Told:
         """One request, with exactly this path and these headers beside `Host`."""
-        named = {"Host": self.host if host is None else host, **(headers or {}), "Connection": "close"}
+        named = {"Host": self.host if host is None else host, "Connection": "close", **(headers or {})}
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
         return self.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
 

@@ -23,12 +23,30 @@ STANDIN = Path(critiqor.__file__).parent / "lab" / "standin_openclaw.mjs"
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what must happen; never how long it takes."""
 
+_moment: int | None = None
+
+
+def let_time_pass() -> None:
+    """The next record that is made, and those after it, are of a new moment."""
+    global _moment
+    _moment = None
+
+
+def _this_moment() -> int:
+    global _moment
+    if _moment is None:
+        _moment = now_ms()
+    return _moment
+
 
 def recorded(
     sequence: int, event_type: str = "agent_start", *, writer: str = "w", at: int | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """A record in the envelope of the recorder."""
-    moment = now_ms() if at is None else at
+    """A record in the envelope of the recorder.
+
+    Records of one run are of one moment unless told otherwise: their numbers say their order, however they were made.
+    """
+    moment = _this_moment() if at is None else at
     return {
         "event_id": event_id_for(moment, writer, sequence),
         "event_type": event_type,
@@ -67,6 +85,7 @@ class Runs:
 
     def start(self, **metadata: str) -> str:
         run_id: str = create_session(runs_dir=self.folder, **metadata)["run_id"]
+        let_time_pass()
         return run_id
 
     def write(self, run_id: str, *records: Mapping[str, Any] | bytes) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pexpect
 import pyte
@@ -16,13 +18,18 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _COLOR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;0-9]*m")
 
 
-class Shown(NamedTuple):
+@dataclass(frozen=True)
+class Shown:
     """What a verb wrote to a terminal, and what that looked like in the end."""
 
     raw: str
-    lines: list[str]
-    """Everything from the first line on, what has scrolled away included."""
+    columns: int
     code: int | None
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Everything from the first line on, what has scrolled away included; drawn when somebody looks."""
+        return displayed(self.raw, self.columns)
 
     @property
     def text(self) -> str:
@@ -69,7 +76,7 @@ def shown(*arguments: str | Path, home: Path, columns: int = 80, **extra: str) -
     child.expect(pexpect.EOF)
     child.close()
     raw: str = child.before
-    return Shown(raw, displayed(raw, columns), child.exitstatus)
+    return Shown(raw, columns, child.exitstatus)
 
 
 def displayed(raw: str, columns: int, rows: int = ROWS) -> list[str]:

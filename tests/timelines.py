@@ -12,6 +12,7 @@ import msgspec
 from critiqor.model import Event, iso_from_ms
 from critiqor.model.timeline import TimelineSummary
 from critiqor.timeline import Timeline
+from critiqor.timeline.reading import BLOCK
 
 START = 1_794_000_000_000
 FIXTURES = Path(__file__).parent / "unit" / "fixtures"
@@ -65,7 +66,9 @@ def data_of(*lines: Mapping[str, Any] | bytes) -> bytes:
 
 def summary_of(*lines: Mapping[str, Any] | bytes) -> TimelineSummary:
     timeline = Timeline()
-    timeline.feed(data_of(*lines))
+    data = data_of(*lines)
+    for place in range(0, len(data), BLOCK):
+        timeline.feed(data[place : place + BLOCK])
     return timeline.summary()
 
 

@@ -1,11 +1,11 @@
-"""`python -m critiqor.agentloop`: takes the command line of OpenClaw, so that it can be launched in its place.
+"""`critiqor-agentloop`: takes the command line of OpenClaw, so that it can be launched in its place.
 
-    python -m critiqor.agentloop agent --local --agent main --message "…"
-    python -m critiqor.agentloop gateway run
+    critiqor-agentloop agent --local --agent main --message "…"
+    critiqor-agentloop gateway run
 
 The monitor launches it like any OpenClaw:
 
-    critiqor monitor openclaw --openclaw-command "python -m critiqor.agentloop" -- agent --local --message "…"
+    critiqor monitor openclaw --openclaw-command critiqor-agentloop -- agent --local --message "…"
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from critiqor.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from critiqor.agentloop.runs import AgentParams, RunOutcome
 
+RECORDED = 'critiqor monitor openclaw --openclaw-command "python -m critiqor.agentloop" -- agent --local --message "…"'
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
@@ -50,7 +51,7 @@ def agent(
     \b
     critiqor agent --message "what is in this folder?"
     critiqor agent --config my.json --session-key tidy --message "go on"
-    critiqor monitor openclaw --openclaw-command "python -m critiqor.agentloop" -- agent --local --message "…"
+    critiqor monitor openclaw --openclaw-command critiqor-agentloop -- agent --local --message "…"
     """
     import asyncio
     import os
@@ -58,6 +59,7 @@ def agent(
     from critiqor.agentloop.one_turn import exit_code_of, report_of
     from critiqor.agentloop.runs import AgentParams
 
+    _say_unrecorded(dict(os.environ))
     params = AgentParams(**asked, verbose="on" if verbose else None, timeout_seconds=timeout)
     outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
     text = "\n\n".join(payload.text for payload in outcome.payloads)
@@ -65,6 +67,14 @@ def agent(
     if outcome.error is not None and not as_json:
         say(outcome.error)
     ctx.exit(ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code_of(outcome))
+
+
+def _say_unrecorded(environment: dict[str, str]) -> None:
+    """Nothing of this is recorded unless a monitor launched it; whoever looks on may think so."""
+    import sys
+
+    if "CRITIQOR_RUN_ID" not in environment and sys.stderr is not None and sys.stderr.isatty():
+        say(f"nothing of this turn is recorded; to record one: {RECORDED}")
 
 
 async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:

@@ -6,9 +6,14 @@ import os
 import sys
 
 
+def is_at_a_terminal() -> bool:
+    """Whether somebody types, and no CI."""
+    return not os.environ.get("CI") and sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def somebody_looks() -> bool:
-    """Whether there are a terminal and a display, and no CI."""
-    if os.environ.get("CI") or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    """Whether somebody types at a machine with a display."""
+    if not is_at_a_terminal():
         return False
     return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 

@@ -39,11 +39,11 @@ def check(ctx: click.Context, run: str, runs_dir: str, policy_file: Path | None,
 
 
 def _checked(run: str, runs_dir: str, policy_file: Path | None, as_json: bool) -> GateResult:
-    from critiqor.diagnoses import load_diagnosed
+    from critiqor.diagnoses import load_diagnosed, load_proof
     from critiqor.diagnosis.policy import apply_policy, counting_findings
 
     policy, diagnosis = read_policy(policy_file), load_diagnosed(run, runs_dir)
-    result = apply_policy(policy, diagnosis)
+    result = apply_policy(policy, diagnosis, load_proof(run, runs_dir))
 
     def drawing() -> RenderableType:
         from critiqor.cli.drawing.gate import gate_drawing
@@ -63,7 +63,7 @@ def _for_github(run: str, runs_dir: str, policy_file: Path | None, as_json: bool
 
     try:
         report = load_report(run, runs_dir)
-        result = _harmless(apply_policy(read_policy(policy_file), report.diagnosis))
+        result = _harmless(apply_policy(read_policy(policy_file), report.diagnosis, report.evidence))
     except CritiqorError as error:
         error.message, error.fix = harmless(error.message), error.fix and harmless(error.fix)
         raise

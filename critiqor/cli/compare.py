@@ -29,11 +29,13 @@ def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
     """
     import msgspec
 
-    from critiqor.diagnoses import load_diagnosed
+    from critiqor.diagnoses import load_diagnosed, load_proof
     from critiqor.diagnosis import comparison
     from critiqor.timings import compare_timings
 
-    result = comparison.compare(load_diagnosed(before, runs_dir), load_diagnosed(after, runs_dir))
+    proofs = {run: load_proof(run, runs_dir) for run in (before, after)}
+    unproven = [f"{run}: {proof.told}" for run, proof in proofs.items() if not proof.is_intact]
+    result = comparison.compare(load_diagnosed(before, runs_dir), load_diagnosed(after, runs_dir), unproven)
     timing = compare_timings(before, after, runs_dir)
     data = {**msgspec.structs.asdict(result), "timing": timing}
     answer("compare", data, _text(result, timing), as_json=as_json, drawing=lambda: _drawing(result, timing))

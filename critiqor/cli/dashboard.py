@@ -40,7 +40,11 @@ class _Tenants(click.Option):
     help="Whose runs to show; can be given several times.  [default: those of RUN, or of the only tenant]",
 )
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where it can be reached.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port there.  [default: a free one]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port there, 0 for a free one.  [default: 4747, or a free one]",
+)
 @click.option(
     "--require-token",
     "requires_token",
@@ -54,7 +58,7 @@ def dashboard(
     runs_dir: str,
     tenant_id: tuple[str, ...],
     host: str,
-    port: int,
+    port: int | None,
     requires_token: bool,
     no_browser: bool,
     as_json: bool,

@@ -71,13 +71,26 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
     """What to type next, each with what it is good for."""
     from shlex import quote
 
-    worst, folder = acts[-1], quote(str(runs))
+    worst, folder, critiqor = acts[-1], quote(str(runs)), program()
     finding = worst.diagnosis.primary_diagnosis
-    explain = [] if finding is None else [f"critiqor explain {worst.run_id} {finding.finding_id} --runs-dir {folder}"]
+    explain = [] if finding is None else [f"{critiqor} explain {worst.run_id} {finding.finding_id} --runs-dir {folder}"]
     return [
         *((command, "event by event") for command in explain),
-        (f"critiqor timeline {worst.run_id} --runs-dir {folder}", "where its time went"),
-        ("critiqor lab list", "more of these, and critiqor lab run to play them"),
-        ("critiqor doctor --probe, then critiqor monitor openclaw", "your own agent"),
+        (f"{critiqor} timeline {worst.run_id} --runs-dir {folder}", "where its time went"),
+        (f"{critiqor} lab list", f"more of these, and {critiqor} lab run to play them"),
+        (f"{critiqor} doctor --probe && {critiqor} monitor openclaw", "your own agent"),
         (f"rm -r {quote(str(runs.parent))}", "when you have seen enough of these three"),
     ]
+
+
+def program() -> str:
+    """What to type for `critiqor` in the shell that this was called from: its path, where it is not on PATH."""
+    import shutil
+    import sys
+    from shlex import quote
+
+    called = Path(sys.argv[0])
+    found = shutil.which("critiqor")
+    if found is not None and (called.name != "critiqor" or called.resolve() == Path(found).resolve()):
+        return "critiqor"
+    return quote(sys.argv[0]) if called.name == "critiqor" else f"{quote(sys.executable)} -m critiqor"

@@ -45,10 +45,20 @@ def _text(detached: Detached, arguments: tuple[str, ...]) -> str:
         return (
             f"This would take the recorder out of {detached.configuration}. Nothing was changed.\nNext: {next_command}"
         )
-    how = "it is what it was, byte for byte" if detached.restored else "its settings are what they were"
-    lines = [f"The recorder is out of {detached.configuration}; {how}."]
-    if detached.backup is not None:
-        lines.append(f"OpenClaw keeps it in its own format now; as it was before, it has it in {detached.backup}")
+    lines = [_outcome(detached)]
     if detached.run_id is not None:
         lines.append(f"Next: critiqor finalize {detached.run_id} --runs-dir {detached.runs_dir}")
     return "\n".join(lines)
+
+
+def _outcome(detached: Detached) -> str:
+    """What has become of the configuration, precisely."""
+    if not detached.restored and not detached.rewritten:
+        return (
+            f"Nothing is recorded any more. {detached.configuration} names the recorder by your own hand: that stays."
+        )
+    out = f"The recorder is out of {detached.configuration}"
+    if detached.restored:
+        return f"{out}. The file is what it was, byte for byte."
+    backup = "no backup of it is left" if detached.backup is None else f"it is in {detached.backup}"
+    return f"{out}. Its other settings stay, in OpenClaw's own format. As it was before attaching, {backup}."

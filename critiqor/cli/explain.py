@@ -1,4 +1,4 @@
-"""`critiqor explain RUN FINDING`."""
+"""`critiqor explain RUN [FINDING]`."""
 
 from __future__ import annotations
 
@@ -21,22 +21,42 @@ SHOWN = 3
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
-@click.argument("finding", shell_complete=finding_names)
+@click.argument("finding", required=False, shell_complete=finding_names)
 @runs_dir_option
 @json_option
-def explain(run: str, finding: str, runs_dir: str, as_json: bool) -> None:
-    """Explain FINDING of RUN, named by its id or its type: the chain, step by step, with the events themselves."""
+def explain(run: str, finding: str | None, runs_dir: str, as_json: bool) -> None:
+    """Explain FINDING of RUN, by its id, its number or its type: the chain, step by step, with the events themselves.
+
+    Without FINDING it is the main one.
+
+    \b
+    critiqor explain run_001
+    critiqor explain run_001 2
+    critiqor explain run_001 false_success_claim
+    """
     from critiqor.explanations import explain_finding
 
-    explanation = explain_finding(run, finding, runs_dir)
+    explanation = explain_finding(run, _name(run, finding, runs_dir), runs_dir)
     text = _text(run, explanation)
     answer("explain", explanation, text, as_json=as_json, drawing=lambda: _drawing(run, explanation))
+
+
+def _name(run: str, wanted: str | None, runs_dir: str) -> str:
+    """The id or the type that is meant."""
+    if wanted is not None:
+        is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 10
+        return f"finding_{int(wanted):03d}" if is_number else wanted
+    from critiqor.diagnoses import load_diagnosed
+
+    main = load_diagnosed(run, runs_dir).primary_diagnosis
+    return "" if main is None else main.finding_id
 
 
 def _drawing(run: str, explanation: Explanation) -> RenderableType:
     from critiqor.cli.drawing.finding import finding_drawing
 
-    return finding_drawing(run, explanation, _cost(explanation.finding.impact))
+    impact = explanation.finding.impact
+    return finding_drawing(run, explanation, _lost_trust(impact), _wasted(impact))
 
 
 def _text(run: str, explanation: Explanation) -> str:
@@ -61,19 +81,28 @@ def _text(run: str, explanation: Explanation) -> str:
             lines += _step_lines(step)
         if len(others) > SHOWN:
             lines.append(f"      and {len(others) - SHOWN} more: --json has them all")
-    lines += ["", f"  It cost: {_cost(finding.impact)}"]
+    impact = finding.impact
+    lines += ["", f"  Trust:   {_lost_trust(impact)}", f"  Wasted:  {_wasted(impact)}"]
     lines += [f"  Change:  {finding.recommendation}", f"  Verify:  {finding.verification}"]
     return page(lines)
 
 
-def _cost(impact: Impact) -> str:
-    cost = [
-        f"{impact.trust_points} points of trust" if impact.trust_points else "",
-        f"{impact.wasted_tokens} tokens" if impact.wasted_tokens else "",
-        f"${impact.wasted_usd:.4f}" if impact.wasted_usd else "",
-        f"{impact.wasted_ms / 1000:.1f} s" if impact.wasted_ms else "",
+def _lost_trust(impact: Impact) -> str:
+    from critiqor.model.wording import counted
+
+    return f"-{counted(impact.trust_points, 'point')}" if impact.trust_points else "no points lost"
+
+
+def _wasted(impact: Impact) -> str:
+    from critiqor.model.timeline import spent
+    from critiqor.model.wording import counted, money
+
+    wasted = [
+        money(impact.wasted_usd) if impact.wasted_usd else "",
+        counted(impact.wasted_tokens, "token") if impact.wasted_tokens else "",
+        spent(impact.wasted_ms) if impact.wasted_ms else "",
     ]
-    return ", ".join(part for part in cost if part) or "nothing that was measured"
+    return ", ".join(part for part in wasted if part) or "nothing that was measured"
 
 
 def _step_lines(step: ExplainedStep) -> list[str]:

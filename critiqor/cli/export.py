@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option, say
 from critiqor.cli.pages import pages
 from critiqor.cli.policy_file import policy_option, read_policy
+from critiqor.cli.targets import STREAM, patience, target_of
 from critiqor.errors import UsageError
 from critiqor.reporters import FORMATS
 
@@ -69,9 +69,7 @@ def export(
         if output is not None:
             raise UsageError("--endpoint sends, and --output writes", fix="leave one of them out")
         _send(run, endpoint, runs_dir, wishes, as_json=as_json)
-    elif output == "-" and format_name in ("html", "pdf", "zip") and sys.stdout.isatty():
-        raise UsageError(f"{format_name} is nothing that a terminal can show", fix="--output FILE")
-    elif output == "-" and as_json:
+    elif output == STREAM and as_json:
         raise UsageError("--json would stand in the very output that --output - asks for", fix="leave one of them out")
     else:
         _write(run, format_name, output, runs_dir, wishes, as_json=as_json)
@@ -80,8 +78,8 @@ def export(
 def _write(run: str, format_name: str, output: str | None, runs_dir: str, wishes: Wishes, *, as_json: bool) -> None:
     from critiqor.exports import export_run
 
-    target = sys.stdout.buffer if output == "-" else None if output is None else Path(output)
-    written = export_run(run, format_name, target, runs_dir, wishes)
+    with patience(f"writing {run} as {format_name}", run, runs_dir, output):
+        written = export_run(run, format_name, target_of(format_name, output), runs_dir, wishes)
     if as_json:
         answer("export", written, "", as_json=True)
     else:
@@ -91,7 +89,8 @@ def _write(run: str, format_name: str, output: str | None, runs_dir: str, wishes
 def _send(run: str, endpoint: str, runs_dir: str, wishes: Wishes, *, as_json: bool) -> None:
     from critiqor.exports import send_run
 
-    sent = send_run(run, endpoint, runs_dir, wishes)
+    with patience(f"sending {run}", run, runs_dir):
+        sent = send_run(run, endpoint, runs_dir, wishes)
     if as_json:
         answer("export", sent, "", as_json=True)
     else:

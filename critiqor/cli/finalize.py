@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from critiqor.cli.hints import pasted
 from critiqor.cli.names import run_names
-from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.running import warn_of_running
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,8 +18,8 @@ from critiqor.cli.output import answer, json_option, runs_dir_option
 def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) -> None:
     """Seal the evidence of the active session, or of RUN, and diagnose it.
 
-    Can be typed while the agent still runs: what was recorded until then is sealed. After a crash or a kill, type it
-    again: the evidence comes out the same.
+    Can be typed while the agent still runs: what was recorded until then is sealed, and the agent runs on unrecorded;
+    `critiqor abort --stop RUN` ends it. After a crash or a kill, type it again: the evidence comes out the same.
 
     With a terminal and a display, and outside CI, the dashboard is opened afterwards.
     """
@@ -29,10 +31,15 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
         record = complete_session(run, runs_dir, observe)
     text = run_summary(record, runs_dir)
     answer("finalize", record, text, as_json=as_json, drawing=lambda: run_drawing(record, runs_dir))
+    warn_of_running(record["run_id"], runs_dir)
     if not no_dashboard and not as_json:
-        from critiqor.cli.browser import somebody_looks
+        from critiqor.cli.browser import is_at_a_terminal, somebody_looks
 
         if somebody_looks():
             from critiqor.cli.dashboard import open_dashboard
 
             open_dashboard(record["run_id"], runs_dir)
+        elif is_at_a_terminal():
+            say(
+                pasted(f"there is no display to open the dashboard on; its link: critiqor dashboard {record['run_id']}")
+            )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from critiqor.cli.wording import one_line
 from critiqor.diagnosis.numbers import is_plausible, price_of
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.timeline import spent
+from critiqor.model.wording import money, number
 
 if TYPE_CHECKING:
     from critiqor.model import Event
 
 LONGEST = 200
 """Characters of a text that is quoted."""
+TELLING = ("command", "cmd", "path", "file_path", "url", "query", "pattern", "message", "task")
+"""What says of a call at a glance what it does."""
 
 
 class Happening(NamedTuple):
@@ -48,7 +52,20 @@ def _facts(event: Event) -> list[str]:
     if event.event_type in (EventType.TOKEN_USAGE, "before_provider_request"):
         model = "/".join(_quoted(payload[name]) for name in ("provider", "model") if isinstance(payload.get(name), str))
         return [*([model] if model else []), *_usage(payload.get("usage"))]
-    return [_quoted(event.tool_name)] if event.tool_name else []
+    named = [_quoted(event.tool_name)] if event.tool_name else []
+    asked = payload.get("arguments")
+    return [*named, _asked(asked)] if event.event_type == EventType.TOOL_CALL and asked else named
+
+
+def _asked(arguments: Any) -> str:
+    """What a tool was asked, the telling part of it first: the rest may be cut away."""
+    if isinstance(arguments, dict):
+        arguments = {name: arguments[name] for name in sorted(arguments, key=_telling)}
+    return _quoted(json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=str))
+
+
+def _telling(name: Any) -> tuple[int, str]:
+    return (TELLING.index(name) if name in TELLING else len(TELLING), str(name))
 
 
 def _of_process(event: Event) -> list[str]:
@@ -63,10 +80,12 @@ def _usage(usage: Any) -> list[str]:
     if not isinstance(usage, dict):
         return []
     told = [
-        f"{usage[name]} {way}" for name, way in (("input", "in"), ("output", "out")) if is_plausible(usage.get(name))
+        f"{number(usage[name])} {way}"
+        for name, way in (("input", "in"), ("output", "out"))
+        if is_plausible(usage.get(name))
     ]
     price = price_of(usage)
-    return told if price is None else [*told, f"${price:.4f}"]
+    return told if price is None else [*told, money(price)]
 
 
 def _clock(timestamp: str) -> str:

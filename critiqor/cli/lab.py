@@ -22,6 +22,8 @@ from critiqor.cli.output import (
 from critiqor.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from critiqor.lab.batch import ScenarioResult, Told
     from critiqor.lab.scenario import Place
     from critiqor.lab.scenario_file import ScenarioFolder
@@ -47,7 +49,7 @@ def lab() -> None:
 def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
     """List the scenarios, with what each must lead to."""
     from critiqor.cli.wording import page, table
-    from critiqor.diagnosis.text import counted
+    from critiqor.model.wording import counted
 
     scenarios, broken = _scenarios(folder, ())
     rows = [(one.name, one.expect.primary or "nothing", " ".join(one.on), one.description) for one in scenarios]
@@ -57,7 +59,13 @@ def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
         {"name": one.name, "description": one.description, "on": one.on, "because": one.because, "expect": one.expect}
         for one in scenarios
     ]
-    answer("lab list", told, text, as_json=as_json)
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.drawing.scenarios import scenarios_drawing
+
+        return scenarios_drawing(rows, following)
+
+    answer("lab list", told, text, as_json=as_json, drawing=drawing)
     ctx.exit(ExitCode.USAGE if broken else ExitCode.OK)
 
 
@@ -159,7 +167,7 @@ def model(script: str, port: int, as_json: bool) -> None:
     """Serve the model of SCRIPT, a scenario's name or file, until Ctrl-C; prints the base URL of its API.
 
     Any agent that talks to an OpenAI-compatible endpoint can be pointed to it. Each message of the scenario's user is
-    answered with its steps, whichever session it comes from.
+    answered with its steps, in every session from the first one on.
     """
     import threading
 
@@ -167,15 +175,17 @@ def model(script: str, port: int, as_json: bool) -> None:
     from critiqor.lab.scripted_model import ScriptedModel
 
     file = Path(script)
+    if file.suffix == ".toml" and not file.exists():
+        raise UsageError(f"there is no file {file}", fix="critiqor lab list   names the scenarios that can be served")
     scenario = read_scenario(file) if file.suffix == ".toml" else _scenarios(None, (script,)).scenarios[0]
     with ScriptedModel(scripts=scenario.scripts(), summary=scenario.summary, port=port) as served:
-        answer("lab model", {"base_url": served.base_url}, served.base_url, as_json=as_json)
-        sys.stdout.flush()
-        say("serving until Ctrl-C")
         try:
+            answer("lab model", {"base_url": served.base_url}, served.base_url, as_json=as_json)
+            sys.stdout.flush()
+            say("serving until Ctrl-C")
             threading.Event().wait()
         except KeyboardInterrupt:
-            from critiqor.diagnosis.text import counted
+            from critiqor.model.wording import counted
 
             say(f"answered {counted(len(served.requests), 'request')}")
 

@@ -107,6 +107,14 @@ def say(message: str) -> None:
         _tell(message)
 
 
+def warn(message: str) -> None:
+    """A message that must not be missed, whatever else he wants to hear."""
+    line = f"critiqor: {plain(message)}"
+    loud = is_drawn(sys.stderr) and wants_color()
+    with contextlib.suppress(OSError):
+        click.echo(click.style(line, fg="red", bold=True) if loud else line, err=True)
+
+
 def _tell(message: str) -> None:
     with contextlib.suppress(OSError):  # the terminal can be gone by now
         click.echo(f"critiqor: {plain(message)}", err=True)

@@ -22,7 +22,8 @@ def policy_option(function: _Function) -> _Function:
         "--policy",
         "policy_file",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="What is wanted: a .toml or .json file.  [default: trust of 70, nothing worse than medium]",
+        help="What is wanted: a .toml or .json file.  [default: observed to its end, trust of 70, confidence of 50, "
+        "nothing worse than medium]",
     )(function)
 
 

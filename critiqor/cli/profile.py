@@ -47,7 +47,7 @@ def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown
 
 
 def _text(request: ArtifactRequest) -> str:
-    from critiqor.diagnosis.text import counted
+    from critiqor.model.wording import counted
     from critiqor.timeline.profiles.report import size
 
     lines = [f"pid {each.pid}: {each.file}, {size(each.bytes)}" for each in request.appeared]

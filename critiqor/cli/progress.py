@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from critiqor.model import Event
 
 LEAST_BYTES = 2 << 20
-"""Of a journal: a smaller one is sealed before anybody has read what is done."""
+"""Of a journal, or of evidence: with a smaller one all is done before anybody has read what is done."""
 
 
 def sealing(run: str | None, runs_dir: str) -> AbstractContextManager[Callable[[Event], None] | None]:
@@ -26,6 +26,21 @@ def sealing(run: str | None, runs_dir: str) -> AbstractContextManager[Callable[[
 def counting(doing: str, noun: str) -> AbstractContextManager[Callable[[], None]]:
     """Around work of unknown size: what it yields is called once for each that is done."""
     return _counting(doing, noun) if shows_progress() else nullcontext(_ignored)
+
+
+def writing(doing: str, run: str, runs_dir: str) -> AbstractContextManager[object]:
+    """Around what reads a whole run and writes it elsewhere; it says nothing of a run that is read in a moment."""
+    return _waiting(doing) if shows_progress() and _is_large(run, runs_dir) else nullcontext()
+
+
+def _is_large(run: str, runs_dir: str) -> bool:
+    from critiqor.errors import CritiqorError
+    from critiqor.storage.paths import paths_for
+
+    try:
+        return paths_for(runs_dir).evidence_summary_path(run).stat().st_size >= LEAST_BYTES
+    except (CritiqorError, OSError):
+        return False  # whatever is wrong with the run, the verb says it
 
 
 def _large_journal(run: str | None, runs_dir: str) -> Path | None:
@@ -59,6 +74,14 @@ def _counting(doing: str, noun: str) -> Iterator[Callable[[], None]]:
 
     with working(doing, noun, None) as advance:
         yield advance
+
+
+@contextmanager
+def _waiting(doing: str) -> Iterator[None]:
+    from critiqor.cli.drawing.working import working
+
+    with working(doing, None, None):
+        yield
 
 
 def _ignored() -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import click
 
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option, say
 from critiqor.cli.pages import pages
+from critiqor.cli.targets import FILES, STREAM, patience, target_of
 from critiqor.errors import UsageError
 from critiqor.reporters import FORMATS
 
 REPORTS = [name for name, format_ in FORMATS.items() if format_.is_report]
-FILES = ("html", "pdf")
-"""Those that are nothing for a terminal, and go into a file by themselves."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,17 +37,16 @@ def report(run: str, format_name: str | None, output: str | None, runs_dir: str,
     """
     from critiqor.exports import Wishes, export_run, load_report
 
-    is_file = format_name in FILES
-    to_stream = output == "-" or (output is None and not is_file)
-    if as_json and to_stream:
-        if format_name == "markdown" or is_file:
+    if output is None and format_name not in FILES:
+        output = STREAM
+    if as_json and output == STREAM:
+        if format_name == "markdown" or format_name in FILES:
             raise UsageError("--json would stand in the very output that the report goes to", fix="--output FILE")
         answer("report", load_report(run, runs_dir), "", as_json=True)
         return
-    if to_stream and is_file and sys.stdout.isatty():
-        raise UsageError(f"{format_name} is nothing that a terminal can show", fix="--output FILE")
-    target = sys.stdout.buffer if to_stream else None if output is None else Path(output)
-    written = export_run(run, format_name or "markdown", target, runs_dir, Wishes(pages=pages))
+    format_name = format_name or "markdown"
+    with patience(f"writing {run} as {format_name}", run, runs_dir, output):
+        written = export_run(run, format_name, target_of(format_name, output), runs_dir, Wishes(pages=pages))
     if as_json:
         answer("report", written, "", as_json=True)
         return

@@ -27,17 +27,19 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     """A run for a terminal, the verdict first."""
     from msgspec import convert
 
-    from critiqor.cli.wording import page
+    from critiqor.cli.wording import page, standing
     from critiqor.model import Diagnosis
+    from critiqor.model.wording import counted
     from critiqor.storage.paths import paths_for
 
     run_id = record["run_id"]
-    lines = [f"{run_id}  {record['status']}  {record['metadata']['agent_id']}  {record['timestamps']['created_at']}"]
+    whose = f"{record['metadata']['agent_id']}  {record['timestamps']['created_at']}"
     if not record.get("diagnosis"):
         state = _state(record)
-        return page([*lines, "", f"  {state.words}", f"  Next: {pasted(state.following)}"])
+        following = f"  Next: {pasted(state.following)}"
+        return page([f"{run_id}  {standing(record)}  {whose}", "", f"  {state.words}", following])
     diagnosis = convert(record["diagnosis"], Diagnosis)
-    lines += ["", *diagnosis_lines(diagnosis)]
+    lines = [f"{run_id}  {standing(record, diagnosis.outcome.state)}  {whose}", "", *diagnosis_lines(diagnosis)]
     notes = _coverage_notes(paths_for(runs_dir).evidence_summary_path(run_id))
     if notes:
         lines += ["", "  What the recorder did not see:", *(f"    · {note}" for note in notes)]
@@ -46,7 +48,7 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
         lines += ["", f"  Next: {following}"]
     seal = record["seal"]
     verify = pasted(f"critiqor verify {run_id}")
-    lines += ["", f"  sealed: {seal['events']} events, {seal['digest'][:23]}…   {verify}"]
+    lines += ["", f"  sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}…   {verify}"]
     return page(lines)
 
 
@@ -166,15 +168,20 @@ def _state(record: dict[str, Any]) -> _State:
 def cost_words(cost: CostAnalysis) -> str:
     """What a run cost, and how much of it bought nothing."""
     from critiqor.diagnosis.figures import tokens_of, untold_cost
-    from critiqor.diagnosis.text import counted
+    from critiqor.model.wording import counted, money, number
 
     if cost.cost_usd is None:
-        money = "no price known" if tokens_of(cost) else "unknown"
+        price = "no price known" if tokens_of(cost) else "unknown"
     else:
-        money = f"{'at least ' if untold_cost(cost) else ''}${cost.cost_usd:.4f}"
-    wasted = f" ({cost.wasted_tokens} of them wasted)" if cost.wasted_tokens else ""
-    tokens = f"{cost.input_tokens} tokens in, {cost.output_tokens} out{wasted}"
-    return f"{money}, {tokens}, {counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
+        price = f"{'at least ' if untold_cost(cost) else ''}{money(cost.cost_usd)}"
+    read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
+    tokens = f"{counted(read, 'token')} in, {number(cost.output_tokens)} out"
+    calls = f"{counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
+    told = f"{price}, {tokens}, {calls}"
+    if not cost.wasted_tokens:
+        return told
+    wasted = f" ({money(cost.wasted_usd)})" if cost.wasted_usd else ""
+    return f"{told}; wasted: {counted(cost.wasted_tokens, 'token')}{wasted}"
 
 
 def time_words(diagnosis: Diagnosis) -> str | None:

@@ -13,8 +13,14 @@ from critiqor.errors import UnknownRunError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import RenderableType
+
     from critiqor.diagnosis.trends import CauseTrend, Trends
     from critiqor.model.casefile import CaseFile
+
+
+FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
+"""What is shown of each run."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,7 +35,13 @@ def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) ->
 
     cases = case_files(runs_dir)
     result = trends_of(_agent(cases, agent), cases, last)
-    answer("trends", result, _text(result), as_json=as_json)
+    answer("trends", result, _text(result), as_json=as_json, drawing=lambda: _drawing(result))
+
+
+def _drawing(result: Trends) -> RenderableType:
+    from critiqor.cli.drawing.trends import trends_drawing
+
+    return trends_drawing(result, _notes(result))
 
 
 def _agent(cases: Sequence[CaseFile], wanted: str | None) -> str:
@@ -48,31 +60,44 @@ def _agent(cases: Sequence[CaseFile], wanted: str | None) -> str:
 def _text(result: Trends) -> str:
     from critiqor.cli.wording import LABELS, figure, page, table
 
-    names = ("trust", "confidence", "cost_usd", "wall_ms")
-    undiagnosed = f", {len(result.undiagnosed)} without a diagnosis" * bool(result.undiagnosed)
-    lines = [f"{result.agent_id}: {result.summary}{undiagnosed}"]
+    lines = [title_of(result)]
     if result.runs:
-        rows = [["run", "created", *(LABELS[name] for name in names), "main problem"]]
+        rows = [["run", "created", *(LABELS[name] for name in FIGURES), "main problem"]]
         for run in result.runs:
-            told = (figure(name, getattr(run, name)) for name in names)
+            told = (figure(name, getattr(run, name)) for name in FIGURES)
             rows.append([run.run_id, run.created_at or "-", *told, run.primary_type or "-"])
         lines += ["", *table(rows)]
     if result.causes:
         lines += ["", *table([_row(cause) for cause in result.causes])]
-    notes = [*result.notes, *(run.reason + f": {pasted(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed)]
-    if result.unreadable:
-        notes.append(f"records that cannot be read, whoever's they are: {', '.join(result.unreadable)}")
-    if notes:
+    if notes := _notes(result):
         lines += ["", *(f"  · {note}" for note in notes)]
     if result.runs:
         lines += ["", f"  Next: {pasted(f'critiqor show {result.runs[-1].run_id}')}"]
     return page(lines)
 
 
+def title_of(result: Trends) -> str:
+    """Whose runs they are, and where they are going."""
+    undiagnosed = f", {len(result.undiagnosed)} without a diagnosis" * bool(result.undiagnosed)
+    return f"{result.agent_id}: {result.summary}{undiagnosed}"
+
+
+def _notes(result: Trends) -> list[str]:
+    notes = [*result.notes, *(run.reason + f": {pasted(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed)]
+    if result.unreadable:
+        notes.append(f"records that cannot be read, whoever's they are: {', '.join(result.unreadable)}")
+    return notes
+
+
 def _row(cause: CauseTrend) -> list[str]:
+    return [f"in {cause.runs} of {cause.of} runs", cause.severity, cause.cause, when(cause)]
+
+
+def when(cause: CauseTrend) -> str:
+    """From which run to which a cause was seen."""
     since = f"since {cause.first_run} ({_day(cause.first_at)})"
     until = "still there" if cause.in_latest else f"last in {cause.last_run} ({_day(cause.last_at)})"
-    return [f"in {cause.runs} of {cause.of} runs", cause.severity, cause.cause, f"{since}, {until}"]
+    return f"{since}, {until}"
 
 
 def _day(moment: str | None) -> str:

@@ -10,6 +10,8 @@ from critiqor.cli.names import run_names
 from critiqor.cli.output import answer, json_option, runs_dir_option
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from critiqor.visibility import Standing
 
 WHO = ["private", "shared", "anonymous", "public"]
@@ -39,7 +41,15 @@ def visibility(run: str, who: str | None, runs_dir: str, as_json: bool) -> None:
         from critiqor.storage.paths import paths_for
 
         standing = publish(paths_for(runs_dir), run, who)
-    answer("visibility", standing, _text(standing), as_json=as_json)
+    answer("visibility", standing, _text(standing), as_json=as_json, drawing=lambda: _drawing(standing))
+
+
+def _drawing(standing: Standing) -> RenderableType:
+    from rich.console import Group
+
+    from critiqor.cli.drawing.screen import ours
+
+    return Group(*map(ours, _text(standing).split("\n")))
 
 
 def _text(standing: Standing) -> str:

@@ -13,13 +13,13 @@ import click
 from critiqor.cli.hints import pasted
 from critiqor.cli.names import run_names
 from critiqor.cli.output import answer_line, is_drawn, json_option, runs_dir_option, say
+from critiqor.cli.running import say_how_to_stop, warn_of_running
 
 if TYPE_CHECKING:
     from critiqor.following import Follower
 
 INTERVAL_SECONDS = 0.25
 """Between two looks."""
-HINT = "Ctrl-C leaves; the run goes on"
 MOST_REMEMBERED = 500
 """Events that a terminal may have room for."""
 
@@ -48,6 +48,10 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
         answer_line("watch", {"end": data})
     else:
         say(f"{reason}. Next: {following}")
+        if over is None:
+            say_how_to_stop(run_id, runs_dir)
+    if over is not None:
+        warn_of_running(run_id, runs_dir)
 
 
 def _active(runs_dir: str) -> str:
@@ -103,12 +107,19 @@ def _drawn(follower: Follower) -> str:
         while True:
             look = follower.look()
             latest.extend(happening(event) for event in look.events[-MOST_REMEMBERED:])
-            hint = HINT if look.over is None else ""
-            live.update(LiveRun(follower.head, follower.figures(), list(latest), now_ms(), hint), refresh=True)
+            hints = _hints(follower.head) if look.over is None else []
+            live.update(LiveRun(follower.head, follower.figures(), list(latest), now_ms(), hints), refresh=True)
             if look.over is not None:
                 return look.over
             if not look.more:
                 time.sleep(INTERVAL_SECONDS)
+
+
+def _hints(head: dict[str, Any]) -> list[str]:
+    from critiqor.cli.running import stop_command
+
+    leaving = "Ctrl-C leaves, the run goes on"
+    return [leaving] if head["owner"] is None else [leaving, f"to stop it: {stop_command(head['run_id'])}"]
 
 
 def _end(head: dict[str, Any], over: str | None) -> tuple[str, str]:

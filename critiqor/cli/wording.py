@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from critiqor.model.wording import money, number
 
 LABELS = {
     "trust": "trust",
@@ -22,8 +25,20 @@ def figure(name: str, value: float | None) -> str:
     if value is None:
         return "unknown"
     if name == "cost_usd":
-        return f"${value:.4f}"
-    return f"{value / 1000:.1f} s" if name == "wall_ms" else str(value)
+        return money(value)
+    return f"{value / 1000:,.1f} s" if name == "wall_ms" else number(value)
+
+
+def standing(head: Mapping[str, Any], outcome: str | None = None) -> str:
+    """Where a run stands, for people: its status is that of the recording, and does not tell how the agent ended."""
+    from critiqor.session import owner_is_alive
+
+    status = str(head["status"])
+    if outcome not in (None, "completed"):
+        return f"{status} (outcome: {str(outcome).replace('_', ' ')})"
+    if status == "MONITORING" and head["owner"] is not None and not owner_is_alive(head):
+        return f"{status} (ended, not finalized)"
+    return status
 
 
 def difference(name: str, value: float | None) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import NamedTuple
 
+from critiqor.dashboard.drawn_graph import drawn_graph
 from critiqor.dashboard.wording import visible
 from critiqor.model import Diagnosis, GraphEdge, GraphNode
 
-MOST_NODES = 150
-"""Nodes that are drawn."""
 ACROSS = 5
 """Boxes beside each other; what is wider cannot be read on paper."""
 BOX_WIDTH, BOX_HEIGHT, ACROSS_GAP, DOWN_GAP, MARGIN = 204, 78, 22, 40, 10
@@ -57,16 +56,10 @@ class _Cell(NamedTuple):
 
 def causal_picture(diagnosis: Diagnosis) -> Picture | None:
     """The causal graph of a diagnosis; None where there is nothing to draw."""
-    nodes = {node.id: node for node in diagnosis.causal_graph.nodes[:MOST_NODES]}
-    if not nodes:
+    graph = drawn_graph(diagnosis)
+    if graph is None:
         return None
-    edges = [
-        edge
-        for edge in diagnosis.causal_graph.edges
-        if edge.source in nodes and edge.target in nodes and edge.source != edge.target
-    ]
-    cells = _cells(list(nodes), edges)
-    severities = {finding.id: finding.severity for finding in diagnosis.failure_analysis.findings}
+    cells = _cells([node.id for node in graph.nodes], graph.edges)
     corners = {
         name: (
             round(MARGIN + cell.column * (BOX_WIDTH + ACROSS_GAP)),
@@ -75,11 +68,11 @@ def causal_picture(diagnosis: Diagnosis) -> Picture | None:
         for name, cell in cells.items()
     }
     return Picture(
-        boxes=[_box(node, corners[name], severities.get(name, "")) for name, node in nodes.items()],
-        arrows=[_arrow(edge, corners) for edge in edges],
+        boxes=[_box(node, corners[node.id], graph.severities.get(node.id, "")) for node in graph.nodes],
+        arrows=[_arrow(edge, corners) for edge in graph.edges],
         width=max(x for x, _ in corners.values()) + BOX_WIDTH + MARGIN,
         height=max(y for _, y in corners.values()) + BOX_HEIGHT + MARGIN,
-        left_out=len(diagnosis.causal_graph.nodes) - len(nodes),
+        left_out=graph.left_out,
     )
 
 

@@ -60,9 +60,13 @@ class _Rank:
 
 
 def choose(events: Iterable[Numbered], cited: Collection[str]) -> Choice:
-    """Which of these events are in the file. Those that are cited come first, then their neighbours, then failures."""
+    """Which of these events are in the file. Those that are cited come first, then their neighbours, then failures.
+
+    Where there is room left, the run is filled up from both ends.
+    """
     every, named, near, failed = _Rank(), _Rank(), _Rank(), _Rank()
     before: deque[_Entry] = deque(maxlen=AROUND)
+    last: deque[_Entry] = deque(maxlen=MOST_EVENTS)
     after = total = 0
     for number, event in events:
         total += 1
@@ -80,6 +84,7 @@ def choose(events: Iterable[Numbered], cited: Collection[str]) -> Choice:
         if event.status == "error":
             failed.add(entry)
         before.append(entry)
+        last.append(entry)
     if not every.is_cut and sum(entry.size for entry in every.entries) <= MOST_BYTES:
         return Choice({entry.number: entry.event_id for entry in every.entries}, total, fits=True)
     ranks = (named, near, failed)
@@ -94,4 +99,11 @@ def choose(events: Iterable[Numbered], cited: Collection[str]) -> Choice:
             break
         chosen[entry.number] = entry.event_id
         room -= entry.size
+    ends = zip(every.entries, reversed(last), strict=True) if fits else ()
+    for entry in (entry for both in ends for entry in both):
+        if len(chosen) == MOST_EVENTS or entry.size > room:
+            break
+        if entry.number not in chosen:
+            chosen[entry.number] = entry.event_id
+            room -= entry.size
     return Choice(dict(sorted(chosen.items())), total, fits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
+from critiqor.dashboard.drawn_graph import drawn_graph
 from critiqor.dashboard.event_index import EventFilter
 from critiqor.dashboard.lane_drawing import SMALL, Drawing, draw, whole_run
 from critiqor.dashboard.paging import Pages
@@ -12,39 +13,46 @@ from critiqor.dashboard.showing import Showing
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, Finding
 from critiqor.model.diagnosis import SEVERITIES
+from critiqor.reporters.findings import cited_by, first_step
 
 MOST_CITED = 12
 """Events of one finding that are shown with what they say."""
-MOST_NODES = 150
-"""Nodes of a causal graph that is drawn."""
 
 
 def overview(showing: Showing) -> dict[str, Any]:
     """Can it be trusted, what was the problem, what now."""
     primary = _primary(showing)
-    begin = (primary.first_bad_step or next(iter(primary.evidence), None)) if primary else None
+    begin = first_step(primary) if primary else ""
     return {
         "primary": primary,
         "first_bad": begin,
-        "first_bad_event": _at_once(showing, [begin]).get(begin) if begin else None,
+        "first_bad_event": _at_once(showing, [begin]).get(begin),
         "drawing": _small_drawing(showing),
         "notes": _notes(showing),
-        "severities": severities(showing.findings),
+        "doubt": showing.doubt(),
+        "severities": _severities(showing.findings),
     }
 
 
 def diagnosis(showing: Showing, page: int, size: int) -> dict[str, Any]:
     """Findings with their chains and the very events, so many on a page, and the causal graph."""
     found = showing.findings
-    pages = Pages(page, size, len(found), showing.at.page("diagnosis"), "")
+    pages = Pages(page, size, len(found), showing.at.page("diagnosis"), "").within()
     shown = found[pages.offset : pages.offset + size]
     return {
         "findings": shown,
         "pages": pages,
         "cited": {event_id: event for finding in shown for event_id, event in _cited(showing, finding).items()},
-        "graph": _graph(showing, showing.diagnosis) if showing.diagnosis and page == 1 else None,
-        "severities": severities(found),
+        "graph": _graph(showing, showing.diagnosis) if showing.diagnosis and pages.page == 1 else None,
+        "severities": _severities(found),
     }
+
+
+def cost(showing: Showing) -> dict[str, Any]:
+    """When each turn began, by the id of its agent run; what it cost stands in the diagnosis."""
+    timeline = showing.diagnosis.timeline if showing.diagnosis else None
+    turns = timeline.turns if timeline is not None else []
+    return {"began": {turn.agent_run_id: turn.started_at for turn in turns if turn.agent_run_id}}
 
 
 def context(showing: Showing) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def context(showing: Showing) -> dict[str, Any]:
     }
 
 
-def severities(findings: list[Finding]) -> dict[str, int]:
+def _severities(findings: list[Finding]) -> dict[str, int]:
     """How many findings there are of each severity, the worst first."""
     found = [finding.severity for finding in findings]
     return {severity: found.count(severity) for severity in SEVERITIES if severity in found}
@@ -85,7 +93,7 @@ def _notes(showing: Showing) -> list[str]:
         coverage = showing.coverage()
     except BrokenRecordError as error:
         # What was concluded can still be read.
-        return ["The evidence cannot be read."] if showing.is_anonymous else [f"{error.message}: {error.fix}"]
+        return [showing.why_unreadable(error)]
     return coverage.notes if coverage is not None else []
 
 
@@ -98,8 +106,7 @@ def _compactions(showing: Showing) -> list[str]:
 
 def _cited(showing: Showing, finding: Finding) -> dict[str, Event]:
     """The first events of a finding."""
-    names = dict.fromkeys([*(step.event_id for step in finding.causal_chain), *finding.evidence])
-    return _at_once(showing, list(names)[:MOST_CITED])
+    return _at_once(showing, cited_by(finding)[:MOST_CITED])
 
 
 def _at_once(showing: Showing, names: list[str]) -> dict[str, Event]:
@@ -111,27 +118,21 @@ def _at_once(showing: Showing, names: list[str]) -> dict[str, Event]:
 
 
 def _graph(showing: Showing, concluded: Diagnosis) -> dict[str, Any] | None:
-    """The causal graph as the picture takes it; None where there is nothing to draw."""
-    nodes = concluded.causal_graph.nodes[:MOST_NODES]
-    drawn = {node.id for node in nodes}
-    if not nodes:
+    """The causal graph as the script of the page takes it; None where there is nothing to draw."""
+    graph = drawn_graph(concluded)
+    if graph is None:
         return None
-    known = {finding.id: finding.severity for finding in showing.findings}
     return {
         "nodes": [
             {
                 "id": node.id,
                 "kind": node.kind,
                 "label": node.label[:120],
-                "severity": known.get(node.id, ""),
+                "severity": graph.severities.get(node.id, ""),
                 "href": showing.at.finding(node.id) if node.kind == "finding" else showing.at.event(node.id),
             }
-            for node in nodes
+            for node in graph.nodes
         ],
-        "edges": [
-            {"source": edge.source, "target": edge.target, "relation": edge.relation}
-            for edge in concluded.causal_graph.edges
-            if edge.source in drawn and edge.target in drawn
-        ],
-        "left_out": len(concluded.causal_graph.nodes) - len(nodes),
+        "edges": [{"source": edge.source, "target": edge.target, "relation": edge.relation} for edge in graph.edges],
+        "left_out": graph.left_out,
     }

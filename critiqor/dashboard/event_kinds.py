@@ -28,9 +28,8 @@ _KINDS = {
     "gateway_start": "process",
     "gateway_stop": "process",
 }
-EVENT_KINDS = (*dict.fromkeys(_KINDS.values()), "other")
 
 
 def kind_of(event_type: str) -> str:
-    """One of `EVENT_KINDS`: a name of ours, whatever an event calls itself."""
+    """A name of ours, whatever an event calls itself."""
     return _KINDS.get(event_type, "other")

@@ -12,17 +12,18 @@ from critiqor.dashboard.time_chart import KINDS, Bar
 from critiqor.dashboard.wording import duration
 from critiqor.model import Diagnosis, ms_from_iso
 from critiqor.model.timeline import line_id
+from critiqor.model.trace import us_of
+from critiqor.reporters.findings import first_step
 
 WIDTH, GUTTER, LANE, TOP = 1000, 132, 20, 40
 """Of the picture: the part with time, the names before it, the height of a lane, the axis above."""
-BAR = 16
 GAP = 8
 """Between two kinds."""
 MOST_TICKS = 8
 MOST_MARKS = 50
 _LETTER = 6.6
 """Width of a letter on a bar."""
-_SAID_BY_LANE = ("agent run", "turn", "model call", "compaction", "process")
+_SAID_BY_LANE = ("agent run", "step", "model call", "compaction", "process")
 """Names that say no more than the lane does."""
 
 
@@ -78,7 +79,7 @@ class Window(NamedTuple):
     @property
     def address(self) -> str:
         """As it stands in an address: milliseconds since the beginning of the run."""
-        return f"?from={(self.start - self.first) / 1000:g}&to={(self.end - self.first) / 1000:g}"
+        return f"?from={(self.start - self.first) / 1000}&to={(self.end - self.first) / 1000}"
 
     @property
     def is_whole(self) -> bool:
@@ -138,7 +139,7 @@ def draw(showing: Showing, window: Window, detail: Detail = WHOLE) -> Drawing:
     shown = sorted((bar for bar in bars if bar.kind in tops), key=lambda bar: bar.start_us - bar.end_us)
     covered = _covered(shown)
     drawn = [_drawn(showing, window, bar, tops[bar.kind], labelled=bar not in covered) for bar in shown]
-    joined = any("short ones" in bar.name for bar in shown)
+    joined = any(bar.times > 1 for bar in shown)
     return Drawing(window, drawn, rows, _ticks(window), _marks(showing, window), y, joined)
 
 
@@ -153,7 +154,7 @@ def _covered(bars: list[Bar]) -> set[Bar]:
 def _drawn(showing: Showing, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
     x = _x(window, bar.start_us)
     width = max(2.0, round(_x(window, bar.end_us) - x, 2))
-    title = f"{KINDS[bar.kind]}: {bar.name}, {duration((bar.end_us - bar.start_us) / 1000)}"
+    title = f"{KINDS[bar.kind]}: {_named(bar)}, {duration((bar.end_us - bar.start_us) / 1000)}"
     return DrawnBar(
         x,
         top + (bar.lane - 1) * LANE,
@@ -161,8 +162,14 @@ def _drawn(showing: Showing, window: Window, bar: Bar, top: int, *, labelled: bo
         f"bar {bar.kind}" + " failed" * bool(bar.failed),
         title + ", failed" * bool(bar.failed),
         None if bar.event_id is None else showing.at.event(bar.event_id),
-        _fitting(bar.name, width) if labelled and bar.name not in (KINDS[bar.kind], *_SAID_BY_LANE) else "",
+        _fitting(_named(bar), width) if labelled and bar.name not in (KINDS[bar.kind], *_SAID_BY_LANE) else "",
     )
+
+
+def _named(bar: Bar) -> str:
+    if bar.times == 1:
+        return bar.name
+    return f"{bar.times} short ones" + f", among them {bar.name}" * (bar.name != KINDS[bar.kind])
 
 
 def _fitting(name: str, width: float) -> str:
@@ -195,7 +202,7 @@ def _marks(showing: Showing, window: Window) -> list[DrawnBar]:
         return []
     marks = []
     for finding in showing.diagnosis.failure_analysis.findings[:MOST_MARKS]:
-        at = index.moment(finding.first_bad_step or next(iter(finding.evidence), ""))
+        at = index.moment(first_step(finding))
         if at is not None and window.start <= at <= window.end:
             title = f"{finding.severity}: {finding.title}"
             css = f"mark {finding.severity}"
@@ -209,4 +216,4 @@ def _stalls(diagnosis: Diagnosis | None) -> Iterable[Bar]:
         end = ms_from_iso(stall.at)
         if end is not None:
             name = stall.cause or stall.active or "event loop"
-            yield Bar("stall", 1, round((end - stall.delay_ms) * 1000), end * 1000, name, False, line_id(stall.line))
+            yield Bar("stall", 1, us_of(end - stall.delay_ms), us_of(end), name, False, line_id(stall.line))

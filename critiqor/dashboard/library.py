@@ -14,8 +14,11 @@ from critiqor.dashboard.access import Level, Viewer, level
 from critiqor.diagnoses import load_diagnosed
 from critiqor.diagnosis.figures import figures_of
 from critiqor.errors import CritiqorError, UnknownRunError, UsageError
-from critiqor.model import Diagnosis
+from critiqor.model import Diagnosis, iso_from_ms
 from critiqor.storage import SessionPaths
+
+UNREADABLE = "UNREADABLE"
+"""The status of a run whose record is broken, as `critiqor runs` tells it."""
 
 
 class OpenedRun(NamedTuple):
@@ -44,7 +47,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     status: str
     agent_id: str
-    tenant_id: str
+    tenant_id: str | None
+    """None where nobody knows."""
     visibility: str
     headline: str | None = None
     trust: int | None = None
@@ -52,6 +56,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     readiness: str | None = None
     problem: str | None = None
     """The type of the problem to look at first."""
+    problems: tuple[str, ...] = ()
+    """The types of all findings."""
     findings: int | None = None
     cost_usd: float | None = None
     wall_ms: int | None = None
@@ -69,11 +75,11 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""
 
     def wants(self, row: RunRow) -> bool:
-        words = " ".join((row.run_id, row.agent_id, row.headline or "", row.problem or "", row.status)).lower()
+        words = " ".join((row.run_id, row.agent_id, row.headline or "", *row.problems, row.status)).lower()
         return (
             all(word in words for word in self.text.lower().split())
             and self.agent in ("", row.agent_id)
-            and self.problem in ("", row.problem or "none")
+            and self.problem in ("", *(row.problems or ("none",)))
             and self.tenant in ("", row.tenant_id)
             and (not self.since or row.created_at[:10] >= self.since)
             and (not self.until or row.created_at[:10] <= self.until)
@@ -85,6 +91,8 @@ class _State(NamedTuple):
 
     modified_ns: int
     size: int
+    mode: int
+    """What kind of file it is: a link in its place is another state, and refused."""
 
 
 class Library:
@@ -108,17 +116,22 @@ class Library:
         return OpenedRun(run_id, head, seen, self.paths.runs_dir)
 
     def rows(self, viewer: Viewer) -> list[RunRow]:
-        """The runs of the viewer's tenants, newest first. One that is broken hides no other."""
-        rows = []
+        """The runs of the viewer's tenants, newest first. One that is broken hides no other, and is listed too.
+
+        Nobody knows whose that one is: it is told only to whoever sees the runs of all tenants there are.
+        """
+        rows, unreadable = [], []
         for run_id in self.paths.run_ids():
             try:
-                self._refuse_detours(run_id)
-                row = self._row(run_id)
-            except (CritiqorError, OSError):
+                rows.append(self._row(run_id))
+            except UnknownRunError:
                 continue
-            if row.tenant_id in viewer.tenants:
-                rows.append(row)
-        return sorted(rows, key=lambda row: row.created_at, reverse=True)
+            except (CritiqorError, OSError):
+                unreadable.append(self._unreadable_row(run_id))
+        if viewer.tenants.issuperset(row.tenant_id for row in rows):
+            rows += unreadable
+        seen = [row for row in rows if row.tenant_id in (*viewer.tenants, None)]
+        return sorted(seen, key=lambda row: row.created_at, reverse=True)
 
     def tenants(self) -> list[str]:
         """Whose runs there are; to be told to the user alone, and only in the terminal."""
@@ -155,7 +168,14 @@ class Library:
         self._rows[run_id] = (states, row)
         return row
 
+    def _unreadable_row(self, run_id: str) -> RunRow:
+        """Of a broken record nothing is told, and its time is that of the file."""
+        state = _state(self.paths.run_path(run_id))
+        changed = iso_from_ms(state.modified_ns // 1_000_000) if state is not None else ""
+        return RunRow(run_id=run_id, created_at=changed, status=UNREADABLE, agent_id="", tenant_id=None, visibility="")
+
     def _read_row(self, run_id: str) -> RunRow:
+        self._refuse_detours(run_id)
         head = records.load_head(self.paths, run_id)
         metadata = head["metadata"]
         told: dict[str, Any] = {name: metadata[name] for name in ("agent_id", "tenant_id", "visibility")}
@@ -173,6 +193,7 @@ class Library:
             confidence=figures.confidence,
             readiness=diagnosis.readiness,
             problem=primary.type if primary else None,
+            problems=tuple(sorted({finding.type for finding in diagnosis.failure_analysis.findings})),
             findings=figures.findings,
             cost_usd=figures.cost_usd,
             wall_ms=figures.wall_ms,
@@ -189,7 +210,7 @@ def _is(kind: Callable[[int], bool], path: Path) -> bool:
 
 def _state(path: Path) -> _State | None:
     try:
-        found = path.stat()
+        found = path.lstat()
     except OSError:
         return None
-    return _State(found.st_mtime_ns, found.st_size)
+    return _State(found.st_mtime_ns, found.st_size, found.st_mode)

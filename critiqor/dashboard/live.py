@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -14,15 +14,44 @@ from starlette.responses import Response, StreamingResponse
 from critiqor.anonymity import anonymous_event
 from critiqor.dashboard.showing import Showing, worth_reading
 from critiqor.dashboard.site import Site
-from critiqor.dashboard.wording import visible
+from critiqor.dashboard.wording import duration, money, visible
 from critiqor.errors import CritiqorError
 from critiqor.following import Follower, Look
 from critiqor.model import Event
+from critiqor.model.wording import counted
 
 EVERY_SECONDS = 0.5
 MOST_AT_ONCE = 200
 """Events of one look that are told; of more, the last ones, and the figures count all."""
 WITHDRAWN = "it may no longer be seen"
+
+
+class Phase(NamedTuple):
+    """How far a run is, as the page tells it."""
+
+    badge: str
+    told: str
+    next: str | None = None
+    """What to type."""
+    is_going: bool = False
+    """Whether it is being recorded."""
+    is_last: bool = False
+    """Whether nothing will change any more."""
+
+
+def phase_of(look: Look, run_id: str) -> Phase:
+    """An agent that has ended is not yet a run that is sealed, and a run that is sealed can have an agent that runs."""
+    if look.status == "COMPLETED":
+        return Phase("completed", "Sealed and diagnosed", is_last=True)
+    if look.status == "ABORTED":
+        return Phase("aborted", "Given up", f"critiqor diagnose {run_id}", is_last=True)
+    if look.over is None:
+        return Phase("being recorded", "Recording", is_going=True)
+    if look.status == "FINALIZING":
+        return Phase("being sealed", "Being sealed")
+    if look.status == "MONITORING":
+        return Phase("not sealed yet", look.over[:1].upper() + look.over[1:], f"critiqor finalize {run_id}")
+    return Phase("gone", look.over[:1].upper() + look.over[1:], is_last=True)
 
 
 class Live:
@@ -40,10 +69,12 @@ class Live:
         if request.method == "HEAD":
             # What is never sent would be waited for until the run is over.
             return Response(media_type="text/event-stream")
-        told = self._told(showing, request.cookies.get(self._site.cookie))
+        is_user = self._site.viewer(request).is_user
+        told = self.messages(showing, request.cookies.get(self._site.cookie), is_user=is_user)
         return StreamingResponse(told, media_type="text/event-stream")
 
-    async def _told(self, showing: Showing, token: str | None) -> AsyncIterator[bytes]:
+    async def messages(self, showing: Showing, token: str | None, *, is_user: bool) -> AsyncIterator[bytes]:
+        """What the stream tells, until nothing changes any more."""
         follower = Follower(showing.run_id, self._site.paths.runs_dir)
         yield b"retry: 2000\n\n"
         while True:
@@ -51,10 +82,14 @@ class Live:
             for event in look.events[-MOST_AT_ONCE:]:
                 yield _message("record", _row(anonymous_event(event) if showing.is_anonymous else event))
             figures = follower.figures()
-            state = {"status": look.status, "events": figures.events, "errors": figures.errors}
-            yield _message("state", {**state, "tokens": figures.tokens, "cost_usd": figures.cost_usd})
-            if look.over is not None:
-                yield _message("ended", {"why": look.over})
+            price = "no price known" if figures.cost_usd is None else money(figures.cost_usd)
+            amounts = {"event": figures.events, "error": figures.errors, "token": figures.tokens}
+            counts = ", ".join(counted(amount, noun) for noun, amount in amounts.items())
+            phase = phase_of(look, showing.run_id)
+            state = {"badge": phase.badge, "going": phase.is_going, "said": f"{phase.told}: {counts}, {price}"}
+            yield _message("state", {**state, "next": phase.next if is_user else None})
+            if phase.is_last:
+                yield _message("ended", {"concluded": look.status == "COMPLETED"})
                 return
             if not look.more:
                 await anyio.sleep(EVERY_SECONDS)
@@ -80,7 +115,7 @@ def _row(event: Event) -> dict[str, Any]:
         "type": visible(event.event_type[:200]),
         "tool": visible((event.tool_name or "")[:200]),
         "status": visible(event.status[:40]),
-        "ms": event.duration_ms,
+        "took": "" if event.duration_ms is None else duration(event.duration_ms),
         "said": visible(said[:1000]),
     }
 

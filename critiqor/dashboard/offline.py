@@ -32,6 +32,7 @@ from critiqor.dashboard.wording import raw
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Finding
 from critiqor.model.timeline import cited_line
+from critiqor.reporters.findings import cited_by
 from critiqor.storage import paths_for
 
 PARTS = {
@@ -127,15 +128,14 @@ class _Offline:
         return bytes(page(Request({**scope, "state": {"viewer": self._viewer}})).body).decode()
 
     def _chosen(self, findings: list[Finding]) -> _Chosen:
-        cited = dict.fromkeys(name for finding in findings for name in _names(finding))
+        cited = dict.fromkeys(name for finding in findings for name in cited_by(finding))
         told = {name: self._showing.timeline_line(name) for name in _lines(cited)}
         lines = {name: _recorded(line) for name, line in told.items() if line is not None}
         try:
             return _Chosen(choose(self._showing.every_event(), cited), lines, None)
         except BrokenRecordError as error:
             # What was concluded can still be read.
-            reason = "The evidence cannot be read." if self._showing.is_anonymous else f"{error.message}: {error.fix}"
-            return _Chosen(Choice({}, 0, fits=True), lines, reason)
+            return _Chosen(Choice({}, 0, fits=True), lines, self._showing.why_unreadable(error))
 
     def _events(self, choice: Choice) -> Iterator[tuple[Numbered, int, Markup]]:
         """The chosen events, how many were left out before each, and each as it was recorded."""
@@ -159,12 +159,6 @@ def _viewer(metadata: dict[str, Any]) -> Viewer:
     return STRANGER if metadata["visibility"] == "anonymous" else Viewer(tenants=frozenset({metadata["tenant_id"]}))
 
 
-def _names(finding: Finding) -> list[str]:
-    """What a finding cites, in the order in which it does."""
-    first = [finding.first_bad_step] if finding.first_bad_step else []
-    return [*first, *(step.event_id for step in finding.causal_chain), *finding.evidence]
-
-
 def _lines(cited: dict[str, None]) -> list[str]:
     return [name for name in cited if cited_line(name) is not None][:MOST_LINES]
 
@@ -173,7 +167,7 @@ def _citing(findings: list[Finding]) -> dict[str, list[Finding]]:
     """The findings that rest on an event, by its id."""
     citing: dict[str, list[Finding]] = {}
     for finding in findings:
-        for name in dict.fromkeys(_names(finding)):
+        for name in cited_by(finding):
             citing.setdefault(name, []).append(finding)
     return citing
 

@@ -36,6 +36,10 @@ class Pages(NamedTuple):
         """Where a page is."""
         return f"{self.path}?{self.query}&page={page}" if self.query else f"{self.path}?page={page}"
 
+    def within(self) -> Pages:
+        """The same, or the last page where somebody is behind that: the list has become shorter."""
+        return self._replace(page=min(self.page, self.last))
+
 
 def page_number(text: str | None) -> int:
     """The page that an address asks for; the first one where it asks for none that there can be."""

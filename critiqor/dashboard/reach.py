@@ -10,6 +10,8 @@ from typing import NamedTuple
 from critiqor.errors import CritiqorError, UsageError
 
 LOOPBACK = "127.0.0.1"
+USUAL_PORT = 4747
+"""Always the same, so that an address or a link that somebody has kept leads here again tomorrow."""
 _HTTP = 80
 _HOST_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
 _LONGEST_HOST_NAME = 253
@@ -57,8 +59,16 @@ def place_of(host: str) -> Place:
     return Place(address, name if _is_host_name(name) else str(address))
 
 
-def listener_at(place: Place, port: int) -> socket.socket:
-    """A socket that listens there and nowhere else; port 0 is a free one."""
+def listener_at(place: Place, port: int | None) -> socket.socket:
+    """A socket that listens there and nowhere else; port 0 is a free one, and without a port it is the usual one.
+
+    Addresses can be kept only where the port stays the same. Where another dashboard has it, a free one is taken.
+    """
+    if port is None:
+        try:
+            return listener_at(place, USUAL_PORT)
+        except CritiqorError:
+            return listener_at(place, 0)
     family = socket.AF_INET if place.address.version == 4 else socket.AF_INET6
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,7 +78,7 @@ def listener_at(place: Place, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         message = f"port {port} of {place.address} cannot be used: {error.strerror}"
-        raise CritiqorError(message, fix="critiqor dashboard   takes a free port of this machine") from error
+        raise CritiqorError(message, fix="critiqor dashboard   takes a port that is free") from error
     return listener
 
 

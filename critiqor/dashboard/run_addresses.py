@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from critiqor.dashboard.wording import segment
 from critiqor.model import Finding
+from critiqor.model.timeline import cited_line
 
 FINDINGS = 20
 """Findings on one page."""
@@ -15,8 +16,10 @@ FINDINGS = 20
 class RunAddresses:
     """The addresses of one run, as they stand in its pages."""
 
-    def __init__(self, run_id: str, findings: Sequence[Finding] = ()) -> None:
+    def __init__(self, run_id: str, findings: Sequence[Finding] = (), *, has_lines: bool = True) -> None:
         self._run = f"/runs/{run_id}"
+        self._has_lines = has_lines
+        """Whether lines of OpenClaw's timeline can be looked at."""
         self._places = {finding.id: place for place, finding in enumerate(findings)}
 
     def page(self, name: str = "", **asked: str | int) -> str:
@@ -24,8 +27,10 @@ class RunAddresses:
         query = urlencode({key: value for key, value in asked.items() if value})
         return f"{self._run}{'/' * bool(name)}{name}{'?' * bool(query)}{query}"
 
-    def event(self, event_id: str) -> str:
-        """An event, or a line of the timeline."""
+    def event(self, event_id: str) -> str | None:
+        """An event, or a line of the timeline; None where there is no page of it."""
+        if not self._has_lines and cited_line(event_id) is not None:
+            return None
         return f"{self._run}/events/{segment(event_id)}"
 
     def finding(self, finding_id: str) -> str:

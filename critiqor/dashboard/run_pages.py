@@ -18,8 +18,8 @@ from critiqor.dashboard.search_terms import Search
 from critiqor.dashboard.showing import PAGE, Showing
 from critiqor.dashboard.site import Site
 from critiqor.dashboard.wording import visible
-from critiqor.model import Finding
 from critiqor.model.event import place_of
+from critiqor.reporters.findings import cited_by
 
 FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
 """Filters of the evidence, by their names in the address."""
@@ -49,8 +49,8 @@ class RunPages:
         showing = self._site.showing(request)
         asked = request.query_params
         text = asked.get("q", "").strip()
-        if place_of(text) is not None and showing.event(text) is not None:
-            return RedirectResponse(showing.at.event(text), status_code=303)
+        if place_of(text) is not None and showing.event(text) is not None and (event := showing.at.event(text)):
+            return RedirectResponse(event, status_code=303)
         names = {field: asked.get(name, "") for name, field in FILTERS.items()}
         wanted = EventFilter(**names, text=text)
         page = page_number(asked.get("page"))
@@ -88,7 +88,7 @@ class RunPages:
             found=found,
             event_id=event_id,
             content=msgspec.to_builtins(found.event) if found else line,
-            citing=[finding for finding in showing.findings if event_id in _events_of(finding)],
+            citing=[finding for finding in showing.findings if event_id in cited_by(finding)],
             page=1 if found is None else (found.number - 1) // PAGE + 1,
         )
 
@@ -101,7 +101,8 @@ class RunPages:
 
     def cost(self, request: Request) -> Response:
         """Tokens and money by model, tool and turn."""
-        return self._page(request, self._site.showing(request), "cost.html", "cost")
+        showing = self._site.showing(request)
+        return self._page(request, showing, "cost.html", "cost", **contents.cost(showing))
 
     def context(self, request: Request) -> Response:
         """How memory was used, and the size of requests against the budget."""
@@ -119,7 +120,3 @@ class RunPages:
 def _choices(showing: Showing, field: str) -> dict[str, int]:
     """Names to filter by. One with signs that cannot be shown as they are would come back as another."""
     return {name: times for name, times in showing.names(field).items() if visible(name) == name}
-
-
-def _events_of(finding: Finding) -> set[str]:
-    return {*finding.evidence, *(step.event_id for step in finding.causal_chain)}

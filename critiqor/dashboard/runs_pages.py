@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from critiqor.dashboard.library import RunFilter, RunRow
+from critiqor.dashboard.library import UNREADABLE, RunFilter, RunRow
 from critiqor.dashboard.paging import Pages, page_number
 from critiqor.dashboard.site import Site
 from critiqor.diagnoses import load_diagnosed
@@ -54,17 +54,17 @@ class RunsPages:
         rows = self._site.library.rows(viewer)
         found = [row for row in rows if wanted.wants(row)]
         query = {name: asked[name] for name in ("q", "agent", "type", "tenant", "since", "until") if asked.get(name)}
-        pages = Pages(page_number(asked.get("page")), ROWS, len(found), "/runs", urlencode(query))
+        pages = Pages(page_number(asked.get("page")), ROWS, len(found), "/runs", urlencode(query)).within()
         return self._site.page(
             request,
             "runs.html",
             wanted=wanted,
             rows=found[pages.offset : pages.offset + ROWS],
             pages=pages,
-            agents=sorted({row.agent_id for row in rows}),
+            agents=sorted({row.agent_id for row in rows if row.status != UNREADABLE}),
             tenants=sorted(viewer.tenants) if len(viewer.tenants) > 1 else [],
-            problems=sorted({row.problem or "none" for row in rows}),
-            trend=_trend(found[:TREND]),
+            problems=sorted({problem for row in rows for problem in row.problems or ("none",)}),
+            trend=_trend([row for row in found if row.status != UNREADABLE][:TREND]),
         )
 
     def compare(self, request: Request) -> Response:

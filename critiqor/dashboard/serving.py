@@ -42,7 +42,7 @@ def serve(
     run_id: str | None = None,
     tenants: Iterable[str] = (),
     host: str = LOOPBACK,
-    port: int = 0,
+    port: int | None = None,
     requires_token: bool = False,
 ) -> None:
     """Serve the runs of some tenants until the process is interrupted; `opened` is told once it can be reached."""
@@ -54,11 +54,11 @@ def serve(
     if run_id is not None:
         Library(paths).open(run_id, Viewer(tenants=frozenset(shown)))
     listener = listener_at(place, port)
-    port = listener.getsockname()[1]
-    site = Site(paths, port, place, is_token_required=requires_token)
+    taken: int = listener.getsockname()[1]
+    site = Site(paths, taken, place, is_token_required=requires_token)
     asked = {"token": site.access.admit(*shown), **({"run": run_id} if run_id else {})}
     link = f"{site.address}/open?{urlencode(asked)}"
-    opening = Opening(link, site.address, shown, port, requires_token, _notes(place))
+    opening = Opening(link, site.address, shown, taken, requires_token, _notes(place))
     options = uvicorn.Config(
         application(site),
         http=Connection,

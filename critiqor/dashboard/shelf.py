@@ -6,7 +6,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from critiqor.dashboard.event_index import EventIndex, build_index
+from critiqor.dashboard.event_index import EventIndex
+from critiqor.dashboard.index_making import build_index
 from critiqor.dashboard.library import OpenedRun
 from critiqor.errors import CritiqorError
 from critiqor.storage import SessionPaths
@@ -37,12 +38,12 @@ class Shelf:
                 return index
             done = self._building.get(run.run_id)
             if done is None:
+                self._ready.pop(run.run_id, None)
                 if digest in self._failed:
                     return None
                 done = self._building[run.run_id] = threading.Event()
                 threading.Thread(target=self._make, args=(run.run_id, digest, done), daemon=True).start()
-        if patience:
-            done.wait(patience)
+        done.wait(patience)
         with self._lock:
             return self._ready.get(run.run_id) if done.is_set() else None
 
@@ -73,8 +74,8 @@ class Shelf:
     def _built(self, run_id: str, digest: str, file: Path) -> EventIndex:
         try:
             return build_index(self._paths, run_id, digest, file)
-        except PermissionError:
-            # A runs folder that can only be read is still one to look at.
+        except OSError:
+            # A runs folder that can only be read, or is full, is still one to look at.
             if self._elsewhere is None:
                 self._elsewhere = tempfile.TemporaryDirectory(prefix="critiqor-dashboard-")
             return build_index(self._paths, run_id, digest, Path(self._elsewhere.name) / f"{run_id}.sqlite")

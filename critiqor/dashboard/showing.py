@@ -27,6 +27,7 @@ from critiqor.dashboard.search_terms import text_of
 from critiqor.dashboard.shelf import Shelf
 from critiqor.dashboard.time_chart import KINDS, Bar
 from critiqor.dashboard.wording import offset
+from critiqor.diagnoses import load_proof
 from critiqor.diagnosis.text import canonical, excerpt, plain_text
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.evidence import read_coverage
@@ -41,6 +42,8 @@ PAGE = 100
 SMALL_RUN = 5000
 """Events of a run whose index is made so fast that a page can wait for it."""
 PATIENCE_SECONDS = 5.0
+PROVEN_BYTES = 1 << 26
+"""Of evidence that is compared with its seal whenever the overview is looked at."""
 _EXCERPT = 240
 _SEARCHED = 50_000
 """Characters of an event in which the place is looked for that a search found."""
@@ -72,7 +75,7 @@ class Showing:
         except CritiqorError as error:
             message = "Nothing was concluded from this run." if self.is_anonymous else error.message
             self.undiagnosed = Undiagnosed(message, error.fix)
-        self.at = RunAddresses(self.run_id, self.findings)
+        self.at = RunAddresses(self.run_id, self.findings, has_lines=not self.is_anonymous)
 
     @property
     def _paths(self) -> SessionPaths:
@@ -107,6 +110,10 @@ class Showing:
         at = ms_from_iso(timestamp)
         return "" if at is None or self._began_ms is None else offset(at - self._began_ms)
 
+    def why_unreadable(self, error: BrokenRecordError) -> str:
+        """Why the evidence cannot be read, as far as the viewer may know that."""
+        return "The evidence cannot be read." if self.is_anonymous else f"{error.message}: {error.fix}"
+
     def coverage(self) -> Coverage | None:
         """What the recorder saw and did not see; None before the run is sealed."""
         if not self.is_sealed:
@@ -116,6 +123,19 @@ class Showing:
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._broken(error) from error
         return anonymous_coverage(coverage) if self.is_anonymous else coverage
+
+    def doubt(self) -> str | None:
+        """Why what was concluded cannot be proven any more. What takes long to read is left to whoever verifies it."""
+        document = self._paths.evidence_summary_path(self.run_id)
+        try:
+            if not self.is_sealed or (document.exists() and document.stat().st_size > PROVEN_BYTES):
+                return None
+            proof = load_proof(self.run_id, self._run.folder)
+        except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return "the evidence is not what was sealed"
+        if proof.is_intact:
+            return None
+        return "the evidence is not what was sealed" if self.is_anonymous else proof.told
 
     def index(self, *, wait: bool = False) -> EventIndex | None:
         """The index, if it is there by now; that of a small run is waited for in any case."""
@@ -225,7 +245,9 @@ def worth_reading(event: Event, search: re.Pattern[str] | None = None) -> list[t
             lines.append((name, excerpt(plain_text(payload[name]), _EXCERPT)))
     usage = payload.get("usage")
     if isinstance(usage, dict):
-        lines.append(("usage", f"{usage.get('input')} tokens in, {usage.get('output')} out"))
+        counted = ((usage.get(name), way) for name, way in (("input", "in"), ("output", "out")))
+        told = [f"{count} tokens {way}" for count, way in counted if isinstance(count, int | float)]
+        lines += [("usage", ", ".join(told))] if told else []
     if search is not None:
         lines += _found(event, search, lines)
     return lines

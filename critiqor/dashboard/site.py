@@ -19,6 +19,7 @@ from critiqor.dashboard.links import Links
 from critiqor.dashboard.reach import LOOPBACK, Place, place_of
 from critiqor.dashboard.shelf import Shelf
 from critiqor.dashboard.showing import Showing, worth_reading
+from critiqor.model.wording import counted
 from critiqor.storage import SessionPaths
 
 HERE = Path(__file__).parent
@@ -45,6 +46,7 @@ class Site:
     ) -> None:
         self.paths = paths
         self.port = port
+        self.place = place
         self.library = Library(paths)
         self.shelf = Shelf(paths)
         self.links = Links(paths)
@@ -111,12 +113,12 @@ def _environment() -> Environment:
         "price",
         "duration",
         "number",
-        "count",
         "percent",
         "words",
         "moment",
         "marked",
+        "coded",
     )
-    environment.filters.update({name: getattr(wording, name) for name in named})
+    environment.filters.update({name: getattr(wording, name) for name in named}, count=counted)
     environment.globals |= {"worth_reading": worth_reading, "kind_of": kind_of, "verdicts": wording.VERDICTS}
     return environment

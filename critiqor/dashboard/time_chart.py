@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from critiqor.model.trace import Instant, Slice, Trace
+from critiqor.reporters.activity import is_retry
 from critiqor.reporters.lanes import lay_out
 
 KINDS = {
     "process": "Processes",
-    "agent": "Agent runs",
+    "agent": "Turns",
     "retry": "Retries",
-    "turn": "Turns",
+    # What OpenClaw calls a turn here is one model call with its tools. On every page, a turn is a whole agent run.
+    "turn": "Steps",
     "model": "Model calls",
     "tool": "Tools",
     "memory": "Memory",
@@ -38,6 +40,8 @@ class Bar(NamedTuple):
     name: str
     failed: bool | int
     event_id: str | None
+    times: int = 1
+    """How many it stands for, where they are too short to be drawn alone."""
 
 
 def bars_of(trace: Trace) -> Iterator[Bar]:
@@ -46,6 +50,7 @@ def bars_of(trace: Trace) -> Iterator[Bar]:
     for kind in KINDS:
         for placed in lay_out((slice_ for slice_ in trace.slices if _kind(slice_) == kind), end):
             slice_ = placed.slice
+            name = slice_.name.replace("turn", "step", 1) if kind == "turn" else slice_.name
             lane = min(placed.lane, MOST_LANES)
             event_id = slice_.facts.get("event_id")
             yield Bar(
@@ -53,7 +58,7 @@ def bars_of(trace: Trace) -> Iterator[Bar]:
                 lane,
                 placed.start_us,
                 placed.end_us,
-                slice_.name if slice_.finished else f"{slice_.name} (its end was not seen)",
+                name if slice_.finished else f"{name} (its end was not seen)",
                 slice_.failed,
                 event_id if isinstance(event_id, str) else None,
             )
@@ -61,14 +66,12 @@ def bars_of(trace: Trace) -> Iterator[Bar]:
 
 
 def _kind(slice_: Slice) -> str:
-    if slice_.category == "agent" and slice_.facts.get("attempt", 1) != 1:
-        return "retry"
-    return slice_.category
+    return "retry" if is_retry(slice_) else slice_.category
 
 
 def _retries(instants: Iterable[Instant]) -> Iterator[Bar]:
     for instant in instants:
-        if "retry" in instant.name:
+        if is_retry(instant):
             event_id = instant.facts.get("event_id")
             told = event_id if isinstance(event_id, str) else None
             yield Bar("retry", 1, instant.at_us, instant.at_us, instant.name, False, told)

@@ -9,6 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from critiqor.dashboard.publishing import publish
 from critiqor.dashboard.showing import Showing
 from critiqor.dashboard.site import Site
+from critiqor.errors import BrokenRecordError
+from critiqor.model import Coverage
 from critiqor.verification import Verification, verify_run
 from critiqor.visibility import MEANING
 
@@ -51,6 +53,7 @@ class TrustPage:
         self, request: Request, showing: Showing, *, verified: bool = False, link: str | None = None
     ) -> Response:
         is_user = self._site.viewer(request).is_user
+        coverage, problem = _captured(showing)
         visibility = showing.head["metadata"]["visibility"]
         return self._site.page(
             request,
@@ -58,11 +61,13 @@ class TrustPage:
             showing=showing,
             current="trust",
             diagnosis=showing.diagnosis,
-            coverage=showing.coverage(),
+            coverage=coverage,
+            problem=problem,
             types=showing.names("event_type"),
             verification=self._verified(showing) if verified and is_user else None,
             links=self._site.links.of_run(showing.run_id) if is_user else [],
             link=link,
+            reach=self._reach(),
             may_link=is_user and visibility in _LINKED,
             who=MEANING[visibility],
             meanings=MEANING,
@@ -70,5 +75,21 @@ class TrustPage:
             needs_token=self._site.access.is_token_required,
         )
 
+    def _reach(self) -> dict[str, str | bool | int]:
+        """From where links lead here, and what must run for that."""
+        place, port = self._site.place, self._site.port
+        host = "" if place.is_loopback else f" --host {place.name}"
+        token = " --require-token" if self._site.access.is_token_required else ""
+        command = f"critiqor dashboard{host} --port {port}{token} --no-browser"
+        return {"is_here_alone": place.is_loopback, "port": port, "command": command}
+
     def _verified(self, showing: Showing) -> Verification | None:
         return verify_run(self._site.paths, showing.run_id) if showing.is_sealed else None
+
+
+def _captured(showing: Showing) -> tuple[Coverage | None, str | None]:
+    """What the recorder saw, or why that cannot be read. Who may see the run can be changed in either case."""
+    try:
+        return showing.coverage(), None
+    except BrokenRecordError as error:
+        return None, showing.why_unreadable(error)

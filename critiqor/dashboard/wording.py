@@ -14,6 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from critiqor.model import Usage
+from critiqor.model import wording as figures
 from critiqor.model.timeline import spent
 
 LONGEST_TEXT = 20_000
@@ -30,6 +31,7 @@ _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_CODE = re.compile(r"`([^`\n]{1,300})`")
 _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
@@ -71,12 +73,7 @@ def segment(text: str) -> str:
 
 
 def money(value: float | None) -> str:
-    """An amount with as many decimals as matter."""
-    if value is None:
-        return "unknown"
-    if value == 0:
-        return "$0"
-    return f"${value:.4f}" if abs(value) < 1 else f"${value:,.2f}"
+    return "unknown" if value is None else figures.money(value)
 
 
 def price(usage: Usage) -> str:
@@ -105,17 +102,20 @@ def marked(text: str, search: re.Pattern[str] | None) -> Markup:
     return Markup("").join([*pieces, escape(shown[end:])])
 
 
+def coded(text: str) -> Markup:
+    """A sentence of ours, in which what stands between backticks is code. What it quotes is escaped all the same."""
+    pieces = _CODE.split(told(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces)
+    )
+
+
 def duration(milliseconds: float | None) -> str:
     return "unknown" if milliseconds is None else spent(milliseconds)
 
 
 def number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,}"
-
-
-def count(value: int, one: str, many: str = "") -> str:
-    """How many there are of something."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
+    return "unknown" if value is None else figures.number(value)
 
 
 def percent(share: float | None) -> str:

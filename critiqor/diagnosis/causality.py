@@ -54,6 +54,19 @@ def _belong(cause: Finding, effect: Finding) -> bool:
     return alone or cause.scope == effect.scope or bool(set(cause.evidence) & set(effect.evidence))
 
 
+def causes_behind(graph: CausalGraph, finding_id: str) -> set[str]:
+    """The findings that brought this one about, directly or through others."""
+    findings = {node.id for node in graph.nodes if node.kind == "finding"}
+    behind: set[str] = set()
+    waiting = [finding_id]
+    while waiting:
+        effect = waiting.pop()
+        causes = {edge.source for edge in graph.edges if edge.target == effect and edge.source in findings} - behind
+        behind |= causes
+        waiting += causes
+    return behind - {finding_id}
+
+
 def depths(graph: CausalGraph) -> dict[str, int]:
     """How many findings lie behind each finding: 0 for one that no other brought about."""
     findings = [node.id for node in graph.nodes if node.kind == "finding"]

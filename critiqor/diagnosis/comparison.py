@@ -6,6 +6,7 @@ time vary from run to run by themselves, so one pair of runs decides nothing abo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from critiqor.diagnosis.figures import (
     CauseGroup,
     Figures,
+    came_to_its_end,
     causes_of,
     figures_of,
     rank,
@@ -21,10 +23,10 @@ from critiqor.diagnosis.figures import (
     was_profiled,
 )
 from critiqor.diagnosis.scores import OF_THE_RECORDER
-from critiqor.diagnosis.text import counted
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity
+from critiqor.model.wording import counted
 
-Verdict = Literal["better", "worse", "mixed", "no difference", "cannot be compared"]
+Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
 _JUDGED = ("trust", "confidence", "findings")
 """Figures that rules decide: under other rules they are other figures."""
 _SPENT = {
@@ -92,13 +94,16 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What to bear in mind when reading it."""
 
 
-def compare(before: Diagnosis, after: Diagnosis) -> Comparison:
-    """Lay two runs side by side."""
+def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -> Comparison:
+    """Lay two runs side by side; `unproven` says of which of them the evidence is not what was sealed."""
     obstacles = _obstacles(before, after)
+    unfinished = [run for run in (before, after) if not came_to_its_end(run.outcome)]
+    doubts = [*unproven, *_unfinished(unfinished)]
     changes = [] if obstacles else _changes(causes_of(before), causes_of(after))
     same_rules = before.rule_set_version == after.rule_set_version
-    figures = _differences(figures_of(before), figures_of(after), same_rules=same_rules)
-    verdict, summary = _judge(obstacles, changes, figures)
+    untellable = {*(() if same_rules else _JUDGED), *(_SPENT if unfinished else ()), *(_JUDGED if doubts else ())}
+    figures = _differences(figures_of(before), figures_of(after), untellable)
+    verdict, summary = _judge(obstacles, doubts, changes, figures)
     gone = [change for change in changes if change.severity_after is None]
     return Comparison(
         before=before.run_id,
@@ -111,7 +116,7 @@ def compare(before: Diagnosis, after: Diagnosis) -> Comparison:
         new=[change for change in changes if change.severity_before is None],
         still_there=[change for change in changes if change.severity_before and change.severity_after],
         figures=figures,
-        notes=_notes(before, after, gone),
+        notes=[*_unfinished_notes(unfinished), *_notes(before, after, gone)],
     )
 
 
@@ -128,6 +133,21 @@ def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
             f"critiqor diagnose {before.run_id}, critiqor diagnose {after.run_id}"
         )
     return obstacles
+
+
+def _unfinished(runs: list[Diagnosis]) -> list[str]:
+    """Why no verdict is possible: what one that was cut off had still to show is unknown.
+
+    One that broke down by itself or ran out of time has shown that, beside one that came to its end.
+    """
+    if len(runs) == 1 and runs[0].outcome.state in ("failed", "timed_out"):
+        return []
+    return [f"{run.run_id} did not come to its end" for run in {run.run_id: run for run in runs}.values()]
+
+
+def _unfinished_notes(runs: list[Diagnosis]) -> list[str]:
+    names = dict.fromkeys(run.run_id for run in runs)
+    return [f"{name} did not come to its end: what it spent goes only as far as it came" for name in names]
 
 
 def _changes(before: dict[str, CauseGroup], after: dict[str, CauseGroup]) -> list[CauseChange]:
@@ -155,10 +175,10 @@ def _worst_rank(change: CauseChange) -> int:
     return min(rank(severity) for severity in (change.severity_before, change.severity_after) if severity)
 
 
-def _differences(before: Figures, after: Figures, *, same_rules: bool) -> Differences:
+def _differences(before: Figures, after: Figures, untellable: set[str]) -> Differences:
     return Differences(
         **{
-            name: _difference(getattr(before, name), getattr(after, name), tellable=same_rules or name not in _JUDGED)
+            name: _difference(getattr(before, name), getattr(after, name), tellable=name not in untellable)
             for name in Figures.__struct_fields__
         }
     )
@@ -171,9 +191,13 @@ def _difference(before: float | None, after: float | None, *, tellable: bool) ->
     return Difference(before, after, round(after - before, 9))
 
 
-def _judge(obstacles: list[str], changes: list[CauseChange], figures: Differences) -> tuple[Verdict, str]:
+def _judge(
+    obstacles: list[str], doubts: list[str], changes: list[CauseChange], figures: Differences
+) -> tuple[Verdict, str]:
     if obstacles:
-        return "cannot be compared", "; ".join(obstacles)
+        return "cannot be compared", "; ".join([*obstacles, *doubts])
+    if doubts:
+        return "cannot tell", "; ".join(doubts)
     weighty = [change for change in changes if _weighs(change)]
     gone = [change for change in weighty if change.severity_after is None]
     new = [change for change in weighty if change.severity_before is None]

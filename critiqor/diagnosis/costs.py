@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from critiqor.diagnosis.agent_run import AgentRun
@@ -85,7 +86,8 @@ class Ledger:
             if run.actions:
                 _count_tools(run, tools)
                 self._turn(run.scope).tool_calls = len(run.actions)
-        for usage in (self._total, *self._models.values(), *self._turns.values()):
+        booked: list[Usage | ToolUsage] = [self._total, *self._models.values(), *self._turns.values(), *tools.values()]
+        for usage in booked:
             if usage.cost_usd is not None:
                 usage.cost_usd = round(usage.cost_usd, 6)
         per_tool = sorted(tools.values(), key=lambda tool: (-tool.calls, tool.tool))
@@ -104,6 +106,8 @@ class Ledger:
 
 def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
     seen: set[bytes] = set()
+    asked = Counter(step.model_call.event_id for step in run.actions if step.model_call is not None)
+    spent: dict[str, float] = {}
     for step in run.actions:
         tool = tools.get(step.tool)
         if tool is None:
@@ -113,6 +117,15 @@ def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
         tool.repeated += step.same_call in seen
         tool.duration_ms += step.duration_ms
         seen.add(step.same_call)
+        call = step.model_call
+        if call is None:
+            continue
+        if call.tokens is not None:
+            spent[step.tool] = spent.get(step.tool, 0) + call.tokens / asked[call.event_id]
+        if call.cost_usd is not None:
+            tool.cost_usd = (tool.cost_usd or 0.0) + call.cost_usd / asked[call.event_id]
+    for name, tokens in spent.items():
+        tools[name].tokens = (tools[name].tokens or 0) + round(tokens)
 
 
 def _add(account: Usage, usage: dict[str, object]) -> None:

@@ -11,6 +11,8 @@ from critiqor.model import CausalStep, Scope, Severity
 
 MOST_CITED = 12
 """Events that one finding cites: the first ones and the last."""
+RUN_AGAIN = "Run it again, and let it come to its end before you judge it: what it would still have done is not known."
+"""What is recommended for a run that was cut off: nothing about the agent is to be changed."""
 
 
 class Draft(msgspec.Struct, kw_only=True):

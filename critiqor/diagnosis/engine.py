@@ -12,7 +12,7 @@ from math import fsum
 import msgspec
 
 from critiqor.diagnosis.analyses import context_analysis, latency_analysis, memory_analysis
-from critiqor.diagnosis.causality import causal_graph, depths
+from critiqor.diagnosis.causality import causal_graph
 from critiqor.diagnosis.costs import Ledger
 from critiqor.diagnosis.detectors import (
     FAILURE_TYPES,
@@ -26,7 +26,7 @@ from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.plain import plain_line
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.scores import confidence_lost, readiness, trust_points
+from critiqor.diagnosis.scores import OF_THE_RECORDER, confidence_lost, readiness, trust_points
 from critiqor.diagnosis.steps import ModelCall
 from critiqor.model import (
     SEVERITIES,
@@ -44,9 +44,11 @@ from critiqor.model import (
 from critiqor.model.timeline import TimelineSummary
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "2"
+RULE_SET_VERSION = "3"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
+# 3: cost_explosion keeps its cause whatever the steps are called that it names; what was not observed comes first; a
+# run that was cut off is to be run again.
 MOST_FINDINGS = 200
 """Findings that are told; by then no point of trust is left, and nobody reads on."""
 _TYPES = list(FAILURE_TYPES)
@@ -84,8 +86,8 @@ class Examination:
         if timing is not None:
             drafts += detect_in_timing(timing, recording, drafts)
         causes = _by_cause(drafts)
-        findings = _scored([_finding(cause, same, waste) for cause, same in causes.items()])
         observed = coverage.agent_events > 0
+        findings = _scored([_finding(cause, same, waste) for cause, same in causes.items()], observed=observed)
         trust = 100 - sum(finding.impact.trust_points for finding in findings) if observed else None
         lost = confidence_lost(coverage, hollow=recording.is_hollow)
         sure = 100 - sum(lost.values())
@@ -113,7 +115,7 @@ class Examination:
             latency_analysis=latency_analysis(runs),
             context_analysis=context_analysis(runs),
             timeline=timing,
-            playbook=playbook(run_id, findings, depths(graph)),
+            playbook=playbook(run_id, findings, graph),
         )
 
 
@@ -202,13 +204,18 @@ def _gravity(draft: Draft | Finding) -> tuple[int, int, int, str]:
     return (SEVERITIES.index(draft.severity), _TYPES.index(draft.type), -draft.confidence, place)
 
 
-def _scored(findings: list[Finding]) -> list[Finding]:
-    """The worst first, numbered, with the points of trust that each takes of the hundred."""
+def _scored(findings: list[Finding], *, observed: bool) -> list[Finding]:
+    """The worst first, numbered, with the points of trust that each takes of the hundred.
+
+    Where no agent was observed, that comes before everything else, and there is no trust to take points of.
+    """
     left = 100
     scored = []
     order = sorted(findings, key=lambda finding: (*_gravity(finding), finding.cause))
+    if not observed:
+        order.sort(key=lambda finding: finding.type not in OF_THE_RECORDER)
     for number, finding in enumerate(order[:MOST_FINDINGS], 1):
-        points = trust_points(finding.type, finding.severity, left)
+        points = trust_points(finding.type, finding.severity, left) if observed else 0
         left -= points
         impact = msgspec.structs.replace(finding.impact, trust_points=points)
         scored.append(msgspec.structs.replace(finding, id=f"finding_{number:03d}", impact=impact))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from critiqor.diagnosis.text import counted
-from critiqor.model.diagnosis import SEVERITIES, CostAnalysis, Diagnosis, Finding, Severity, Usage
+from critiqor.model.diagnosis import SEVERITIES, CostAnalysis, Diagnosis, Finding, Outcome, Severity, Usage
+from critiqor.model.wording import counted
 
 NAMED_AT_MOST = 5
 """How many names a sentence holds before it counts the rest."""
@@ -56,6 +56,14 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
         tool_calls=cost.tool_calls,
         wall_ms=None if was_profiled(diagnosis) else diagnosis.latency_analysis.wall_ms,
     )
+
+
+def came_to_its_end(outcome: Outcome) -> bool:
+    """Whether a run was seen to its end: what would have come of one that was cut off is unknown."""
+    if outcome.state in ("completed", "failed"):
+        return outcome.cut_short is not True
+    # Whoever stops a gateway, or seals it while it waits, interrupts nobody: its agents had come to their ends.
+    return outcome.state in ("interrupted", "still_running") and outcome.cut_short is False
 
 
 def was_profiled(diagnosis: Diagnosis) -> bool:

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from critiqor.model import SEVERITIES, Change, Finding, Playbook
+from critiqor.diagnosis.causality import causes_behind, depths
+from critiqor.diagnosis.draft import RUN_AGAIN
+from critiqor.model import SEVERITIES, CausalGraph, Change, Finding, Playbook
 
 MOST_CHANGES = 10
 
 
-def playbook(run_id: str, findings: list[Finding], depths: Mapping[str, int]) -> Playbook:
-    """One change a finding: causes before their effects, then the worst first."""
-    ordered = sorted(
-        findings, key=lambda finding: (depths.get(finding.id, 0), SEVERITIES.index(finding.severity), finding.id)
-    )
+def playbook(run_id: str, findings: list[Finding], graph: CausalGraph) -> Playbook:
+    """One change a finding: the problem to look at first after what brought it about, then the others.
+
+    Among them causes come before their effects, then the worst first.
+    """
+    primary = findings[0].id if findings else ""
+    behind, depth = causes_behind(graph, primary), depths(graph)
+
+    def place(finding: Finding) -> tuple[int, int, int, str]:
+        group = 0 if finding.id in behind else 1 if finding.id == primary else 2
+        return (group, depth.get(finding.id, 0), SEVERITIES.index(finding.severity), finding.id)
+
     chosen: dict[str, Finding] = {}
-    for finding in ordered:
-        if finding.severity != "info" and not finding.recommendation.startswith("Nothing"):
+    for finding in sorted(findings, key=place):
+        if finding.severity != "info":
             chosen.setdefault(finding.recommendation, finding)
     picked = list(chosen.values())[:MOST_CHANGES]
-    changes = [Change(finding_id=one.id, change=one.recommendation, verify=one.verification) for one in picked]
-    return Playbook(changes=changes, prompt=_prompt(run_id, picked) if picked else None)
+    changes = [
+        Change(
+            finding_id=one.id,
+            change=one.recommendation,
+            verify=one.verification,
+            reason=f"It comes before {primary}, the problem to look at first, because it led to it."
+            if one.id in behind
+            else None,
+        )
+        for one in picked
+    ]
+    # To run it again is nothing that a coding assistant could change.
+    to_change = [one for one in picked if one.recommendation != RUN_AGAIN]
+    return Playbook(changes=changes, prompt=_prompt(run_id, to_change) if to_change else None)
 
 
 def _prompt(run_id: str, findings: list[Finding]) -> str:

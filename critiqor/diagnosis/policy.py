@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.diagnosis.figures import rank, tokens_of, untold_cost, untold_usage
+from critiqor.diagnosis.figures import came_to_its_end, rank, tokens_of, untold_cost, untold_usage
 from critiqor.diagnosis.scores import trust_points
-from critiqor.diagnosis.text import counted
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 from critiqor.model.gate import GateResult, RuleResult
+from critiqor.model.proof import Proof
+from critiqor.model.wording import counted
 
 Score = Annotated[int, Meta(ge=0, le=100)]
 Count = Annotated[int, Meta(ge=0)]
@@ -45,6 +46,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How much money it may cost."""
     max_tokens: Count | None = None
     """How many tokens it may use, read and written, cached or not."""
+    require_intact: bool = True
+    """Whether a run fails whose evidence is not what was sealed: what was concluded from it proves nothing."""
     require_observed: bool = True
     """Whether a run without a trust score fails."""
     require_finished: bool = True
@@ -87,16 +90,18 @@ def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
     return [finding for finding in diagnosis.failure_analysis.findings if finding.type not in policy.allowed_types]
 
 
-def apply_policy(policy: Policy, diagnosis: Diagnosis) -> GateResult:
-    """Hold a run against a policy."""
+def apply_policy(policy: Policy, diagnosis: Diagnosis, proof: Proof) -> GateResult:
+    """Hold a run against a policy; `proof` says whether its evidence is still what was sealed."""
     findings = counting_findings(policy, diagnosis)
-    results = [_ANSWERS[rule](policy, diagnosis, findings) for rule in _rules(policy)]
+    intact = [_intact(proof)] if policy.require_intact else []
+    asked = (rule for rule in _rules(policy) if rule in _ANSWERS)
+    results = [*intact, *(_ANSWERS[rule](policy, diagnosis, findings) for rule in asked)]
     return GateResult(run_id=diagnosis.run_id, passed=all(result.passed for result in results), rules=results)
 
 
 def _rules(policy: Policy) -> list[str]:
     """The rules that a policy asks. A limit of 0 is one; `false` and an empty list are none."""
-    asked = ((rule, getattr(policy, rule)) for rule in _ANSWERS)
+    asked = ((rule, getattr(policy, rule)) for rule in ("require_intact", *_ANSWERS))
     return [rule for rule, limit in asked if limit is not None and limit is not False and limit != ()]
 
 
@@ -133,6 +138,11 @@ def _plainly(error: msgspec.ValidationError) -> str:
     return f"{where}: {what[:1].lower()}{what[1:]}{choice}"
 
 
+def _intact(proof: Proof) -> RuleResult:
+    intact = proof.is_intact
+    return RuleResult(rule="require_intact", limit=True, actual=intact, passed=intact, explanation=proof.told)
+
+
 def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     seen = diagnosis.trust_score is not None
     told = "the agent was observed" if seen else "the agent was not observed, so there is no trust score"
@@ -141,11 +151,7 @@ def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
 
 def _finished(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     state, cut_short = diagnosis.outcome.state, diagnosis.outcome.cut_short
-    if state in ("completed", "failed"):
-        finished = cut_short is not True
-    else:
-        # Whoever stops a gateway, or seals it while it waits, interrupts nobody: its agents had come to their ends.
-        finished = state in ("interrupted", "still_running") and cut_short is False
+    finished = came_to_its_end(diagnosis.outcome)
     how = f"{state.replace('_', ' ')}, {diagnosis.outcome.known_from}"
     if finished:
         told = f"it came to its end: {how}"
@@ -241,4 +247,5 @@ _ANSWERS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = 
     "max_cost_usd": _cost,
     "max_tokens": _tokens,
 }
-"""Every rule in the order in which it is answered. The other keys of a policy only say how."""
+"""Every rule about the diagnosis in the order in which it is answered; before them it is asked whether the diagnosis
+can be proven. The other keys of a policy only say how."""

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import msgspec
 
 from critiqor.diagnosis.figures import Figures, figures_of, named
-from critiqor.diagnosis.text import counted
 from critiqor.model.casefile import CaseFile
 from critiqor.model.record import Metadata
+from critiqor.model.wording import counted
 
 FEWEST_OTHERS = 5
 """Among fewer, a place says nothing."""

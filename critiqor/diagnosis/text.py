@@ -265,8 +265,3 @@ def is_echo(text: str, arguments: str) -> bool:
         return False
     said = words(text)
     return len(said) >= 10 and len(said - words(arguments)) <= len(said) // 10
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: 1 call, 2 calls."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"

@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from critiqor.diagnosis.figures import CauseGroup, causes_of, figures_of, named, rank
-from critiqor.diagnosis.text import counted
 from critiqor.model.casefile import CaseFile
 from critiqor.model.diagnosis import Diagnosis, Severity
+from critiqor.model.wording import counted
 
 Direction = Literal["up", "down", "level", "no direction"]
 FEWEST_FOR_A_DIRECTION = 4

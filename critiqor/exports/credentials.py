@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -16,7 +17,6 @@ HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 """Variables with `name=value,name=value`; the first that is set counts."""
 ADDRESSES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 """Variables with the address that those headers are for, where one is set."""
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\x20-\x7e]*")
 
@@ -38,9 +38,18 @@ def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials:
     if meant_for is not None and _server(meant_for) != _server(url):
         return Credentials({}, [f"The headers of {name} were not sent: they are set for another address."])
     notes = []
-    if urlsplit(url).scheme != "https" and urlsplit(url).hostname not in LOOPBACK:
+    if urlsplit(url).scheme != "https" and not stays_here(url):
         notes.append(f"The headers of {name} were sent unencrypted, as the spans were: the address is not https.")
     return Credentials(_read(variables[name], name), notes)
+
+
+def stays_here(url: str) -> bool:
+    """Whether what is sent to an address stays on this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _server(address: str) -> tuple[str, str | None, int | None] | None:

@@ -9,7 +9,6 @@ import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import IO, NamedTuple
 from urllib.parse import urlsplit
 
@@ -56,15 +55,6 @@ class Endpoint:
         self._agent = f"critiqor/{version}"
         self._takes_json = True
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Unmoved())
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether what is sent stays on this machine."""
-        host = urlsplit(self.url).hostname or ""
-        try:
-            return host == "localhost" or ip_address(host).is_loopback
-        except ValueError:
-            return False
 
     def send(self, request: Request) -> Sent:
         """Send one request; whatever goes wrong is an error that says what."""

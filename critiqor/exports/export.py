@@ -6,21 +6,19 @@ import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from critiqor import __version__, records
 from critiqor.errors import CritiqorError, UsageError
+from critiqor.exports.credentials import stays_here
 from critiqor.exports.materials import USUAL, Wishes, gather, gather_recorded
 from critiqor.exports.sources import head_of, leaving_notes
 from critiqor.model.report import RunHead
 from critiqor.reporters import FORMATS
 from critiqor.session import DEFAULT_RUNS_DIR
 from critiqor.storage import AtomicFile, SessionPaths, paths_for
-
-if TYPE_CHECKING:
-    from critiqor.exports.endpoint import Endpoint
 
 SENT_FORMAT = "otlp"
 """The format that a collector takes."""
@@ -89,7 +87,7 @@ def send_run(run_id: str, address: str, runs_dir: str | Path = DEFAULT_RUNS_DIR,
 
     endpoint = Endpoint(address, __version__, os.environ)
     gathered = gather_recorded(run_id, runs_dir, wishes)
-    notes = [*_sent_away(gathered.material.run, endpoint), *gathered.notes]
+    notes = [*_sent_away(gathered.material.run, endpoint.url), *gathered.notes]
     spans = count = size = rejected = 0
     messages: dict[str, None] = {}
     for request in requests(gathered.material):
@@ -141,9 +139,9 @@ def _paged(run_id: str, format_name: str, runs_dir: str | Path, wishes: Wishes) 
     return _Report(printed(wishes.pages(run_id, runs_dir), chromium), notes)
 
 
-def _sent_away(head: RunHead, endpoint: Endpoint) -> list[str]:
+def _sent_away(head: RunHead, url: str) -> list[str]:
     """What is to be said of a run that leaves this machine."""
-    if head.metadata.visibility == "private" and not endpoint.is_loopback:
+    if head.metadata.visibility == "private" and not stays_here(url):
         return [f"{head.run_id} is private, and went to another machine because you asked for that."]
     return leaving_notes(head)
 

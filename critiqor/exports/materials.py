@@ -13,8 +13,10 @@ import msgspec
 
 from critiqor import __version__
 from critiqor.anonymity import anonymous_profile
+from critiqor.diagnoses import load_proof
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.policy import DEFAULT_POLICY, Policy, apply_policy
+from critiqor.diagnosis.proven import as_proven
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.evidence import digest_of
 from critiqor.exports.sources import (
@@ -27,6 +29,7 @@ from critiqor.exports.sources import (
     moments_of,
     sealed_bytes,
     unfinished_notes,
+    unproven_notes,
 )
 from critiqor.exports.traces import gather_trace
 from critiqor.model import Event
@@ -97,17 +100,21 @@ def gather_recorded(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gather
     """The events of a run, to be looked at once, with what was concluded from them."""
     paths = paths_for(runs_dir)
     head = head_of(run_id, paths)
-    notes = unfinished_notes(head)
+    proof = load_proof(run_id, runs_dir)
+    notes = [*unproven_notes(run_id, proof), *unfinished_notes(head)]
     diagnosis = diagnosis_of(run_id, runs_dir, notes)
+    if diagnosis is not None:
+        diagnosis = as_proven(diagnosis, proof)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
     moments = moments_of(map(first_step, findings), paths.timeline_path(run_id))
     events = events_of(run_id, runs_dir)
     content = wishes.content and not is_anonymous(head)
-    return Gathered(Recorded(head, events, diagnosis, moments, __version__, content), notes)
+    return Gathered(Recorded(head, events, diagnosis, moments, FAILURE_TYPES, __version__, content), notes)
 
 
 def _gather_trace(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
     trace = gather_trace(run_id, runs_dir)
+    trace.notes[:0] = unproven_notes(run_id, load_proof(run_id, runs_dir))
     return Gathered(trace, trace.notes)
 
 
@@ -125,12 +132,14 @@ def _gather_cpu_profiles(run_id: str, runs_dir: str | Path, wishes: Wishes) -> G
 
 
 def _gather_report(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    return Gathered(load_report(run_id, runs_dir), [])
+    report = load_report(run_id, runs_dir)
+    return Gathered(report, unproven_notes(run_id, report.evidence))
 
 
 def _gather_gate(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
     report = load_report(run_id, runs_dir)
-    return Gathered(GateReport(report, apply_policy(wishes.policy, report.diagnosis)), [])
+    gate = apply_policy(wishes.policy, report.diagnosis, report.evidence)
+    return Gathered(GateReport(report, gate), unproven_notes(run_id, report.evidence))
 
 
 def _gather_cited(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
@@ -144,7 +153,7 @@ def _gather_cited(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered
         evidence=Citation(files.evidence, None),
         version=__version__,
     )
-    return Gathered(cited, [])
+    return Gathered(cited, unproven_notes(run_id, report.evidence))
 
 
 def _gather_bundle(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:

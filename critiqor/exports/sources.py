@@ -13,10 +13,12 @@ import msgspec
 
 from critiqor import records
 from critiqor.anonymity import Aliases, anonymous_coverage, anonymous_diagnosis, anonymous_event, anonymous_run
-from critiqor.diagnoses import load_diagnosed
+from critiqor.diagnoses import load_diagnosed, load_proof
+from critiqor.diagnosis.proven import as_proven
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.evidence import read_coverage
 from critiqor.model import Coverage, Diagnosis, Event, ms_from_iso
+from critiqor.model.proof import Proof
 from critiqor.model.report import RunHead, RunReport
 from critiqor.model.timeline import cited_line, line_id
 from critiqor.model.trace import us_of
@@ -30,14 +32,11 @@ def load_report(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> RunRepo
     paths = paths_for(runs_dir)
     head = head_of(run_id, paths)
     diagnosis = load_diagnosed(run_id, runs_dir)
-    coverage = _coverage(paths.evidence_summary_path(run_id))
-    if not is_anonymous(head):
-        return RunReport(run=head, coverage=coverage, diagnosis=diagnosis)
-    return RunReport(
-        run=head,
-        coverage=None if coverage is None else anonymous_coverage(coverage),
-        diagnosis=anonymous_diagnosis(diagnosis),
-    )
+    coverage, proof = _coverage(paths.evidence_summary_path(run_id)), load_proof(run_id, runs_dir)
+    if is_anonymous(head):
+        coverage = None if coverage is None else anonymous_coverage(coverage)
+        diagnosis = anonymous_diagnosis(diagnosis)
+    return RunReport(evidence=proof, run=head, coverage=coverage, diagnosis=as_proven(diagnosis, proof))
 
 
 def head_of(run_id: str, paths: SessionPaths) -> RunHead:
@@ -56,6 +55,13 @@ def leaving_notes(head: RunHead) -> list[str]:
     if not is_anonymous(head):
         return []
     return [f"{head.run_id} is anonymous: this holds structure and figures, without names, paths and texts."]
+
+
+def unproven_notes(run_id: str, proof: Proof) -> list[str]:
+    """What is to be said of a run whose evidence is no longer what was sealed."""
+    if proof.state in ("intact", "not sealed"):
+        return []
+    return [f"Not proven: {proof.told} (critiqor verify {run_id})."]
 
 
 def unfinished_notes(head: RunHead) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from critiqor.anonymity import anonymous_parts
+from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exports.sources import (
     diagnosis_of,
     events_of,
@@ -87,20 +88,23 @@ class _Witness:
 
 
 def _marked(finding: Finding, moments: dict[str, int], start_us: int) -> Instant:
-    """A finding where it began to go wrong; where that is not known, it stands at the start of the trace."""
+    """A finding where it began to go wrong; where that is not known, it stands at the start of the trace.
+
+    It is named by its type: its title quotes what was done and said.
+    """
     step = first_step(finding)
     place = place_of(step)
     told = us_of(place.milliseconds) if place is not None else start_us
     scope = {"session": finding.scope.session_key, "agent_run_id": finding.scope.agent_run_id}
     return Instant(
         track=Track(None, FINDINGS),
-        name=finding.title,
+        name=finding.type,
         category="finding",
         at_us=moments.get(step, told),
         facts={
-            "title": finding.title,
-            "severity": finding.severity,
             "type": finding.type,
+            "meaning": FAILURE_TYPES.get(finding.type, finding.type),
+            "severity": finding.severity,
             "finding": finding.id,
             "confidence": finding.confidence,
             "occurrences": finding.occurrences,

@@ -12,7 +12,6 @@ import json
 import socket
 import struct
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 from critiqor.errors import CritiqorError
 from critiqor.lab.answer_stream import answer_document, answer_pieces, error_body
+from critiqor.lab.conversations import Conversation, Conversations, is_kept
 from critiqor.lab.model_script import Script, Step, ToolUse
 
 MODEL = "scripted"
@@ -34,8 +34,8 @@ class Asked(NamedTuple):
     number: int
     """Which request it is, from 1, of all that were made."""
     step: Step
-    message: str | None
-    """The message of the script that is played; None where there is one script for everything."""
+    conversation: Conversation | None
+    """What the step belongs to; None where it is of no script."""
 
 
 Watcher = Callable[[int], None]
@@ -46,8 +46,8 @@ class ScriptedModel:
     """A model server that plays scripts step by step, and repeats the last step for every request after that.
 
     With `steps` there is one script for whatever comes. With `scripts` the last message of a user in the request that
-    any of them knows chooses the script, so that several sessions at once each play their own. Use it as a context
-    manager; `base_url` is what an OpenClaw provider takes as its `baseUrl`.
+    any of them knows chooses the script, and each session plays it from its first step. Use it as a context manager;
+    `base_url` is what an OpenClaw provider takes as its `baseUrl`.
     """
 
     def __init__(
@@ -66,12 +66,11 @@ class ScriptedModel:
         """
         if not steps and not scripts:
             raise ValueError("a scripted model needs at least one step")
-        self._scripts = {script.message: list(script.steps) for script in scripts} | {None: list(steps)}
+        self._conversations = Conversations(steps, scripts)
         self._summary = summary
         self._watchers = (on_request, on_answer)
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._taken: Counter[str | None] = Counter()
         self.requests: list[dict[str, Any]] = []
         """Every request body received, in order."""
         try:
@@ -90,13 +89,12 @@ class ScriptedModel:
         """Play the scripts from their first steps again."""
         with self._lock:
             self.requests.clear()
-            self._taken.clear()
+            self._conversations.clear()
 
     def unplayed(self) -> dict[str | None, int]:
         """The scripts that were not played to their end, each with the number of steps that are left."""
         with self._lock:
-            left = {message: len(steps) - self._taken[message] for message, steps in self._scripts.items()}
-        return {message: steps for message, steps in left.items() if steps > 0}
+            return self._conversations.unplayed()
 
     def __enter__(self) -> ScriptedModel:
         self._thread.start()
@@ -115,21 +113,16 @@ class ScriptedModel:
             self.requests.append(body)
             number = len(self.requests)
             if self._summary is not None and not body.get("tools"):
+                self._conversations.shortened()
                 return Asked(number, Step(text=self._summary), None)
-            message = self._script_for(body)
-            steps = self._scripts[message]
-            step = steps[min(self._taken[message], len(steps) - 1)]
-            self._taken[message] += 1
-            return Asked(number, step, message)
+            place = self._conversations.take(body, number)
+            return Asked(number, place.step, place.conversation)
 
-    def _script_for(self, body: dict[str, Any]) -> str | None:
-        """The message whose script answers a request; the one that stands last in it, the longest of several."""
-        known = [message for message in self._scripts if message is not None]
-        for text in reversed(_said_by_users(body)):
-            within = [message for message in known if message in text]
-            if within:
-                return max(within, key=lambda message: (text.rfind(message) + len(message), len(message)))
-        return None if self._scripts[None] else known[0]
+    def _deliver(self, asked: Asked) -> None:
+        """The agent is about to have the whole answer: from now on its history has it."""
+        if asked.conversation is not None and is_kept(asked.step):
+            with self._lock:
+                asked.conversation.delivered += 1
 
     def _tell(self, when: int, number: int) -> None:
         watcher = self._watchers[when]
@@ -184,10 +177,13 @@ class ScriptedModel:
                 self.send_header("content-type", "text/event-stream")
                 self.send_header("transfer-encoding", "chunked")
                 self.end_headers()
-                pieces = answer_pieces(step, model_name, asked.number)
-                for count, piece in enumerate(pieces if step.pause_s else [b"".join(pieces)]):
-                    if count and model._ended.wait(step.pause_s):
+                pieces = list(answer_pieces(step, model_name, asked.number))
+                pieces = pieces if step.pause_s else [b"".join(pieces)]
+                for count, piece in enumerate(pieces, 1):
+                    if count > 1 and model._ended.wait(step.pause_s):
                         return
+                    if count == len(pieces) and not self._is_left():
+                        model._deliver(asked)
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
                 if step.ends == "stall":
                     self._stall()
@@ -206,7 +202,18 @@ class ScriptedModel:
                 elif step.ends == "error":
                     self._answer(500, error_body(step))
                 else:
+                    if not self._is_left():
+                        model._deliver(asked)
                     self._answer(200, answer_document(step, model_name, asked.number))
+
+            def _is_left(self) -> bool:
+                """Whether the other side has given up waiting."""
+                try:
+                    return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    return False
+                except OSError:
+                    return True
 
             def _stall(self) -> None:
                 """Say nothing more until the other side gives up, or the model is at its end."""
@@ -234,17 +241,6 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """An agent that is killed or gives up hangs up: no reason to write to the terminal."""
-
-
-def _said_by_users(body: dict[str, Any]) -> list[str]:
-    """What users say in a request, in order."""
-    said = []
-    for message in body.get("messages") or ():
-        if isinstance(message, dict) and message.get("role") == "user":
-            content = message.get("content")
-            parts = content if isinstance(content, list) else [{"text": content}]
-            said.append("\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict)))
-    return said
 
 
 __all__ = ["Asked", "Script", "ScriptedModel", "Step", "ToolUse"]

@@ -8,8 +8,8 @@ import { pathToFileURL } from "node:url";
 
 const home = process.env.OPENCLAW_HOME || process.env.HOME || os.homedir();
 const file = process.env.OPENCLAW_CONFIG_PATH || path.join(process.env.OPENCLAW_STATE_DIR || path.join(home, ".openclaw"), "openclaw.json");
-const state = process.env.OPENCLAW_STATE_DIR || path.dirname(file);
-const extensions = path.join(state, "extensions");
+// Beside a file that is named, also where sessions and credentials are elsewhere.
+const extensions = path.join(process.env.OPENCLAW_STATE_DIR || path.dirname(file), "extensions");
 const old = process.env.STANDIN_VERSION === "2026.6.1";
 
 const read = () => JSON.parse(fs.readFileSync(file, "utf8"));
@@ -37,6 +37,8 @@ function patched(settings, patch) {
 
 function copy(source) {
   const { id } = JSON.parse(fs.readFileSync(path.join(source, "openclaw.plugin.json"), "utf8"));
+  // What is replaced is kept until the new one is there; the folder for that stays.
+  if (fs.existsSync(path.join(extensions, id))) fs.mkdirSync(path.join(extensions, ".openclaw-install-backups"), { recursive: true });
   fs.cpSync(source, path.join(extensions, id), { recursive: true });
   return id;
 }
@@ -81,7 +83,7 @@ export function obey(words) {
 /** The plugins that the configuration of today names, each with its own settings. */
 export async function plugins() {
   const { enabled, load, entries = {}, allow } = read().plugins ?? {};
-  const installed = fs.existsSync(extensions) && enabled !== false ? fs.readdirSync(extensions) : [];
+  const installed = fs.existsSync(extensions) && enabled !== false ? fs.readdirSync(extensions) : []; // a hidden folder has no entry
   const active = installed.filter((id) => entries[id]?.enabled && (!allow?.length || allow.includes(id)));
   const folders = [...(load?.paths ?? []), ...active.map((id) => path.join(extensions, id))];
   const configOf = (folder) => entries[JSON.parse(fs.readFileSync(path.join(folder, "openclaw.plugin.json"), "utf8")).id]?.config;

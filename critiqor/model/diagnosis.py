@@ -170,6 +170,11 @@ class ToolUsage(msgspec.Struct, kw_only=True):
     repeated: int = 0
     """Calls with the same arguments as one before, in the same agent run."""
     duration_ms: int = 0
+    tokens: int | None = None
+    """Of the model calls that asked for it; what one spent that asked for several is split evenly. Null where none of
+    them told it."""
+    cost_usd: float | None = None
+    """The same in money."""
 
 
 class CostAnalysis(Usage, kw_only=True):
@@ -249,6 +254,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     finding_id: str
     change: str
     verify: str
+    reason: str | None = None
+    """Why it comes before the change for the primary diagnosis; null where it does not."""
 
 
 class Playbook(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,7 +264,7 @@ class Playbook(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[Change]
     """In the order in which to make them."""
     prompt: str | None
-    """Everything a coding assistant needs to make them; null where there is nothing to change."""
+    """Everything a coding assistant needs to make them; null where nothing about the agent is to be changed."""
 
 
 class Diagnosis(msgspec.Struct, kw_only=True):

@@ -11,10 +11,11 @@ from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.event import Event
 from critiqor.model.evidence import Coverage
 from critiqor.model.gate import GateResult
+from critiqor.model.proof import Proof
 from critiqor.model.record import Cut, Metadata, Seal, Status, Timestamps, Transition
 
 REPORT_SCHEMA = "critiqor.report.v1"
-# v1: the head of the record, the coverage of the evidence and the diagnosis.
+# v1: whether the evidence is what was sealed, the head of the record, the coverage of the evidence and the diagnosis.
 
 
 class RunHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,9 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run, what the recorder saw of it, and what was concluded."""
 
     schema_version: str = REPORT_SCHEMA
+    evidence: Proof
+    """Whether the evidence is still what was sealed. Where it is not, `diagnosis.readiness` is `unknown`, and its
+    headline says why."""
     run: RunHead
     coverage: Coverage | None
     """Null where session.json is gone or was changed since it was sealed."""
@@ -88,6 +92,8 @@ class Recorded(NamedTuple):
     """Null where there is none yet."""
     moments: dict[str, int]
     """When those lines of the timeline were that findings name, by id; microseconds since 1970."""
+    meanings: dict[str, str]
+    """Every type of failure with what it means in any run, which is told of findings where content is not."""
     version: str
     """Of Critiqor."""
     content: bool = False

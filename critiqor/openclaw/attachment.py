@@ -1,7 +1,7 @@
 """What puts the recorder into an OpenClaw that runs by itself, and what takes it out again. Nothing here runs OpenClaw.
 
 Such an OpenClaw is not launched by us, so the recorder has to be in its own settings, and OpenClaw's own commands put
-it there: `plugins install` copies the plugin into the state folder, `config patch` turns it on. It is copied and not
+it there: `plugins install` copies the plugin to its other ones, `config patch` turns it on. It is copied and not
 linked: an OpenClaw 2026.6.1 does not start when the folder of a linked plugin is gone, as it may be with a virtual
 environment.
 
@@ -10,7 +10,8 @@ The settings change once, that file with every run.
 
 Trade-offs accepted: OpenClaw writes its configuration anew, in its own format and without comments. It holds secrets,
 so we keep no copy, only its digest: where nobody has changed it since, the backup that OpenClaw itself made of it is
-put back, byte for byte, unless OpenClaw would take that for damage. Everywhere else only the settings are put back.
+put back, byte for byte, unless OpenClaw would take that for damage. Everywhere else only the settings are put back, and
+what the file was stays beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,7 +31,7 @@ from critiqor.openclaw.configuration import (
     read_plugin_policy,
 )
 from critiqor.openclaw.overlay import PLUGIN_ID, plugin_folder, recorder_settings, why_blocked
-from critiqor.openclaw.saved_file import SavedFile, backup_of, digest_of, looks_damaged, put_back, saved
+from critiqor.openclaw.saved_file import SavedFile, backup_of, digest_of, keep, looks_damaged, put_back, saved
 from critiqor.openclaw.settings import Keys, as_patch, joined, patch_between, patched, setting_at
 from critiqor.storage import write_json
 
@@ -62,18 +63,26 @@ class Attachment(msgspec.Struct, kw_only=True):
     configuration: str
     """The configuration file of this OpenClaw."""
     installed: bool = False
-    """Whether the plugin was copied into the state folder for this."""
+    """Whether the plugin was copied to OpenClaw's other ones for this."""
     settings: list[Setting] = []
     tables: list[Keys] = []
     """Tables of settings that were not there before."""
     files: list[SavedFile] = []
 
 
+class Rewritten(NamedTuple):
+    """A configuration file that stays as OpenClaw has written it."""
+
+    path: str
+    backup: Path | None
+    """Where it is as it was; None where nobody knows."""
+
+
 class AttachmentPlan(msgspec.Struct, frozen=True):
     """What is missing for the recorder to be there."""
 
     installs: bool
-    """Whether the plugin has to be copied into OpenClaw's state folder."""
+    """Whether the plugin has to be copied to OpenClaw's other ones."""
     settings: tuple[Setting, ...]
 
     @property
@@ -95,7 +104,7 @@ class AttachmentFolder:
         self.path = configuration.state_folder / "critiqor"
         self.file = self.path / "attachment.json"
         """What the recorder reads."""
-        self.installed = configuration.state_folder / "extensions" / PLUGIN_ID
+        self.installed = configuration.installs_folder / "extensions" / PLUGIN_ID
         """Where OpenClaw copies the plugin to."""
 
     def read(self) -> Attachment | None:
@@ -206,7 +215,7 @@ class AttachmentFolder:
         found = {file.path: backup_of(file) for file in attachment.files}
         return {path: backup.read_bytes() for path, backup in found.items() if backup is not None}
 
-    def restore(self, attachment: Attachment, originals: Mapping[str, bytes]) -> list[SavedFile]:
+    def restore(self, attachment: Attachment, originals: Mapping[str, bytes]) -> list[Rewritten]:
         """Put the configuration back byte for byte, as far as there are originals.
 
         Returns the files that stay as OpenClaw has written them, also because it would undo anything else.
@@ -215,7 +224,10 @@ class AttachmentFolder:
         for file in attachment.files:
             before = originals.get(file.path)
             if not file.is_back and not (before is not None and self._is_let(file, before) and put_back(file, before)):
-                left.append(file)
+                backup = backup_of(file)
+                if backup is None and before is not None:
+                    backup = keep(file, before)  # OpenClaw has pushed out its own while it took ours out
+                left.append(Rewritten(file.path, backup))
         return left
 
     def _is_let(self, file: SavedFile, before: bytes) -> bool:

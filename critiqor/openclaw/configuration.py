@@ -8,7 +8,8 @@ Nothing here starts OpenClaw or writes a file; it follows the same rules as Open
 3. Otherwise the file is in the state folder: `OPENCLAW_STATE_DIR` or `~/.openclaw`, or `~/.clawdbot` where an old
    installation left one. An old file name, `clawdbot.json`, counts where it exists.
 
-The home folder is `OPENCLAW_HOME`, then `HOME`.
+What is installed (plugins, skills, hooks) is in the state folder, but beside a file that `OPENCLAW_CONFIG_PATH` names
+where nothing names a state folder. The home folder is `OPENCLAW_HOME`, then `HOME`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class ConfigurationFile(msgspec.Struct, frozen=True):
     chosen_by: str
     """Why it is this file, in words: "OPENCLAW_CONFIG_PATH", "--profile work", "OPENCLAW_STATE_DIR", "default"."""
     state_folder: Path
-    """Where that OpenClaw keeps sessions, credentials, installed plugins and skills."""
+    """Where that OpenClaw keeps sessions and credentials."""
+    installs_folder: Path
+    """Where it keeps installed plugins, skills and hooks: beside the file where `OPENCLAW_CONFIG_PATH` alone chose it,
+    otherwise in the state folder."""
 
 
 class PluginPolicy(msgspec.Struct, frozen=True):
@@ -80,7 +84,14 @@ def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str
         candidates = [folder / name for folder in folders for name in _FILE_NAMES]
         path = next((candidate for candidate in candidates if candidate.exists()), state / _FILE_NAME)
         chosen_by = state_chosen_by
-    return ConfigurationFile(path=path, exists=path.is_file(), chosen_by=chosen_by, state_folder=state)
+    beside = state_chosen_by == "default" and chosen_by.startswith("OPENCLAW_CONFIG_PATH")
+    return ConfigurationFile(
+        path=path,
+        exists=path.is_file(),
+        chosen_by=chosen_by,
+        state_folder=state,
+        installs_folder=path.parent if beside else state,
+    )
 
 
 def read_plugin_policy(path: Path) -> PluginPolicy:

@@ -28,8 +28,8 @@ PLUGIN_ID = "critiqor"
 MAX_INCLUDED_BYTES = 2 * 1024 * 1024
 """OpenClaw refuses to include a larger file."""
 
-# What OpenClaw keeps beside the configuration file where OPENCLAW_CONFIG_PATH is set and OPENCLAW_STATE_DIR is not.
-_KEPT_BESIDE_FILE = (".env", "cron", "extensions", "git", "hooks", "npm", "skills")
+# What OpenClaw keeps in `ConfigurationFile.installs_folder`.
+_INSTALLED = (".env", "cron", "extensions", "git", "hooks", "npm", "skills")
 
 
 class Overlay(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
             # overlay, and the recorded agent would not be the user's.
             "OPENCLAW_STATE_DIR": str(configuration.state_folder),
         },
-        notes=tuple(_notes(configuration, policy, environment)),
+        notes=tuple(_notes(configuration, policy)),
         blocked=None if obstacle is None else str(obstacle),
     )
 
@@ -140,7 +140,7 @@ def _roots(base: Path, users: list[str]) -> list[str]:
     return list(dict.fromkeys([*users, str(base.parent), str(base.resolve().parent)]))
 
 
-def _notes(configuration: ConfigurationFile, policy: PluginPolicy, environment: Mapping[str, str]) -> list[str]:
+def _notes(configuration: ConfigurationFile, policy: PluginPolicy) -> list[str]:
     notes = [
         "OpenClaw cannot save settings while it is recorded: change them with `openclaw configure`, without critiqor."
     ]
@@ -156,15 +156,22 @@ def _notes(configuration: ConfigurationFile, policy: PluginPolicy, environment: 
             "Your configuration turns plugins off, so only the recorder is loaded: "
             "remove `plugins.enabled: false` to record with your plugins."
         )
-    if configuration.chosen_by.startswith("OPENCLAW_CONFIG_PATH") and not environment.get("OPENCLAW_STATE_DIR"):
-        beside = configuration.path.parent
-        lost = [name for name in _KEPT_BESIDE_FILE if (beside / name).exists()]
-        if lost and beside != configuration.state_folder:
-            notes.append(
-                f"OpenClaw uses {configuration.state_folder} instead of {', '.join(lost)} in {beside} while it is "
-                f"recorded: set OPENCLAW_STATE_DIR={beside} to use that folder for everything."
-            )
+    beside = configuration.installs_folder
+    lost = [name for name in _INSTALLED if _is_used(beside / name)] if beside != configuration.state_folder else []
+    if lost:
+        notes.append(
+            f"OpenClaw uses {configuration.state_folder} instead of {', '.join(lost)} in {beside} while it is "
+            f"recorded: set OPENCLAW_STATE_DIR={beside} to use that folder for everything."
+        )
     return notes
+
+
+def _is_used(path: Path) -> bool:
+    """Whether the user has anything there: of plugins the recorder does not count, nor what installing it left."""
+    if path.name != "extensions":
+        return path.exists()
+    names = [plugin.name for plugin in path.iterdir()] if path.is_dir() else []
+    return any(not name.startswith(".") and name != PLUGIN_ID for name in names)
 
 
 def _link_hook_transforms(folder: Path, users_folder: Path) -> None:

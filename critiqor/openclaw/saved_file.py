@@ -1,6 +1,7 @@
 """Configuration files of OpenClaw as they were before somebody changed them, known by their digests alone.
 
-They hold secrets, so nothing of them is copied: OpenClaw keeps backups of what it writes, and those are put back.
+They hold secrets, so nothing of them is copied: OpenClaw keeps backups of what it writes, and those are put back. Only
+where it has pushed out the last one of a file that cannot be put back, that one is kept beside the file.
 """
 
 from __future__ import annotations
@@ -50,6 +51,15 @@ def backup_of(saved: SavedFile) -> Path | None:
     files = dict.fromkeys((named, named.resolve()))
     backups = [path for file in files for path in sorted(file.parent.glob(f"{glob.escape(file.name)}.bak*"))]
     return next((path for path in (named, *backups) if path.is_file() and digest_of(path) == saved.before), None)
+
+
+def keep(saved: SavedFile, before: bytes) -> Path:
+    """Write what a file was beside it, for those alone who might read it."""
+    path = Path(saved.path)
+    beside = path.with_name(f"{path.name}.before-critiqor")
+    write_bytes(beside, before)
+    beside.chmod(saved.mode)
+    return beside
 
 
 def put_back(saved: SavedFile, before: bytes) -> bool:

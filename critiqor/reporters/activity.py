@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 import msgspec
 
@@ -16,6 +17,14 @@ from critiqor.reporters.pairing import Pairing
 SUPERVISOR = "supervisor"
 FIRST_LOOK_SECONDS = 0.5
 """Memory is first looked at that long after the process began, or after an interval if that is shorter."""
+
+
+def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
+    """Whether something was done again: an agent run attempted once more, or a request that its provider refused."""
+    if isinstance(part, Slice) and part.category == "agent":
+        attempt = part.facts.get("attempt")
+        return isinstance(attempt, int | float) and attempt > 1
+    return isinstance(part, Instant) and part.category == "event" and part.name == "provider_retry"
 
 
 def activity(events: Iterable[Event]) -> Iterator[Part]:

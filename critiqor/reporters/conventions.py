@@ -1,7 +1,7 @@
 """What the attributes of spans are called: OpenTelemetry's conventions for GenAI, and OpenInference beside them.
 
 Both are written, because collectors and their backends read the first, and Phoenix the second. Of those for GenAI it is
-the form of 2026, in which the provider is `gen_ai.provider.name`; `gen_ai.system` is what it was called before.
+the form of 2026, in which the provider is `gen_ai.provider.name`; what it was called before is not written any more.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from critiqor.model.diagnosis import Diagnosis, Finding
-from critiqor.model.report import RunHead
+from critiqor.model.report import Recorded, RunHead
 from critiqor.model.spans import Attributes
 from critiqor.model.trace import Fact, label
 from critiqor.reporters.texts import json_of, lines, one_line, words_of
@@ -20,6 +20,7 @@ OTHER_ERROR = "_OTHER"
 LONGEST_CONTENT = 32_768
 """Characters of one attribute with content: a collector takes only so much at once."""
 LONGEST_EXPLANATION = 2_000
+NOTHING_FOUND = "no failure was found"
 _PROVIDERS = {
     "amazon-bedrock": "aws.bedrock",
     "azure-openai": "azure.ai.openai",
@@ -36,6 +37,20 @@ _USAGE = {
     "cache_write_tokens": ("gen_ai.usage.cache_creation.input_tokens", "llm.token_count.prompt_details.cache_write"),
 }
 _READ = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+_FINISHED = {
+    "content-filter": "content_filter",
+    "end_turn": "stop",
+    "function_call": "tool_call",
+    "max_tokens": "length",
+    "maxTokens": "length",
+    "refusal": "content_filter",
+    "stop_sequence": "stop",
+    "toolUse": "tool_call",
+    "tool_calls": "tool_call",
+    "tool_use": "tool_call",
+}
+"""Why a model stopped, where OpenClaw or its provider calls it otherwise than the conventions: `stop`, `length`,
+`content_filter`, `tool_call` and `error` are theirs. They let others be, such as `aborted`, which is none of these."""
 
 
 def resource_of(run: RunHead) -> Attributes:
@@ -130,23 +145,32 @@ def exception_attributes(kind: str, error: str | None) -> Attributes:
     return {"exception.type": kind, **({"exception.message": error} if error else {})}
 
 
-def finding_attributes(finding: Finding, *, content: bool) -> Attributes:
-    """Of a finding. An explanation quotes what was said: where content is not wanted, the title is all that is told."""
-    told = f"{finding.title}. {finding.explanation}" if content else finding.title
+def finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
+    """Of a finding.
+
+    Its title, its explanation and its cause quote what was done and said: where content is not wanted, what its type
+    means in any run is all that is told.
+    """
+    told = f"{finding.title}. {finding.explanation}" if recorded.content else _meaning(finding.type, recorded)
+    cause: Attributes = {"critiqor.finding.cause": label(finding.cause)} if recorded.content else {}
     return {
         "gen_ai.evaluation.name": label(finding.type),
         "gen_ai.evaluation.score.value": float(finding.impact.trust_points),
         "gen_ai.evaluation.score.label": finding.severity,
         "gen_ai.evaluation.explanation": one_line(told, LONGEST_EXPLANATION),
         "critiqor.finding.id": label(finding.id),
-        "critiqor.finding.cause": label(finding.cause),
+        **cause,
         "critiqor.finding.confidence": finding.confidence,
         "critiqor.finding.occurrences": finding.occurrences,
     }
 
 
-def verdict_attributes(diagnosis: Diagnosis) -> Attributes:
-    """Of the verdict on the whole run."""
+def verdict_attributes(diagnosis: Diagnosis, recorded: Recorded) -> Attributes:
+    """Of the verdict on the whole run; its headline is the title of a finding, and told where that is."""
+    worst = diagnosis.primary_diagnosis
+    told = diagnosis.headline
+    if not recorded.content:
+        told = NOTHING_FOUND if worst is None else _meaning(worst.type, recorded)
     score: Attributes = {}
     if diagnosis.trust_score is not None:
         score["gen_ai.evaluation.score.value"] = float(diagnosis.trust_score)
@@ -154,7 +178,7 @@ def verdict_attributes(diagnosis: Diagnosis) -> Attributes:
         "gen_ai.evaluation.name": "trust",
         **score,
         "gen_ai.evaluation.score.label": diagnosis.readiness,
-        "gen_ai.evaluation.explanation": one_line(diagnosis.headline, LONGEST_EXPLANATION),
+        "gen_ai.evaluation.explanation": one_line(told, LONGEST_EXPLANATION),
     }
 
 
@@ -186,6 +210,12 @@ def question_attributes(text: str) -> Attributes:
     return {"gen_ai.input.messages": json_of([message]), **input_attributes(text)}
 
 
+def answer_attributes(text: str, reason: str | None) -> Attributes:
+    """What an agent answered."""
+    parts = [{"type": "text", "content": lines(text, LONGEST_CONTENT)}]
+    return {"gen_ai.output.messages": _answered(parts, reason), **output_attributes(text)}
+
+
 def reply_attributes(text: str, asked: Any, reason: str | None) -> Attributes:
     """What a model answered: its words, and the tools it asked for."""
     calls = [call for call in asked if isinstance(call, dict)] if isinstance(asked, list) else []
@@ -201,20 +231,34 @@ def reply_attributes(text: str, asked: Any, reason: str | None) -> Attributes:
         if isinstance(call_id, str):
             told[f"{prefix}.tool_calls.{number}.tool_call.id"] = part["id"] = label(call_id)
         parts.append(part)
-    message = {"role": "assistant", "parts": parts, "finish_reason": reason or "unknown"}
-    return {"gen_ai.output.messages": json_of([message]), **told}
+    return {"gen_ai.output.messages": _answered(parts, reason), **told}
 
 
 def finish_attributes(reason: str) -> Attributes:
     """Why a model stopped."""
-    return {"gen_ai.response.finish_reasons": [label(reason)], "llm.finish_reason": label(reason)}
+    told = _finish(reason)
+    return {"gen_ai.response.finish_reasons": [told], "llm.finish_reason": told}
+
+
+def _answered(parts: list[dict[str, Any]], reason: str | None) -> str:
+    finish = _finish(reason) if reason else "unknown"
+    return json_of([{"role": "assistant", "parts": parts, "finish_reason": finish}])
+
+
+def _finish(reason: str) -> str:
+    return _FINISHED.get(reason, label(reason))
+
+
+def _meaning(kind: str, recorded: Recorded) -> str:
+    """What a type of failure means in any run; of one that is not known, no more than its name is told."""
+    return recorded.meanings.get(kind, label(kind))
 
 
 def _provider(facts: dict[str, Fact]) -> Attributes:
     if not isinstance(provider := facts.get("provider"), str):
         return {}
     name = _PROVIDERS.get(provider, provider)
-    return {"gen_ai.provider.name": name, "gen_ai.system": name, "llm.provider": provider}
+    return {"gen_ai.provider.name": name, "llm.provider": provider}
 
 
 def _tokens(facts: dict[str, Fact]) -> Attributes:

@@ -27,12 +27,12 @@ def report(told: GateReport) -> Iterator[bytes]:
         "tests": str(len(told.gate.rules)),
         "failures": str(sum(not rule.passed for rule in told.gate.rules)),
         "errors": "0",
-        "skipped": "0",
         "time": "0",
     }
+    # Of all suites together, the schema that Jenkins has published knows no `skipped`.
     suites = Tree.Element("testsuites", {"name": SUITE, **counts})
     named = {"name": f"{SUITE} {run.run_id}", "timestamp": run.timestamps.created_at.removesuffix("Z")}
-    suite = Tree.SubElement(suites, "testsuite", {**_clean(named), **counts})
+    suite = Tree.SubElement(suites, "testsuite", {**_clean(named), **counts, "skipped": "0"})
     properties = Tree.SubElement(suite, "properties")
     for name, value in _properties(told).items():
         Tree.SubElement(properties, "property", _clean({"name": name, "value": value}))

@@ -11,6 +11,7 @@ from critiqor.model.diagnosis import CostAnalysis, Diagnosis, Finding, Readiness
 from critiqor.model.gate import GateResult
 from critiqor.model.report import RunReport
 from critiqor.model.timeline import spent
+from critiqor.model.wording import counted, money
 from critiqor.reporters.markup import code, prose
 
 LONGEST = 64_000
@@ -35,7 +36,8 @@ def document(told: RunReport, gate: GateResult | None = None) -> str:
     """The report, with what a policy says of the run where it was held against one."""
     diagnosis = told.diagnosis
     run_id = told.run.run_id
-    head = [f"## {code(run_id)}: {_VERDICTS[diagnosis.readiness]}", f"**{_prose(diagnosis.headline)}**", _facts(told)]
+    verdict = _VERDICTS[diagnosis.readiness] if told.evidence.is_intact else "not proven"
+    head = [f"## {code(run_id)}: {verdict}", f"**{_prose(diagnosis.headline)}**", _facts(told)]
     if gate is not None:
         head.append(_gate(gate))
     findings = [_finding(run_id, finding) for finding in _ordered(diagnosis)]
@@ -113,10 +115,10 @@ def _lost(diagnosis: Diagnosis) -> str:
 
 def _cost(cost: CostAnalysis) -> str:
     least = "at least " if cost.model_calls_without_usage else ""
-    money = "unknown" if cost.cost_usd is None else f"{least}\\${cost.cost_usd:.4f}"
+    price = "unknown" if cost.cost_usd is None else f"{least}\\{money(cost.cost_usd)}"
     read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
-    wasted = f", {cost.wasted_tokens} of them wasted" if cost.wasted_tokens else ""
-    return f"{money}; {least}{read} tokens in, {cost.output_tokens} out{wasted}"
+    wasted = f"; wasted: {counted(cost.wasted_tokens, 'token')}" if cost.wasted_tokens else ""
+    return f"{price}; {least}{counted(read, 'token')} in, {cost.output_tokens:,} out{wasted}"
 
 
 def _calls(cost: CostAnalysis) -> str:

@@ -10,15 +10,14 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from critiqor.model.diagnosis import Finding
-from critiqor.model.event import Event, EventType, ms_from_iso, place_of
+from critiqor.model.event import Event, EventType, ms_from_iso
 from critiqor.model.report import Recorded, RunHead
 from critiqor.model.spans import Attributes, Span, SpanEvent
 from critiqor.model.trace import Category, Fact, label, us_of
 from critiqor.reporters import conventions
 from critiqor.reporters.agent_runs import AgentRun, Begun, outer_call_id
-from critiqor.reporters.conventions import EVALUATION, EXCEPTION
-from critiqor.reporters.findings import first_step
+from critiqor.reporters.conventions import EXCEPTION
+from critiqor.reporters.evaluations import Evaluations
 from critiqor.reporters.pairing import NOT_SHOWN, Pairing
 from critiqor.reporters.texts import lines, words_of
 
@@ -45,7 +44,7 @@ class _Open:
 class _Held(NamedTuple):
     span: Span
     category: Category
-    tool_call_id: str | None
+    tool_call_id: Fact | None
 
 
 def trace_id_of(run: RunHead) -> str:
@@ -77,7 +76,7 @@ class _Spans(Pairing[Span]):
         """Sessions of subagents, and the span of the call that asked for them."""
         self._asked: dict[str | None, str] = {}
         """What was said to a session that no agent run has begun to answer."""
-        self._findings = _by_first_step(recorded)
+        self._evaluations = Evaluations(recorded)
         self._root_events: list[SpanEvent] = []
         self._touched: list[SpanEvent] | None = None
         """The events of the span that the event at hand began or ended."""
@@ -94,9 +93,9 @@ class _Spans(Pairing[Span]):
         at = us_of(moment)
         self._first = at if self._first is None else min(self._first, at)
         self._last = max(self._last, at)
-        for finding in self._findings.pop(event.event_id, ()):
+        if evaluations := self._evaluations.begun_at(event.event_id, at):
             events = self._touched if self._touched is not None else self._around(event)
-            events.append(self._evaluation(finding, at))
+            events += evaluations
 
     def finish(self) -> None:
         super().finish()
@@ -188,7 +187,7 @@ class _Spans(Pairing[Span]):
         self._first = begun.start if self._first is None else min(self._first, begun.start)
         self._touched = span.events
         held = self._held.setdefault(run, [])
-        held.append(_Held(span, category, _call_of(begun)))
+        held.append(_Held(span, category, begun.facts.get("tool_call_id")))
         if len(held) > MOST_HELD:
             self._release(run)
 
@@ -220,7 +219,7 @@ class _Spans(Pairing[Span]):
             call.attributes |= conventions.reply_attributes(text, event.payload.get("tool_calls"), reason)
         agent = self._open.get(run.attempt) if run.attempt is not None else None
         if agent is not None and text:
-            agent.attributes |= conventions.output_attributes(text)
+            agent.attributes |= conventions.answer_attributes(text, reason)
 
     def _chat_of(self, run: AgentRun) -> Span | _Open | None:
         """The model call that words belong to: one that is under way, else the last that was."""
@@ -255,20 +254,15 @@ class _Spans(Pairing[Span]):
             self._exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
 
     def _around_all(self) -> Span:
-        run, diagnosis = self._recorded.run, self._recorded.diagnosis
+        run = self._recorded.run
         created = us_of(ms_from_iso(run.timestamps.created_at) or 0)
         start = created if self._first is None else self._first
         end = max(start, self._last)
-        attributes = conventions.run_attributes(run, diagnosis)
+        attributes = conventions.run_attributes(run, self._recorded.diagnosis)
         if self._exit_code is not None:
             attributes["process.exit.code"] = self._exit_code
         if failed := bool(self._exit_code):
             attributes["error.type"] = conventions.error_type({"exit_code": self._exit_code or 0})
-        for findings in self._findings.values():
-            for finding in findings:
-                self._root_events.append(self._evaluation(finding, self._moment_of(finding, start)))
-        if diagnosis is not None:
-            self._root_events.append(SpanEvent(EVALUATION, end, conventions.verdict_attributes(diagnosis)))
         return Span(
             id=self._root,
             parent=None,
@@ -277,18 +271,9 @@ class _Spans(Pairing[Span]):
             start_us=start,
             end_us=end,
             attributes=attributes,
-            events=self._root_events,
+            events=self._root_events + self._evaluations.left(start, end),
             failed=failed,
         )
-
-    def _evaluation(self, finding: Finding, at: int) -> SpanEvent:
-        told = conventions.finding_attributes(finding, content=self._recorded.content)
-        return SpanEvent(EVALUATION, at, told)
-
-    def _moment_of(self, finding: Finding, otherwise: int) -> int:
-        step = first_step(finding)
-        place = place_of(step)
-        return self._recorded.moments.get(step, us_of(place.milliseconds) if place is not None else otherwise)
 
     def _id_of(self, event_id: str) -> str:
         return _digest(8, self._trace_id, event_id)
@@ -303,18 +288,6 @@ def _described(category: Category, begun: Begun, opened: _Open, run: RunHead) ->
         model = str(opened.asked_for or facts.get("model") or "")
         return f"chat {model}".rstrip(), conventions.chat_attributes(facts, opened.asked_for or facts.get("model"))
     return f"execute_tool {begun.name}", conventions.tool_attributes(facts, begun.name)
-
-
-def _by_first_step(recorded: Recorded) -> dict[str, list[Finding]]:
-    found: dict[str, list[Finding]] = {}
-    for finding in recorded.diagnosis.failure_analysis.findings if recorded.diagnosis is not None else ():
-        found.setdefault(first_step(finding), []).append(finding)
-    return found
-
-
-def _call_of(begun: Begun) -> str | None:
-    call_id = begun.facts.get("tool_call_id")
-    return call_id if isinstance(call_id, str) else None
 
 
 def _details(result: Any) -> dict[str, Any]:

@@ -17,7 +17,9 @@ test("the live page shows what an agent does while it does it, and its end", asy
   writeFileSync(gate, "");
   await visitor.until(async () => /I went through/.test(await visitor.text()));
   assert.ok((await visitor.page.$$eval("main tbody tr", (found) => found.length)) > rows);
-  await visitor.until(async () => /Over: /.test(await visitor.page.$eval('[role="status"]', (state) => state.textContent)));
+  await visitor.until(() => visitor.page.$eval("#live-concluded", (link) => !link.hidden));
+  assert.match(await visitor.page.$eval('[role="status"]', (state) => state.textContent), /^Sealed and diagnosed: /);
+  assert.equal(await visitor.page.$eval("#live-badge", (badge) => `${badge.textContent} ${badge.className}`), "completed badge");
   assert.deepEqual(await visitor.wrongs(), []);
   await visitor.leave();
 });

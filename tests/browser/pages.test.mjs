@@ -1,7 +1,7 @@
 // Every page in every dress: nothing complains, nothing is asked of others, nothing sticks out, nobody is kept out.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { EVERY_PAGE, OTHER_RUNS, REFUSALS } from "./support/pages.mjs";
+import { EVERY_PAGE, OTHER_RUNS, pagesOf, REFUSALS } from "./support/pages.mjs";
 import { runs } from "./support/stage.mjs";
 import { DESKTOP, PHONE, settled, Visitor } from "./support/visitor.mjs";
 
@@ -10,6 +10,24 @@ async function flawless(visitor) {
   assert.deepEqual([...(await visitor.wrongs()), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
   assert.deepEqual(await visitor.wrongs(), [], "while it was examined");
 }
+
+describe("for somebody without any link", () => {
+  let visitor;
+  before(async () => {
+    visitor = await Visitor.arrive({ opens: null });
+  });
+  after(() => visitor.leave());
+
+  for (const path of pagesOf(runs.anonymous)) {
+    test(`${path} is flawless, and so is where it leads`, async () => {
+      await visitor.go(path);
+      await flawless(visitor);
+      const links = await visitor.page.$$eval("main a[href^='/runs/']", (found) => [...new Set(found.map((each) => each.getAttribute("href").split("#")[0]))]);
+      for (const link of links) await visitor.go(link);
+      assert.deepEqual(await visitor.wrongs(), []);
+    });
+  }
+});
 
 for (const scheme of ["light", "dark"]) {
   for (const width of [DESKTOP, PHONE]) {

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import STANDIN, Runs, environment, kill_tree, run_critiqor, script
+from support import STANDIN, Answer, Cli, Runs, environment, kill_tree, run_critiqor, script
 
 from critiqor.attached import Attached, AttachOptions, Detached, attach_openclaw, detach_openclaw
 from critiqor.doctor import examine
@@ -147,6 +148,28 @@ def test_attaching_again_changes_nothing_and_goes_on_with_the_run(service: Servi
     assert service.runs.paths.run_ids() == ["run_001"]
 
 
+def test_a_configuration_outside_of_the_state_folder_has_its_plugins_beside_it(
+    service: Service, tmp_path: Path
+) -> None:
+    service.file = service.file.rename(tmp_path / "openclaw.json")
+    service.environment["OPENCLAW_CONFIG_PATH"] = str(service.file)
+    copied = tmp_path / "extensions" / "critiqor"
+    first = service.attach()
+    assert f"copied to {copied}, by" in first.changes[0]
+    assert (copied / "index.js").is_file()
+    assert [check for check in examine(service.runs.folder, str(STANDIN), service.environment) if not check.ok] == []
+    before = service.file.read_bytes()
+    assert service.attach().changes == []
+    assert service.file.read_bytes() == before
+    service.start()
+    service.turn()
+    service.runs.finalize("run_001")
+    assert service.agent_runs("run_001") == ["standin-run-1"]
+    back = service.detach()
+    assert f"{copied} is removed, by" in back.changes[0]
+    assert (back.restored, service.file.read_text(), copied.exists()) == (True, MINE, False)
+
+
 def test_after_finalize_attaching_again_begins_the_next_run_in_the_same_process(service: Service) -> None:
     service.start()
     service.attach()
@@ -281,7 +304,25 @@ def test_a_configuration_without_a_mark_of_openclaw_keeps_its_settings_in_opencl
     result = service.detach()
     assert not result.restored
     assert service.settings() == {"gateway": {"mode": "local"}, "meta": service.settings()["meta"]}
+    assert result.rewritten
     assert Path(str(result.backup)).read_text() == '{"gateway": {"mode": "local"}}'
+
+
+def test_what_cannot_be_put_back_is_kept_beside_the_file_where_openclaw_pushes_out_its_own_backup(
+    service: Service,
+) -> None:
+    mine = ' {"gateway": {"mode": "local"}}'
+    service.file.write_text(mine)
+    service.file.chmod(0o640)
+    service.attach()
+    [oldest] = [path for path in service.state.glob("openclaw.json.bak*") if path.read_text() == mine]
+    oldest.rename(f"{service.file}.bak.4")  # as if OpenClaw had written its configuration a few times
+    for newer in ("bak", "bak.1", "bak.2", "bak.3"):
+        Path(f"{service.file}.{newer}").write_bytes(service.file.read_bytes())
+    result = service.detach()
+    kept = Path(str(result.backup))
+    assert kept == service.file.with_name("openclaw.json.before-critiqor")
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == (mine, 0o640)
 
 
 def test_nothing_of_the_configuration_is_copied_or_said_but_the_settings_that_change(service: Service) -> None:
@@ -437,7 +478,8 @@ def test_settings_that_the_user_has_added_are_enough(service: Service) -> None:
     service.turn()
     service.runs.finalize("run_001")
     assert service.agent_runs("run_001") == ["standin-run-1"]
-    assert not service.detach().restored
+    back = service.detach()
+    assert (back.restored, back.rewritten) == (False, False)
     assert service.settings() == by_hand
 
 
@@ -511,25 +553,37 @@ def test_the_commands_are_not_taken_for_a_monitored_run(service: Service, tmp_pa
     assert set(log.read_text().splitlines()) == {"[]"}
 
 
-def test_the_verbs_say_what_they_did_and_what_to_type_next(service: Service) -> None:
-    def critiqor(*arguments: str) -> subprocess.CompletedProcess[str]:
-        chosen = ("--openclaw-command", str(STANDIN))
-        return run_critiqor(*arguments[:2], *chosen, *arguments[2:], home=service.home)
+def test_the_verbs_say_what_they_did_and_what_to_type_next(
+    service: Service, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in service.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(service.home)
+    monkeypatch.setattr("critiqor.attached.AttachOptions", partial(AttachOptions, patience=0.0))
+
+    def critiqor(*arguments: str) -> Answer:
+        return cli(*arguments[:2], "--openclaw-command", STANDIN, *arguments[2:])
 
     dry = critiqor("attach", "openclaw", "--dry-run")
-    assert dry.returncode == 0
-    assert "Nothing was changed.\nNext: critiqor attach openclaw\n" in dry.stdout
-    assert "critiqor: change: " in dry.stderr
+    assert dry.code == 0
+    assert "Nothing was changed.\nNext: critiqor attach openclaw\n" in dry.out
+    assert "critiqor: change: " in dry.err
     service.start()
-    done = json.loads(critiqor("attach", "openclaw", "--agent-id", "me", "--json").stdout)["data"]
-    assert done["run_id"] == "run_001"
+    done = critiqor("attach", "openclaw", "--agent-id", "me", "--json").data
+    assert (done["run_id"], done["recorder_seen"]) == ("run_001", False)
     runs = Runs(service.home / "runs")
     assert runs.record("run_001")["metadata"]["agent_id"] == "me"
     again = critiqor("attach", "openclaw")
-    assert "run_001 is being recorded" in again.stdout
-    assert "openclaw gateway restart" in again.stdout
-    assert f"Next: critiqor finalize run_001 --runs-dir {runs.folder}" in again.stdout
+    assert "run_001 is being recorded" in again.out
+    assert "openclaw gateway restart" in again.out
+    assert f"Next: critiqor finalize run_001 --runs-dir {runs.folder}" in again.out
     back = critiqor("detach", "openclaw")
-    assert "byte for byte" in back.stdout
-    assert f"Next: critiqor finalize run_001 --runs-dir {runs.folder}" in back.stdout
-    assert "Nothing is attached" in critiqor("detach", "openclaw").stdout
+    assert "The file is what it was, byte for byte." in back.out
+    assert f"Next: critiqor finalize run_001 --runs-dir {runs.folder}" in back.out
+    assert "Nothing is attached" in critiqor("detach", "openclaw").out
+    service.file.write_text('{"gateway": {"mode": "local"}}')
+    runs.finalize("run_001")
+    critiqor("attach", "openclaw")
+    rewritten = critiqor("detach", "openclaw")
+    assert "byte for byte" not in rewritten.out
+    assert f"in OpenClaw's own format. As it was before attaching, it is in {service.file}.bak" in rewritten.out

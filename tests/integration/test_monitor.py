@@ -176,6 +176,10 @@ def test_timeout_ends_the_tree_and_leaves_the_run_to_be_finalized(monitor: Monit
     assert not is_alive(pid)
     [error] = runs.notes("run_001", "error_event")
     assert error["payload"]["reason"] == "timeout"
+    told = (
+        "Critiqor ended OpenClaw after 1 seconds, which is the timeout (exit code 124). Next: critiqor finalize run_001"
+    )
+    assert monitor.said[-1] == told
     assert runs.status("run_001") == "MONITORING"
     record = runs.finalize()
     assert record["diagnosis"]["outcome"]["state"] == "timed_out"
@@ -308,6 +312,8 @@ def test_blind_run_is_said_while_it_runs_and_at_its_end(monitor: Monitor, runs: 
     after = next(number for number, line in enumerate(monitor.said) if line.startswith("NOTHING WAS RECORDED"))
     assert during < after
     assert "critiqor doctor" in monitor.said[during]
+    assert "critiqor doctor --probe" in monitor.said[after]
+    assert code == 0 or "The last lines that it printed say why" in monitor.said[after]
     reasons = [error["payload"]["reason"] for error in runs.notes("run_001", "error_event")]
     assert reasons[-1] == "recorder_not_attached"
     record = runs.finalize()

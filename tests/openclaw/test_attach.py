@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rig import FINAL_WORDS, Rig, free_port, rig, wait_until
 from support import kill_tree
 
@@ -86,3 +87,30 @@ def test_a_gateway_that_runs_by_itself_is_attached_recorded_and_left_as_it_was(t
         assert made.configuration.read_text() == mine
         assert list((made.folder / "home" / ".openclaw" / "extensions").iterdir()) == []
         made.configuration.write_text(mine.removeprefix("// mine\n"))  # as the rig has written it
+
+
+@pytest.mark.parametrize("version", ["2026.9.6", "2026.6.1"])
+def test_an_openclaw_whose_configuration_is_outside_of_its_state_folder_is_attached_once_and_without_a_warning(
+    version: str, tmp_path: Path
+) -> None:
+    with rig(tmp_path, version, extra=EXTRA) as made:
+        made.configuration = made.configuration.rename(made.folder / "openclaw.json")
+        made.environment["OPENCLAW_CONFIG_PATH"] = str(made.configuration)
+        copied = made.folder / "extensions" / "critiqor"
+        attached = answer(made, "attach", "openclaw")
+        assert f"copied to {copied}, by" in attached["changes"][0]
+        assert (copied / "index.js").is_file()
+        settings = made.configuration.read_bytes()
+        checks = {check["name"]: check for check in answer(made, "doctor")}
+        assert checks["attachment"]["ok"]
+        assert answer(made, "attach", "openclaw")["changes"] == []
+        assert made.configuration.read_bytes() == settings
+        with gateway(made):
+            turn(made)
+        log = (made.folder / "gateway.log").read_text()
+        assert "unknown typed hook" not in log
+        assert made.finalize()["run_id"] == "run_001"
+        assert len(made.events("tool_call")) == len(made.events("tool_output")) == 4
+        detached = answer(made, "detach", "openclaw")
+        assert detached["restored"]
+        assert not copied.exists()

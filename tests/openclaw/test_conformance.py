@@ -12,6 +12,7 @@ from rig import FINAL_WORDS, LOCAL_TURN, Rig, rig
 
 from critiqor.lab.scripted_model import Step, ToolUse
 
+pytestmark = pytest.mark.xdist_group("conformance")  # what they compare is recorded once
 EMBEDDED = f"{sys.executable} -m critiqor.agentloop"
 STEPS = (
     Step(text="I start.", tools=(ToolUse("call_1", "exec", {"command": "echo hello"}),), delay_s=0.05),

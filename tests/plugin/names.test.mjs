@@ -64,6 +64,25 @@ test("every documented name is subscribed to, in its layer", (t) => {
   assert.deepEqual(plugin.DOCUMENTED_EVENTS, { extension_api: EXTENSION_EVENTS, tool_hooks: TOOL_EVENTS });
 });
 
+for (const version of ["2026.6.1", "2026.7.31-beta.2", "2026.9.6"]) {
+  test(`${version} is asked for none of the names that it does not know: each would be a warning in its log`, (t) => {
+    newRun(t);
+    const asked = [...attach({ version }).handlers.keys()];
+    const documented = [...EXTENSION_EVENTS, ...TOOL_EVENTS].filter((name) => asked.includes(name));
+    assert.deepEqual(documented, ["agent_end", "session_start", "session_end", "message_received", "message_sent"]);
+    for (const name of ["before_agent_run", "model_call_started", "before_tool_call", "gateway_stop"]) assert.ok(asked.includes(name), name);
+  });
+}
+
+for (const version of ["2026.5.31", "2026.6.0", "2026.9.7", "2026.10.1", "2027.1.0", "stand-in", undefined, null, 7]) {
+  test(`of ${version} nothing is known, so it is offered every name`, (t) => {
+    newRun(t);
+    const api = { registrationMode: "full", asked: [], on: (name) => api.asked.push(name), runtime: { version } };
+    plugin.default.register(api);
+    for (const name of [...EXTENSION_EVENTS, ...TOOL_EVENTS]) assert.ok(api.asked.includes(name), name);
+  });
+}
+
 test("a name that an OpenClaw does not know is ignored, and the others still work", (t) => {
   const run = newRun(t);
   const claw = attach({ knows: (name) => name === "message_received" });

@@ -11,17 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 from dashboards import BEGIN, Dashboard, event_ids
+from diagnosed import diagnosis
 from profiles import CPU_NAME, cpu_document
 from starlette.routing import Route
 from support import Cli, Runs, attached, recorded
 from timelines import data_of, line, request, sample, span
 
 from critiqor.anonymity import Aliases, anonymous_coverage, anonymous_diagnosis, anonymous_event, anonymous_run
+from critiqor.diagnosis.scores import confidence_lost
 from critiqor.exports.endpoint import Endpoint, Sent, Taken
 from critiqor.model import Coverage, Diagnosis, Event
 from critiqor.model.report import RunHead
+from critiqor.redaction import RULES_PATH
 from critiqor.reporters import FORMATS
 from critiqor.reporters.otlp import Request
+from critiqor.session import abort_session
 from critiqor.visibility import change_visibility
 
 MARK = "zanzibar"
@@ -51,6 +55,28 @@ def filled(kind: msgspec.inspect.Type, depth: int = 0) -> Any:
         return {filled(kind.key_type): filled(kind.value_type, depth + 1)}
     assert isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.NamedTupleType), kind
     return kind.cls(**{field.name: filled(field.type, depth + 1) for field in kind.fields})
+
+
+@pytest.mark.parametrize(
+    ("coverage", "hollow"),
+    [
+        (Coverage(), False),
+        (Coverage(agent_events=1, imported_from="a trace"), True),
+        (Coverage(agent_events=1, damaged_records=1, requests_without_responses=1, calls_without_results=1), False),
+        (Coverage(agent_events=1, results_without_calls=1, sealed_while_running=True, values_cut=1), False),
+    ],
+)
+def test_why_confidence_was_lost_is_a_word_of_ours_and_stays(coverage: Coverage, hollow: bool) -> None:
+    lost = confidence_lost(coverage, hollow=hollow)
+    concluded = diagnosis()
+    concluded.confidence_lost = lost
+    assert lost and anonymous_diagnosis(concluded).confidence_lost == lost
+
+
+def test_kinds_of_secrets_are_words_of_ours_and_stay() -> None:
+    rules = json.loads(RULES_PATH.read_bytes())
+    found = dict.fromkeys([*(rule["kind"] for rule in rules["patterns"]), rules["fields"]["kind"]], 1)
+    assert anonymous_coverage(Coverage(secrets_redacted=found)).secrets_redacted == found
 
 
 @pytest.mark.parametrize(
@@ -235,10 +261,7 @@ def test_a_live_stream_says_nothing_that_is_said(marked: Runs) -> None:
     run_id = marked.start(agent_id=MARK, tenant_id=MARK, visibility="anonymous")
     payload = {"text": MARK, "arguments": {MARK: MARK}, "result": MARK}
     marked.write(run_id, recorded(1, "tool_call", tool_name=MARK, error=MARK, payload=payload))
-    # The process that records it is gone, so that the stream ends.
-    record = marked.record(run_id)
-    record["owner"]["started_at"] = 1.0
-    marked.paths.run_path(run_id).write_text(json.dumps(record))
+    abort_session(run_id, runs_dir=marked.paths.runs_dir)  # so that the stream ends
     told = dashboard.stranger().get(f"/runs/{run_id}/live/stream").text
     assert '"type": "tool_call"' in told
     assert MARK not in told

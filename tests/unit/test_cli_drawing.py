@@ -121,11 +121,12 @@ def test_lanes_show_who_was_at_work_when() -> None:
         slice_("tool", 10, 20),
     ]
     chart = rows(chart_lines(lanes_of(run), 51))
-    assert chart["agent"] == "█" * 40
-    assert set(chart["turns"][:20]) == {"█"} and set(chart["turns"][21:]) == {"▓"}
+    assert chart["turns"] == "█" * 40
+    assert set(chart["steps"][:20]) == {"█"} and set(chart["steps"][21:]) == {"▓"}
     assert chart["model"] == "█" * 11
     assert chart["tools"] == " " * 10 + "█" * 11
-    assert [*chart][-1] == "tools+" and chart["tools+"].endswith(" 40.00 s")
+    assert chart["tools+"].endswith(" 40.00 s")
+    assert chart["tools++"] == "█ ▓ one after the other"
 
 
 def test_a_failure_is_seen_whatever_else_was_in_that_moment() -> None:
@@ -142,7 +143,15 @@ def test_what_happens_at_the_same_time_stands_in_rows_of_its_own_up_to_three() -
     many = [slice_("tool", place, 50 + place, depth=2) for place in range(20)]
     [lane] = lanes_of(many)
     assert lane.rows == 3
-    assert len(chart_lines([lane], 60)) == 4  # and the axis
+    assert len(chart_lines([lane], 60)) == 5  # and the axis, and what the signs mean
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_counts_beside_the_lanes_fit_however_long_they_are(width: int) -> None:
+    busy = [slice_("tool", place, place + 0.5, failed=place < 1100) for place in range(1234)]
+    chart = chart_lines(lanes_of(busy), width)
+    assert chart[0].plain.endswith("  1,234, 1,100 failed")
+    assert {line.cell_len for line in chart if line.cell_len > width} == set()
 
 
 def test_findings_retries_compactions_and_stalls_have_lanes() -> None:
@@ -159,7 +168,7 @@ def test_findings_retries_compactions_and_stalls_have_lanes() -> None:
     stalls = [Stall(delay_ms=500, at="1970-01-01T00:00:09.000Z", pid=1, line=1, active=None, cause=None, suspects=[])]
     began = finding(first_bad_step=event_id_for(3000, "w", 1))
     lanes = {lane.name: lane for lane in lanes_of(run, [began, finding(first_bad_step="timeline_0000007")], stalls)}
-    assert [*lanes] == ["findings", "agent", "memory", "compaction", "retries", "stalls"]
+    assert [*lanes] == ["findings", "turns", "memory", "compaction", "retries", "stalls"]
     assert [(bar.start_us, bar.style) for bar in lanes["findings"].bars] == [(3 * SECOND, "red")]
     assert [bar.start_us for bar in lanes["retries"].bars] == [4 * SECOND, 5 * SECOND]
     assert (lanes["stalls"].bars[0].start_us, lanes["stalls"].bars[0].end_us) == (8_500_000, 9 * SECOND)
@@ -174,7 +183,7 @@ def test_a_run_in_which_nothing_took_time_has_no_chart() -> None:
 def test_hours_in_which_nothing_happened_take_one_column() -> None:
     run = [slice_("turn", 0, 10), slice_("turn", 7200, 7210), slice_("turn", 7210, 7220)]
     chart = rows(chart_lines(lanes_of(run), 51))
-    turns = chart["turns"]
+    turns = chart["steps"]
     assert turns.count("┊") == 1
     assert abs(turns.index("┊") - 13) <= 1  # a third of the time before it, two thirds behind it
     assert "┊ nothing for up to 120 min" in "".join(chart.values())

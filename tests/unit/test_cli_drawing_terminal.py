@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from terminal import shown
 
 from critiqor.errors import ExitCode
 from critiqor.model import CausalStep
-from critiqor.session import abort_session
+from critiqor.session import abort_session, append_event_to_run
 
 NASTY = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp\u202c\u200f [bold red]x[/] 漢字👩\u200d👩\ufe0f e" + "\u0301" * 40
 MEGABYTE = "A" * (1 << 20)
@@ -61,6 +62,8 @@ VERBS = {
     "check": ("check", "run_004"),
     "verify": ("verify", "run_003"),
     "diagnose": ("diagnose", "run_003"),
+    "trends": ("trends", "--agent", "openclaw_agent"),
+    "lab list": ("lab", "list"),
     "diagnose a file": ("diagnose", "runs/run_003/session.json"),
 }
 CODES = {"check": ExitCode.GATE_FAILED}
@@ -139,13 +142,13 @@ def test_show_draws_the_growth_of_the_context_the_causal_chain_and_the_lanes(hom
     chain = drawn.text.split("  how it came about\n")[1].splitlines()
     assert [line[:6] for line in chain[:2]] == ["  ├── ", "  └── "]
     lanes = {line[:11].strip(): line[11:64] for line in drawn.lines if line[:11].strip() in LANES and "█" in line}
-    assert [*lanes] == ["agent", "model", "tools", "compaction"]
-    assert lanes["agent"].strip() == "█" * 53
+    assert [*lanes] == ["turns", "model", "tools", "compaction"]
+    assert lanes["turns"].strip() == "█" * 53
     assert set(lanes["tools"].split()[-1]) == {"✗"}
     assert drawn.lines[-1] == "Next: critiqor explain run_002 finding_001"
 
 
-LANES = ("findings", "agent", "turns", "model", "tools", "memory", "retries", "compaction", "stalls")
+LANES = ("findings", "turns", "steps", "model", "tools", "memory", "retries", "compaction", "stalls")
 
 
 def test_explain_draws_the_chain_as_a_tree_with_the_very_events(home: Path) -> None:
@@ -183,9 +186,17 @@ def test_runs_are_one_line_each_with_a_bar_for_trust(home: Path) -> None:
     assert drawn.lines[0].startswith("4 runs   trust, oldest to newest █")
     rows = {line.split()[0]: line for line in drawn.lines if line.startswith("run_")}
     assert [*rows] == ["run_004", "run_003", "run_002", "run_001"]
-    assert rows["run_001"].startswith("run_001  ██████████ 100  No failure was found")
-    assert rows["run_004"].startswith("run_004  ████░░░░░░  40  ")
+    assert rows["run_001"].startswith("run_001  ████ 100  ready    $0.0020  No failure was found")
     assert rows["run_004"].endswith("…")
+    assert drawn.lines[2].split() == ["run", "trust", "verdict", "cost", "what", "happened"]
+
+
+def test_runs_have_more_columns_where_there_is_room(home: Path) -> None:
+    titles = {columns: shown("runs", home=home, columns=columns).lines[2].split() for columns in (40, 50, 100, 200)}
+    assert titles[40] == ["run", "trust", "what", "happened"]
+    assert titles[50] == ["run", "trust", "verdict", "what", "happened"]
+    assert titles[100] == ["run", "trust", "verdict", "cost", "created", "what", "happened"]
+    assert titles[200] == ["run", "trust", "verdict", "cost", "created", "agent", "what", "happened"]
 
 
 def test_compare_says_first_whether_it_is_better(home: Path) -> None:
@@ -201,7 +212,7 @@ def test_check_says_first_whether_it_passes_then_what_was_measured_and_which_fin
     (home / "policy.toml").write_text("min_trust = 100\nmax_findings = 0\nmax_cost_usd = 0.001\n")
     drawn = shown("check", "run_002", "--policy", "policy.toml", home=home)
     assert drawn.code == ExitCode.GATE_FAILED
-    assert drawn.lines[:2] == ["✗ FAILED  run_002 fails 3 of 5 rules", "policy: policy.toml"]
+    assert drawn.lines[:2] == ["✗ FAILED  run_002 fails 3 of 6 rules", "policy: policy.toml"]
     rows = {line.split()[1]: line.split() for line in drawn.lines if line.startswith(("✓ ", "✗ "))}
     assert rows["require_finished"] == ["✓", "require_finished", "yes", "yes"]
     assert (
@@ -212,12 +223,12 @@ def test_check_says_first_whether_it_passes_then_what_was_measured_and_which_fin
     assert "`grep -rn fence notes` called" in broke and "tool_loop" in broke
     assert drawn.lines[-1] == "Next: critiqor explain run_002 finding_001"
     passed = shown("check", "run_001", home=home)
-    assert (passed.code, passed.lines[0]) == (ExitCode.OK, "✓ PASSED  run_001 passes 5 of 5 rules")
+    assert (passed.code, passed.lines[0]) == (ExitCode.OK, "✓ PASSED  run_001 passes 6 of 6 rules")
 
 
 def test_diagnose_says_what_changed_and_draws_the_run(home: Path) -> None:
     drawn = shown("diagnose", "run_002", home=home)
-    assert drawn.lines[0] == "Nothing changed against the last diagnosis (rule set 2, as before)"
+    assert drawn.lines[0] == "Nothing changed against the last diagnosis (rule set 3, as before)"
     assert drawn.lines[2:] == shown("show", "run_002", home=home).lines
 
 
@@ -263,7 +274,7 @@ def test_a_terminal_without_letters_beyond_ascii_gets_signs_spelt_in_them(
 def test_a_pipe_that_takes_ascii_alone_gets_an_answer(home: Path) -> None:
     told = run_critiqor("show", "run_004", home=home, extra={"PYTHONIOENCODING": "ascii"})
     assert (told.returncode, told.stderr) == (ExitCode.OK, "")
-    assert told.stdout.isascii() and "sha256:run_004..." in told.stdout
+    assert told.stdout.isascii() and "... " in told.stdout
 
 
 def test_json_is_never_drawn(home: Path) -> None:
@@ -280,8 +291,8 @@ def test_runs_that_are_not_sealed_are_drawn_with_what_to_type_next(tmp_path: Pat
     assert shown("show", run_id, home=tmp_path).lines[-1] == f"Next: critiqor diagnose {run_id}"
     runs.paths.run_path("run_099").write_text("{")
     drawn = shown("runs", home=tmp_path)
-    assert drawn.lines[2].startswith("run_099  unreadable")
-    assert drawn.lines[3].startswith(f"{run_id}  aborted")
+    assert drawn.lines[3].startswith("run_099  unreadable")
+    assert drawn.lines[4].startswith(f"{run_id}  aborted")
 
 
 def test_a_run_whose_evidence_is_gone_is_still_drawn(tmp_path: Path) -> None:
@@ -299,3 +310,54 @@ def test_finalize_draws_what_show_draws(tmp_path: Path) -> None:
     runs.write(run_id, attached(), *map(msgspec.to_builtins, Story().starts().model().runs("ls").finishes().events))
     finalized = shown("finalize", "--no-dashboard", home=tmp_path)
     assert finalized.lines == shown("show", run_id, home=tmp_path).lines
+
+
+def test_explain_without_a_finding_takes_the_main_one_and_numbers_are_ids(home: Path) -> None:
+    main = run_critiqor("explain", "run_002", home=home)
+    assert main.returncode == ExitCode.OK
+    assert main.stdout == run_critiqor("explain", "run_002", "finding_001", home=home).stdout
+    assert main.stdout == run_critiqor("explain", "run_002", "1", home=home).stdout
+    assert "Trust:   -" in main.stdout and "Wasted:  " in main.stdout
+    nothing = run_critiqor("explain", "run_001", home=home)
+    assert (nothing.returncode, nothing.stderr) == (
+        ExitCode.USAGE,
+        "critiqor: run_001 has no findings\n  → critiqor show run_001\n",
+    )
+
+
+def test_a_run_whose_agent_did_not_complete_does_not_look_completed(tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "runs")
+    run_id = runs.start()
+    runs.write(run_id, attached())
+    append_event_to_run(
+        run_id, {"event_type": "error_event", "error": "x", "payload": {"reason": "timeout"}}, runs_dir=runs.folder
+    )
+    runs.finalize(run_id)
+    assert f"{run_id}  COMPLETED (outcome: timed out)" in run_critiqor("show", run_id, home=tmp_path).stdout
+    assert shown("show", run_id, home=tmp_path).lines[0].startswith(f"{run_id}  COMPLETED (outcome: timed out) · ")
+
+
+def test_a_run_that_nobody_records_any_more_is_said_to_have_ended(tmp_path: Path) -> None:
+    Runs(tmp_path / "runs")
+    code = "from critiqor.session import create_session; create_session(runs_dir='runs')"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert "run_001  MONITORING (ended, not finalized)" in run_critiqor("show", "run_001", home=tmp_path).stdout
+    assert "ended, not finalized" in shown("runs", home=tmp_path).text
+
+
+def test_an_agent_that_nobody_records_says_so_on_a_terminal(tmp_path: Path) -> None:
+    told = shown("agent", "--message", "hi", home=tmp_path, columns=200)
+    assert "nothing of this turn is recorded; to record one: critiqor monitor openclaw" in told.words
+    assert "recorded" not in run_critiqor("agent", "--message", "hi", home=tmp_path).stderr
+
+
+def test_a_script_that_is_not_there_is_told_with_where_names_are(tmp_path: Path) -> None:
+    told = run_critiqor("lab", "model", "nope.toml", home=tmp_path)
+    assert told.stderr.startswith("critiqor: there is no file nope.toml\n  → critiqor lab list")
+
+
+def test_who_may_see_a_run_is_told_in_words_that_are_not_torn(home: Path) -> None:
+    told = shown("visibility", "run_003", home=home, columns=40)
+    assert max(told.widths) <= 40
+    assert len(told.lines) > 1
+    assert told.words == " ".join(run_critiqor("visibility", "run_003", home=home).stdout.split())

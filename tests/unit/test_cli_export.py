@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from support import Cli, Runs, attached, recorded
 from timelines import data_of, sample, span, start
 from trace_events import TraceFile, checked
 
+from critiqor.cli import progress
 from critiqor.diagnoses import diagnose_trace
+from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import BrokenRecordError
 from critiqor.exports import traces
 from critiqor.importers import read_traces
@@ -73,7 +76,9 @@ def test_findings_stand_where_they_began_to_go_wrong(cli: Cli, runs: Runs, tmp_p
     file = exported(tmp_path / "out.json")
     marked = [event for event in file.of("i") if event["cat"] == "finding"]
     [first] = [event for event in marked if event["args"]["finding"] == finding["id"]]
-    assert (first["args"]["title"], first["args"]["severity"]) == (finding["title"][:256], finding["severity"])
+    assert first["name"] == first["args"]["type"] == finding["type"]
+    assert first["args"]["meaning"] == FAILURE_TYPES[finding["type"]]
+    assert first["args"]["severity"] == finding["severity"]
     [step] = [record for record in RECORDS if record["event_id"] == finding["first_bad_step"]]
     begin = file.document["otherData"]["started_at"]
     assert begin == RECORDS[0]["timestamp"]
@@ -242,3 +247,18 @@ def test_spans_of_a_run_come_back_as_the_same_run(cli: Cli, runs: Runs, tmp_path
     assert types
     assert types <= {finding.type for finding in found.failure_analysis.findings}
     assert found.cost_analysis.tool_calls == 6
+
+
+@pytest.mark.parametrize(("options", "shown"), [((), ["writing run_001 as otlp"]), (("--output", "-"), [])])
+def test_the_writing_of_a_large_run_is_shown_but_not_beside_a_stream(
+    options: tuple[str, ...], shown: list[str], cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.seal(*RECORDS)
+    seen: list[str] = []
+    monkeypatch.setattr(progress, "shows_progress", lambda: True)
+    monkeypatch.setattr(progress, "_waiting", lambda doing: nullcontext(seen.append(doing)))
+    assert cli("export", "run_001", "--format", "otlp", *options).code == 0
+    assert seen == [], "a small one is written in a moment"
+    monkeypatch.setattr(progress, "LEAST_BYTES", 0)
+    assert cli("export", "run_001", "--format", "otlp", *options).code == 0
+    assert seen == shown

@@ -57,14 +57,32 @@ def test_what_cannot_be_written_is_named_and_doctor_is_not(
     assert "doctor" not in answer.err
 
 
-def test_a_report_goes_into_a_folder_that_is_not_there_yet(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", [("report", "run_001"), ("export", "run_001", "--format", "markdown")])
+def test_a_folder_that_is_not_there_is_named_and_not_made(
+    cli: Cli, runs: Runs, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
     store(runs, diagnosis())
-    assert cli("report", "run_001", "-o", "not/there/out.md").code == ExitCode.OK
-    assert (tmp_path / "not/there/out.md").is_file()
+    refused = cli(*verb, "--output", "not/there/out.md")
+    assert refused.code == ExitCode.USAGE
+    assert refused.err == "critiqor: there is no folder not/there\n  → mkdir -p not/there\n"
+    assert not (tmp_path / "not").exists()
+
+
+def test_a_file_system_that_is_read_only_is_told_with_the_file_that_was_named(
+    cli: Cli, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(runs, diagnosis())
+    real = os.statvfs(tmp_path)
+    read_only = os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, *real[9:]))
+    monkeypatch.setattr("critiqor.cli.targets.os.statvfs", lambda folder: read_only)
+    refused = cli("report", "run_001", "-o", "out.md")
+    assert refused.err.startswith("critiqor: Read-only file system: out.md\n  → ")
+    assert not (tmp_path / "out.md").exists()
 
 
 def test_evidence_that_is_gone_is_told_with_what_looks_into_it(cli: Cli, runs: Runs) -> None:
     store(runs, diagnosis("run_001", finding("tool_loop", "high", id="finding_001")))
+    runs.paths.evidence_summary_path("run_001").unlink(missing_ok=True)
     answer = cli("explain", "run_001", "finding_001")
     assert (answer.code, answer.out) == (ExitCode.ERROR, "")
     assert answer.err == "critiqor: the evidence of run_001 is gone\n  → critiqor verify run_001\n"

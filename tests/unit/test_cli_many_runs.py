@@ -21,10 +21,10 @@ def test_recorded_runs_can_be_judged_as_they_come(cli: Cli, runs: Runs) -> None:
     runs.seal(attached(), recorded(2), called, failed)
     whole = Story().starts().model().says("Done.").finishes()
     runs.seal(attached(at=1_794_000_000_000), *map(msgspec.to_builtins, whole.events))
-    assert cli("compare", "run_001", "run_001", "--json").data["verdict"] == "no difference"
+    assert cli("compare", "run_002", "run_002", "--json").data["verdict"] == "no difference"
     compared = cli("compare", "run_001", "run_002", "--json").data
-    assert compared["verdict"] in ("better", "no difference")
-    assert compared["figures"]["tool_calls"]["difference"] == -1
+    assert compared["summary"] == "cannot tell: run_001 did not come to its end"
+    assert compared["figures"]["tool_calls"] == {"before": 1, "after": 0, "difference": None}
     assert len(cli("trends", "--json").data["runs"]) == 2
     assert cli("benchmark", "run_001", "--json").data["others"] == 1
     assert cli("check", "run_002").code == ExitCode.OK
@@ -169,12 +169,13 @@ def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None
     store(runs, diagnosis("run_001", trust=70))
     good = cli("check", "run_001")
     assert (good.code, good.err) == (ExitCode.OK, "")
-    assert good.out.splitlines()[0] == "run_001 passes 5 of 5 rules"
+    assert good.out.splitlines()[0] == "run_001 passes 6 of 6 rules"
     store(runs, diagnosis("run_002", finding("tool_loop", "critical", title="Round\nand round"), trust=50))
     bad = cli("check", "run_002")
     assert (bad.code, bad.err) == (ExitCode.GATE_FAILED, "")
     assert bad.out.splitlines() == [
-        "run_002 fails 2 of 5 rules",
+        "run_002 fails 2 of 6 rules",
+        "ok  require_intact: the evidence is what was sealed",
         "ok  require_observed: the agent was observed",
         "ok  require_finished: it came to its end: completed, the process ended with exit code 0",
         "NO  min_trust: trust is 50; at least 70 is wanted",
@@ -185,8 +186,8 @@ def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None
     as_json = cli("check", "run_002", "--json")
     assert as_json.code == ExitCode.GATE_FAILED
     assert as_json.data["passed"] is False
-    assert [rule["passed"] for rule in as_json.data["rules"]] == [True, True, False, True, False]
-    assert as_json.data["rules"][2].keys() == {"rule", "limit", "actual", "passed", "explanation"}
+    assert [rule["passed"] for rule in as_json.data["rules"]] == [True, True, True, False, True, False]
+    assert as_json.data["rules"][3].keys() == {"rule", "limit", "actual", "passed", "explanation"}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from typing import Any
 
 import pexpect
 import pytest
+from rich.console import Console
 from support import (
     PATIENCE_SECONDS,
     Cli,
@@ -25,8 +27,10 @@ from support import (
 )
 from terminal import displayed, spawn
 
+from critiqor.cli.drawing.watching import LiveRun
+from critiqor.cli.happenings import Happening
 from critiqor.errors import ExitCode
-from critiqor.following import MOST_READ, Follower
+from critiqor.following import MOST_READ, Figures, Follower
 from critiqor.model import now_ms
 from critiqor.session import abort_session, append_event_to_run, request_finalize
 from critiqor.storage.journal import LONGEST_LINE
@@ -207,7 +211,7 @@ def test_in_a_pipe_each_event_is_one_line_and_the_next_command_is_a_message(cli:
         "tool_call",
         "process_end",
     ]
-    assert lines[2].split(maxsplit=2)[2] == "lab/scripted, 1000 in, 20 out, $0.2500, 120 ms"
+    assert lines[2].split(maxsplit=2)[2] == "lab/scripted, 1,000 in, 20 out, $0.2500, 120 ms"
     [failed] = [line for line in lines if "!" in line]
     assert "tool_output              exec, 33 ms, error: �[2Jline one line two x" in failed
     assert len(failed) < 300
@@ -296,8 +300,51 @@ def test_the_table_on_a_terminal_fits_into_it_and_stays_when_the_run_has_ended(r
     lines = displayed(child.before, 40, 20)
     table = lines[: [line.startswith("critiqor: ") for line in lines].index(True)]
     assert table[0].startswith(f"{run_id}  MONITORING")
-    assert any(line.startswith("model calls 0   tools 39   errors 39") for line in table)
+    assert any(line.split() == ["model", "calls", "0", "tools", "39"] for line in table)
     assert len(table) < 20
     assert table[-1].split()[1:] == ["process_end", "exit", "code", "0"]
     assert "\x07" not in child.before and "\u202e" not in child.before
     wait_until(lambda: not child.isalive())
+
+
+def test_what_a_tool_is_asked_is_told_its_command_first_and_harmless(cli: Cli, runs: Runs) -> None:
+    run_id = runs.start()
+    asked = {"background": True, "command": "make deploy\x1b[2J", "workdir": "x" * 5000}
+    runs.write(run_id, attached(), recorded(2, "tool_call", tool_name="exec", payload={"arguments": asked}))
+    note(runs, run_id, "process_end", exit_code=0)
+    [line] = [line for line in cli("watch", run_id).out.splitlines() if "tool_call" in line]
+    assert 'exec, {"command":"make deploy\\u001b[2J","background":true' in line
+    assert len(line) < 300
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(30, 5), (20, 3), (80, 6)])
+def test_a_tiny_terminal_shows_what_happens(columns: int, rows: int) -> None:
+    told = live_lines(columns, rows, tokens=1)
+    assert len(told) < rows
+    assert "tool_call" in told[-1]
+
+
+def test_figures_that_grow_do_not_move_the_lines_below_them() -> None:
+    heights = {len(live_lines(80, 24, **grown)) for grown in ({"tokens": 1}, {"tokens": 9_999_999, "cost_usd": 157.04})}
+    assert len(heights) == 1
+
+
+def test_how_to_stop_the_run_is_said_while_it_is_watched(runs: Runs, tmp_path: Path) -> None:
+    run_id = runs.start()
+    child = spawn("watch", home=tmp_path, columns=80, rows=14)
+    child.expect(f"to stop it: critiqor abort --stop {run_id}")
+    child.send(CTRL_C)
+    child.expect(pexpect.EOF)
+    child.close()
+
+
+def live_lines(columns: int, rows: int, **figures: Any) -> list[str]:
+    """What a terminal of that size is given of a run."""
+    usual = {"events": 1, "model_calls": 1, "tool_calls": 1, "errors": 0, "tokens": 1, "cost_usd": None}
+    seen = Figures(**{**usual, "unreadable": 0, "last_event_at": None, **figures})
+    head = {"run_id": "run_001", "status": "MONITORING", "owner": None, "metadata": {"agent_id": "a"}}
+    latest = [Happening("12:00:00.000", "tool_call", "exec", False)]
+    live = LiveRun({**head, "timestamps": {"created_at": "now"}}, seen, latest, 0, ["Ctrl-C leaves"])
+    out = io.StringIO()
+    Console(file=out, width=columns, height=rows, color_system=None).print(live)
+    return out.getvalue().splitlines()

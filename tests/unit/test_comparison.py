@@ -8,7 +8,7 @@ from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given, strategies
 
 from critiqor.diagnosis.comparison import CauseChange, Comparison, compare
-from critiqor.model.diagnosis import Diagnosis, FailureAnalysis
+from critiqor.model.diagnosis import Diagnosis, FailureAnalysis, Outcome, OutcomeState
 from critiqor.model.timeline import TimelineSummary
 
 BEFORE, AFTER = "run_001", "run_002"
@@ -172,3 +172,45 @@ def test_every_cause_is_in_exactly_one_list(before: Diagnosis, after: Diagnosis)
     listed = [change.cause for changes in (result.gone, result.new, result.still_there) for change in changes]
     causes = {found.cause for run in (before, after) for found in run.failure_analysis.findings}
     assert sorted(listed) == (sorted(causes) if result.verdict != "cannot be compared" else [])
+
+
+def ended(run: Diagnosis, state: OutcomeState, *, cut_short: bool | None = None) -> Diagnosis:
+    return msgspec.structs.replace(run, outcome=Outcome(state, "what was seen", cut_short))
+
+
+@pytest.mark.parametrize("side", [BEFORE, AFTER])
+@pytest.mark.parametrize(
+    ("state", "cut_short"), [("still_running", True), ("interrupted", True), ("completed", True), ("unknown", False)]
+)
+def test_of_a_run_that_was_cut_off_no_verdict_is_possible(state: OutcomeState, cut_short: bool, side: str) -> None:
+    runs = {
+        BEFORE: diagnosis(BEFORE, finding("a"), finding("b"), trust=0, cost_usd=0.4),
+        AFTER: diagnosis(AFTER, finding("a"), trust=10, cost_usd=0.1),
+    }
+    runs[side] = ended(runs[side], state, cut_short=cut_short)
+    result = compare(runs[BEFORE], runs[AFTER])
+    assert (result.verdict, result.summary) == ("cannot tell", f"cannot tell: {side} did not come to its end")
+    assert [change.cause for change in result.gone] == ["b"], "what was seen is still listed"
+    assert (result.figures.cost_usd.before, result.figures.cost_usd.after) == (0.4, 0.1)
+    assert {figure.difference for figure in msgspec.structs.astuple(result.figures)} == {None}
+    assert result.notes[0] == f"{side} did not come to its end: what it spent goes only as far as it came"
+
+
+@pytest.mark.parametrize("state", ["timed_out", "failed"])
+def test_a_run_that_broke_down_can_be_compared_with_one_that_came_to_its_end(state: OutcomeState) -> None:
+    broken = ended(diagnosis(BEFORE, finding("timeout"), trust=70), state, cut_short=True)
+    whole = diagnosis(AFTER)
+    result = compare(broken, whole)
+    assert (result.verdict, result.figures.trust.difference) == ("better", 30)
+    assert result.figures.cost_usd.difference is result.figures.wall_ms.difference is None
+    assert compare(whole, broken).verdict == "worse"
+    again = ended(diagnosis(AFTER, trust=90), state, cut_short=True)
+    assert (
+        compare(broken, again).summary
+        == f"cannot tell: {BEFORE} did not come to its end; {AFTER} did not come to its end"
+    )
+
+
+def test_a_gateway_that_was_stopped_at_rest_came_to_its_end() -> None:
+    before = ended(diagnosis(BEFORE, finding()), "interrupted", cut_short=False)
+    assert compare(before, ended(diagnosis(AFTER), "still_running", cut_short=False)).verdict == "better"

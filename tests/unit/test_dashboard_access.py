@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 from dashboards import PORT, Dashboard, event_ids, failing_tests
+from starlette.testclient import TestClient
 from support import Runs
 
+from critiqor.dashboard.application import application
 from critiqor.dashboard.gate import CONTENT_SECURITY
+from critiqor.dashboard.reach import place_of
+from critiqor.dashboard.site import Site
 
 PAGES = (
     "",
@@ -201,6 +205,27 @@ def test_a_shared_run_is_seen_by_its_link_until_that_is_revoked(runs: Runs, dash
     assert guest.get(f"/runs/{run_id}").status_code == 403
     assert dashboard.stranger().get(link[1]).status_code == 403
     assert "revoked" in user.get(f"/runs/{run_id}/trust").text
+
+
+def test_it_is_told_from_where_a_link_leads_here_and_what_must_run_for_that(runs: Runs, dashboard: Dashboard) -> None:
+    run_id = failing_tests(runs, visibility="shared")
+    here = dashboard.user().post(f"/runs/{run_id}/links", headers={"origin": dashboard.site.address}).text
+    assert "from this machine alone" in here and f"critiqor dashboard --port {PORT} --no-browser" in here
+    assert f"critiqor dashboard --host ADDRESS --port {PORT} --require-token" in here
+    site = Site(runs.paths, PORT, place_of("192.0.2.7"), is_token_required=True)
+    client = TestClient(application(site), base_url=site.address, follow_redirects=False)
+    client.get("/open", params={"token": site.access.admit("default")})
+    there = client.get(f"/runs/{run_id}/trust").text
+    assert "from this machine alone" not in there
+    assert f"critiqor dashboard --host 192.0.2.7 --port {PORT} --require-token --no-browser" in there
+
+
+@pytest.mark.parametrize(("now", "offered"), [("private", "shared"), ("shared", "private")])
+def test_the_command_that_is_told_changes_who_may_see_a_run(
+    runs: Runs, dashboard: Dashboard, now: str, offered: str
+) -> None:
+    run_id = failing_tests(runs, visibility=now)
+    assert f"critiqor visibility {run_id} {offered}<" in dashboard.user().get(f"/runs/{run_id}/trust").text
 
 
 def test_the_user_who_tries_a_link_stays_the_user(runs: Runs, dashboard: Dashboard) -> None:

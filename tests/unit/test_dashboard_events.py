@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import sqlite3
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from support import Runs, attached, recorded
 
 from critiqor.dashboard.access import Viewer
-from critiqor.dashboard.event_index import EventFilter, EventIndex, build_index
+from critiqor.dashboard.event_index import EventFilter, EventIndex
+from critiqor.dashboard.index_making import build_index
 from critiqor.dashboard.library import Library
 from critiqor.dashboard.search_terms import Search
 from critiqor.dashboard.shelf import FILE_NAME, Shelf
@@ -23,6 +25,7 @@ from critiqor.dashboard.showing import PAGE, Showing
 from critiqor.errors import BrokenRecordError
 from critiqor.evidence import read_sealed_events
 from critiqor.model import Event
+from critiqor.storage import SessionPaths
 
 WORDS = (
     "failed",
@@ -175,6 +178,20 @@ def test_a_run_that_cannot_be_indexed_says_so_and_is_read_without(runs: Runs, mo
     assert "There is no index of this run" in page.text
     assert len(event_ids(page.text)) == 1
     assert "cannot be drawn" in client.get(f"/runs/{run_id}/timeline").text
+
+
+def test_a_runs_folder_that_can_only_be_read_is_indexed_elsewhere(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = failing_tests(runs)
+
+    def built(paths: SessionPaths, run: str, digest: str, file: Path) -> EventIndex:
+        if file.is_relative_to(runs.folder):
+            raise OSError(errno.EROFS, "Read-only file system")
+        return build_index(paths, run, digest, file)
+
+    monkeypatch.setattr("critiqor.dashboard.shelf.build_index", built)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/evidence?q=npm").text
+    assert "There is no index of this run" not in page and len(event_ids(page)) == 1
+    assert not (runs.paths.run_folder(run_id) / FILE_NAME).exists()
 
 
 def test_without_an_index_pages_are_the_same(runs: Runs) -> None:

@@ -8,15 +8,21 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
 
+import anyio
 import pytest
 from dashboards import BEGIN, Dashboard, event_ids, failing_tests
 from diagnosed import diagnosis, finding, store
 from support import Runs, attached, recorded
 
-from critiqor.dashboard.wording import island, visible
+from critiqor.dashboard.access import Viewer
+from critiqor.dashboard.live import Live, phase_of
+from critiqor.dashboard.showing import Showing
+from critiqor.dashboard.wording import coded, island, visible
 from critiqor.diagnoses import load_diagnosed
+from critiqor.following import Look
 from critiqor.model import CausalGraph, GraphEdge, GraphNode, Playbook
 from critiqor.model.diagnosis import CausalStep, Change
+from critiqor.visibility import change_visibility
 
 PAGES = (
     "",
@@ -129,6 +135,32 @@ def test_hostile_diagnoses_are_shown_as_text(runs: Runs, hostile: str) -> None:
     check(client.get("/runs", params={"q": hostile[:1000]}).text)
 
 
+def test_what_stands_between_backticks_is_code_and_nothing_else_is_markup() -> None:
+    assert coded("it is `npm <b>test</b>`, not `x\u202e` & `") == (
+        "it is <code>npm &lt;b&gt;test&lt;/b&gt;</code>, not <code>x⟨U+202E⟩</code> &amp; `"
+    )
+
+
+@pytest.mark.parametrize("wrong", ["changed", "gone"])
+def test_the_verdict_says_when_the_evidence_is_not_what_was_sealed(runs: Runs, wrong: str) -> None:
+    run_id = failing_tests(runs, visibility="public")
+    dashboard = Dashboard(runs)
+    assert 'id="doubt"' not in dashboard.user().get(f"/runs/{run_id}").text
+    document = runs.paths.evidence_summary_path(run_id)
+    document.chmod(0o600)
+    if wrong == "gone":
+        document.unlink()
+    else:
+        document.write_bytes(document.read_bytes().replace(b"exit code 1", b"exit code 0"))
+    page = dashboard.user().get(f"/runs/{run_id}").text
+    verdict = page.split('id="verdict"')[1].split("</section>")[0]
+    assert f"evidence is {'gone' if wrong == 'gone' else 'not what was sealed'}" in verdict
+    assert f"critiqor verify {run_id}" in verdict
+    change_visibility(run_id, "anonymous", runs.folder)
+    strangers = dashboard.stranger().get(f"/runs/{run_id}").text
+    assert "Not proven: the evidence is not what was sealed." in strangers and "session.json" not in strangers
+
+
 def test_data_for_scripts_cannot_end_the_script() -> None:
     value = {"a": "</script><!--&\u2028\u2029<script>", "b": [1.5, None, True]}
     assert not re.search("[<>&\u2028\u2029]", island(value))
@@ -188,7 +220,7 @@ def test_the_overview_leads_to_the_first_bad_event_in_one_step(runs: Runs) -> No
     link = re.search(r'id="first-bad-event" href="([^"]+)"', page)
     assert link and link[1].endswith(primary.first_bad_step or primary.evidence[0])
     event = client.get(link[1])
-    assert primary.title in event.text
+    assert coded(primary.title) in event.text
 
 
 def test_the_overview_tells_verdict_points_lost_and_next_action(runs: Runs) -> None:
@@ -250,6 +282,46 @@ def test_what_a_search_found_stands_out_wherever_it_is(runs: Runs) -> None:
     assert "needle" in marked and "b" in marked and set(marked) == {"needle", "b"}
     assert "&amp;lt; &lt;<mark>b</mark>&gt;" in page
     assert not re.search("<mark>", client.get(f"/runs/{run_id}/evidence").text)
+
+
+def test_usage_that_is_no_usage_fills_no_page(runs: Runs) -> None:
+    run_id = runs.start()
+    endless = {"usage": {"input": "x" * 500_000, "output": ["y" * 500_000]}, "provider": "lab", "model": "scripted"}
+    runs.write(run_id, attached(1, at=BEGIN), recorded(2, "message_end", at=BEGIN + 1, payload=endless))
+    runs.write(run_id, recorded(3, "message_end", at=BEGIN + 2, payload={"usage": {"input": 7}}))
+    runs.finalize(run_id)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/evidence").text
+    assert "7 tokens in" in page and "None" not in page and len(page) < 50_000
+
+
+def test_runs_are_found_by_every_problem_that_they_have(runs: Runs) -> None:
+    store(runs, diagnosis("run_001", finding("tool_failure:exec"), finding("retry_storm:server", id="finding_002")))
+    store(runs, diagnosis("run_002", finding("tool_failure:exec")))
+    store(runs, diagnosis("run_003"))
+    client = Dashboard(runs).user()
+
+    def found(problem: str) -> list[str]:
+        page = client.get("/runs", params={"type": problem}).text
+        return sorted(set(re.findall(r'href="/runs/(run_\d+)"', page)))
+
+    assert found("tool_failure") == ["run_001", "run_002"]
+    assert found("retry_storm") == ["run_001"]
+    assert found("none") == ["run_003"]
+    assert '<option value="retry_storm">retry storm</option>' in client.get("/runs").text
+
+
+def test_a_run_that_cannot_be_read_is_listed_without_what_it_holds(runs: Runs) -> None:
+    ours = failing_tests(runs, tenant_id="ours")
+    broken = failing_tests(runs, tenant_id="ours")
+    runs.paths.run_path(broken).write_text('{"broken')
+    dashboard = Dashboard(runs)
+    page = dashboard.user("ours").get("/runs").text
+    assert f'href="/runs/{broken}"' in page and ">unreadable<" in page
+    assert f'value="{ours}"' in page and f'value="{broken}"' not in page, "it cannot be compared"
+    assert dashboard.user("ours").get(f"/runs/{broken}").status_code == 422
+    # It can be another tenant's.
+    failing_tests(runs, tenant_id="theirs")
+    assert broken not in dashboard.user("ours").get("/runs").text
 
 
 def test_filters_can_be_added_and_taken_away_one_by_one(runs: Runs) -> None:
@@ -351,7 +423,7 @@ def test_the_lane_chart_draws_what_took_time_and_links_to_its_events(runs: Runs)
     for kind, title in (
         ("model", "Model calls: "),
         ("tool failed", "Tools: exec, 1.00 s, failed"),
-        ("agent", "Agent runs: "),
+        ("agent", "Turns: "),
     ):
         assert f'<rect class="bar {kind}"' in page and title in page
     assert 'class="mark critical"' in page and "/diagnosis#finding_001" in page
@@ -375,11 +447,39 @@ def test_a_name_stands_on_a_bar_that_has_room_for_it(runs: Runs) -> None:
     assert ticks[:3] == ["0 ms", "200 ms", "400 ms"], "round times"
 
 
-def test_a_window_that_is_none_shows_the_whole_run(runs: Runs) -> None:
-    run_id = failing_tests(runs)
+@pytest.mark.parametrize("minutes", [1, 30, 60 * 24 * 365])
+def test_zooming_leads_into_the_window_whatever_the_length_of_the_run(runs: Runs, minutes: int) -> None:
+    run_id = runs.start()
+    call = {"tool_name": "exec", "tool_call_id": "call_1"}
+    end = BEGIN + minutes * 60_000
+    runs.write(run_id, attached(1), recorded(2, "tool_call", at=BEGIN, **call))
+    runs.write(run_id, recorded(3, "tool_result", at=end, **call))
+    runs.finalize(run_id)
     client = Dashboard(runs).user()
-    for asked in ("?from=x&to=y", "?from=nan&to=inf", "?from=-5&to=1e300", "?from=900&to=100", "?from=1e11&to=1e11"):
-        assert client.get(f"/runs/{run_id}/timeline{asked}").status_code == 200
+    shown = (0.0, minutes * 60_000.0)
+    address = f"/runs/{run_id}/timeline"
+    for _ in range(20):
+        elements = Elements(client.get(address).text)
+        assert [float(elements.attributes(name)[0]) for name in ("data-from", "data-to")] == pytest.approx(shown)
+        quarter = (shown[1] - shown[0]) / 4
+        shown = (shown[0] + quarter, shown[1] - quarter)
+        [zoom] = [told["href"] for _, told in elements.tags if told.get("id") == "zoom-in"]
+        address = f"/runs/{run_id}/timeline{zoom}"
+
+
+@pytest.mark.parametrize("asked", ["from=x&to=y", "from=nan&to=inf", "from=-5&to=1e300"])
+def test_a_window_that_is_none_shows_the_whole_run(runs: Runs, asked: str) -> None:
+    run_id = failing_tests(runs)
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline?{asked}").text
+    assert 'id="zoom-in"' in page and 'id="zoom-out"' not in page
+
+
+@pytest.mark.parametrize("asked", ["from=900&to=100", "from=1e11&to=1e11"])
+def test_a_window_without_any_length_is_a_moment_of_the_run(runs: Runs, asked: str) -> None:
+    run_id = failing_tests(runs)
+    shown = Elements(Dashboard(runs).user().get(f"/runs/{run_id}/timeline?{asked}").text)
+    start, end = (float(shown.attributes(name)[0]) for name in ("data-from", "data-to"))
+    assert 0 <= start < end <= start + 0.01 < 3000
 
 
 def test_what_is_too_short_to_be_seen_is_joined(runs: Runs) -> None:
@@ -394,6 +494,16 @@ def test_what_is_too_short_to_be_seen_is_joined(runs: Runs) -> None:
     page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
     assert "short ones, among them read" in page
     assert 100 < page.count("<rect") < 3000
+    change_visibility(run_id, "anonymous", runs.folder)
+    anonymous = Dashboard(runs).stranger().get(f"/runs/{run_id}/timeline").text
+    for shown in (page, anonymous):
+        assert "joined with its neighbours" in shown
+    assert re.search(r"Tools: \d+ short ones", anonymous)
+
+
+def test_a_tool_of_any_name_is_not_taken_for_several(runs: Runs) -> None:
+    run_id = failing_tests(runs, tool="short ones")
+    assert "joined with its neighbours" not in Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
 
 
 def test_a_seal_that_was_broken_is_told(runs: Runs) -> None:
@@ -412,9 +522,33 @@ def test_evidence_that_is_gone_is_an_answer_and_no_failure(runs: Runs) -> None:
     client = Dashboard(runs).user()
     for page in PAGES:
         answer = client.get(f"/runs/{run_id}{page}")
-        assert answer.status_code in (200, 422)
-        assert "critiqor verify" in answer.text or answer.status_code == 200
+        assert answer.status_code == (422 if page == "/evidence" else 200)
+        if page in ("", "/evidence", "/trust"):
+            assert f"critiqor verify {run_id}" in answer.text
     assert str(runs.folder) not in client.get(f"/runs/{run_id}/evidence").text
+
+
+def test_evidence_that_goes_while_it_is_looked_at_takes_no_conclusion_with_it(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    client = Dashboard(runs).user()
+    concluded = ("", "/diagnosis", "/timeline", "/cost", "/context", "/playbook", "/trust", "/trust?verify=1")
+    assert {client.get(f"/runs/{run_id}{page}").status_code for page in concluded} == {200}
+    runs.paths.evidence_summary_path(run_id).unlink()
+    assert {page: client.get(f"/runs/{run_id}{page}").status_code for page in concluded} == dict.fromkeys(
+        concluded, 200
+    )
+    assert f"critiqor verify {run_id}" in client.get(f"/runs/{run_id}").text
+    trust = client.get(f"/runs/{run_id}/trust?verify=1").text
+    assert f"critiqor verify {run_id}" in trust and "It was changed" in trust
+    assert 'id="make-public"' in trust, "it can still be withdrawn"
+
+
+def test_a_page_behind_the_last_is_the_last(runs: Runs) -> None:
+    store(runs, diagnosis("run_001", *(finding(f"a:{number}", id=f"finding_{number:03}") for number in range(30))))
+    client = Dashboard(runs).user()
+    page = client.get("/runs/run_001/diagnosis?page=9").text
+    assert 'id="finding_029"' in page and "Nothing was found" not in page
+    assert 'href="/runs/run_001"' in client.get("/runs?page=9").text
 
 
 def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
@@ -429,4 +563,55 @@ def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
     rows = [json.loads(data) for name, data in messages if name == "record"]
     assert [row["type"] for row in rows] == ["recorder_attached", "message_end"]
     assert rows[1]["said"] == "text: <b>hello</b>⟨U+202E⟩"
-    assert messages[-1][0] == "ended"
+    states = [json.loads(data)["said"] for name, data in messages if name == "state"]
+    assert re.fullmatch(r"Sealed and diagnosed: \d+ events, 0 errors, 0 tokens, no price known", states[-1])
+    assert messages[-1] == ("ended", '{"concluded": true}')
+
+
+@pytest.mark.parametrize(
+    ("status", "over", "badge", "command", "is_last"),
+    [
+        ("MONITORING", None, "being recorded", None, False),
+        ("MONITORING", "its process has ended", "not sealed yet", "critiqor finalize run_001", False),
+        ("FINALIZING", "it is FINALIZING", "being sealed", None, False),
+        ("COMPLETED", "it is COMPLETED", "completed", None, True),
+        ("ABORTED", "it is ABORTED", "aborted", "critiqor diagnose run_001", True),
+        ("GONE", "it may no longer be seen", "gone", None, True),
+    ],
+)
+def test_the_live_page_tells_how_far_a_run_is_and_goes_on_until_nothing_changes_any_more(
+    status: str, over: str | None, badge: str, command: str | None, is_last: bool
+) -> None:
+    phase = phase_of(Look(events=[], status=status, over=over, more=False), "run_001")
+    assert (phase.badge, phase.next, phase.is_last) == (badge, command, is_last)
+    assert phase.is_going == (badge == "being recorded")
+    assert "FINALIZING" not in phase.told and phase.told[0].isupper()
+
+
+def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("critiqor.following.owner_is_alive", lambda _: False)
+    run_id, site = runs.start(), Dashboard(runs).site
+    showing = Showing(site.library.open(run_id, Viewer(tenants=frozenset({"default"}))), site.shelf)
+    told = Live(site).messages(showing, site.access.admit("default"), is_user=True)
+
+    async def states() -> list[str]:
+        found = []
+        async for message in told:
+            if message.startswith(b"event: state"):
+                found.append(json.loads(message.decode().split("data: ")[1])["badge"])
+                if len(found) == 1:
+                    runs.finalize(run_id)
+        return found
+
+    assert anyio.run(states) == ["not sealed yet", "completed"]
+
+
+def test_who_finalizes_a_live_run_is_told_that_its_agent_runs_on(runs: Runs) -> None:
+    run_id = runs.start(visibility="public")
+    dashboard = Dashboard(runs)
+    page = dashboard.user().get(f"/runs/{run_id}/live").text
+    assert f"critiqor finalize {run_id}</code>: the agent runs on" in page
+    assert f"To stop the agent</dt><dd><code>critiqor abort --stop {run_id}" in page
+    assert "critiqor abort" not in dashboard.stranger().get(f"/runs/{run_id}/live").text

@@ -280,9 +280,10 @@ def test_static_files_are_those_of_their_folder(served: Served, path: str) -> No
 
 
 def test_what_is_no_request_is_refused(served: Served) -> None:
-    for data in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET\r\n\r\n", b"\x00" * 100_000):
+    future = b"GET / HTTP/9.9\r\nConnection: close\r\n\r\n"
+    for data in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", future, b"GET\r\n\r\n", b"\x00" * 100_000):
         assert served.send(data).status in (400, 403)
-    upgrade = {**ours(served), "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    upgrade = {**ours(served), "Connection": "close, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     answer = served.ask("/runs", headers=upgrade)
     assert answer.status == 200 and "upgrade" not in answer.headers
 
@@ -306,7 +307,9 @@ def test_whoever_never_ends_a_request_is_hung_up_on(runs: Runs, monkeypatch: pyt
     listener = listener_at(place_of(LOOPBACK), 0)
     port = listener.getsockname()[1]
     app = application(Site(runs.paths, port))
-    options = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", log_level="critical")
+    options = uvicorn.Config(
+        app, http=Connection, ws="none", lifespan="off", log_level="critical", timeout_keep_alive=1
+    )
     server = uvicorn.Server(options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

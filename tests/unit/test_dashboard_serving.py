@@ -17,9 +17,11 @@ import psutil
 import pytest
 from dashboards import failing_tests
 from served import Served
-from support import PATIENCE_SECONDS, Cli, Runs, recorded
+from support import PATIENCE_SECONDS, Cli, Runs, attached, recorded, run_critiqor
+from terminal import shown
 
 from critiqor.cli import browser
+from critiqor.dashboard.reach import USUAL_PORT
 
 
 @pytest.fixture
@@ -62,6 +64,12 @@ def test_an_open_stream_tells_what_is_recorded_and_does_not_keep_it_from_ending(
             runs.write(run_id, recorded(1, "message_end", payload={"text": "written later"}))
             assert "written later" in next(line for line in lines if "message_end" in line)
             assert served.ended() == 0
+
+
+def test_the_help_names_the_usual_port(tmp_path: Path) -> None:
+    assert f"[default: {USUAL_PORT}, or a free one]" in " ".join(
+        run_critiqor("dashboard", "--help", home=tmp_path).stdout.split()
+    )
 
 
 def test_a_port_that_is_taken_is_told(runs: Runs, cli: Cli) -> None:
@@ -228,3 +236,12 @@ def test_the_verbs_of_every_day_do_not_load_the_web_server(tmp_path: Path) -> No
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert not [name for name in ("starlette", "uvicorn", "jinja2", "critiqor.dashboard") if f"'{name}'" in loaded]
+
+
+def test_finalize_in_a_terminal_without_a_display_says_how_to_look(runs: Runs, tmp_path: Path) -> None:
+    run_id = runs.start()
+    runs.write(run_id, attached(), recorded(2), recorded(3, "agent_end"))
+    told = shown("finalize", "--runs-dir", runs.paths.runs_dir, home=tmp_path, columns=200)
+    assert f"its link: critiqor dashboard {run_id} --runs-dir {runs.paths.runs_dir}" in told.text
+    again = shown("finalize", run_id, "--no-dashboard", "--runs-dir", runs.paths.runs_dir, home=tmp_path, columns=200)
+    assert "its link" not in again.text

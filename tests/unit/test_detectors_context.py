@@ -405,9 +405,22 @@ def test_spend_on_wasted_steps_is_found_with_the_steps() -> None:
         story.model(input=50_000).calls("read", {"path": "a.txt"}, "apples")
     finding = story.only("cost_explosion")
     assert finding.severity == "high"
-    assert finding.cause == "cost_explosion:tool_loop"
+    assert finding.cause == "cost_explosion:wasted"
     calls = {event.event_id for event in story.events if event.event_type == "tool_call"}
     assert set(finding.evidence) <= calls
+
+
+def test_cause_of_waste_is_the_same_whatever_else_was_found() -> None:
+    loop = Story()
+    for _ in range(12):
+        loop.model(input=50_000).calls("read", {"path": "a.txt"}, "apples")
+    both = Story()
+    for _ in range(12):
+        both.model(input=50_000).calls("read", {"path": "a.txt"}, "apples")
+    for _ in range(6):
+        both.model(input=50_000).fails("exec", {"command": "make"}, "make: error 2")
+    assert {"tool_loop", "repeated_tool_failure"} <= set(both.types())
+    assert loop.only("cost_explosion").cause == both.only("cost_explosion").cause
 
 
 def test_spend_that_bought_something_is_none() -> None:
@@ -436,7 +449,7 @@ def test_giant_result_that_is_sent_again_with_every_request_is_found() -> None:
     for number in range(20):
         story.model(input=120_000, budget=None).calls("edit", {"path": f"{number}.txt"}, f"written {number}")
     finding = story.says("All of them are written.").finishes().only("cost_explosion")
-    assert (finding.cause, finding.severity) == ("cost_explosion:context_pollution", "medium")
+    assert (finding.cause, finding.severity) == ("cost_explosion:carried", "medium")
 
 
 def test_giant_result_that_a_compaction_removed_is_not_carried() -> None:

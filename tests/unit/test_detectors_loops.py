@@ -337,3 +337,14 @@ def test_edits_that_echo_what_they_wrote_are_progress() -> None:
         content = " ".join(f"word{number}{letter}" for letter in "abcdefghijklmnop")
         story.calls("write", {"path": f"{number}.txt", "content": content}, content)
     assert story.types() == []
+
+
+def test_title_tells_all_calls_and_those_that_taught_nothing_apart() -> None:
+    story = Story()
+    for _ in range(5):
+        story.model().calls("read", {"path": "a.txt"}, "apples")
+    assert story.only("tool_loop").title == "`read` called 5 times, 4 of them without learning anything new"
+    cycle = Story()
+    for _ in range(3):
+        cycle.model().calls("read", {"path": "a.txt"}, "apples").calls("read", {"path": "b.txt"}, "pears")
+    assert "called 6 times, 4 of them without" in cycle.only("tool_loop").title

@@ -50,7 +50,29 @@ def test_node_that_ran_out_of_memory_is_explained() -> None:
 
 def test_launch_that_failed_is_found() -> None:
     story = Story().event("error_event", layer="supervisor", error="no such file", payload={"reason": "launch_failed"})
-    assert story.types(agent_events=0) == ["process_failure", "inspection_incomplete"]
+    diagnosis = story.diagnosis(agent_events=0)
+    assert [finding.type for finding in diagnosis.failure_analysis.findings] == [
+        "inspection_incomplete",
+        "process_failure",
+    ]
+    assert diagnosis.headline == "The agent was not observed; OpenClaw: no such file"
+
+
+def test_where_nothing_was_observed_that_comes_first_and_no_points_are_taken() -> None:
+    story = Story().event("process_start", layer="supervisor").process(1, error="exit code 1")
+    diagnosis = story.diagnosis(agent_events=0)
+    first, second = diagnosis.failure_analysis.findings
+    assert (first.id, first.title) == ("finding_001", "The agent was not observed; OpenClaw: exit code 1")
+    assert (diagnosis.trust_score, second.type, second.impact.trust_points) == (None, "process_failure", 0)
+    assert "What OpenClaw printed is not recorded" in second.explanation
+    assert "memory" not in second.recommendation
+
+
+def test_memory_is_named_only_where_the_exit_code_speaks_of_it() -> None:
+    died = working().process(1, error="exit code 1").only("process_failure")
+    killed = working().process(137, error="ended by signal 9").only("process_failure")
+    assert "memory of the machine" not in died.recommendation
+    assert "memory of the machine" in killed.recommendation
 
 
 @pytest.mark.parametrize(
@@ -63,11 +85,13 @@ def test_stopping_an_idle_program_is_no_failure(code: int, reason: str) -> None:
     assert story.diagnosis().trust_score == 100
 
 
-def test_stopping_an_agent_at_work_weighs_little_and_asks_for_no_change() -> None:
+def test_stopping_an_agent_at_work_weighs_little_and_asks_only_to_run_it_again() -> None:
     story = working().process(130, error="interrupted from the keyboard", reason="interrupted")
     finding = story.only("process_failure")
     assert finding.severity == "low"
-    assert story.diagnosis().playbook.prompt is None
+    playbook = story.diagnosis().playbook
+    assert [change.change.split(",")[0] for change in playbook.changes] == ["Run it again"]
+    assert playbook.prompt is None, "there is nothing for a coding assistant to change"
 
 
 def test_process_that_ended_well_is_none() -> None:
@@ -189,10 +213,13 @@ def test_silence_that_nobody_waits_in_is_none(story: Story) -> None:
     assert "stuck_session" not in story.types()
 
 
-def test_run_that_was_sealed_while_it_worked_is_none() -> None:
+def test_run_that_was_sealed_while_it_worked_is_not_stuck_and_is_to_be_run_again() -> None:
     story = working().event("state_transition", layer="supervisor", payload={"to": "FINALIZING"})
     diagnosis = story.diagnosis(sealed_while_running=True)
-    assert diagnosis.failure_analysis.findings == []
+    (finding,) = diagnosis.failure_analysis.findings
+    assert (finding.cause, finding.severity) == ("inspection_incomplete:cut", "low")
+    assert (diagnosis.trust_score, diagnosis.readiness) == (100, "review")
+    assert diagnosis.playbook.changes[0].change.startswith("Run it again, and let it come to its end")
     assert diagnosis.outcome.state == "still_running"
     assert diagnosis.confidence_lost == {"sealed while the process ran": 10}
 

@@ -140,7 +140,11 @@ def test_quick_start_leads_from_a_false_claim_to_a_run_that_passes(
 ) -> None:
     steps = EXECUTED.findall((DOCS / "quickstart.md").read_text())
     assert len(steps) == 7
-    environment = {"PATH": PATH, "HOME": str(tmp_path), "CI": "true"}
+    foreign = tmp_path / "bin" / "python3"
+    foreign.parent.mkdir()
+    foreign.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # one that has no critiqor
+    foreign.chmod(0o755)
+    environment = {"PATH": f"{foreign.parent}{os.pathsep}{PATH}", "HOME": str(tmp_path), "CI": "true"}
     script = "\n".join(["trap 'kill %1' EXIT; set -m", *steps])
     assert shell(script, tmp_path, environment) == 0
     said = capfd.readouterr().out

@@ -58,14 +58,14 @@ def test_broken_and_missing_configurations_are_named_with_the_command_that_helps
     assert (checks_of(home)["plugin"].ok, checks_of(home)["plugin"].fix) == (False, "openclaw onboard")
 
 
-def test_session_whose_process_is_gone_is_named_with_the_way_out(
+def test_a_session_that_is_not_finalized_yet_is_no_fault_and_named_with_what_to_type_next(
     home: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = runs.start()
     assert checks_of(home)["active session"].ok
     monkeypatch.setattr("critiqor.doctor.owner_is_alive", lambda _: False)
     check = checks_of(home)["active session"]
-    assert not check.ok
+    assert (check.ok, check.detail) == (True, f"{run_id} is MONITORING, and its process has ended")
     assert check.fix == f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
 
 

@@ -21,10 +21,12 @@ from test_detector_properties import CASES
 from critiqor.cli.summary import cost_words
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.causality import LEADS_TO
+from critiqor.diagnosis.draft import RUN_AGAIN
 from critiqor.diagnosis.figures import untold_cost
+from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.scores import POINTS, confidence_lost, readiness
 from critiqor.model import SEVERITIES, Coverage, Diagnosis, Event, Finding, Usage, event_id_for, iso_from_ms
-from critiqor.model.diagnosis import Relation
+from critiqor.model.diagnosis import CausalGraph, GraphEdge, GraphNode, Relation
 
 
 def gateway(kinds: list[str] | None = None) -> list[Event]:
@@ -114,10 +116,10 @@ def check_graph(diagnosis: Diagnosis) -> None:
 
 
 def check_playbook(diagnosis: Diagnosis) -> None:
-    playbook = diagnosis.playbook
-    assert (playbook.prompt is None) == (playbook.changes == [])
-    assert playbook.prompt is None or is_plain(playbook.prompt.replace("\n", " "))
-    place = {change.finding_id: number for number, change in enumerate(playbook.changes)}
+    told = diagnosis.playbook
+    assert (told.prompt is None) == all(change.change == RUN_AGAIN for change in told.changes)
+    assert told.prompt is None or is_plain(told.prompt.replace("\n", " "))
+    place = {change.finding_id: number for number, change in enumerate(told.changes)}
     for edge in diagnosis.causal_graph.edges:
         if edge.source in place and edge.target in place:
             assert place[edge.source] < place[edge.target], "the cause comes before its effect"
@@ -134,6 +136,7 @@ def check_sums(diagnosis: Diagnosis) -> None:
     assert sum(tool.calls for tool in cost.per_tool) == cost.tool_calls
     assert sum(tool.failed for tool in cost.per_tool) == cost.failed_tool_calls
     assert sum(tool.repeated for tool in cost.per_tool) == cost.repeated_tool_calls
+    assert sum(tool.cost_usd or 0 for tool in cost.per_tool) <= (cost.cost_usd or 0) + 1e-5
     assert len(cost.per_turn) == 100 or sum(turn.tool_calls for turn in cost.per_turn) == cost.tool_calls
 
 
@@ -305,6 +308,33 @@ def test_cause_comes_before_its_effect_in_the_playbook() -> None:
     }
 
 
+def test_change_before_that_of_the_primary_diagnosis_says_why() -> None:
+    story = Story().user("deploy it")
+    for _ in range(6):
+        story.model().fails("exec", {"command": "make deploy"}, "make: error 2")
+    diagnosis = story.model().says("Done: the deployment succeeded.").finishes().diagnosis()
+    primary = diagnosis.primary_diagnosis
+    assert primary is not None and primary.type == "false_success_claim"
+    first, second = diagnosis.playbook.changes[:2]
+    assert first.reason == f"It comes before {primary.finding_id}, the problem to look at first, because it led to it."
+    assert (second.finding_id, second.reason) == (primary.finding_id, None)
+
+
+def test_change_that_has_nothing_to_do_with_the_primary_diagnosis_comes_after_it() -> None:
+    graph = CausalGraph(
+        [GraphNode(name, "finding", name) for name in ("finding_001", "finding_002", "finding_003")],
+        [GraphEdge("finding_002", "finding_001", "caused")],
+    )
+    told = {"type": "x", "confidence": 9, "title": "t", "explanation": "e", "evidence": [], "verification": "v"}
+    findings = [
+        Finding(id=name, cause=name, severity=severity, recommendation=name, **told)
+        for name, severity in (("finding_001", "high"), ("finding_002", "low"), ("finding_003", "medium"))
+    ]
+    changes = playbook("run_001", findings, graph).changes
+    assert [change.finding_id for change in changes] == ["finding_002", "finding_001", "finding_003"]
+    assert [change.reason is None for change in changes] == [False, True, True]
+
+
 def test_nothing_to_change_gives_no_prompt() -> None:
     diagnosis = Story().user("hello").model().says("Hello.").finishes().diagnosis()
     assert (diagnosis.playbook.changes, diagnosis.playbook.prompt) == ([], None)
@@ -346,7 +376,7 @@ def test_price_of_nothing_for_tokens_that_were_used_is_no_price() -> None:
     assert (free.model_calls, free.input_tokens, free.cost_usd) == (2, 2000, None)
     assert [model.cost_usd for model in free.per_model] == [None]
     assert untold_cost(free) == "no price is known"
-    assert cost_words(free).startswith("no price known, 2000 tokens in")
+    assert cost_words(free).startswith("no price known, 2,000 tokens in")
     mixed = Story().model(cost=0.0, model="local").model(cost=0.25).says("Hello.").finishes().diagnosis().cost_analysis
     assert mixed.cost_usd == 0.25
     assert untold_cost(mixed) == "no price is known for local"
@@ -549,3 +579,15 @@ def test_wrong_type_in_any_field_does_no_harm(name: str, value: Any) -> None:
         layer = "supervisor" if event_type.startswith(("process", "error", "run_", "state")) else "extension_api"
         story.event(event_type, layer=layer, tool_name="exec", tool_call_id="c", payload={name: value})
     check(story.diagnosis(), story.events)
+
+
+def test_a_tool_costs_what_the_model_calls_cost_that_asked_for_it() -> None:
+    story = Story().starts().model(input=100, cost=0.6).calls("read").calls("exec")
+    story.model(input=200, cost=0.5).calls("exec").model(input=300, cost=0.9).says("done").finishes()
+    tools = {tool.tool: (tool.tokens, tool.cost_usd) for tool in story.diagnosis().cost_analysis.per_tool}
+    assert tools == {"exec": (60 + 220, 0.8), "read": (60, 0.3)}
+
+
+def test_what_a_tool_cost_is_unknown_where_no_model_call_told_it() -> None:
+    [tool] = Story().starts().calls("read").finishes().diagnosis().cost_analysis.per_tool
+    assert (tool.tokens, tool.cost_usd) == (None, None)

@@ -133,11 +133,11 @@ def test_a_step_has_the_gate_and_the_report_in_its_summary(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     answer = cli("check", "run_001", "--github")
     assert answer.code == 3
-    assert answer.out.startswith("run_001 fails 2 of 5 rules\n")
+    assert answer.out.startswith("run_001 fails 2 of 6 rules\n")
     assert [command.name for command in obeyed(answer.out)] == ["error"] * 3
     text = summary.read_text()
     assert text.startswith("# of an earlier command\n")
-    assert "### The gate: fails 2 of 5 rules" in text
+    assert "### The gate: fails 2 of 6 rules" in text
     assert "critiqor explain run_001 finding_001" in text
     cli("check", "run_001", "--github")
     assert summary.read_text().count("### The gate") == 2

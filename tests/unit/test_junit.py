@@ -1,14 +1,16 @@
-"""A policy's answers as JUnit XML, read by junitparser."""
+"""A policy's answers as JUnit XML, read by junitparser, and held against the rules that Jenkins has published."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from diagnosed import diagnoses, diagnosis, finding, store
 from hypothesis import given
 from junitparser import Failure, JUnitXml, TestCase, TestSuite
-from reports import HOSTILE, gated, hostile_fields, report
+from lxml import etree
+from reports import HOSTILE, INTACT, gated, hostile_fields, report
 from support import Cli, Runs
 
 from critiqor.diagnosis.policy import Policy, apply_policy
@@ -16,8 +18,11 @@ from critiqor.model import Diagnosis
 from critiqor.model.report import GateReport
 from critiqor.reporters import junit
 
+SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).parents[1] / "schemas" / "junit-10.xsd"))
+
 
 def suite_of(data: bytes) -> TestSuite:
+    SCHEMA.assertValid(etree.fromstring(data))
     document = JUnitXml.fromroot(ElementTree.fromstring(data))
     [suite] = document
     assert (document.tests, document.failures) == (suite.tests, suite.failures)
@@ -40,20 +45,36 @@ def failures(suite: TestSuite) -> dict[str, list[str]]:
 def test_every_rule_of_the_policy_is_a_case_and_those_that_fail_say_why() -> None:
     suite = written(gated(diagnosis("run_001", finding("timeout", "high"), trust=55)))
     assert failures(suite) == {
+        "require_intact": [],
         "require_observed": [],
         "require_finished": [],
         "min_trust": ["trust is 55; at least 70 is wanted"],
         "min_confidence": [],
         "max_severity": ["1 finding worse than medium, the worst is high: timeout, about timeout"],
     }
-    assert (suite.tests, suite.failures) == (5, 2)
+    assert (suite.tests, suite.failures) == (6, 2)
     [case] = [case for case in suite if case.name == "min_trust"]
     assert "critiqor show run_001" in case.result[0].text
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '<testsuites skipped="0"/>',
+        '<testsuites><testcase name="a"/></testsuites>',
+        '<testsuites time="soon"/>',
+        '<testsuite name="a" tests="1" failures="0"/>',
+        '<testsuite name="a" tests="0" failures="0" errors="0"><properties name="a"/></testsuite>',
+        '<testsuite name="a" tests="1" failures="0" errors="0"><testcase name="a" status="run"/></testsuite>',
+    ],
+)
+def test_the_schema_refuses_what_jenkins_does(wrong: str) -> None:
+    assert not SCHEMA.validate(etree.fromstring(wrong))
+
+
 def test_a_run_that_passes_has_no_failure() -> None:
     suite = written(gated(diagnosis()))
-    assert (suite.tests, suite.failures) == (5, 0)
+    assert (suite.tests, suite.failures) == (6, 0)
     assert all(not case.result for case in suite)
 
 
@@ -63,7 +84,7 @@ def test_cases_are_named_by_agent_and_rule_so_that_they_can_be_followed_over_run
         for run_id in ("run_001", "run_002")
     ]
     assert names[0] == names[1]
-    assert names[0][0] == ("critiqor.clerk", "require_observed")
+    assert names[0][0] == ("critiqor.clerk", "require_intact")
 
 
 def test_the_verdict_is_among_the_properties() -> None:
@@ -72,9 +93,9 @@ def test_the_verdict_is_among_the_properties() -> None:
 
 
 def test_only_the_rules_of_the_policy_are_asked() -> None:
-    policy = Policy(max_findings=0, require_observed=False, require_finished=False)
+    policy = Policy(max_findings=0, require_intact=False, require_observed=False, require_finished=False)
     concluded = diagnosis("run_001", finding())
-    told = GateReport(report(concluded), apply_policy(policy, concluded))
+    told = GateReport(report(concluded), apply_policy(policy, concluded, INTACT))
     assert failures(written(told)) == {"max_findings": ["1 finding, at most 0 may be"]}
 
 
@@ -98,6 +119,7 @@ def test_the_policy_of_a_file_is_the_one_that_is_asked(cli: Cli, runs: Runs, tmp
     assert cli("export", "run_001", "--format", "junit", "--policy", "policy.toml").code == 0
     suite = suite_of((tmp_path / "run_001.junit.xml").read_bytes())
     assert failures(suite) == {
+        "require_intact": [],
         "require_observed": [],
         "require_finished": [],
         "min_trust": ["trust is 95; at least 99 is wanted"],

@@ -6,10 +6,11 @@ import http.client
 import json
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from support import Cli, Runs, attached, critiqor_command, environment, recorded
+from support import Cli, Runs, attached, critiqor_command, environment, recorded, script
 
 from critiqor.lab.scenario_file import read_scenario, shipped_scenarios
 
@@ -143,3 +144,24 @@ def test_the_model_of_a_scenario_is_served_until_it_is_interrupted(tmp_path: Pat
         assert serving.returncode == 0
     finally:
         serving.kill()
+
+
+def test_what_the_demo_tells_to_type_can_be_typed_in_the_shell_that_it_was_called_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from critiqor.cli.demo import program
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("my venv", "other"):
+        (tmp_path / name).mkdir()
+    mine, other = (script(tmp_path / name / "critiqor", "#!/bin/sh\n") for name in ("my venv", "other"))
+    for argv, path, typed in (
+        (str(mine), mine.parent, "critiqor"),
+        ("my venv/critiqor", tmp_path, "'my venv/critiqor'"),
+        ("my venv/critiqor", other.parent, "'my venv/critiqor'"),
+        ("critiqor/__main__.py", mine.parent, "critiqor"),
+        ("critiqor/__main__.py", tmp_path, f"{sys.executable} -m critiqor"),
+    ):
+        monkeypatch.setattr("sys.argv", [argv, "demo"])
+        monkeypatch.setenv("PATH", str(path))
+        assert program() == typed

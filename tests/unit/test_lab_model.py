@@ -126,19 +126,111 @@ def test_the_model_ends_while_somebody_still_waits_for_it() -> None:
     assert done.wait(10)
 
 
+class Session:
+    """An agent that asks with its whole history, as agents do."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self._model = model
+        self._messages: list[dict[str, Any]] = []
+
+    def say(self, text: str) -> None:
+        self._messages.append({"role": "user", "content": text})
+
+    def ask(self) -> str:
+        """Ask once, and do what an agent does about the answer. Returns its words, or the name of its tool."""
+        answer = posted(self._model, self._messages)
+        if "error" in answer:
+            return str(answer["error"]["message"])
+        [choice] = answer["choices"]
+        calls = choice["message"].get("tool_calls") or []
+        self._messages.append(choice["message"])
+        self._messages += [{"role": "tool", "tool_call_id": call["id"], "content": "ok"} for call in calls]
+        return str(calls[0]["function"]["name"] if calls else choice["message"]["content"])
+
+
+def posted(model: ScriptedModel, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    connection = http.client.HTTPConnection(model.base_url.split("/")[2], timeout=10)
+    body = {"model": "m", "messages": messages, "tools": [{}]}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body))
+    told: dict[str, Any] = json.loads(connection.getresponse().read())
+    connection.close()
+    return told
+
+
 def test_each_conversation_plays_its_own_script_at_its_own_pace() -> None:
     scripts = [
         Script("first list", (Step(text="a1"), Step(text="a2"))),
         Script("second list", (Step(text="b1"), Step(text="b2"))),
     ]
     with ScriptedModel(scripts=scripts) as model:
-        assert words_of(model, "[Mon 12:00] Read the first list") == "a1"
-        assert words_of(model, "Read the second list") == "b1"
-        assert words_of(model, "Read the first list", "and more of the same") == "a2"
+        first, second = Session(model), Session(model)
+        first.say("[Mon 12:00] Read the first list")
+        assert first.ask() == "a1"
+        second.say("Read the second list")
+        assert second.ask() == "b1"
+        first.say("and more of the same")
+        assert first.ask() == "a2"
         assert model.unplayed() == {"second list": 1}
-        assert words_of(model, "Read the first list", "Now the second list") == "b2", "the last one that is known"
-        assert words_of(model, "Read the first list") == "a2", "the last step is repeated"
+        assert second.ask() == "b2"
+        assert first.ask() == "a2", "the last step is repeated"
         assert model.unplayed() == {}
+        first.say("Now the second list")
+        assert [first.ask(), first.ask()] == ["b1", "b2"], "the last one that is known"
+
+
+@pytest.mark.parametrize("call_id", ["", "call_0"], ids=["ids of the model", "ids of the script"])
+def test_the_same_message_in_another_session_is_answered_from_the_first_step_on(call_id: str) -> None:
+    steps = (*(Step(tools=(ToolUse(call_id, name),)) for name in ("read", "write")), Step(text="Done."))
+    with ScriptedModel(scripts=[Script("Fix it.", steps)]) as model:
+        for _ in range(2):
+            session = Session(model)
+            session.say("Fix it.")
+            assert [session.ask() for _ in range(4)] == ["read", "write", "Done.", "Done."]
+        session.say("Fix it.")
+        assert [session.ask() for _ in range(3)] == ["read", "write", "Done."], "asked again in the same session"
+
+
+def test_sessions_at_once_with_the_same_message_are_each_at_their_own_place() -> None:
+    steps = (*(Step(tools=(ToolUse(name=name),)) for name in ("read", "write")), Step(text="Done."))
+    with ScriptedModel(scripts=[Script("Fix it.", steps)]) as model:
+        first, second = Session(model), Session(model)
+        for session in (first, second):
+            session.say("Fix it.")
+        told = [session.ask() for session in (first, second, first, first, second, second)]
+    assert told == ["read", "read", "write", "Done.", "write", "Done."]
+
+
+def test_a_request_that_failed_is_asked_again_and_goes_on_and_another_session_sees_the_failure_as_well() -> None:
+    steps = (Step(status=500, error="broken"), Step(text=""), Step(tools=(ToolUse(name="read"),)), Step(text="Done."))
+    with ScriptedModel(scripts=[Script("Fix it.", steps)]) as model:
+        for _ in range(2):
+            told = []
+            for _ in range(2):
+                session = Session(model)  # with nothing in its history, as after an answer that was thrown away
+                session.say("Fix it.")
+                told.append(session.ask())
+            session = Session(model)
+            session.say("Fix it.")
+            assert [*told, session.ask(), session.ask()] == ["broken", "", "read", "Done."]
+
+
+def test_an_answer_for_which_nobody_waited_is_asked_for_again_and_the_script_goes_on() -> None:
+    steps = (Step(text="late", delay_s=0.5), Step(text="in time"))
+    with ScriptedModel(scripts=[Script("Hello.", steps)]) as model:
+        with pytest.raises(TimeoutError), asked(model, timeout=0.1):
+            pass
+        wait_until(lambda: not any("process_request" in thread.name for thread in threading.enumerate()))
+        assert words_of(model) == "in time"
+
+
+def test_a_history_that_was_summed_up_is_no_new_conversation() -> None:
+    scripts = [Script("Fix it.", (Step(tools=(ToolUse(name="read"),)), Step(text="Done.")))]
+    with ScriptedModel(scripts=scripts, summary="in short") as model:
+        session = Session(model)
+        session.say("Fix it.")
+        assert session.ask() == "read"
+        assert words_of(model, "Fix it.", tools=False) == "in short"
+        assert words_of(model, "in short", "Fix it.") == "Done."
 
 
 def test_the_longer_of_two_messages_that_contain_each_other_is_meant() -> None:

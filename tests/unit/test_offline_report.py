@@ -340,3 +340,11 @@ def test_a_wide_graph_stays_as_wide_as_paper() -> None:
     assert picture.width < 1200
     assert picture.left_out == 10
     assert drawn(CausalGraph()) is None
+
+
+def test_room_that_is_left_is_filled_from_both_ends_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chosen_events, "MOST_EVENTS", 11)
+    events = [Numbered(number, Event(event_type="x", event_id=f"evt_{number}")) for number in range(1, 101)]
+    choice = choose(events, {"evt_50"})
+    assert list(choice.events) == [1, 2, 3, 48, 49, 50, 51, 52, 98, 99, 100] and choice.fits
+    assert list(choose(events, set()).events) == [1, 2, 3, 4, 5, 6, 96, 97, 98, 99, 100]

@@ -75,7 +75,19 @@ def test_state_folder_from_the_environment_does_not_fall_back_to_the_default(tmp
         exists=False,
         chosen_by="OPENCLAW_STATE_DIR",
         state_folder=tmp_path / "state",
+        installs_folder=tmp_path / "state",
     )
+
+
+def test_what_is_installed_is_beside_a_file_that_is_named_unless_a_state_folder_is_named_as_well(
+    tmp_path: Path,
+) -> None:
+    touch(tmp_path / "etc/claw.json")
+    assert locate(tmp_path).installs_folder == tmp_path / ".openclaw"
+    named = {"OPENCLAW_CONFIG_PATH": "~/etc/claw.json"}
+    assert locate(tmp_path, **named).installs_folder == tmp_path / "etc"
+    assert locate(tmp_path, **named, OPENCLAW_STATE_DIR="~/state").installs_folder == tmp_path / "state"
+    assert locate(tmp_path, "--profile", "work", **named).installs_folder == tmp_path / ".openclaw-work"
 
 
 def test_state_folder_from_the_environment_may_hold_the_legacy_name(tmp_path: Path) -> None:

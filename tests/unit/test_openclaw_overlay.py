@@ -209,13 +209,22 @@ def test_webhook_transforms_are_found_beside_the_overlay(home: Home) -> None:
 
 def test_folders_beside_an_explicit_configuration_are_named_when_they_are_not_used(home: Home) -> None:
     file = home.folder / "etc" / "claw.json"
-    (file.parent / "extensions").mkdir(parents=True)
+    (file.parent / "extensions" / "mine").mkdir(parents=True)
     file.write_text("{}", encoding="utf-8")
     home.environment["OPENCLAW_CONFIG_PATH"] = str(file)
     overlay = home.overlay()
     assert overlay.environment["OPENCLAW_STATE_DIR"] == str(home.folder / ".openclaw")
     assert any("extensions" in note and "OPENCLAW_STATE_DIR" in note for note in overlay.notes)
     home.environment["OPENCLAW_STATE_DIR"] = str(file.parent)
+    assert len(home.overlay().notes) == 1
+
+
+def test_the_recorder_that_was_attached_beside_an_explicit_configuration_is_not_missed(home: Home) -> None:
+    file = home.folder / "etc" / "claw.json"
+    for name in ("critiqor", ".openclaw-install-backups"):
+        (file.parent / "extensions" / name).mkdir(parents=True)
+    file.write_text("{}", encoding="utf-8")
+    home.environment["OPENCLAW_CONFIG_PATH"] = str(file)
     assert len(home.overlay().notes) == 1
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from otlp import ReadSpan, ReadTrace
 from story import START, Story
 
+from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.model import Diagnosis, Event, Metadata, Timestamps, iso_from_ms
 from critiqor.model.report import Recorded, RunHead
 from critiqor.reporters import otlp
@@ -31,7 +32,7 @@ def recorded(
     story: Story | list[Event], concluded: Diagnosis | None = None, *, content: bool = False, **moments: int
 ) -> Recorded:
     events = story.events if isinstance(story, Story) else story
-    return Recorded(head(), events, concluded, moments, "1.2.3", content)
+    return Recorded(head(), events, concluded, moments, FAILURE_TYPES, "1.2.3", content)
 
 
 def read(
@@ -75,7 +76,6 @@ def test_names_are_those_of_both_conventions() -> None:
             "gen_ai.operation.name": "chat",
             "openinference.span.kind": "LLM",
             "gen_ai.provider.name": "gcp.gemini",
-            "gen_ai.system": "gcp.gemini",
             "llm.provider": "google",
             "gen_ai.request.model": "gemini",
             "gen_ai.response.model": "gemini-2",
@@ -87,7 +87,8 @@ def test_names_are_those_of_both_conventions() -> None:
             "llm.token_count.total": 1020,
             "llm.cost.total": 0.001,
             "gen_ai.response.time_to_first_chunk": 0.25,
-            "gen_ai.response.finish_reasons": ["toolUse"],
+            "gen_ai.response.finish_reasons": ["tool_call"],
+            "llm.finish_reason": "tool_call",
         }
         == chat.attributes
     )
@@ -104,6 +105,29 @@ def test_names_are_those_of_both_conventions() -> None:
     )
     for span in (agent, chat, tool):
         assert span.attributes["gen_ai.conversation.id"] == span.attributes["session.id"] == "agent:main:main"
+
+
+@pytest.mark.parametrize(
+    ("recorded_as", "told"),
+    [
+        ("stop", "stop"),
+        ("toolUse", "tool_call"),
+        ("length", "length"),
+        ("error", "error"),
+        ("aborted", "aborted"),  # none of those that the conventions name, and they let others be
+        ("max_tokens", "length"),
+        ("tool_calls", "tool_call"),
+    ],
+)
+def test_reasons_to_stop_are_called_as_the_conventions_call_them(recorded_as: str, told: str) -> None:
+    story = Story().starts().asks(model="m").model(model="m")
+    story.event("message_end", payload={"role": "assistant", "text": "so", "stop_reason": recorded_as})
+    trace = read(story, content=True)
+    chat, agent = trace.named("chat m"), trace.named("invoke_agent openclaw_agent")
+    assert (chat.attributes["gen_ai.response.finish_reasons"], chat.attributes["llm.finish_reason"]) == ([told], told)
+    for span in (chat, agent):
+        [message] = msgspec.json.decode(span.attributes["gen_ai.output.messages"])
+        assert message["finish_reason"] == told
 
 
 def test_what_was_read_from_a_cache_counts_as_input_once_more() -> None:
@@ -132,12 +156,18 @@ def test_content_leaves_the_evidence_only_when_asked_for() -> None:
     assert msgspec.json.decode(tool.attributes["gen_ai.tool.call.arguments"]) == {"command": "make all"}
     assert tool.attributes["output.value"] == "it says so"
     assert tool.of("exception") == [{"exception.type": "_OTHER", "exception.message": "exit code 2: no such target"}]
+    assert msgspec.json.decode(agent.attributes["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": "the question"}]}
+    ]
+    assert msgspec.json.decode(agent.attributes["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "the answer"}], "finish_reason": "stop"}
+    ]
     [first, last] = trace.all("chat gemini")
     assert msgspec.json.decode(first.attributes["gen_ai.output.messages"]) == [
         {
             "role": "assistant",
             "parts": [{"type": "tool_call", "id": "call_1", "name": "exec"}],
-            "finish_reason": "toolUse",
+            "finish_reason": "tool_call",
         }
     ]
     assert first.attributes["llm.output_messages.0.message.tool_calls.0.tool_call.function.name"] == "exec"
@@ -262,9 +292,8 @@ def test_a_finding_is_an_event_of_the_span_where_it_began(step: int, name: str) 
         "gen_ai.evaluation.name": "tool_loop",
         "gen_ai.evaluation.score.value": 30.0,
         "gen_ai.evaluation.score.label": "high",
-        "gen_ai.evaluation.explanation": "about tool_loop:exec",
+        "gen_ai.evaluation.explanation": FAILURE_TYPES["tool_loop"],
         "critiqor.finding.id": "finding_001",
-        "critiqor.finding.cause": "tool_loop:exec",
         "critiqor.finding.confidence": 100,
         "critiqor.finding.occurrences": 1,
     }
@@ -280,12 +309,21 @@ def test_a_finding_that_names_a_line_of_the_timeline_or_nothing_is_one_of_the_ru
     assert span.name == "run run_001"
 
 
-def test_an_explanation_quotes_and_is_told_with_content_only() -> None:
+def test_title_explanation_and_cause_quote_and_are_told_with_content_only() -> None:
     story = talk()
-    told = concluded(story, 0, explanation="it said “the answer”")
-    assert b"the answer" not in b"".join(otlp.report(recorded(story, told)))
+    quoting = finding("tool_loop:make all", title="“the question”", explanation="it said “the answer”")
+    told = diagnosis("run_001", quoting)
+    without = b"".join(otlp.report(recorded(story, told))).decode()
+    assert [secret for secret in SECRETS if secret in without] == []
     [(_, evaluation)] = evaluated(read(story, told, content=True))
-    assert evaluation["gen_ai.evaluation.explanation"] == "about tool_loop:exec. it said “the answer”"
+    assert evaluation["gen_ai.evaluation.explanation"] == "“the question”. it said “the answer”"
+    assert evaluation["critiqor.finding.cause"] == "tool_loop:make all"
+
+
+def test_of_a_type_of_failure_that_is_not_known_no_more_than_its_name_is_told() -> None:
+    story = talk()
+    [(_, told)] = evaluated(read(story, concluded(story, 0, type="of_tomorrow")))
+    assert told["gen_ai.evaluation.name"] == told["gen_ai.evaluation.explanation"] == "of_tomorrow"
 
 
 def test_the_verdict_is_an_evaluation_of_the_run() -> None:
@@ -295,8 +333,10 @@ def test_the_verdict_is_an_evaluation_of_the_run() -> None:
         "gen_ai.evaluation.name": "trust",
         "gen_ai.evaluation.score.value": 85.0,
         "gen_ai.evaluation.score.label": "ready",
-        "gen_ai.evaluation.explanation": "What happened.",
+        "gen_ai.evaluation.explanation": "no failure was found",
     }
+    [told] = read(talk(), diagnosis(trust=85), content=True).named("run run_001").of(EVALUATION)
+    assert told["gen_ai.evaluation.explanation"] == "What happened."
     assert root.attributes["critiqor.trust_score"] == 85
     unseen = read(talk(), diagnosis(trust=None)).named("run run_001")
     assert "gen_ai.evaluation.score.value" not in unseen.of(EVALUATION)[0]
@@ -304,7 +344,7 @@ def test_the_verdict_is_an_evaluation_of_the_run() -> None:
 
 def test_ids_are_the_same_whenever_the_run_is_exported_and_others_in_every_other_run() -> None:
     def ids(run: RunHead) -> list[tuple[str, str]]:
-        told = Recorded(run, talk().events, None, {}, "1")
+        told = Recorded(run, talk().events, None, {}, {}, "1")
         return [(span.trace_id, span.span_id) for span in ReadTrace(b"".join(otlp.report(told))).spans]
 
     assert ids(head()) == ids(head())
@@ -353,7 +393,7 @@ def test_spans_are_told_while_events_are_still_read() -> None:
             read_so_far += 1
             yield event
 
-    told = spans(Recorded(head(), events(), None, {}, "1"))
+    told = spans(Recorded(head(), events(), None, {}, {}, "1"))
     for number in range(100):
         next(told)
         assert read_so_far <= (number // 2 + 2) * 5

@@ -37,7 +37,7 @@ HEAD = RunHead(
     timestamps=Timestamps(created_at=iso_from_ms(START)),
     metadata=Metadata(),
 )
-REQUEST = Request(Recorded(HEAD, [], None, {}, "1"), [])
+REQUEST = Request(Recorded(HEAD, [], None, {}, {}, "1"), [])
 
 
 def refusal(url: str) -> str:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given
+from reports import CHANGED, INTACT
 
 from critiqor.diagnosis.policy import (
     DEFAULT_POLICY,
@@ -18,12 +19,13 @@ from critiqor.diagnosis.policy import (
 )
 from critiqor.model.diagnosis import Diagnosis, ModelUsage, Outcome, OutcomeState
 
+NOTHING_REQUIRED = "require_intact = false\nrequire_observed = false\nrequire_finished = false"
 TYPES = {"process_failure": "…", "tool_failure": "…", "loop": "…"}
 
 
 def answer(run: Diagnosis, **policy: Any) -> RuleResult:
     """The answer to the last rule of a policy, which is the one that a test asks."""
-    return apply_policy(Policy(**policy), run).rules[-1]
+    return apply_policy(Policy(**policy), run, INTACT).rules[-1]
 
 
 def parsed(text: str | bytes, form: Literal["toml", "json"] = "toml") -> Policy:
@@ -40,6 +42,7 @@ def test_policy_is_read_from_toml_and_json() -> None:
         "max_findings": 0,
         "max_cost_usd": 1,
         "max_tokens": 5000,
+        "require_intact": False,
         "require_observed": False,
         "require_finished": False,
         "allow_unknown_cost": True,
@@ -49,7 +52,7 @@ def test_policy_is_read_from_toml_and_json() -> None:
     policy = parsed(toml)
     assert policy == parsed(json.dumps(told), "json")
     assert (policy.min_trust, policy.max_cost_usd, policy.forbidden_types) == (80, 1.0, ("loop",))
-    assert len(apply_policy(policy, diagnosis()).rules) == 7
+    assert len(apply_policy(policy, diagnosis(), INTACT).rules) == 7
 
 
 @pytest.mark.parametrize(
@@ -71,9 +74,15 @@ def test_policy_is_read_from_toml_and_json() -> None:
         ("allowed_types = ['x']", "allowed_types: there is no failure type 'x'; the types are loop, process_failure"),
         ("forbidden_types = ['loop']\nallowed_types = ['loop']", "loop is both in"),
         ("require_observed = 'yes'", "require_observed: expected bool, got str"),
-        ("require_observed = false\nrequire_finished = false", "asks nothing"),
-        ("require_observed = false\nrequire_finished = false\nforbidden_types = []", "asks nothing"),
-        ("require_observed = false\nrequire_finished = false\nallow_unknown_cost = true", "asks nothing"),
+        (NOTHING_REQUIRED, "asks nothing"),
+        (
+            f"{NOTHING_REQUIRED}\nforbidden_types = []",
+            "asks nothing",
+        ),
+        (
+            f"{NOTHING_REQUIRED}\nallow_unknown_cost = true",
+            "asks nothing",
+        ),
         ("= nonsense", "cannot be read as TOML"),
         (b"\xff\xfe", "cannot be read as TOML"),
         (b"x = " + b"[" * 20_000, "cannot be read as TOML"),
@@ -105,22 +114,22 @@ def test_mistake_in_a_json_policy_is_named(text: str, said: str) -> None:
 
 
 def test_default_policy() -> None:
-    assert apply_policy(DEFAULT_POLICY, diagnosis(trust=70)).passed
-    assert not apply_policy(DEFAULT_POLICY, diagnosis("run_001", trust=69)).passed
-    assert apply_policy(DEFAULT_POLICY, diagnosis("run_001", finding(severity="medium"), trust=85)).passed
-    assert not apply_policy(DEFAULT_POLICY, diagnosis("run_001", finding(severity="high"), trust=85)).passed
-    blind = apply_policy(DEFAULT_POLICY, diagnosis(trust=None, confidence=0))
+    assert apply_policy(DEFAULT_POLICY, diagnosis(trust=70), INTACT).passed
+    assert not apply_policy(DEFAULT_POLICY, diagnosis("run_001", trust=69), INTACT).passed
+    assert apply_policy(DEFAULT_POLICY, diagnosis("run_001", finding(severity="medium"), trust=85), INTACT).passed
+    assert not apply_policy(DEFAULT_POLICY, diagnosis("run_001", finding(severity="high"), trust=85), INTACT).passed
+    blind = apply_policy(DEFAULT_POLICY, diagnosis(trust=None, confidence=0), INTACT)
     assert [rule.rule for rule in blind.rules if not rule.passed] == ["require_observed", "min_trust", "min_confidence"]
-    asked = ["require_observed", "require_finished", "min_trust", "min_confidence", "max_severity"]
+    asked = ["require_intact", "require_observed", "require_finished", "min_trust", "min_confidence", "max_severity"]
     assert [rule.rule for rule in blind.rules] == asked
-    assert not apply_policy(DEFAULT_POLICY, diagnosis(confidence=49)).passed, "nearly nothing was seen"
+    assert not apply_policy(DEFAULT_POLICY, diagnosis(confidence=49), INTACT).passed, "nearly nothing was seen"
 
 
-def test_empty_policy_asks_only_that_the_run_was_observed_to_its_end() -> None:
+def test_empty_policy_asks_only_that_the_run_is_proven_and_was_observed_to_its_end() -> None:
     policy = parsed("")
-    asked = ["require_observed", "require_finished"]
-    assert [rule.rule for rule in apply_policy(policy, diagnosis(trust=0)).rules] == asked
-    assert not apply_policy(policy, diagnosis(trust=None)).passed
+    asked = ["require_intact", "require_observed", "require_finished"]
+    assert [rule.rule for rule in apply_policy(policy, diagnosis(trust=0), INTACT).rules] == asked
+    assert not apply_policy(policy, diagnosis(trust=None), INTACT).passed
 
 
 @pytest.mark.parametrize(
@@ -145,11 +154,11 @@ def test_run_whose_end_was_not_seen_or_not_reached_passes_only_where_the_policy_
     state: OutcomeState, cut_short: bool | None, finished: bool
 ) -> None:
     run = msgspec.structs.replace(diagnosis(), outcome=Outcome(state, "what was seen", cut_short))
-    assert apply_policy(DEFAULT_POLICY, run).passed is finished
-    rule = apply_policy(DEFAULT_POLICY, run).rules[1]
+    assert apply_policy(DEFAULT_POLICY, run, INTACT).passed is finished
+    rule = apply_policy(DEFAULT_POLICY, run, INTACT).rules[2]
     assert (rule.rule, rule.passed, rule.actual) == ("require_finished", finished, finished)
     assert "what was seen" in rule.explanation
-    assert apply_policy(Policy(min_trust=70, require_finished=False), run).passed
+    assert apply_policy(Policy(min_trust=70, require_finished=False), run, INTACT).passed
 
 
 def test_trust_and_confidence_at_their_limits() -> None:
@@ -165,9 +174,9 @@ def test_trust_and_confidence_at_their_limits() -> None:
 def test_run_without_trust_score_passes_only_where_the_policy_says_so() -> None:
     assert not answer(diagnosis(trust=None), min_trust=0).passed
     policy = Policy(min_trust=70, require_observed=False, require_finished=False)
-    allowed = apply_policy(policy, diagnosis(trust=None))
+    allowed = apply_policy(policy, diagnosis(trust=None), INTACT)
     assert allowed.passed
-    assert allowed.rules[0].actual is None
+    assert allowed.rules[-1].actual is None
 
 
 def test_worst_severity() -> None:
@@ -190,7 +199,7 @@ def test_forbidden_types() -> None:
 def test_allowed_types_do_not_count_and_cost_no_trust() -> None:
     run = diagnosis("run_001", finding("tool_failure:x", "high", 30), finding("loop", "low", 5), trust=65)
     policy = Policy(min_trust=90, max_severity="low", max_findings=1, allowed_types=("tool_failure",))
-    result = apply_policy(policy, run)
+    result = apply_policy(policy, run, INTACT)
     assert result.passed
     trust = next(rule for rule in result.rules if rule.rule == "min_trust")
     assert trust.actual == 95
@@ -274,8 +283,17 @@ LOOSE = Policy(
 
 @given(diagnoses)
 def test_what_passes_a_strict_policy_passes_a_loose_one(run: Diagnosis) -> None:
-    strict, loose = apply_policy(STRICT, run), apply_policy(LOOSE, run)
+    strict, loose = apply_policy(STRICT, run, INTACT), apply_policy(LOOSE, run, INTACT)
     for one, other in zip(strict.rules, loose.rules, strict=True):
         assert one.rule == other.rule
         assert other.passed or not one.passed
     assert strict.passed == all(rule.passed for rule in strict.rules)
+
+
+def test_evidence_that_is_not_what_was_sealed_passes_only_where_the_policy_says_so() -> None:
+    result = apply_policy(DEFAULT_POLICY, diagnosis(), CHANGED)
+    assert not result.passed
+    (failed,) = [rule for rule in result.rules if not rule.passed]
+    assert (failed.rule, failed.limit, failed.actual) == ("require_intact", True, False)
+    assert failed.explanation == "the evidence is not what was sealed, session.json was changed"
+    assert apply_policy(Policy(min_trust=70, require_intact=False), diagnosis(), CHANGED).passed

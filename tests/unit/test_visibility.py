@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from dashboards import Dashboard, failing_tests
@@ -14,10 +14,11 @@ from critiqor import session
 from critiqor.diagnoses import diagnose_run
 from critiqor.errors import UnknownRunError, UsageError
 from critiqor.evidence import seal_evidence
+from critiqor.model.record import Visibility
 from critiqor.records import HEAD_BYTES, MOST_CHANGES, load_head
 from critiqor.session import abort_session, append_event_to_run
 from critiqor.verification import verify_run
-from critiqor.visibility import MEANING, VISIBILITIES, change_visibility, visibility_of
+from critiqor.visibility import MEANING, change_visibility, visibility_of
 
 
 def changes(runs: Runs, run_id: str) -> list[tuple[str, str]]:
@@ -25,7 +26,7 @@ def changes(runs: Runs, run_id: str) -> list[tuple[str, str]]:
 
 
 def test_every_visibility_has_a_meaning() -> None:
-    assert set(MEANING) == set(VISIBILITIES)
+    assert set(MEANING) == set(get_args(Visibility))
 
 
 @pytest.mark.parametrize("to", ["shared", "anonymous", "public"])

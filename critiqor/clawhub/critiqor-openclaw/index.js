@@ -15,7 +15,7 @@ export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
 
 const { version: PLUGIN_VERSION } = createRequire(import.meta.url)("./package.json");
 
-/** Documented names, by the layer that they belong to. Today's OpenClaw emits few of them; subscribing is harmless. */
+/** Documented names, by the layer that they belong to. Today's OpenClaw emits few of them. */
 export const DOCUMENTED_EVENTS = Object.freeze({
   extension_api: [
     "agent_start", "agent_end", "turn_start", "turn_end", "session_start", "session_end", "before_provider_request",
@@ -31,6 +31,10 @@ const TYPED_HOOKS = new Set([
 ]);
 
 const UNDOCUMENTED_HOOKS = [...TYPED_HOOKS].filter((name) => !DOCUMENTED_EVENTS.extension_api.includes(name));
+
+// From the first to the last of these releases OpenClaw knows its typed hooks alone: a subscription to any other name
+// is never called and puts a warning into its log. It cannot be asked, so other versions are offered every name.
+const TYPED_HOOKS_ALONE = [[2026, 6, 1], [2026, 9, 6]];
 
 // OpenClaw registers a plugin several times in one process, and may load its module anew: one recorder serves them all.
 const SHARED = Symbol.for("critiqor.recorder");
@@ -158,8 +162,19 @@ export function register(api) {
     transcript: safely(() => events.onSessionTranscriptUpdate(state.onTranscript)),
   };
   safely(() => state.announce(mode, presence(api, mode, sources)));
-  for (const [layer, names] of Object.entries(DOCUMENTED_EVENTS)) for (const name of names) safeSubscribe(api, name, layer);
+  const typedAlone = knowsTypedHooksAlone(api);
+  for (const [layer, names] of Object.entries(DOCUMENTED_EVENTS)) {
+    for (const name of names) if (!typedAlone || TYPED_HOOKS.has(name)) safeSubscribe(api, name, layer);
+  }
   for (const name of UNDOCUMENTED_HOOKS) safeSubscribe(api, name, "extension_api");
+}
+
+function knowsTypedHooksAlone(api) {
+  const version = /^(\d+)\.(\d+)\.(\d+)/.exec(read(() => api.runtime.version))?.slice(1).map(Number);
+  if (version === undefined) return false;
+  const order = ([year, month, patch]) => (year * 100 + month) * 1000 + patch;
+  const [first, last] = TYPED_HOOKS_ALONE.map(order);
+  return first <= order(version) && order(version) <= last;
 }
 
 function presence(api, mode, sources) {

@@ -15,7 +15,12 @@ from critiqor.diagnosis.comparison import CauseChange, Comparison
 from critiqor.model.timing import TimingComparison
 from critiqor.timeline.comparison import timing_parts
 
-VERDICTS = {"better": ("✓", "bold green"), "worse": ("✗", "bold red"), "mixed": ("!", "bold yellow")}
+VERDICTS = {
+    "better": ("✓", "bold green"),
+    "worse": ("✗", "bold red"),
+    "mixed": ("!", "bold yellow"),
+    "cannot tell": ("?", "bold yellow"),
+}
 """How a verdict is marked; others are neither good nor bad."""
 MORE_IS_BETTER = {"trust": True, "confidence": True, "findings": False}
 """Which way a figure should go, where there is a way; cost and time vary from run to run by themselves."""

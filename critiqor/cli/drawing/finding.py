@@ -16,12 +16,12 @@ SHOWN = 3
 """Cited events that are shown beside the chain."""
 
 
-def finding_drawing(run_id: str, explanation: Explanation, cost: str) -> Group:
-    """A finding with its events; `cost` says in words what it cost."""
-    return Group(*_parts(run_id, explanation, cost))
+def finding_drawing(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Group:
+    """A finding with its events; the rest says in words how much trust it cost, and what was wasted on it."""
+    return Group(*_parts(run_id, explanation, trust, wasted))
 
 
-def _parts(run_id: str, explanation: Explanation, cost: str) -> Iterator[RenderableType]:
+def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Iterator[RenderableType]:
     finding = explanation.finding
     style = SEVERITIES[finding.severity]
     yield styled(f"{finding.severity.upper()}  ", style).append_text(theirs(finding.title, "bold"))
@@ -41,7 +41,8 @@ def _parts(run_id: str, explanation: Explanation, cost: str) -> Iterator[Rendera
     yield facts_grid(
         [
             ("sure", bar(finding.confidence / 100).append(f"  {finding.confidence} of 100")),
-            ("cost", Text(cost)),
+            ("trust", Text(trust)),
+            ("wasted", Text(wasted)),
             ("change", theirs(finding.recommendation)),
             ("verify", theirs(finding.verification)),
         ]

@@ -16,7 +16,9 @@ from critiqor.cli.drawing.screen import FAINT, SEVERITIES, styled
 from critiqor.model import Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.timeline import Stall, spent
-from critiqor.model.trace import Category, Instant, Part, Slice, us_of
+from critiqor.model.trace import Category, Part, Slice, us_of
+from critiqor.reporters.activity import is_retry
+from critiqor.reporters.findings import first_step
 from critiqor.reporters.lanes import lay_out
 
 MOST_ROWS = 3
@@ -25,7 +27,7 @@ LABEL = 11
 """Columns of the names of lanes."""
 LEAST_COUNTED = 60
 """Columns that a terminal needs to have counts beside the lanes."""
-COUNTS = 16
+COUNTS_GUTTER = 2
 ONE, OTHER, FAILED, MOMENT = "█", "▓", "✗", "◆"
 FINDING = "▲"
 GAP = "┊"
@@ -78,7 +80,8 @@ def lanes_of(parts: Iterable[Part], findings: Iterable[Finding] = (), stalls: It
         if isinstance(part, Slice) and part.category in slices:
             slices[part.category].append(msgspec.structs.replace(part, name="", facts={}))
             end = max(end, part.start_us, part.end_us or 0)
-        if (again := _tried_again(part)) is not None:
+        if is_retry(part):
+            again = part.start_us if isinstance(part, Slice) else part.at_us
             retries.append(Bar(again, again, 0, False, MOMENT))
     busy = [Lane(*_WORK[category], _bars(each, end)) for category, each in slices.items()]
     busy += [Lane("retries", "yellow", retries), Lane("stalls", "bright_red", list(_stalls(stalls)))]
@@ -88,8 +91,8 @@ def lanes_of(parts: Iterable[Part], findings: Iterable[Finding] = (), stalls: It
 
 
 _WORK: dict[Category, tuple[str, str]] = {
-    "agent": ("agent", "blue"),
-    "turn": ("turns", "cyan"),
+    "agent": ("turns", "blue"),
+    "turn": ("steps", "cyan"),
     "model": ("model", "magenta"),
     "tool": ("tools", "green"),
     "memory": ("memory", "bright_blue"),
@@ -105,20 +108,10 @@ def _bars(slices: Iterable[Slice], end_us: int) -> list[Bar]:
     ]
 
 
-def _tried_again(part: Part) -> int | None:
-    """When something was done again: an agent run attempted once more, or a request that its provider refused."""
-    if isinstance(part, Slice) and part.category == "agent":
-        attempt = part.facts.get("attempt")
-        return part.start_us if isinstance(attempt, int | float) and attempt > 1 else None
-    if isinstance(part, Instant) and part.category == "event" and part.name == "provider_retry":
-        return part.at_us
-    return None
-
-
 def _marks(findings: Iterable[Finding]) -> Iterator[Bar]:
     """Where findings began to go wrong, as far as an event tells it."""
     for finding in findings:
-        place = place_of(finding.first_bad_step or next(iter(finding.evidence), ""))
+        place = place_of(first_step(finding))
         if place is not None:
             at = us_of(place.milliseconds)
             yield Bar(at, at, 0, False, FINDING, SEVERITIES[finding.severity])
@@ -133,7 +126,7 @@ def _stalls(stalls: Iterable[Stall]) -> Iterator[Bar]:
 def chart_lines(lanes: Sequence[Lane], width: int) -> list[Text]:
     """The chart in so many columns: the lanes, then the axis, then what its signs mean."""
     counted = width >= LEAST_COUNTED
-    columns = width - LABEL - (COUNTS if counted else 0)
+    columns = width - LABEL - (COUNTS_GUTTER + max(map(len, map(_counts, lanes)), default=0) if counted else 0)
     if columns < 1 or not lanes:
         return []
     axis = Axis(_busy(lanes), columns)
@@ -142,7 +135,7 @@ def chart_lines(lanes: Sequence[Lane], width: int) -> list[Text]:
         drawn = _drawn(lane, axis)
         for row, cells in enumerate(drawn):
             line = styled(("" if row else lane.name).ljust(LABEL), FAINT).append_text(cells)
-            lines.append(line.append(f"  {_counts(lane)}", FAINT) if counted and not row else line)
+            lines.append(line.append(" " * COUNTS_GUTTER + _counts(lane), FAINT) if counted and not row else line)
     lines.append(Text(" " * LABEL).append_text(_ruler(axis)))
     return [*lines, *(Text(" " * LABEL + line, FAINT) for line in _legend(lanes, axis))]
 
@@ -181,7 +174,7 @@ def _text(row: list[tuple[str, str]]) -> Text:
 
 def _counts(lane: Lane) -> str:
     failed = sum(bar.failed for bar in lane.bars)
-    return f"{len(lane.bars)}, {failed} failed" if failed else str(len(lane.bars))
+    return f"{len(lane.bars):,}, {failed:,} failed" if failed else f"{len(lane.bars):,}"
 
 
 def _ruler(axis: Axis) -> Text:
@@ -199,6 +192,10 @@ def _legend(lanes: Sequence[Lane], axis: Axis) -> list[str]:
         (f"{MOMENT} tried again", lambda bar: bar.glyph == MOMENT),
     ]
     told = [words for words, is_it in signs if any(is_it(bar) for lane in lanes for bar in lane.bars)]
+    if any(
+        number % 2 and not bar.failed and bar.glyph is None for lane in lanes for number, bar in enumerate(lane.bars)
+    ):
+        told.insert(0, f"{ONE} {OTHER} one after the other")
     if axis.gaps:
         longest = max(gap.end_us - gap.start_us for gap in axis.gaps)
         told.append(f"{GAP} nothing for up to {spent(longest / 1000)}")

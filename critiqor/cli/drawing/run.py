@@ -26,7 +26,9 @@ from critiqor.cli.drawing.screen import (
 )
 from critiqor.cli.hints import pasted
 from critiqor.cli.summary import SHOWN_FINDINGS, cost_words, time_words
+from critiqor.cli.wording import standing
 from critiqor.model import Diagnosis, Finding
+from critiqor.model.wording import counted
 
 MARKS = {
     "ready": ("✓ READY", "bold green"),
@@ -59,16 +61,16 @@ def unsealed_run(head: Mapping[str, Any], words: str, following: str) -> Group:
     return Group(head_line(head), Text(), theirs(words), next_step(following))
 
 
-def head_line(head: Mapping[str, Any]) -> Text:
-    """Which run it is, and whose."""
-    whose = f"{head['status']} · {head['metadata']['agent_id']} · {head['timestamps']['created_at']}"
+def head_line(head: Mapping[str, Any], outcome: str | None = None) -> Text:
+    """Which run it is, where it stands, and whose it is."""
+    whose = f"{standing(head, outcome)} · {head['metadata']['agent_id']} · {head['timestamps']['created_at']}"
     return styled(f"{head['run_id']}  ", "bold").append_text(theirs(whose, FAINT))
 
 
 def _parts(run: ShownRun) -> Iterator[RenderableType]:
     diagnosis = run.diagnosis
     run_id, seal = run.head["run_id"], run.head["seal"]
-    yield head_line(run.head)
+    yield head_line(run.head, diagnosis.outcome.state)
     yield Text()
     yield from concluded(diagnosis, run.lanes)
     if run.notes:
@@ -76,7 +78,7 @@ def _parts(run: ShownRun) -> Iterator[RenderableType]:
         yield from (indented(theirs(f"· {note}", FAINT)) for note in run.notes)
     yield Text()
     verify = pasted(f"critiqor verify {run_id}")
-    yield unbroken(ours(f"sealed: {seal['events']} events, {seal['digest'][:23]}… · {verify}", FAINT))
+    yield unbroken(ours(f"sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}… · {verify}", FAINT))
     primary = diagnosis.primary_diagnosis
     yield next_step(f"critiqor explain {run_id} {primary.finding_id}" if primary else f"critiqor timeline {run_id}")
 

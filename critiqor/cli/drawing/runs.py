@@ -1,9 +1,8 @@
-"""The runs of a folder on a terminal: one a line, with a bar for trust."""
+"""The runs of a folder on a terminal: one a line under titles, with a bar for trust."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
@@ -11,46 +10,49 @@ from rich.text import Text
 from critiqor.cli.drawing.bars import bar, score_style, sparkline
 from critiqor.cli.drawing.screen import FAINT, next_step, styled, theirs
 from critiqor.cli.hints import pasted
-from critiqor.diagnosis.text import counted
+from critiqor.cli.listed_runs import ListedRun
+from critiqor.model.wording import counted
 
 MOST_SHOWN = 50
 """Runs on a screen; the newest."""
 WIDE_BAR, NARROW_BAR = 10, 4
 SPARKS = 30
 GUTTER = 2
-ROOMY, DATED, WHOSE = 60, 80, 110
-"""Columns that a terminal needs for wide bars, for the date of a run, and for its agent."""
+JUDGED, PRICED, ROOMY, DATED, WHOSE = 50, 60, 90, 100, 120
+"""Columns that a terminal needs for the verdict on a run, for its cost, for wide bars, its date, and its agent."""
+VERDICTS = {"ready": "green", "review": "yellow", "unsafe": "red"}
 
 
-def runs_drawing(rows: Sequence[Mapping[str, Any]], folder: str) -> Group:
-    """Rows as the verb `runs` makes them, the newest first."""
-    if not rows:
-        return Group(theirs(f"No runs in {folder} yet."), next_step("critiqor monitor openclaw"))
-    return Group(*_parts(rows))
+def runs_drawing(listed: Sequence[ListedRun], nothing: str) -> Group:
+    """Runs, the newest first; `nothing` is said where there are none."""
+    if not listed:
+        return Group(theirs(nothing), next_step("critiqor monitor openclaw"))
+    return Group(*_parts(listed))
 
 
-def _parts(rows: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
-    trusts = [row["trust"] for row in reversed(rows) if row["trust"] is not None]
-    title = styled(counted(len(rows), "run"), "bold")
+def _parts(listed: Sequence[ListedRun]) -> Iterator[RenderableType]:
+    trusts = [run.trust for run in reversed(listed) if run.trust is not None]
+    title = styled(counted(len(listed), "run"), "bold")
     if len(trusts) > 1:
         title.append("   trust, oldest to newest ", FAINT).append(sparkline(trusts, SPARKS, 100))
     yield title
     yield Text()
-    yield RunsTable(rows[:MOST_SHOWN])
-    if len(rows) > MOST_SHOWN:
-        yield Text(f"and {len(rows) - MOST_SHOWN} older: {pasted('critiqor runs --json')} has them all", FAINT)
-    yield next_step(f"critiqor show {rows[0]['run_id']}")
+    yield RunsTable(listed[:MOST_SHOWN])
+    if len(listed) > MOST_SHOWN:
+        yield Text(f"and {len(listed) - MOST_SHOWN:,} older: {pasted('critiqor runs --json')} has them all", FAINT)
+    yield next_step(f"critiqor show {listed[0].run_id}")
 
 
 class RunsTable:
     """As many columns as the terminal has room for, and a headline that is cut to what is left."""
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._rows = rows
+    def __init__(self, listed: Sequence[ListedRun]) -> None:
+        self._listed = listed
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width = options.max_width
-        rows = [self._cells(row, width) for row in self._rows]
+        cells = [_cells(run, width) for run in self._listed]
+        rows = [[Text(title, FAINT) for title in cells[0]], *(list(row.values()) for row in cells)]
         widths = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
         for row in rows:
             line = Text()
@@ -60,20 +62,31 @@ class RunsTable:
             line.truncate(width, overflow="ellipsis")
             yield line
 
-    def _cells(self, row: Mapping[str, Any], width: int) -> list[Text]:
-        cells = [theirs(row["run_id"], "bold", most=20), _trust(row, WIDE_BAR if width >= ROOMY else NARROW_BAR)]
-        if width >= DATED:
-            cells.append(theirs(_date(row["created_at"]), FAINT))
-        if width >= WHOSE:
-            cells.append(theirs(row["agent_id"] or "-", most=20))
-        return [*cells, theirs(row["headline"] or "", most=200)]
+
+def _cells(run: ListedRun, width: int) -> dict[str, Text]:
+    """By their titles."""
+    cells = {
+        "run": theirs(run.run_id, "bold", most=20),
+        "trust": _trust(run, WIDE_BAR if width >= ROOMY else NARROW_BAR),
+    }
+    if width >= JUDGED:
+        cells["verdict"] = Text(run.verdict or "-", VERDICTS.get(run.verdict or "", ""))
+    if width >= PRICED:
+        cells["cost"] = Text(run.cost)
+    if width >= DATED:
+        cells["created"] = theirs(_date(run.created_at), FAINT)
+    if width >= WHOSE:
+        cells["agent"] = theirs(run.agent_id or "-", most=20)
+    return {**cells, "what happened": theirs(run.headline or "", most=200)}
 
 
-def _trust(row: Mapping[str, Any], width: int) -> Text:
-    trust = row["trust"]
-    if trust is not None:
-        return bar(trust / 100, width, score_style(trust)).append(f" {trust:>3}")
-    return theirs(row["status"].lower(), "red" if row["status"] == "UNREADABLE" else "yellow")
+def _trust(run: ListedRun, width: int) -> Text:
+    if run.trust is not None:
+        return bar(run.trust / 100, width, score_style(run.trust)).append(f" {run.trust:>3}")
+    if run.verdict is not None:
+        return Text("unknown", "yellow")
+    status = "ended, not finalized" if run.ended else run.status.lower()
+    return theirs(status, "red" if run.status == "UNREADABLE" else "yellow")
 
 
 def _date(created_at: str | None) -> str:

@@ -13,9 +13,14 @@ from critiqor.cli.drawing.screen import FAINT, side_by_side, styled, theirs
 from critiqor.cli.happenings import Happening
 from critiqor.following import Figures
 from critiqor.model import ms_from_iso
+from critiqor.model.wording import money, number
 
 NAME, SHORT_NAME = 24, 12
 """Columns of the names of events, where there is room and where there is little."""
+USUAL = {"model calls": 4, "tools": 4, "errors": 3, "tokens": 9, "cost": 7, "events": 6, "last": 9, "unreadable": 1}
+"""Columns that figures take from the beginning on: what grows must not push the rest onto another line."""
+LEAST_HAPPENINGS = 2
+"""Lines for what happens, however small the terminal is."""
 ROOMY = 60
 """Columns that a terminal needs for whole names and thousandths of seconds."""
 
@@ -24,20 +29,30 @@ class LiveRun:
     """One moment of a run, in as many lines as the terminal has: what does not fit cannot be drawn anew."""
 
     def __init__(
-        self, head: Mapping[str, Any], figures: Figures, latest: Sequence[Happening], now_ms: int, hint: str = ""
+        self,
+        head: Mapping[str, Any],
+        figures: Figures,
+        latest: Sequence[Happening],
+        now_ms: int,
+        hints: Sequence[str] = (),
     ) -> None:
         self._head = head
         self._figures = figures
         self._latest = latest
         """The newest last."""
         self._now_ms = now_ms
-        self._hint = hint
+        self._hints = hints
+        """What the keyboard can do, each on a line of its own where there is no room for all on one."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        width = options.max_width
-        above = [head_line(self._head), *side_by_side(figures_words(self._figures, self._now_ms), width), Text()]
-        below = [Text(), Text(self._hint, FAINT)] if self._hint else []
-        room = max(1, console.height - len(above) - len(below) - 1)
+        width, lines = options.max_width, max(1, console.height - 1)
+        figures = list(side_by_side(figures_words(self._figures, self._now_ms), width))
+        hints = list(side_by_side([Text(hint, FAINT) for hint in self._hints], width))
+        above, below = [head_line(self._head), *figures, Text()], [Text(), *hints] if hints else []
+        if lines - len(above) - len(below) < LEAST_HAPPENINGS:
+            # What happens is what one looks on for; where there is little room, the rest makes way for it.
+            above, below = [head_line(self._head), *figures][: max(0, lines - LEAST_HAPPENINGS)], []
+        room = max(1, lines - len(above) - len(below))
         latest = [happening_line(each, width) for each in self._latest[-room:]] or [Text("nothing yet", FAINT)]
         for line in (*above, *latest, *below):
             line.truncate(width, overflow="ellipsis")
@@ -48,19 +63,20 @@ def figures_words(figures: Figures, now_ms: int) -> Iterator[Text]:
     """Calls, tools, errors, tokens, cost, and how long ago the last event was."""
     last = ms_from_iso(figures.last_event_at) if figures.last_event_at else None
     told = {
-        "model calls": str(figures.model_calls),
-        "tools": str(figures.tool_calls),
-        "errors": str(figures.errors),
-        "tokens": f"{figures.tokens:,}",
-        "cost": "unknown" if figures.cost_usd is None else f"${figures.cost_usd:.4f}",
-        "events": str(figures.events),
+        "model calls": number(figures.model_calls),
+        "tools": number(figures.tool_calls),
+        "errors": number(figures.errors),
+        "tokens": number(figures.tokens),
+        "cost": "unknown" if figures.cost_usd is None else money(figures.cost_usd),
+        "events": number(figures.events),
         "last": "never" if last is None else f"{_whole_seconds(now_ms - last)} ago",
     }
     if figures.unreadable:
-        told["unreadable"] = str(figures.unreadable)
+        told["unreadable"] = number(figures.unreadable)
     for label, figure in told.items():
         alarming = label in ("errors", "unreadable") and figure != "0"
-        yield styled(f"{label} ", FAINT).append(figure, "bold red" if alarming else "bold")
+        told_figure = figure.ljust(USUAL[label])
+        yield styled(f"{label} ", FAINT).append(told_figure, "bold red" if alarming else "bold")
 
 
 def _whole_seconds(milliseconds: int) -> str:

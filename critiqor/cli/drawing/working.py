@@ -16,14 +16,16 @@ STEP = 500
 
 
 @contextmanager
-def working(doing: str, noun: str, total: int | None) -> Iterator[Callable[[], None]]:
-    """Show the line until the end of the block; the result is called for each of `total` that is done."""
+def working(doing: str, noun: str | None, total: int | None) -> Iterator[Callable[[], None]]:
+    """Show the line until the end of the block; the result is called for each of `total` that is done.
+
+    Without a noun nothing is counted: the line says what is done, and for how long.
+    """
     columns = [
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         *([BarColumn(bar_width=24)] if total else []),
-        MofNCompleteColumn(separator=" of ") if total else TextColumn("{task.completed:.0f}", markup=False),
-        TextColumn(f"{noun}s", markup=False),
+        *([] if noun is None else [_counted(total), TextColumn(f"{noun}s", markup=False)]),
         TimeElapsedColumn(),
     ]
     with cursor_shown_again(), Progress(*columns, console=screen(sys.stderr), transient=True) as progress:
@@ -37,3 +39,7 @@ def working(doing: str, noun: str, total: int | None) -> Iterator[Callable[[], N
                 progress.update(task, completed=done)
 
         yield advance
+
+
+def _counted(total: int | None) -> MofNCompleteColumn | TextColumn:
+    return MofNCompleteColumn(separator=" of ") if total else TextColumn("{task.completed:.0f}", markup=False)

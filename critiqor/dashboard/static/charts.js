@@ -34,10 +34,11 @@
       height: HEIGHT,
       scales: { x: { time: isTime, ...(isTime ? {} : { range: (_, least, most) => [least - 0.5, most + 0.5] }) }, y: { range: range ?? ((_, __, most) => [0, (most || 1) * 1.1]) } },
       axes: [isTime ? { ...axis, space: 70 } : { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, size: 58 }],
-      series: [{ label: isTime ? "time" : "request" }, ...series],
+      series: [{ label: isTime ? "time (UTC)" : "request" }, ...series],
       padding: [8, 12, 0, 0],
       cursor: { points: { size: 7 } },
       plugins,
+      ...(isTime ? { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") } : {}),
     };
     place.replaceChildren();
     drawn.push([place, new uPlot(options, data, place)]);

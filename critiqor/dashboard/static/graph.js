@@ -92,7 +92,7 @@
       else graph.fit(undefined, 12);
     });
   }
-  graph.on("tap", "node", (event) => { location.assign(event.target.data("href")); });
+  graph.on("tap", "node", (event) => { if (event.target.data("href")) location.assign(event.target.data("href")); });
   graph.on("mouseover", "node", (event) => { event.target.addClass("pointed"); place.classList.add("pointing"); });
   graph.on("mouseout", "node", (event) => { event.target.removeClass("pointed"); place.classList.remove("pointing"); });
   const again = () => { graph.style(style()); };

@@ -17,21 +17,25 @@
     const row = document.createElement("tr");
     if (failed) row.className = "failed";
     row.append(cell(event.at.replace("T", " ").replace("Z", ""), "figure-cell"), cell(event.type), cell(event.tool),
-      cell(event.status, failed ? "bad" : "quiet"), cell(event.ms === null ? "" : `${Math.round(event.ms)} ms`, "right"), cell(event.said, "wide said"));
+      cell(event.status, failed ? "bad" : "quiet"), cell(event.took, "right"), cell(event.said, "wide said"));
     rows.prepend(row);
     while (rows.children.length > MOST) rows.lastElementChild.remove();
   });
+  const badge = document.getElementById("live-badge");
+  const next = document.getElementById("live-next");
   source.addEventListener("state", (message) => {
-    const { status, events, errors, tokens, cost_usd: cost } = JSON.parse(message.data);
-    const money = cost === null || (cost === 0 && tokens) ? "no price known" : `$${cost.toFixed(4)}`;
-    const said = `${status === "MONITORING" ? "Recording" : status.toLowerCase()}: ${events} events, ${errors} errors, ${tokens} tokens, ${money}`;
-    state.classList.toggle("going", status === "MONITORING");
-    if (state.textContent !== said) state.textContent = said;
+    const told = JSON.parse(message.data);
+    state.classList.toggle("going", told.going);
+    if (state.textContent !== told.said) state.textContent = told.said;
+    if (badge.textContent !== told.badge) badge.textContent = told.badge;
+    badge.classList.toggle("ready", told.going);
+    next.hidden = !told.next;
+    next.querySelector("code").textContent = told.next ?? "";
+    document.getElementById("live-orders").hidden = !told.going;
   });
   source.addEventListener("ended", (message) => {
     source.close();
-    state.classList.remove("going");
-    state.textContent += `. Over: ${JSON.parse(message.data).why}. Reload the page for what was concluded.`;
+    document.getElementById("live-concluded").hidden = !JSON.parse(message.data).concluded;
   });
   source.addEventListener("error", () => {
     state.classList.remove("going");

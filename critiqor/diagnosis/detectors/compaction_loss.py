@@ -10,9 +10,10 @@ import msgspec
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import Message, Moment, ToolStep
-from critiqor.diagnosis.text import counted, excerpt, likeness
+from critiqor.diagnosis.text import excerpt, likeness
 from critiqor.diagnosis.tools import Kind
 from critiqor.model import CausalStep, Scope
+from critiqor.model.wording import counted
 
 TYPE = "compaction_loss"
 REDONE = 3

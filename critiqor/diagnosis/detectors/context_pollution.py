@@ -8,8 +8,9 @@ from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import cause_of
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import ModelCall, ToolStep
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "context_pollution"
 NEARLY_FULL = 0.9

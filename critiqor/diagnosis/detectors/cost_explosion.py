@@ -6,7 +6,6 @@ from bisect import bisect_right
 from math import fsum
 
 from critiqor.diagnosis.agent_run import AgentRun
-from critiqor.diagnosis.detectors.context_pollution import TYPE as CONTEXT_POLLUTION
 from critiqor.diagnosis.detectors.context_pollution import giant_results
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import ToolStep
@@ -40,7 +39,7 @@ def _wasted(run: AgentRun, found: list[Draft]) -> list[Draft]:
     dollars = f", ${money:.2f}" if money else ""
     title = f"{wasted / spent:.0%} of {spent:,} tokens bought nothing{dollars}"
     explanation = f"They were spent on steps of: {', '.join(causes)}. Every further step sends the whole context again."
-    return [_draft(run, "high", 85, tuple(causes), list(steps.values()), title, explanation)]
+    return [_draft(run, "high", 85, "wasted", list(steps.values()), title, explanation)]
 
 
 def _carried(run: AgentRun) -> list[Draft]:
@@ -62,14 +61,14 @@ def _carried(run: AgentRun) -> list[Draft]:
         return []
     title = f"About {carried / spent:.0%} of {spent:,} tokens were the same large results, sent again and again"
     explanation = "What a tool answers stays in the window, and every further step sends it once more."
-    return [_draft(run, "medium", 65, (CONTEXT_POLLUTION,), giants, title, explanation)]
+    return [_draft(run, "medium", 65, "carried", giants, title, explanation)]
 
 
 def _draft(
     run: AgentRun,
     severity: Severity,
     confidence: int,
-    causes: tuple[str, ...],
+    how: str,
     steps: list[ToolStep],
     title: str,
     explanation: str,
@@ -77,7 +76,7 @@ def _draft(
     first, last = min(steps, key=lambda step: step.order), max(steps, key=lambda step: step.order)
     return Draft(
         type=TYPE,
-        about=causes,
+        about=(how,),
         severity=severity,
         confidence=confidence,
         title=title,

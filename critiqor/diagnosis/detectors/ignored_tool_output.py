@@ -7,9 +7,10 @@ import re
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import Message, ToolStep
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.diagnosis.tools import Kind
 from critiqor.model import CausalStep
+from critiqor.model.wording import counted
 
 TYPE = "ignored_tool_output"
 FRUITLESS = 2

@@ -8,9 +8,10 @@ from collections import defaultdict
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import MemoryLookup, ToolStep
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.diagnosis.tools import Kind
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "memory_failure"
 EMPTY = 3

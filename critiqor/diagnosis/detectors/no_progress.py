@@ -5,9 +5,10 @@ from __future__ import annotations
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.diagnosis.tools import Kind, runs_commands
 from critiqor.model import CausalStep
+from critiqor.model.wording import counted
 
 TYPE = "no_progress"
 IDLE = 8

@@ -7,8 +7,9 @@ import re
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import Message
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep
+from critiqor.model.wording import counted
 
 TYPE = "premature_stop"
 _CUT = frozenset(("length", "max_tokens", "maxtokens"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.draft import RUN_AGAIN, Draft, cite
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Event, Severity
@@ -41,7 +41,7 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
         title="The run was interrupted while the agent worked"
         if stopped
         else f"OpenClaw: {excerpt(event.error or 'did not end well', 100)}",
-        explanation=f"Seen by the supervisor, not reported by the agent.{running}{_MEMORY.get(code or 0, '')}",
+        explanation=f"{_seen(recording, stopped=stopped)}{running}{_MEMORY.get(code or 0, '')}",
         evidence=cite([*(step.call for step in waiting[:3]), event.event_id]),
         first_bad_step=event.event_id,
         chain=[
@@ -57,8 +57,23 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
             ),
         ],
         explains=frozenset([event.event_id, *(step.call for step in waiting)]),
-        recommendation="Nothing, if you stopped it yourself."
-        if stopped
-        else "Look at the last events before it, at the output of OpenClaw and at the memory of the machine.",
+        recommendation=RUN_AGAIN if stopped else _advice(recording, code or 0),
         verification="Run the same task again: OpenClaw ends with exit code 0.",
     )
+
+
+def _seen(recording: Recording, *, stopped: bool) -> str:
+    if recording.last_agent_event is not None or stopped:
+        return "Seen by the supervisor, not reported by the agent."
+    return (
+        "Seen by the supervisor, before any agent was seen at work. What OpenClaw printed is not recorded: it stands "
+        "in the terminal, or in the log of the job, that ran it."
+    )
+
+
+def _advice(recording: Recording, code: int) -> str:
+    if code in _MEMORY:
+        return "Look at the last events before it, at the output of OpenClaw and at the memory of the machine."
+    if recording.last_agent_event is None:
+        return "Read the last lines that OpenClaw printed, repair what they name, and ask `critiqor doctor`."
+    return "Look at the last events before it and at the last lines that OpenClaw printed."

@@ -9,8 +9,9 @@ from functools import lru_cache
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import ModelCall
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "provider_failure"
 

@@ -10,9 +10,10 @@ from itertools import accumulate, pairwise
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import Message, ToolStep
-from critiqor.diagnosis.text import counted, excerpt, words
+from critiqor.diagnosis.text import excerpt, words
 from critiqor.diagnosis.tools import Kind
 from critiqor.model import CausalStep
+from critiqor.model.wording import counted
 
 TYPE = "repeated_side_effect"
 LOOKED_BACK = 50

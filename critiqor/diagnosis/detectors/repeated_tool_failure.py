@@ -10,9 +10,10 @@ import msgspec
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite, names_of
 from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import counted, excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
 from critiqor.diagnosis.tools import Kind
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "repeated_tool_failure"
 ALIKE = 0.4

@@ -8,8 +8,8 @@ from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import cause_of
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import ModelCall
-from critiqor.diagnosis.text import counted
 from critiqor.model import CausalStep
+from critiqor.model.wording import counted
 
 TYPE = "retry_storm"
 STORM = 5

@@ -7,8 +7,8 @@ from collections import defaultdict
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.secrets import SecretMark
-from critiqor.diagnosis.text import counted
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "secret_exposure"
 _GRAVITY: dict[str, Severity] = {"reply": "high", "output": "medium", "arguments": "low"}

@@ -8,8 +8,9 @@ from collections import defaultdict
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import Message, ToolStep
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "skill_failure"
 FAILURES = 2

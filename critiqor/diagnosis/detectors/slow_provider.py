@@ -5,9 +5,9 @@ from __future__ import annotations
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.steps import ModelCall
-from critiqor.diagnosis.text import counted
 from critiqor.model import CausalStep, Severity
 from critiqor.model.timeline import TimelineSummary, line_id, spent
+from critiqor.model.wording import counted
 
 TYPE = "slow_provider"
 FIRST_BYTE_MS = 30_000

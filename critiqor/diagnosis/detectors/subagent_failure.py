@@ -9,8 +9,9 @@ from critiqor.diagnosis.claims import Claim
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.steps import Message, Moment
-from critiqor.diagnosis.text import counted, excerpt
+from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "subagent_failure"
 _BAD = frozenset(("error", "failed", "timeout", "timed_out", "killed", "aborted"))

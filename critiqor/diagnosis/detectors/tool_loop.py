@@ -10,9 +10,10 @@ import msgspec
 from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite, names_of
 from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import counted, excerpt, fingerprint, subject, words
+from critiqor.diagnosis.text import excerpt, fingerprint, subject, words
 from critiqor.diagnosis.tools import Kind, runs_commands
 from critiqor.model import CausalStep, Severity
+from critiqor.model.wording import counted
 
 TYPE = "tool_loop"
 STALE_CALLS = 2
@@ -38,6 +39,13 @@ class _Loop(msgspec.Struct):
     reason: str
     enough: int = 1
     """Stale steps without which it is no loop."""
+    others: list[ToolStep] = msgspec.field(default_factory=list)
+    """First steps of loops that run through it."""
+
+    @property
+    def calls(self) -> int:
+        """How many steps it has, those included that taught something."""
+        return len({step.order for step in (self.first, *self.others, *self.stale)})
 
 
 def detect(run: AgentRun) -> list[Draft]:
@@ -188,6 +196,7 @@ def _merged(loops: list[_Loop]) -> list[_Loop]:
         if last is not None and loop.first.order < last.stale[-1].order:
             last.stale = sorted({step.order: step for step in (*last.stale, *loop.stale)}.values(), key=_order)
             last.enough = max(last.enough, loop.enough)
+            last.others.append(loop.first)
         else:
             merged.append(loop)
     return merged
@@ -210,7 +219,7 @@ def _draft(run: AgentRun, loop: _Loop) -> Draft:
         about=tuple(sorted(tools)),
         severity=severity,
         confidence=90 if wasted >= 4 else 75 if wasted >= 2 else 55,
-        title=f"{names} called {counted(wasted, 'time')} without learning anything new",
+        title=f"{names} called {counted(loop.calls, 'time')}, {wasted} of them without learning anything new",
         explanation=f"{shape[0].upper()}{shape[1:]} was repeated, with {loop.reason}: "
         f"{excerpt(steps[0].arguments, 120)}. "
         "Nothing was changed in between that could have led to another answer.",
@@ -221,7 +230,7 @@ def _draft(run: AgentRun, loop: _Loop) -> Draft:
             CausalStep(loop.first.evidence, f"{loop.first.name} answered", None),
             CausalStep(loop.stale[0].evidence, f"asked again: {loop.reason}", "retried"),
             *(
-                [CausalStep(loop.stale[-1].evidence, f"and {counted(wasted, 'time')} in all", "retried")]
+                [CausalStep(loop.stale[-1].evidence, f"and {counted(wasted, 'time')} again in all", "retried")]
                 if wasted > 1
                 else []
             ),

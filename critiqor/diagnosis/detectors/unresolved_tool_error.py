@@ -9,9 +9,10 @@ from critiqor.diagnosis.claims import admits_failure
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.draft import Draft, cite, names_of
 from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import counted, excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
 from critiqor.diagnosis.tools import Kind, runs_commands
 from critiqor.model import CausalStep
+from critiqor.model.wording import counted
 
 TYPE = "unresolved_tool_error"
 MOST_JUDGED = 50

@@ -35,6 +35,7 @@ export const OTHER_RUNS = [
   ...["", "/diagnosis", "/playbook", "/timeline"].map((page) => `/runs/${runs.clean}${page}`),
   ...pagesOf(runs.empty),
   ...pagesOf(runs.aborted),
+  ...["", "/diagnosis", "/timeline", "/cost", "/playbook", "/trust"].map((page) => `/runs/${runs.broken}${page}`),
   `/runs/${runs.shared}/trust`,
 ];
 

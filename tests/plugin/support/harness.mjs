@@ -50,8 +50,11 @@ export function temporaryFolder(t) {
 /** What the plugin keeps for the current run. */
 export const state = () => globalThis[Symbol.for("critiqor.recorder")];
 
-/** An OpenClaw with one registration of the plugin; `knows` limits the hook names that it accepts, `config` is the plugin's. */
-export function attach({ mode = "full", knows = () => true, version = "2026.9.6", config } = {}) {
+/**
+ * An OpenClaw with one registration of the plugin; `knows` limits the hook names that it accepts, `config` is the plugin's.
+ * Without a `version` it is one that has the documented names.
+ */
+export function attach({ mode = "full", knows = () => true, version = "documented", config } = {}) {
   const handlers = new Map();
   const agentListeners = new Set();
   const transcriptListeners = new Set();

@@ -1,0 +1,119 @@
+"""Evidence that is no longer what was sealed proves nothing, whoever tells of the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from story import Story
+from support import Cli, Runs, attached
+
+from critiqor.diagnoses import load_proof
+from critiqor.errors import ExitCode
+
+CHANGED = "the evidence is not what was sealed, session.json was changed"
+GONE = "the evidence is gone, there is no session.json"
+
+
+@pytest.fixture
+def sealed(runs: Runs) -> Runs:
+    """Two runs in which all went well."""
+    for _ in range(2):
+        story = Story().starts().model().says("It is done.").finishes()
+        runs.seal(attached(at=1_794_000_000_000), *map(msgspec.to_builtins, story.events))
+    return runs
+
+
+def _change(path: Path) -> None:
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes().replace(b"It is done.", b"It is DONE."))
+
+
+Damage = Callable[[Path], None]
+damages = pytest.mark.parametrize(
+    ("damage", "state", "told"), [(_change, "changed", CHANGED), (Path.unlink, "missing", GONE)]
+)
+
+
+def damaged(runs: Runs, damage: Damage, run_id: str = "run_002") -> None:
+    damage(runs.paths.evidence_summary_path(run_id))
+
+
+def test_what_is_as_it_was_sealed_is_intact(sealed: Runs, cli: Cli) -> None:
+    assert load_proof("run_002", sealed.folder).state == "intact"
+    shown = cli("show", "run_002", "--json").data
+    assert (shown["evidence"]["state"], shown["diagnosis"]["readiness"]) == ("intact", "ready")
+
+
+def test_a_run_that_is_not_sealed_is_neither_intact_nor_changed(runs: Runs, cli: Cli) -> None:
+    run_id = runs.start()
+    assert load_proof(run_id, runs.folder).state == "not sealed"
+    assert cli("show", run_id, "--json").data["evidence"]["state"] == "not sealed"
+
+
+def test_a_diagnosis_of_other_evidence_proves_nothing_of_this(sealed: Runs, cli: Cli) -> None:
+    path = sealed.paths.diagnosis_path("run_002")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "evidence_digest": "sha256:other"}))
+    assert load_proof("run_002", sealed.folder).state == "other"
+    assert "Not proven: the diagnosis is missing or was made from other evidence" in cli("show", "run_002").out
+
+
+@damages
+def test_the_gate_fails_what_cannot_be_proven(sealed: Runs, cli: Cli, damage: Damage, state: str, told: str) -> None:
+    assert cli("check", "run_002").code == ExitCode.OK
+    damaged(sealed, damage)
+    answer = cli("check", "run_002")
+    assert answer.code == ExitCode.GATE_FAILED
+    assert answer.out.splitlines()[:2] == ["run_002 fails 1 of 6 rules", f"NO  require_intact: {told}"]
+    (failed,) = [rule for rule in cli("check", "run_002", "--json").data["rules"] if not rule["passed"]]
+    assert (failed["rule"], failed["explanation"]) == ("require_intact", told)
+    assert f"::error title=require_intact of run_002::{told}" in cli("check", "run_002", "--github").out
+    assert f'message="{told}"' in cli("export", "run_002", "--format", "junit", "-o", "-").out
+
+
+@damages
+def test_show_says_first_that_it_is_not_proven(sealed: Runs, cli: Cli, damage: Damage, state: str, told: str) -> None:
+    damaged(sealed, damage)
+    shown = cli("show", "run_002")
+    assert shown.out.splitlines()[2].strip() == f"Not proven: {told} (critiqor verify run_002)"
+    data = cli("show", "run_002", "--json").data
+    assert (data["evidence"]["state"], data["diagnosis"]["readiness"]) == (state, "unknown")
+    assert data["diagnosis"]["trust_score"] == 100, "what was concluded stays as it was"
+
+
+@damages
+def test_reports_say_first_that_it_is_not_proven(sealed: Runs, cli: Cli, damage: Damage, state: str, told: str) -> None:
+    damaged(sealed, damage)
+    lines = cli("report", "run_002").out.splitlines()
+    assert lines[0] == "## `run_002`: not proven"
+    assert lines[2].startswith("**Not proven: the evidence is")
+    written = cli("report", "run_002", "--format", "json")
+    document = json.loads(written.out)
+    assert (document["evidence"], document["diagnosis"]["readiness"]) == ({"state": state, "told": told}, "unknown")
+    assert f"Not proven: {told}" in written.err
+
+
+@pytest.mark.parametrize("run_id", ["run_001", "run_002"])
+@damages
+def test_compare_has_no_verdict_where_either_side_is_not_proven(
+    sealed: Runs, cli: Cli, damage: Damage, state: str, told: str, run_id: str
+) -> None:
+    assert cli("compare", "run_001", "run_002", "--json").data["verdict"] == "no difference"
+    damaged(sealed, damage, run_id)
+    compared = cli("compare", "run_001", "run_002", "--json").data
+    assert compared["summary"] == f"cannot tell: {run_id}: {told}"
+
+
+def test_a_timeline_that_was_sealed_with_it_belongs_to_the_evidence(runs: Runs) -> None:
+    run_id = runs.start()
+    timeline = runs.paths.timeline_path(run_id)
+    timeline.parent.mkdir(parents=True, exist_ok=True)
+    timeline.write_text("{}\n")
+    runs.finalize(run_id)
+    assert load_proof(run_id, runs.folder).state == "intact"
+    timeline.write_text("[]\n")
+    proof = load_proof(run_id, runs.folder)
+    assert (proof.state, proof.told) == ("changed", "the evidence is not what was sealed, timeline.jsonl was changed")
