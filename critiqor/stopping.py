@@ -22,7 +22,7 @@ from critiqor.errors import CritiqorError, UsageError
 from critiqor.model import EventType
 from critiqor.session import DEFAULT_RUNS_DIR, evidence_events, owner_is_alive
 from critiqor.storage import SessionPaths, paths_for
-from critiqor.supervisor import GRACE_SECONDS, POLL_SECONDS, marked_processes
+from critiqor.supervisor import GRACE_SECONDS, POLL_SECONDS, living, marked_processes
 
 WRITING_SECONDS = 10.0
 """How long a monitor may take to write down the end of what it launched."""
@@ -89,7 +89,7 @@ def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: floa
     if left is not None:
         _send(left.processes, signal.SIGKILL)  # started while the others were ended
         if _left_after(grace, left.processes):
-            pids = " ".join(str(process.pid) for process in _living(left.processes))
+            pids = " ".join(str(process.pid) for process in living(left.processes))
             raise CritiqorError(f"processes of {run_id} cannot be ended: {pids}", fix=f"sudo kill -KILL {pids}")
     return len(ended)
 
@@ -112,20 +112,11 @@ def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
 def _left_after(seconds: float, processes: Iterable[psutil.Process]) -> bool:
     """Whether any of them is still there after that time."""
     until = time.monotonic() + seconds
-    while _living(processes):
+    while living(processes):
         if time.monotonic() >= until:
             return True
         time.sleep(POLL_SECONDS)
     return False
-
-
-def _living(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    living = []
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                living.append(process)
-    return living
 
 
 def _mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
@@ -161,7 +152,7 @@ def _child_of(parent: int, pid: int | None) -> psutil.Process | None:
 
 def _with_children(root: psutil.Process) -> list[psutil.Process]:
     with contextlib.suppress(psutil.Error):
-        return [root, *_living(root.children(recursive=True))]
+        return [root, *living(root.children(recursive=True))]
     return []
 
 

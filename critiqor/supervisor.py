@@ -119,7 +119,7 @@ class Supervisor:
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(number)
             until = time.monotonic() + seconds
-            while time.monotonic() < until and (self._running.poll() is None or _alive(processes)):
+            while time.monotonic() < until and (self._running.poll() is None or living(processes)):
                 time.sleep(POLL_SECONDS)
             if not self.tree():
                 break
@@ -135,7 +135,7 @@ class Supervisor:
     def tree(self) -> list[psutil.Process]:
         """The living processes of the tree, the child among them."""
         found = {process.pid: process for process in (*marked_processes(self._mark), *self.descendants())}
-        return _alive(found.values())
+        return living(found.values())
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
@@ -235,7 +235,7 @@ class Supervisor:
 
 def marked_processes(mark: Mapping[str, str]) -> list[psutil.Process]:
     """The living processes whose environment holds these variables, but for this one."""
-    return _alive(process for process in psutil.process_iter() if process.pid != os.getpid() and _holds(process, mark))
+    return living(process for process in psutil.process_iter() if process.pid != os.getpid() and _holds(process, mark))
 
 
 def _holds(process: psutil.Process, mark: Mapping[str, str]) -> bool:
@@ -268,10 +268,11 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _alive(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    living = []
+def living(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run; one that ended and was not waited for yet is none of them."""
+    found = []
     for process in processes:
         with contextlib.suppress(psutil.Error):
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                living.append(process)
-    return living
+                found.append(process)
+    return found
