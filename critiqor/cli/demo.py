@@ -76,6 +76,7 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
     explain = [] if finding is None else [f"{critiqor} explain {worst.run_id} {finding.finding_id} --runs-dir {folder}"]
     return [
         *((command, "event by event") for command in explain),
+        (f"{critiqor} dashboard --runs-dir {folder}", "all three in a browser"),
         (f"{critiqor} timeline {worst.run_id} --runs-dir {folder}", "where its time went"),
         (f"{critiqor} lab list", f"more of these, and {critiqor} lab run to play them"),
         (f"{critiqor} doctor --probe && {critiqor} monitor openclaw", "your own agent"),

@@ -8,11 +8,13 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
 from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_tree, wait_until
 
@@ -203,6 +205,13 @@ def test_a_recorded_run_that_is_played_again_gets_the_same_diagnosis(cli: Cli, p
     ]
 
 
+def runs_below(pid: int, name: str) -> bool:
+    """Whether a process of that name descends from another."""
+    with suppress(psutil.Error):  # one that ended meanwhile
+        return name in {child.name() for child in psutil.Process(pid).children(recursive=True)}
+    return False
+
+
 def test_an_interrupted_lab_leaves_no_agent_behind(tmp_path: Path) -> None:
     (tmp_path / "slow.toml").write_text(OWN.replace('"read", arguments = { path = "list.txt" }', SLEEP))
     lab = subprocess.Popen(
@@ -212,7 +221,9 @@ def test_an_interrupted_lab_leaves_no_agent_behind(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: agent_processes(tmp_path))
+        # While its tool runs: Python can lose a signal that comes while it still imports.
+        wait_until(lambda: runs_below(lab.pid, "sleep"))
+        assert agent_processes(tmp_path)
         lab.send_signal(signal.SIGINT)
         assert lab.wait(PATIENCE_SECONDS) == 130
         assert agent_processes(tmp_path) == []
