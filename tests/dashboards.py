@@ -8,9 +8,12 @@ from typing import Any
 from starlette.testclient import TestClient
 from support import Runs, attached, recorded
 
+from critiqor.dashboard import site
 from critiqor.dashboard.application import application
 from critiqor.dashboard.site import Site
 
+RUN_PAGES = tuple(f"/{name}".rstrip("/") for name in site.RUN_PAGES)
+"""The ends of the addresses of a run's pages."""
 PORT = 4242
 BEGIN = 1_794_000_000_000
 

@@ -6,6 +6,7 @@ what is known.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from critiqor.model.event import Event, EventType, ms_from_iso, place_of
@@ -19,7 +20,7 @@ NOT_SHOWN = frozenset((EventType.STATE_TRANSITION, EventType.RUN_IMPORTED))
 Told = TypeVar("Told")
 
 
-class Pairing(Generic[Told]):
+class Pairing(ABC, Generic[Told]):
     """Takes events in their true order, one by one; what is made of them is up to whoever fills in the last methods."""
 
     def __init__(self) -> None:
@@ -174,6 +175,7 @@ class Pairing(Generic[Told]):
     def _closes(self, run: AgentRun, begun: Begun, event: Event) -> None:
         """Something ended, as this event tells, be its beginning seen or not; that it is over is told next."""
 
+    @abstractmethod
     def _over(
         self,
         run: AgentRun,
@@ -186,15 +188,14 @@ class Pairing(Generic[Told]):
         failed: bool = False,
     ) -> None:
         """Something is over; at an unknown time where `end` is None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _aside(self, event: Event, at: int) -> None:
         """An event that neither begins nor ends anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _supervised(self, event: Event, at: int) -> None:
         """What the monitor saw."""
-        raise NotImplementedError
 
 
 def _unseen(name: str, event: Event, at: int) -> Begun:

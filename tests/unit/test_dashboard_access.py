@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from dashboards import PORT, Dashboard, event_ids, failing_tests
+from dashboards import PORT, RUN_PAGES, Dashboard, event_ids, failing_tests
 from starlette.testclient import TestClient
 from support import Runs
 
@@ -16,18 +16,7 @@ from critiqor.dashboard.gate import CONTENT_SECURITY
 from critiqor.dashboard.reach import place_of
 from critiqor.dashboard.site import Site
 
-PAGES = (
-    "",
-    "/diagnosis",
-    "/timeline",
-    "/evidence",
-    "/cost",
-    "/context",
-    "/playbook",
-    "/live",
-    "/live/stream",
-    "/trust",
-)
+PAGES = (*RUN_PAGES, "/live/stream")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from dashboards import BEGIN, Dashboard, event_ids, failing_tests
+from dashboards import BEGIN, RUN_PAGES, Dashboard, event_ids, failing_tests
 from diagnosed import diagnosis, finding, store
 from support import Runs, attached, recorded
 
@@ -24,18 +24,7 @@ from critiqor.model import CausalGraph, GraphEdge, GraphNode, Playbook
 from critiqor.model.diagnosis import CausalStep, Change
 from critiqor.visibility import change_visibility
 
-PAGES = (
-    "",
-    "/diagnosis",
-    "/timeline",
-    "/evidence",
-    "/cost",
-    "/context",
-    "/playbook",
-    "/live",
-    "/trust",
-    "/trust?verify=1",
-)
+PAGES = (*RUN_PAGES, "/trust?verify=1")
 MARK = "zzmark"
 HOSTILE = (
     f"<script>alert('{MARK}')</script>",
