@@ -26,13 +26,13 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.agent import AgentRuntime
 from critiqor.agentloop.configuration import configuration_from
-from critiqor.agentloop.diagnostics import Diagnostics
-from critiqor.agentloop.messages import Text, UserMessage
-from critiqor.agentloop.model_client import Delta, Finished, ModelRequest, TextDelta, ToolCallDelta, UsageDelta
-from critiqor.agentloop.recorder import attach_recorder
+from critiqor.agentloop.entry.agent import AgentRuntime
+from critiqor.agentloop.models.model_client import Delta, Finished, ModelRequest, TextDelta, ToolCallDelta, UsageDelta
+from critiqor.agentloop.recording.diagnostics import Diagnostics
+from critiqor.agentloop.recording.recorder import attach_recorder
 from critiqor.agentloop.runs import AgentParams
+from critiqor.agentloop.sessions.messages import Text, UserMessage
 from critiqor.agentloop.streams import AgentEvent
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 from critiqor.session import create_session

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "openclaw"))
 from install import VERSIONS
 from rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, chat, rig, wait_until
 
-from critiqor.lab.scripted_model import Step, ToolUse
+from critiqor.lab.model.scripted_model import Step, ToolUse
 from critiqor.model.timeline import TimelineSummary, Turn, spent
 
 MOST_UNATTRIBUTED = 0.1

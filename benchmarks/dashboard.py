@@ -71,9 +71,9 @@ def asked(runs: Path) -> dict[str, Any]:
     """Everything that is asked of one dashboard."""
     from starlette.testclient import TestClient
 
-    from critiqor.dashboard.access import Viewer
-    from critiqor.dashboard.application import application
-    from critiqor.dashboard.site import Site
+    from critiqor.dashboard.pages.site import Site
+    from critiqor.dashboard.web.access import Viewer
+    from critiqor.dashboard.web.application import application
     from critiqor.storage import paths_for
 
     site = Site(paths_for(runs), 4242)
@@ -130,7 +130,7 @@ def took(client: Any, path: str, **asked: str) -> float:
 
 def read(document: Path) -> float:
     """Reading the evidence from end to end, event by event: the least that a search without an index would do."""
-    from critiqor.evidence import read_sealed_events
+    from critiqor.storage.evidence import read_sealed_events
 
     began = time.perf_counter()
     sum(1 for _ in read_sealed_events(document))

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from critiqor.diagnoses import TraceVerdict, trace_verdict
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.detectors import repeated_tool_failure, tool_loop
 from critiqor.importers import ImportedTrace, read_traces
+from critiqor.run.diagnosis import TraceVerdict, trace_verdict
 
 NEAR = 2
 RESAMPLES = 2000

@@ -33,12 +33,12 @@ def digest() -> str:
     """What this interpreter makes of the streams."""
     from diagnosis import STREAMS
 
-    from critiqor.diagnosis import Examination
+    from critiqor.diagnosis import Diagnoser
     from critiqor.model import Coverage
 
     told = hashlib.sha256()
     for stream in STREAMS.values():
-        examination = Examination()
+        examination = Diagnoser()
         for event in islice(stream(), EVENTS):
             examination.observe(event)
         concluded = examination.conclude("run_001", "sha256:0", Coverage(agent_events=EVENTS), "")

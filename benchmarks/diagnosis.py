@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 
-from critiqor.diagnosis import Examination
+from critiqor.diagnosis import Diagnoser
 from critiqor.model import Coverage, Event, event_id_for, iso_from_ms
 
 SHORT, LONG = 10_000, 100_000
@@ -155,7 +155,7 @@ STREAMS: dict[str, Callable[[], Iterator[Event]]] = {
 
 def seconds(stream: Callable[[], Iterator[Event]], events: int) -> float:
     """Seconds that it takes to observe and conclude."""
-    examination = Examination()
+    examination = Diagnoser()
     source = stream()
     spent = 0.0
     for _ in range(0, events, CHUNK):

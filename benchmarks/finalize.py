@@ -21,8 +21,8 @@ from pathlib import Path
 import msgspec
 
 from critiqor.model import event_id_for, iso_from_ms
-from critiqor.redaction import rules_digest
 from critiqor.session import append_event_to_run, complete_session, create_session, paths_for
+from critiqor.storage.redaction import rules_digest
 
 ROUNDS = 7
 START = 1_794_000_000_000

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "openclaw"))
 from install import VERSIONS, install
 from rig import free_port, wait_until
 
-from critiqor.lab.openclaw_home import write_openclaw_home
-from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.runners.openclaw_home import write_openclaw_home
 from critiqor.session import abort_session, load_active_session
 
 WARM_UP = 6

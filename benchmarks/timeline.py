@@ -22,7 +22,7 @@ from typing import Any
 
 from critiqor.model import iso_from_ms
 from critiqor.timeline import read_timeline
-from critiqor.timeline.records import decoder
+from critiqor.timeline.reader.records import decoder
 
 ROUNDS = 15
 START = 1_794_000_000_000

@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from critiqor.diagnoses import diagnose_run, load_diagnosis
     from critiqor.errors import CritiqorError
-    from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
-    from critiqor.session import (
+    from critiqor.recording.monitor import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
+    from critiqor.run.diagnosis import diagnose_run, load_diagnosis
+    from critiqor.run.lifecycle import (
         abort_session,
         append_event_to_run,
         create_session,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 else:
     _HOMES = {
         "CritiqorError": "errors",
-        **dict.fromkeys(("diagnose_run", "load_diagnosis"), "diagnoses"),
+        **dict.fromkeys(("diagnose_run", "load_diagnosis"), "run.diagnosis"),
         **dict.fromkeys(("MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"), "runtime"),
     }
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-FILE = HERE.parent / "critiqor" / "reporters" / "rules.json"
+FILE = HERE.parent / "critiqor" / "exporters" / "rules.json"
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 

@@ -10,11 +10,9 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from critiqor.agentloop.agent import AgentRuntime
 from critiqor.agentloop.configuration import LoopConfiguration, configuration_from
-from critiqor.agentloop.entries import message_from
-from critiqor.agentloop.messages import AssistantMessage, Message, Text, ToolResultMessage
-from critiqor.agentloop.model_client import (
+from critiqor.agentloop.entry.agent import AgentRuntime
+from critiqor.agentloop.models.model_client import (
     Delta,
     Finished,
     ModelFailureError,
@@ -25,6 +23,8 @@ from critiqor.agentloop.model_client import (
     UsageDelta,
 )
 from critiqor.agentloop.runs import AgentParams, RunOutcome
+from critiqor.agentloop.sessions.entries import message_from
+from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, ToolResultMessage
 from critiqor.agentloop.streams import AgentEvent
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 

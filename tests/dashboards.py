@@ -8,9 +8,9 @@ from typing import Any
 from starlette.testclient import TestClient
 from support import Runs, attached, recorded
 
-from critiqor.dashboard import site
-from critiqor.dashboard.application import application
-from critiqor.dashboard.site import Site
+from critiqor.dashboard.pages import site
+from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.web.application import application
 
 RUN_PAGES = tuple(f"/{name}".rstrip("/") for name in site.RUN_PAGES)
 """The ends of the addresses of a run's pages."""

@@ -7,9 +7,7 @@ from typing import Any
 from hypothesis import strategies
 from support import Runs
 
-from critiqor.evidence import digest_of
 from critiqor.model import EVIDENCE_SCHEMA, Metadata, Seal, SessionRecord, Timestamps, iso_from_ms
-from critiqor.model.casefile import CaseFile
 from critiqor.model.diagnosis import (
     SEVERITIES,
     CausalGraph,
@@ -25,7 +23,9 @@ from critiqor.model.diagnosis import (
     Playbook,
     PrimaryDiagnosis,
 )
+from critiqor.model.report import RunSummary
 from critiqor.session import write_json
+from critiqor.storage.evidence import digest_of
 
 DAY_MS = 86_400_000
 RULES = "1"
@@ -82,11 +82,11 @@ def diagnosis(
     )
 
 
-def case(concluded: Diagnosis, day: int = 1, **metadata: str) -> CaseFile:
+def case(concluded: Diagnosis, day: int = 1, **metadata: str) -> RunSummary:
     """The case file of a diagnosed run, created on that day of 1970."""
     named = Metadata(**metadata)  # type: ignore[arg-type]
     created = iso_from_ms(day * DAY_MS)
-    return CaseFile(run_id=concluded.run_id, created_at=created, metadata=named, diagnosis=concluded)
+    return RunSummary(run_id=concluded.run_id, created_at=created, metadata=named, diagnosis=concluded)
 
 
 def store(runs: Runs, concluded: Diagnosis, day: int = 1, **metadata: str) -> str:

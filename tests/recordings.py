@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.journal_writer import JournalWriter
-from critiqor.agentloop.recorder import Recorder
+from critiqor.agentloop.recording.journal_writer import JournalWriter
+from critiqor.agentloop.recording.recorder import Recorder
 from critiqor.agentloop.streams import EventStreams, Stream
 from critiqor.storage import paths_for
 

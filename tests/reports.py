@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.diagnosis.policy import DEFAULT_POLICY, apply_policy
 from critiqor.model import Coverage, Diagnosis, Metadata, Seal, Timestamps, iso_from_ms
-from critiqor.model.proof import Proof
+from critiqor.model.integrity import Proof
 from critiqor.model.report import Citation, CitedReport, GateReport, Rule, RunHead, RunReport
+from critiqor.policy.gate import DEFAULT_POLICY, apply_policy
 
 HOSTILE = (
     "<script>alert(1)</script> [x](javascript:alert(1)) ![y](http://evil/z) `code` | cell |\r\n## title\n- item "

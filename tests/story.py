@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis import Examination
+from critiqor.diagnosis import Diagnoser
 from critiqor.model import Coverage, Diagnosis, Event, Finding, event_id_for, iso_from_ms, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.timeline import TimelineSummary
@@ -159,7 +159,7 @@ class Story:
 
 def diagnose(events: Iterable[Event], timing: TimelineSummary | None = None, **coverage: Any) -> Diagnosis:
     """The diagnosis of events; unless told otherwise, the recorder missed nothing."""
-    examination = Examination()
+    examination = Diagnoser()
     count = 0
     for event in events:
         count += event.source_layer != "supervisor"

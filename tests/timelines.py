@@ -12,7 +12,7 @@ import msgspec
 from critiqor.model import Event, iso_from_ms
 from critiqor.model.timeline import TimelineSummary
 from critiqor.timeline import Timeline
-from critiqor.timeline.reading import BLOCK
+from critiqor.timeline.reader.reading import BLOCK
 
 START = 1_794_000_000_000
 FIXTURES = Path(__file__).parent / "unit" / "fixtures"

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _agent(chosen: argparse.Namespace, words: list[str]) -> int:
-    from critiqor.agentloop.one_turn import exit_code_of, one_turn, report_of
+    from critiqor.agentloop.entry.one_turn import exit_code_of, one_turn, report_of
     from critiqor.agentloop.runs import AgentParams
 
     params = AgentParams(
@@ -64,7 +64,7 @@ def _agent(chosen: argparse.Namespace, words: list[str]) -> int:
 
 
 def _gateway(chosen: argparse.Namespace, words: list[str]) -> int:
-    from critiqor.agentloop.server import serve
+    from critiqor.agentloop.entry.server import serve
 
     asyncio.run(serve(os.environ, chosen.socket, chosen.config, words))
     return int(ExitCode.OK)

@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from critiqor.agentloop.compaction import added
-from critiqor.agentloop.context_budget import answer_tokens, limit_of, used_tokens
-from critiqor.agentloop.entries import saved_form
-from critiqor.agentloop.messages import AssistantMessage, Message, Text, Usage, UserMessage
-from critiqor.agentloop.model_call import Dialled, ModelCall, ModelCallError
-from critiqor.agentloop.model_client import ModelFailureError, ModelRequest
-from critiqor.agentloop.preparation import Prepared
-from critiqor.agentloop.prompting import Prompting
-from critiqor.agentloop.retries import reason_of
+from critiqor.agentloop.context.budget import answer_tokens, limit_of, used_tokens
+from critiqor.agentloop.context.compaction import added
+from critiqor.agentloop.context.preparation import Prepared
+from critiqor.agentloop.context.prompting import Prompting
+from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.models.model_call import Dialled, ModelCall, ModelCallError
+from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
+from critiqor.agentloop.models.retries import reason_of
+from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.services import Services
-from critiqor.agentloop.speech import Speech
+from critiqor.agentloop.sessions.entries import saved_form
+from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, Usage, UserMessage
+from critiqor.agentloop.sessions.transcript import Transcript
 from critiqor.agentloop.streams import Stream
 from critiqor.agentloop.tool_batch import ToolBatch, ToolRecord
-from critiqor.agentloop.transcript import Transcript
 from critiqor.model import now_ms
 
 
@@ -105,7 +105,7 @@ class Attempt:
     async def _ask(self, prompting: Prompting) -> AssistantMessage:
         self._check_budget(prompting)
         self._calls += 1
-        speech = Speech(self._run, self._services.streams, self._dialled.resolved)
+        speech = DeltaEmitter(self._run, self._services.streams, self._dialled.resolved)
         call = ModelCall(self._run, self._services, self._dialled, f"model:{self._calls}", speech)
         messages = prompting.with_context(self._transcript.messages)
         try:

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from critiqor.agentloop.attempt import Attempt, AttemptResult
-from critiqor.agentloop.compaction import Compactor, added
-from critiqor.agentloop.context_budget import limit_of, tokens_of, used_tokens
-from critiqor.agentloop.dialling import dial
-from critiqor.agentloop.entries import own_words
-from critiqor.agentloop.messages import Text, UserMessage
-from critiqor.agentloop.model_call import Dialled
-from critiqor.agentloop.model_client import ModelFailureError
-from critiqor.agentloop.preparation import Prepared, prepare
-from critiqor.agentloop.prompting import Prompting, build_prompt
-from critiqor.agentloop.retries import Fallback, Retries, Retry, reason_of
+from critiqor.agentloop.context.budget import limit_of, tokens_of, used_tokens
+from critiqor.agentloop.context.compaction import Compactor, added
+from critiqor.agentloop.context.preparation import Prepared, prepare
+from critiqor.agentloop.context.prompting import Prompting, build_prompt
+from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.models.model_call import Dialled
+from critiqor.agentloop.models.model_client import ModelFailureError
+from critiqor.agentloop.models.model_selection import dial
+from critiqor.agentloop.models.retries import Fallback, Retries, Retry, reason_of
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.services import Services
+from critiqor.agentloop.sessions.entries import own_words
+from critiqor.agentloop.sessions.messages import Text, UserMessage
+from critiqor.agentloop.sessions.transcript import Transcript
+from critiqor.agentloop.sessions.transcript_writer import writing
 from critiqor.agentloop.streams import Stream
-from critiqor.agentloop.transcript import Transcript
-from critiqor.agentloop.writing import writing
 from critiqor.model import now_ms
 
 MOST_COMPACTIONS = 2

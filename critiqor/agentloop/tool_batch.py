@@ -16,16 +16,16 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.entries import message_from, saved_form
-from critiqor.agentloop.messages import Text, ToolCall, ToolResultMessage
+from critiqor.agentloop.entry.services import Services
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.services import Services
+from critiqor.agentloop.sessions.entries import message_from, saved_form
+from critiqor.agentloop.sessions.messages import Text, ToolCall, ToolResultMessage
+from critiqor.agentloop.sessions.transcript import Transcript
+from critiqor.agentloop.sessions.transcript_writer import ABORTED
 from critiqor.agentloop.streams import Stream
 from critiqor.agentloop.tools.registry import problem_with
 from critiqor.agentloop.tools.results import error_words, failed, refused, sanitized, without_pictures
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
-from critiqor.agentloop.transcript import Transcript
-from critiqor.agentloop.writing import ABORTED
 from critiqor.model import now_ms
 
 SKIPPED = "Skipped to process an incoming message."

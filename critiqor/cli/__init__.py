@@ -6,8 +6,8 @@ import sys
 from itertools import takewhile
 
 from critiqor.cli.group import critiqor
-from critiqor.cli.letters import use_letters_of
 from critiqor.cli.output import report_error
+from critiqor.cli.terminal.ascii_fallback import use_letters_of
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ class VerbGroup(click.Group):
         if cmd_name not in VERBS:
             return None
         name = cmd_name + "_" * iskeyword(cmd_name)
-        command: click.Command = getattr(importlib.import_module(f"critiqor.cli.{name}"), name)
+        command: click.Command = getattr(importlib.import_module(f"critiqor.cli.verbs.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis.figures import untold_cost
+from critiqor.comparison.figures import untold_cost
 from critiqor.errors import CritiqorError
 from critiqor.model.diagnosis import CostAnalysis, Outcome, Readiness
-from critiqor.model.wording import money
-from critiqor.records import load_head
-from critiqor.session import owner_is_alive
+from critiqor.model.formatting import money
+from critiqor.run.lifecycle import owner_is_alive
 from critiqor.storage.paths import SessionPaths
+from critiqor.storage.run_record import load_head
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 import click
 
+from critiqor.cli.completion_values import folder_names
 from critiqor.cli.hints import named_folder, pasted
-from critiqor.cli.names import folder_names
 from critiqor.errors import CritiqorError, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def answer(
 
         _print_json({"verb": verb, "data": msgspec.to_builtins(data)})
     elif drawing is not None and is_drawn(sys.stdout):
-        from critiqor.cli.drawing.screen import screen
+        from critiqor.cli.terminal.screen import screen
 
         # What is not to be cut fits already, and a command to be pasted is the terminal's to wrap.
         screen(sys.stdout).print(drawing(), crop=False)

@@ -8,6 +8,6 @@ from pathlib import Path
 
 def pages(run_id: str, runs_dir: str | Path) -> Iterator[bytes]:
     """Drawn by the dashboard, which is imported only where something is drawn."""
-    from critiqor.dashboard.offline import offline_pages
+    from critiqor.dashboard.render.offline import offline_pages
 
     return offline_pages(run_id, runs_dir)

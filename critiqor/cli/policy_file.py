@@ -11,7 +11,7 @@ import click
 from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
-    from critiqor.diagnosis.policy import Policy
+    from critiqor.policy.gate import Policy
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -30,7 +30,7 @@ def policy_option(function: _Function) -> _Function:
 def read_policy(path: Path | None) -> Policy:
     """The policy of a file, or the usual one where none is given."""
     from critiqor.diagnosis import FAILURE_TYPES
-    from critiqor.diagnosis.policy import DEFAULT_POLICY, PolicyError, parse_policy
+    from critiqor.policy.gate import DEFAULT_POLICY, PolicyError, parse_policy
 
     if path is None:
         return DEFAULT_POLICY

@@ -45,7 +45,7 @@ def _is_large(run: str, runs_dir: str) -> bool:
 
 def _large_journal(run: str | None, runs_dir: str) -> Path | None:
     from critiqor.errors import CritiqorError
-    from critiqor.session import load_active_session
+    from critiqor.run.lifecycle import load_active_session
     from critiqor.storage.paths import paths_for
 
     try:
@@ -58,7 +58,7 @@ def _large_journal(run: str | None, runs_dir: str) -> Path | None:
 
 @contextmanager
 def _sealing(journal: Path) -> Iterator[Callable[[Event], None]]:
-    from critiqor.cli.drawing.working import working
+    from critiqor.cli.terminal.working import working
 
     with working("sealing and diagnosing", "event", _lines_in(journal)) as advance:
 
@@ -70,7 +70,7 @@ def _sealing(journal: Path) -> Iterator[Callable[[Event], None]]:
 
 @contextmanager
 def _counting(doing: str, noun: str) -> Iterator[Callable[[], None]]:
-    from critiqor.cli.drawing.working import working
+    from critiqor.cli.terminal.working import working
 
     with working(doing, noun, None) as advance:
         yield advance
@@ -78,7 +78,7 @@ def _counting(doing: str, noun: str) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _waiting(doing: str) -> Iterator[None]:
-    from critiqor.cli.drawing.working import working
+    from critiqor.cli.terminal.working import working
 
     with working(doing, None, None):
         yield

@@ -17,8 +17,8 @@ def stop_command(run_id: str) -> str:
 
 def warn_of_running(run_id: str, runs_dir: str) -> None:
     """Say that what was launched for a run that is over still runs, where it does."""
-    from critiqor.session import load_record_head
-    from critiqor.stopping import running_agent
+    from critiqor.recording.stop import running_agent
+    from critiqor.run.lifecycle import load_record_head
 
     agent = running_agent(run_id, runs_dir)
     if agent is not None:
@@ -30,7 +30,7 @@ def warn_of_running(run_id: str, runs_dir: str) -> None:
 
 def say_how_to_stop(run_id: str, runs_dir: str) -> None:
     """The same of a run that goes on."""
-    from critiqor.stopping import running_agent
+    from critiqor.recording.stop import running_agent
 
     agent = running_agent(run_id, runs_dir)
     if agent is not None:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from critiqor.cli.drawing.lanes import Lane
-    from critiqor.diagnoses import Rediagnosis
+    from critiqor.cli.terminal.lanes import Lane
     from critiqor.model import CostAnalysis, Diagnosis, Finding
     from critiqor.model.timeline import Stall
+    from critiqor.run.diagnosis import Rediagnosis
 
 SHOWN_FINDINGS = 8
 MOST_CHARTED = 20_000
@@ -29,7 +29,7 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
 
     from critiqor.cli.wording import page, standing
     from critiqor.model import Diagnosis
-    from critiqor.model.wording import counted
+    from critiqor.model.formatting import counted
     from critiqor.storage.paths import paths_for
 
     run_id = record["run_id"]
@@ -56,7 +56,7 @@ def run_drawing(record: dict[str, Any], runs_dir: str | Path) -> RenderableType:
     """The same as a drawing, with the run on lanes of time unless it is a very long one."""
     from msgspec import convert
 
-    from critiqor.cli.drawing.run import ShownRun, sealed_run, unsealed_run
+    from critiqor.cli.views.show import ShownRun, sealed_run, unsealed_run
     from critiqor.model import Diagnosis
     from critiqor.storage.paths import paths_for
 
@@ -74,11 +74,11 @@ def run_lanes(run_id: str, runs_dir: str | Path, stalls: Iterable[Stall]) -> lis
     """A run on lanes of time; none where its evidence cannot be read, which is no reason to show nothing of it."""
     from msgspec import DecodeError
 
-    from critiqor.cli.drawing.lanes import lanes_of
-    from critiqor.diagnoses import load_diagnosed
+    from critiqor.cli.terminal.lanes import lanes_of
     from critiqor.errors import CritiqorError
-    from critiqor.reporters.activity import activity
-    from critiqor.session import evidence_events
+    from critiqor.exporters.trace.activity import activity
+    from critiqor.run.diagnosis import load_diagnosed
+    from critiqor.run.lifecycle import evidence_events
 
     findings: list[Finding] = []
     with suppress(CritiqorError):  # a run that is not diagnosed yet has none
@@ -151,7 +151,7 @@ class _State(NamedTuple):
 
 
 def _state(record: dict[str, Any]) -> _State:
-    from critiqor.session import owner_is_alive
+    from critiqor.run.lifecycle import owner_is_alive
 
     run_id = record["run_id"]
     if record["status"] == "ABORTED":
@@ -167,8 +167,8 @@ def _state(record: dict[str, Any]) -> _State:
 
 def cost_words(cost: CostAnalysis) -> str:
     """What a run cost, and how much of it bought nothing."""
-    from critiqor.diagnosis.figures import tokens_of, untold_cost
-    from critiqor.model.wording import counted, money, number
+    from critiqor.comparison.figures import tokens_of, untold_cost
+    from critiqor.model.formatting import counted, money, number
 
     if cost.cost_usd is None:
         price = "no price known" if tokens_of(cost) else "unknown"
@@ -208,7 +208,7 @@ def _coverage_notes(document: Path) -> list[str]:
     from msgspec import DecodeError
 
     from critiqor.errors import BrokenRecordError
-    from critiqor.evidence import read_coverage
+    from critiqor.storage.evidence import read_coverage
 
     try:
         return read_coverage(document).notes

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import BinaryIO
 
 from critiqor.errors import UsageError
-from critiqor.reporters import FORMATS
+from critiqor.exporters.formats import FORMATS
 
 STREAM = "-"
 """What `--output` calls standard output."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from critiqor.model.wording import money, number
+from critiqor.model.formatting import money, number
 
 LABELS = {
     "trust": "trust",
@@ -31,7 +31,7 @@ def figure(name: str, value: float | None) -> str:
 
 def standing(head: Mapping[str, Any], outcome: str | None = None) -> str:
     """Where a run stands, for people: its status is that of the recording, and does not tell how the agent ended."""
-    from critiqor.session import owner_is_alive
+    from critiqor.run.lifecycle import owner_is_alive
 
     status = str(head["status"])
     if outcome not in (None, "completed"):

@@ -1,6 +1,6 @@
 """From evidence to diagnosis: pure, deterministic, one pass over the events, no model in the loop."""
 
 from critiqor.diagnosis.detectors import FAILURE_TYPES
-from critiqor.diagnosis.engine import ENGINE_VERSION, RULE_SET_VERSION, Examination
+from critiqor.diagnosis.diagnoser import ENGINE_VERSION, RULE_SET_VERSION, Diagnoser
 
-__all__ = ["ENGINE_VERSION", "FAILURE_TYPES", "RULE_SET_VERSION", "Examination"]
+__all__ = ["ENGINE_VERSION", "FAILURE_TYPES", "RULE_SET_VERSION", "Diagnoser"]

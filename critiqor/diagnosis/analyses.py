@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import nlargest
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.context_pollution import saturation
-from critiqor.diagnosis.steps import ModelCall
 from critiqor.model import ContextAnalysis, LatencyAnalysis, MemoryAnalysis, RequestSize, SlowCall, ms_from_iso
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import ModelCall
 
 SLOWEST = 10
 MOST_REQUESTS = 400

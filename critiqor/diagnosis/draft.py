@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from critiqor.diagnosis.steps import ModelCall, ToolStep
 from critiqor.model import CausalStep, Scope, Severity
+from critiqor.spans.calls import ModelCall, ToolCall
 
 MOST_CITED = 12
 """Events that one finding cites: the first ones and the last."""
@@ -29,7 +29,7 @@ class Draft(msgspec.Struct, kw_only=True):
     occurrences: int = 1
     first_bad_step: str | None = None
     chain: list[CausalStep] = msgspec.field(default_factory=list)
-    wasted_steps: list[ToolStep] = msgspec.field(default_factory=list)
+    wasted_steps: list[ToolCall] = msgspec.field(default_factory=list)
     wasted_calls: list[ModelCall] = msgspec.field(default_factory=list)
     explains: frozenset[str] = frozenset()
     """Events that need no other explanation."""
@@ -46,7 +46,7 @@ def cite(events: Iterable[str]) -> list[str]:
     return ordered[: MOST_CITED - 4] + ordered[-4:]
 
 
-def names_of(steps: Iterable[ToolStep]) -> str:
+def names_of(steps: Iterable[ToolCall]) -> str:
     """What steps are called in a sentence, the first three of them."""
     names = list(dict.fromkeys(step.name for step in steps))
     return " and ".join(names[:3]) + (" and others" if len(names) > 3 else "")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.agent_run import AgentRun
-from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.trail import Trail
+from critiqor.diagnosis.run_builder import RunBuilder
 from critiqor.model import Coverage, Event, EventType
 from critiqor.model.event import is_agent_activity
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import ToolCall
 
 ASKED_TO_STOP = frozenset((128 + 1, 128 + 2, 128 + 15))
 """Exit codes of a process that was told to end by a signal which asks for it: hang-up, Ctrl-C, `kill`."""
@@ -19,7 +19,7 @@ class Recording:
     """Everything that was observed, event by event."""
 
     def __init__(self) -> None:
-        self.trail = Trail()
+        self.trail = RunBuilder()
         self.process_start: Event | None = None
         self.process_end: Event | None = None
         self.process_errors: list[Event] = []
@@ -60,7 +60,7 @@ class Recording:
         return list(self.trail.runs.values())
 
     @property
-    def open_steps(self) -> list[ToolStep]:
+    def open_steps(self) -> list[ToolCall]:
         """Calls that were running when the recording ended, in order."""
         steps = [step for run in self.runs if run.is_under_way for step in run.actions if step.result is None]
         return sorted(steps, key=lambda step: step.order)

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from critiqor.bounds import Bounds
 from critiqor.importers.outcomes import is_memory_tool, memory_lookup
 from critiqor.importers.trace import ImportedTrace, Notes
 from critiqor.importers.values import LATEST_MS
 from critiqor.model import Event, EventType, event_id_for, iso_from_ms
 from critiqor.model.event import IMPORT_WRITER
-from critiqor.redaction import Redactor
+from critiqor.storage.bounds import Bounds
+from critiqor.storage.redaction import Redactor
 
 NO_TIME = 946_684_800_000
 """Where events are placed whose source tells no time at all: the beginning of the year 2000, visibly none of theirs."""

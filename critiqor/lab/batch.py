@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.lab.disturbance import end_agents
-from critiqor.lab.runner import Runner
+from critiqor.lab.runners.fault_injection import end_agents
+from critiqor.lab.runners.runner import Runner
 from critiqor.lab.scenario import Place, Scenario
 from critiqor.lab.verdict import Verdict
 from critiqor.model.timeline import TimelineSummary

@@ -14,12 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from critiqor.diagnoses import load_diagnosed
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.steps import ModelCall
 from critiqor.errors import CritiqorError
 from critiqor.importers.values import as_count
-from critiqor.lab.model_script import ToolUse
+from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.scenario import (
     PLACES,
     Command,
@@ -34,7 +32,9 @@ from critiqor.lab.scenario import (
     World,
 )
 from critiqor.model import Diagnosis, Event
-from critiqor.session import evidence_events
+from critiqor.run.diagnosis import load_diagnosed
+from critiqor.run.lifecycle import evidence_events
+from critiqor.spans.calls import ModelCall
 
 MOST_STEPS = 500
 """Steps of a script; a longer run is cut."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.lab.model_script import Script, Step
+from critiqor.lab.model.model_script import Script, Step
 from critiqor.model.diagnosis import OutcomeState, Severity
 
 Place = Literal["embedded", "openclaw"]

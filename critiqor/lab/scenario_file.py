@@ -13,7 +13,7 @@ import msgspec
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import UsageError
-from critiqor.lab.model_script import ToolUse
+from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.scenario import (
     Clock,
     Command,

@@ -11,7 +11,7 @@ from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.event import Event
 from critiqor.model.evidence import Coverage
 from critiqor.model.gate import GateResult
-from critiqor.model.proof import Proof
+from critiqor.model.integrity import Proof
 from critiqor.model.record import Cut, Metadata, Seal, Status, Timestamps, Transition
 
 REPORT_SCHEMA = "critiqor.report.v1"
@@ -28,6 +28,21 @@ class RunHead(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Metadata
     cut: Cut | None = None
     seal: Seal | None = None
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose run it is, when it was, and what was concluded from it; or why nothing was."""
+
+    run_id: str
+    created_at: str | None = None
+    """UTC, ISO 8601; null where the record cannot be read."""
+    metadata: Metadata | None = None
+    """Null where the record cannot be read."""
+    diagnosis: Diagnosis | None = None
+    undiagnosed: str | None = None
+    """Why there is no diagnosis."""
+    fix: str | None = None
+    """What to type to get one."""
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,9 +24,9 @@ from statistics import NormalDist
 
 from critiqor.model.timeline import ProviderFigures, SpanFigures, TimelineSummary
 from critiqor.model.timing import ComparedKind, SpanComparison, TimingComparison, TimingVerdict
+from critiqor.timeline.formatting import count_of, listed, ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table
-from critiqor.timeline.reading import MOST_NAMES_TOLD
-from critiqor.timeline.wording import count_of, listed, ms
+from critiqor.timeline.reader.reading import MOST_NAMES_TOLD
 
 FEWEST = 5
 """Samples of each side."""

@@ -17,10 +17,19 @@ from critiqor.model.timeline import (
     Stall,
 )
 from critiqor.timeline.durations import Durations
-from critiqor.timeline.processes import Process, iso_of
-from critiqor.timeline.records import ChildExit, Line, LoopSample, Mark, ProviderCall, SpanError, earlier, moment_ms
+from critiqor.timeline.reader.records import (
+    ChildExit,
+    Line,
+    LoopSample,
+    Mark,
+    ProviderCall,
+    SpanError,
+    earlier,
+    moment_ms,
+)
 from critiqor.timeline.spans import Slowest
-from critiqor.timeline.turns import run_of_call
+from critiqor.timeline.turns.processes import Process, iso_of
+from critiqor.timeline.turns.timeline_turns import run_of_call
 
 STALL_MS = 100.0
 """A delay that people notice."""

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from critiqor.model.timeline import TimelineSummary, TurnSplit
 from critiqor.model.timing import RepeatedFigures, RepeatedKind, RepeatedTimings
 from critiqor.timeline.comparison import PROVIDERS
+from critiqor.timeline.formatting import count_of, ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table
-from critiqor.timeline.wording import count_of, ms
 
 MOST_ROWS = 20
 TURN = "turn"

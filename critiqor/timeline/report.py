@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from critiqor.model.resources import ResourceUsage
 from critiqor.model.timeline import LineProblem, Role, SpanNode, Startup, TimelineSummary, Turn, TurnSplit
+from critiqor.timeline.formatting import count_of, listed, memory, ms, named, pid_of
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
-from critiqor.timeline.wording import count_of, listed, memory, ms, named, pid_of
 
 MOST_ROWS = 12
 MOST_STARTUPS = 2

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from critiqor.model.timeline import NodeKind
-from critiqor.timeline.records import Line, ProviderCall, SpanError, detail_of, moment_ms
+from critiqor.timeline.reader.records import Line, ProviderCall, SpanError, detail_of, moment_ms
 
 _Item = TypeVar("_Item")
 

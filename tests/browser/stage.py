@@ -20,9 +20,9 @@ from dashboards import failing_tests  # noqa: E402
 from hostile import CONTROLS, MARK, MARKUP, hostile_run  # noqa: E402
 from support import Runs, run_critiqor, wait_until  # noqa: E402
 
-from critiqor.lab.model_script import ToolUse  # noqa: E402
-from critiqor.lab.openclaw_home import workspace_of  # noqa: E402
-from critiqor.lab.runner import Runner  # noqa: E402
+from critiqor.lab.model.model_script import ToolUse  # noqa: E402
+from critiqor.lab.runners.openclaw_home import workspace_of  # noqa: E402
+from critiqor.lab.runners.runner import Runner  # noqa: E402
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn  # noqa: E402
 from critiqor.lab.scenario_file import chosen, shipped_scenarios  # noqa: E402
 from critiqor.session import abort_session  # noqa: E402

@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 import pytest
 
-from critiqor.agentloop.agent import AgentRuntime
 from critiqor.agentloop.configuration import configuration_from
+from critiqor.agentloop.entry.agent import AgentRuntime
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.agentloop.streams import AgentEvent
 from critiqor.importers import read_traces
-from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 
 Changes = dict[str, Any]
 

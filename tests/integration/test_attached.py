@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from support import STANDIN, Answer, Cli, Runs, environment, kill_tree, run_critiqor, script
 
-from critiqor.attached import Attached, AttachOptions, Detached, attach_openclaw, detach_openclaw
-from critiqor.doctor import examine
 from critiqor.errors import ActiveSessionError, CritiqorError, OpenClawNotFoundError, UsageError
-from critiqor.following import Follower
+from critiqor.lab.doctor import examine
 from critiqor.openclaw import OpenClawCommands
+from critiqor.recording.attach import Attached, AttachOptions, Detached, attach_openclaw, detach_openclaw
+from critiqor.run.tail import Follower
 from critiqor.session import abort_session, create_session, load_active_session
 
 SECRET = "sk-live-0123456789abcdef"
@@ -559,7 +559,7 @@ def test_the_verbs_say_what_they_did_and_what_to_type_next(
     for name, value in service.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(service.home)
-    monkeypatch.setattr("critiqor.attached.AttachOptions", partial(AttachOptions, patience=0.0))
+    monkeypatch.setattr("critiqor.recording.attach.AttachOptions", partial(AttachOptions, patience=0.0))
 
     def critiqor(*arguments: str) -> Answer:
         return cli(*arguments[:2], "--openclaw-command", STANDIN, *arguments[2:])

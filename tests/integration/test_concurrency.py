@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from support import Runs, attached, exit_code_of, fork, from_recorder, recorded, wait_until
 
-from critiqor.diagnoses import diagnose_run
 from critiqor.errors import ActiveSessionError
+from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import (
     append_event_to_run,
     create_session,
@@ -29,7 +29,7 @@ from critiqor.session import (
     request_finalize,
     write_json,
 )
-from critiqor.verification import verify_run
+from critiqor.storage.verification import verify_run
 
 
 def at_once(count: int, work: Callable[[int], object]) -> list[int]:

@@ -16,8 +16,8 @@ import psutil
 import pytest
 from support import PATIENCE_SECONDS, critiqor_command, run_critiqor, wait_until
 
-from critiqor.lab.openclaw_home import write_openclaw_home
-from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.runners.openclaw_home import write_openclaw_home
 
 LOOP = f"{sys.executable} -m critiqor.agentloop"
 TURN = ("agent", "--local", "--agent", "main", "--message", "do the thing")

@@ -18,15 +18,15 @@ import psutil
 import pytest
 from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_tree, wait_until
 
-from critiqor.diagnoses import diagnose_run
 from critiqor.diagnosis import FAILURE_TYPES, detectors
-from critiqor.lab.disturbance import agent_processes
-from critiqor.lab.model_script import ToolUse
-from critiqor.lab.runner import Played, Runner
+from critiqor.lab.model.model_script import ToolUse
+from critiqor.lab.runners.fault_injection import agent_processes
+from critiqor.lab.runners.runner import Played, Runner
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, ScriptedTool, ToolAnswer, Turn, World
 from critiqor.lab.scenario_file import shipped_scenarios
 from critiqor.lab.verdict import missed_in, seen_in
 from critiqor.model import Diagnosis
+from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import evidence_events
 
 AT_ONCE = 2

@@ -28,13 +28,13 @@ from support import (
 )
 
 from critiqor import runtime
-from critiqor.diagnoses import diagnose_run
 from critiqor.errors import CritiqorError, ExitCode, OpenClawNotFoundError, UsageError
 from critiqor.openclaw import plugin_folder
+from critiqor.recording.supervisor import Supervisor
+from critiqor.run.diagnosis import diagnose_run
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
 from critiqor.session import abort_session, create_session, load_active_session
-from critiqor.supervisor import Supervisor
-from critiqor.verification import verify_run
+from critiqor.storage.verification import verify_run
 
 PYTHON = f"#!{sys.executable}\n"
 

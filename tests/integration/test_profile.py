@@ -14,9 +14,9 @@ import psutil
 import pytest
 from support import PATIENCE_SECONDS, STANDIN, Cli, Runs, critiqor_command, environment, kill_tree, script, wait_until
 
-from critiqor import profiling
 from critiqor.errors import CritiqorError
-from critiqor.profiling import request_artifacts
+from critiqor.recording import profiling
+from critiqor.recording.profiling import request_artifacts
 from critiqor.timeline.profiles import summarise_profiles
 
 STARTS_CHILDREN = """#!/usr/bin/env node

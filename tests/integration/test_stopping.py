@@ -25,9 +25,9 @@ from support import (
 )
 
 from critiqor.errors import ExitCode, UsageError
+from critiqor.recording.stop import running_agent, stop_agent
 from critiqor.session import create_attached_session
-from critiqor.stopping import running_agent, stop_agent
-from critiqor.verification import verify_run
+from critiqor.storage.verification import verify_run
 
 POLITE = ""
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

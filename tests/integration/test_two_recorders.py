@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from recordings import RUN, Recording
 from support import BIN
 
-from critiqor.agentloop.payloads import serialise
+from critiqor.agentloop.recording.payloads import serialise
 from critiqor.agentloop.streams import AgentEvent
-from critiqor.bounds import EXCERPT, RECORD, TEXT
-from critiqor.redaction import Redactor
+from critiqor.storage.bounds import EXCERPT, RECORD, TEXT
+from critiqor.storage.redaction import Redactor
 
 PLUGIN = Path(__file__).parent.parent.parent / "critiqor" / "clawhub" / "critiqor-openclaw"
 REPLAYS = Path(__file__).parent.parent / "plugin"

@@ -18,8 +18,8 @@ import psutil
 import pyte
 from install import install
 
-from critiqor.lab.openclaw_home import write_openclaw_home
-from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.runners.openclaw_home import write_openclaw_home
 
 BIN = Path(sys.executable).parent
 FINAL_WORDS = "All done, everything went well."

@@ -10,7 +10,7 @@ import pytest
 from install import install_old_node
 from rig import FINAL_WORDS, LOCAL_TURN, Gateway, Rig, rig, wait_until
 
-from critiqor.lab.scripted_model import Step
+from critiqor.lab.model.scripted_model import Step
 from critiqor.runtime import MonitorOptions, monitor_openclaw
 
 ONE_WORD = (Step(text=FINAL_WORDS),)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, chat, rig, wait_until
 
-from critiqor.lab.scripted_model import Step, ToolUse
+from critiqor.lab.model.scripted_model import Step, ToolUse
 
 
 def record_local(made: Rig) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from rig import FINAL_WORDS, LOCAL_TURN, Rig, rig
 
-from critiqor.lab.scripted_model import Step, ToolUse
+from critiqor.lab.model.scripted_model import Step, ToolUse
 
 pytestmark = pytest.mark.xdist_group("conformance")  # what they compare is recorded once
 EMBEDDED = f"{sys.executable} -m critiqor.agentloop"

@@ -10,7 +10,7 @@ from install import install
 from rig import BIN
 from scenarios import SCENARIOS
 
-from critiqor.lab.runner import Runner
+from critiqor.lab.runners.runner import Runner
 from critiqor.lab.scenario import Scenario
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.answers import Answer
-from critiqor.agentloop.messages import AssistantMessage, StopReason, Text, Thinking, ToolCall
-from critiqor.agentloop.model_client import Delta, Finished, TextDelta, ThinkingDelta, ToolCallDelta, UsageDelta
+from critiqor.agentloop.models.model_client import Delta, Finished, TextDelta, ThinkingDelta, ToolCallDelta, UsageDelta
+from critiqor.agentloop.models.response_builder import Answer
+from critiqor.agentloop.sessions.messages import AssistantMessage, StopReason, Text, Thinking, ToolCall
 from critiqor.agentloop.settings import Prices
 
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from agentloop import Echo, Rig, Say, Waiting, defaults
 
-from critiqor.agentloop.blocks import BlockChunker, BlockReplies
-from critiqor.agentloop.chat import ChatMessage, Chats
+from critiqor.agentloop.entry.chat import ChatMessage, Chats
+from critiqor.agentloop.replies.blocks import BlockChunker, BlockReplies
 from critiqor.agentloop.settings import BlockChunk
 from critiqor.agentloop.streams import EventStreams
 from critiqor.agentloop.tools.messaging import MemoryOutbox

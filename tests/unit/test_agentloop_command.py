@@ -17,9 +17,9 @@ from agentloop import read_messages, roles, unanswered
 from support import wait_until
 
 from critiqor.importers import read_traces
-from critiqor.lab.model_script import Script
-from critiqor.lab.openclaw_home import write_openclaw_home
-from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.model.model_script import Script
+from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.runners.openclaw_home import write_openclaw_home
 from critiqor.runtime import MonitorOptions, monitor_openclaw
 
 LOOP = [sys.executable, "-m", "critiqor.agentloop"]

@@ -8,10 +8,18 @@ from typing import Any
 import pytest
 from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered
 
-from critiqor.agentloop.context_budget import cut, tokens_of, used_tokens
-from critiqor.agentloop.entries import Entry
-from critiqor.agentloop.messages import AssistantMessage, Message, Text, ToolCall, ToolResultMessage, Usage, UserMessage
-from critiqor.agentloop.model_client import ModelFailureError, ModelRequest
+from critiqor.agentloop.context.budget import cut, tokens_of, used_tokens
+from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
+from critiqor.agentloop.sessions.entries import Entry
+from critiqor.agentloop.sessions.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 
 OVERFLOW = ModelFailureError("maximum context length exceeded", "context", 400)
 

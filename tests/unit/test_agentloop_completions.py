@@ -15,12 +15,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop import http_stream
-from critiqor.agentloop.completion_chunks import ChunkReader
-from critiqor.agentloop.completion_requests import NO_RESULT, conversation, request_body
-from critiqor.agentloop.completions import MAX_RESPONSE_BYTES, CompletionsClient
-from critiqor.agentloop.http_stream import MAX_HEADERS, MAX_LINE_BYTES, parse_url
-from critiqor.agentloop.messages import (
+from critiqor.agentloop.models import http_stream
+from critiqor.agentloop.models.completion_chunks import ChunkReader
+from critiqor.agentloop.models.completion_requests import NO_RESULT, conversation, request_body
+from critiqor.agentloop.models.completions import MAX_RESPONSE_BYTES, CompletionsClient
+from critiqor.agentloop.models.http_stream import MAX_HEADERS, MAX_LINE_BYTES, parse_url
+from critiqor.agentloop.models.model_client import (
+    Delta,
+    Finished,
+    ModelFailureError,
+    ModelRequest,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
+from critiqor.agentloop.models.sse import MAX_EVENT_BYTES, EventParser, EventTooLargeError
+from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
     Image,
     Message,
@@ -31,20 +42,9 @@ from critiqor.agentloop.messages import (
     Usage,
     UserMessage,
 )
-from critiqor.agentloop.model_client import (
-    Delta,
-    Finished,
-    ModelFailureError,
-    ModelRequest,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-    UsageDelta,
-)
-from critiqor.agentloop.sse import MAX_EVENT_BYTES, EventParser, EventTooLargeError
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.steps import ModelCall
-from critiqor.lab.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.spans.calls import ModelCall
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 QUESTION: list[Message] = [UserMessage(content=[Text("hi")], timestamp=1)]

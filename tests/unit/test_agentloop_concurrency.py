@@ -9,9 +9,9 @@ from typing import Any
 
 from agentloop import Echo, Rig, Say, defaults, read_messages, roles, unanswered
 
-from critiqor.agentloop.messages import UserMessage
-from critiqor.agentloop.model_client import ModelFailureError, ModelRequest
+from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.runs import AgentParams
+from critiqor.agentloop.sessions.messages import UserMessage
 
 SESSIONS, TURNS = 100, 5
 

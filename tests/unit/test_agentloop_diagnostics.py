@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import summary_of
 
-from critiqor.agentloop.diagnostics import Diagnostics, program_of
+from critiqor.agentloop.recording.diagnostics import Diagnostics, program_of
 from critiqor.model import now_ms
 
 RUN_ID = "4d1c0c1e-agent-run"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.external import ExternalRequest, Progress
-from critiqor.agentloop.messages import ToolResultMessage
+from critiqor.agentloop.entry.external import ExternalRequest, Progress
 from critiqor.agentloop.runs import AgentParams
+from critiqor.agentloop.sessions.messages import ToolResultMessage
 from critiqor.errors import CritiqorError, UsageError
 
 
@@ -392,7 +392,7 @@ def test_closing_ends_what_is_under_way_and_refuses_what_comes_after(tmp_path):
 
 
 def test_outcomes_of_old_runs_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr("critiqor.agentloop.dispatch.KEPT_OUTCOMES", 3)
+    monkeypatch.setattr("critiqor.agentloop.queue.dispatch.KEPT_OUTCOMES", 3)
 
     async def scenario() -> None:
         rig = Rig(tmp_path)
@@ -615,7 +615,7 @@ def test_a_result_that_a_stopped_run_left_open_is_there_for_the_model_of_the_nex
 
 def test_a_busy_session_of_another_process_is_an_error_of_the_run_and_not_of_the_program(tmp_path):
     async def scenario() -> None:
-        from critiqor.agentloop.write_lock import acquire
+        from critiqor.agentloop.sessions.write_lock import acquire
 
         settings = configuration(session={"writeLock": {"acquireTimeoutMs": 10}})
         rig = Rig(tmp_path, settings=settings)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from critiqor.agentloop.hooks import PluginHooks
+from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 
 
 def decided(name: str, *handlers: Any, event: dict[str, Any] | None = None) -> dict[str, Any]:

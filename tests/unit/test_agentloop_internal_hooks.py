@@ -12,7 +12,7 @@ import pytest
 from agentloop import Rig, Say, Waiting, configuration
 from support import wait_until
 
-from critiqor.agentloop.internal_hooks import InternalHooks, find_hooks
+from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.settings import HookEntry, HookFolders, InternalHookSettings
 

@@ -13,7 +13,7 @@ import pytest
 from recordings import BEGIN, RUN, Recording, sequences
 from support import exit_code_of, fork
 
-from critiqor.agentloop.journal_writer import LOOKED_AFTER_MS, JournalWriter
+from critiqor.agentloop.recording.journal_writer import LOOKED_AFTER_MS, JournalWriter
 from critiqor.storage import paths_for
 
 

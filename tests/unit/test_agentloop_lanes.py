@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from critiqor.agentloop.lanes import Lanes
+from critiqor.agentloop.queue.lanes import Lanes
 
 
 def test_a_session_lane_lets_one_through_at_a_time_in_order():

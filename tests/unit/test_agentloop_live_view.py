@@ -10,8 +10,8 @@ import pytest
 from recordings import RUN, Recording, Source
 from support import exit_code_of, fork, wait_until
 
-from critiqor.agentloop.live_view import LiveView
-from critiqor.agentloop.recorder import Recorder, attach_recorder
+from critiqor.agentloop.recording.live_view import LiveView
+from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
 from critiqor.agentloop.streams import EventStreams
 from critiqor.storage import SessionPaths, paths_for
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.messages import AssistantMessage, Text, ToolResultMessage
-from critiqor.agentloop.model_client import ModelFailureError
+from critiqor.agentloop.models.model_client import ModelFailureError
+from critiqor.agentloop.sessions.messages import AssistantMessage, Text, ToolResultMessage
+from critiqor.agentloop.sessions.transcript_writer import ABORTED
 from critiqor.agentloop.tools.messaging import MemoryOutbox
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
-from critiqor.agentloop.writing import ABORTED
 
 HOOKS = (
     "before_agent_reply",
@@ -496,7 +496,7 @@ def test_a_run_that_cannot_be_prepared_ends_with_start_and_error(tmp_path):
 def test_a_full_disk_ends_the_run_with_an_error_and_the_next_run_repairs_the_transcript(tmp_path, monkeypatch):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("On it.", (("echo", {"text": "x"}),)), Say("done"), tools=[Echo()])
-        from critiqor.agentloop.transcript import Transcript
+        from critiqor.agentloop.sessions.transcript import Transcript
 
         append = Transcript._append
 

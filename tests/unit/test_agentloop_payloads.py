@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.messages import Text
-from critiqor.agentloop.payloads import serialise
-from critiqor.bounds import DEPTH, EXCERPT, ITEMS, KEY, RECORD, TEXT
-from critiqor.redaction import Redactor
+from critiqor.agentloop.recording.payloads import serialise
+from critiqor.agentloop.sessions.messages import Text
+from critiqor.storage.bounds import DEPTH, EXCERPT, ITEMS, KEY, RECORD, TEXT
+from critiqor.storage.redaction import Redactor
 
 FILLER = "word " * 8000
 SECRET = "sk-" + "a1B2" * 6
@@ -45,7 +45,7 @@ def test_a_small_record_is_written_as_it_is() -> None:
 
 def test_money_and_times_do_not_make_a_record_take_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     payload = {"cost": {"total": 0.0010400000000000001, "output": 3.9999999999999996e-05}, "at": 1_794_785_001_265}
-    monkeypatch.delattr("critiqor.agentloop.payloads.Bounds")
+    monkeypatch.delattr("critiqor.agentloop.recording.payloads.Bounds")
     assert json.loads(serialise(record(payload), Redactor(b"key"))) == record(payload)
 
 

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from recordings import RUN
 from timelines import summary_of
 
-from critiqor.agentloop.diagnostics import Diagnostics
-from critiqor.agentloop.hooks import PluginHooks
-from critiqor.agentloop.messages import UserMessage
-from critiqor.agentloop.model_client import ModelFailureError, ModelRequest
-from critiqor.agentloop.recorder import attach_recorder
+from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
+from critiqor.agentloop.recording.diagnostics import Diagnostics
+from critiqor.agentloop.recording.recorder import attach_recorder
 from critiqor.agentloop.runs import AgentParams
+from critiqor.agentloop.sessions.messages import UserMessage
+from critiqor.agentloop.sessions.transcript import TranscriptUpdates
 from critiqor.agentloop.streams import EventStreams
-from critiqor.agentloop.transcript import TranscriptUpdates
 from critiqor.model.timeline import TimelineSummary
 from critiqor.storage import paths_for
 

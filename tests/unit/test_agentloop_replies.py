@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.messages import AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
-from critiqor.agentloop.model_client import FailureKind, ModelFailureError
-from critiqor.agentloop.replies import (
+from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
+from critiqor.agentloop.replies.replies import (
     SILENT_TOKENS,
     Said,
     failure_text,
@@ -19,6 +18,7 @@ from critiqor.agentloop.replies import (
     shape_replies,
 )
 from critiqor.agentloop.runs import Payload
+from critiqor.agentloop.sessions.messages import AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
 from critiqor.agentloop.tools.results import answered, failed, succeeded
 from critiqor.agentloop.tools.tool import ToolOutcome
 

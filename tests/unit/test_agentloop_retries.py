@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.chat import ChatMessage, Chats
 from critiqor.agentloop.configuration import ResolvedModel
-from critiqor.agentloop.messages import AssistantMessage
-from critiqor.agentloop.model_client import FailureKind, ModelFailureError
-from critiqor.agentloop.retries import Fallback, Retries, Retry
+from critiqor.agentloop.entry.chat import ChatMessage, Chats
+from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
+from critiqor.agentloop.models.retries import Fallback, Retries, Retry
+from critiqor.agentloop.sessions.messages import AssistantMessage
 from critiqor.agentloop.settings import ModelEntry, Provider, RetrySettings
 from critiqor.agentloop.tools.messaging import MemoryOutbox
 

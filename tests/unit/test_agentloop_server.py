@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from agentloop import Rig, Say, Waiting, unanswered
 
-from critiqor.agentloop.client import AgentClient
-from critiqor.agentloop.server import LONGEST_PATH, AgentServer, socket_path
+from critiqor.agentloop.entry.client import AgentClient
+from critiqor.agentloop.entry.server import LONGEST_PATH, AgentServer, socket_path
 from critiqor.errors import CritiqorError, UsageError
 
 
@@ -163,7 +163,7 @@ def test_errors_name_what_is_wrong_and_what_to_do(tmp_path):
 
 
 def test_a_line_that_never_ends_hangs_up_on_its_client_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("critiqor.agentloop.server.LONGEST_LINE", 1000)
+    monkeypatch.setattr("critiqor.agentloop.entry.server.LONGEST_LINE", 1000)
 
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path:
@@ -247,7 +247,7 @@ def test_plugins_cannot_keep_a_server_from_closing(tmp_path):
             await client.call("agent.wait", runId=accepted["runId"])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("critiqor.agentloop.server.SESSION_END_SECONDS", 0.01)
+        patch.setattr("critiqor.agentloop.entry.server.SESSION_END_SECONDS", 0.01)
         asyncio.run(scenario())
 
 

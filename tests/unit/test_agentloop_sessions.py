@@ -10,14 +10,14 @@ import sys
 
 import pytest
 
-from critiqor.agentloop.session_store import FLUSH_AFTER_SECONDS
-from critiqor.agentloop.sessions import SessionAddress, Sessions, is_main, is_subagent
+from critiqor.agentloop.sessions.session_store import FLUSH_AFTER_SECONDS
+from critiqor.agentloop.sessions.sessions import SessionAddress, Sessions, is_main, is_subagent
 from critiqor.errors import UsageError
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from critiqor.agentloop.sessions import SessionAddress, Sessions
+from critiqor.agentloop.sessions.sessions import SessionAddress, Sessions
 
 async def main():
     sessions = Sessions(Path(sys.argv[1]))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.messages import Image, Text, ToolCall
+from critiqor.agentloop.sessions.messages import Image, Text, ToolCall
 from critiqor.agentloop.tools.arguments import check
 from critiqor.agentloop.tools.messaging import Delivery, MemoryOutbox, MessageTool, OutgoingMessage, sent_text
 from critiqor.agentloop.tools.registry import offered_tools, problem_with, tool_schemas

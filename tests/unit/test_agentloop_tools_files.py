@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.messages import Image, Text
+from critiqor.agentloop.sessions.messages import Image, Text
 from critiqor.agentloop.tools.diffs import Replacement, apply, difference
 from critiqor.agentloop.tools.files import EditTool, WriteTool
 from critiqor.agentloop.tools.read import MAX_BYTES, MAX_LINES, ReadTool

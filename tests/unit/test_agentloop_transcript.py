@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agentloop import read_messages, roles, unanswered
 
-from critiqor.agentloop.messages import (
+from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
     Cost,
     Message,
@@ -21,7 +21,7 @@ from critiqor.agentloop.messages import (
     Usage,
     UserMessage,
 )
-from critiqor.agentloop.transcript import (
+from critiqor.agentloop.sessions.transcript import (
     INTERRUPTED,
     ForeignWriteError,
     Transcript,
@@ -29,7 +29,7 @@ from critiqor.agentloop.transcript import (
     TranscriptUpdates,
     open_transcript,
 )
-from critiqor.agentloop.write_lock import LostLockError, acquire
+from critiqor.agentloop.sessions.write_lock import LostLockError, acquire
 from critiqor.importers import read_traces
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
             return write(descriptor, data[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("critiqor.agentloop.transcript.os.write", full)
+    monkeypatch.setattr("critiqor.agentloop.sessions.transcript.os.write", full)
     with pytest.raises(OSError, match="No space left"):
         transcript.append(user("two"))
     monkeypatch.undo()

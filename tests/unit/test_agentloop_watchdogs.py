@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from agentloop import Rig, Say, Waiting, configuration, defaults, instantly, unanswered
 
-from critiqor.agentloop.lanes import Lanes
+from critiqor.agentloop.models.watchdogs import idle_limit, run_limit
+from critiqor.agentloop.queue.lanes import Lanes
+from critiqor.agentloop.queue.stuck_sessions import StuckSession, StuckSessions
 from critiqor.agentloop.runs import Abort, AgentParams, Run
-from critiqor.agentloop.session_store import SessionEntry
-from critiqor.agentloop.sessions import Session
+from critiqor.agentloop.sessions.session_store import SessionEntry
+from critiqor.agentloop.sessions.sessions import Session
 from critiqor.agentloop.settings import DiagnosticsSettings, Provider
-from critiqor.agentloop.stuck_sessions import StuckSession, StuckSessions
-from critiqor.agentloop.watchdogs import idle_limit, run_limit
 
 
 def limit(provider: float | None = None, agent: float | None = None, **params: Any) -> float | None:
@@ -70,7 +70,7 @@ def test_a_model_that_keeps_talking_may_take_as_long_as_it_likes(tmp_path):
     async def scenario() -> None:
         from collections.abc import AsyncIterator
 
-        from critiqor.agentloop.model_client import Delta, Finished, TextDelta
+        from critiqor.agentloop.models.model_client import Delta, Finished, TextDelta
 
         class Slow:
             request_bytes = response_bytes = 0

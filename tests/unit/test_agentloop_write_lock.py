@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from critiqor.agentloop.write_lock import LostLockError, NestedLockError, SessionBusyError, acquire, lock_path
+from critiqor.agentloop.sessions.write_lock import LostLockError, NestedLockError, SessionBusyError, acquire, lock_path
 
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from critiqor.agentloop.write_lock import acquire
+from critiqor.agentloop.sessions.write_lock import acquire
 
 async def main():
     lock = await acquire(Path(sys.argv[1]), sys.argv[2])
@@ -32,7 +32,7 @@ asyncio.run(main())
 RACER = """
 import asyncio, sys
 from pathlib import Path
-from critiqor.agentloop.write_lock import acquire
+from critiqor.agentloop.sessions.write_lock import acquire
 
 async def main():
     counter = Path(sys.argv[2])

@@ -17,16 +17,16 @@ from starlette.routing import Route
 from support import Cli, Runs, attached, recorded
 from timelines import data_of, line, request, sample, span
 
-from critiqor.anonymity import Aliases, anonymous_coverage, anonymous_diagnosis, anonymous_event, anonymous_run
-from critiqor.diagnosis.scores import confidence_lost
-from critiqor.exports.endpoint import Endpoint, Sent, Taken
+from critiqor.diagnosis.scoring import confidence_lost
+from critiqor.exporters.formats import FORMATS
+from critiqor.exporters.otlp.endpoint import Endpoint, Sent, Taken
+from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Coverage, Diagnosis, Event
 from critiqor.model.report import RunHead
-from critiqor.redaction import RULES_PATH
-from critiqor.reporters import FORMATS
-from critiqor.reporters.otlp import Request
+from critiqor.privacy import Aliases, anonymous_coverage, anonymous_diagnosis, anonymous_event, anonymous_run
+from critiqor.run.visibility import change_visibility
 from critiqor.session import abort_session
-from critiqor.visibility import change_visibility
+from critiqor.storage.redaction import RULES_PATH
 
 MARK = "zanzibar"
 """A plain word: it looks like any name of a tool, a model or an agent."""

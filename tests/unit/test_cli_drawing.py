@@ -17,16 +17,16 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from wcwidth import wcswidth
 
-from critiqor.cli import drawing
-from critiqor.cli.drawing.axis import Axis, Interval
-from critiqor.cli.drawing.bars import LEVELS, bar, cells, sparkline, trust_bar
-from critiqor.cli.drawing.context import context_growth
-from critiqor.cli.drawing.lanes import chart_lines, lanes_of
-from critiqor.cli.drawing.palette import COLORS
-from critiqor.cli.drawing.screen import harmless, theirs
-from critiqor.cli.drawing.tables import FittingTable
-from critiqor.cli.drawing.timing import turn_lines
-from critiqor.cli.live_table import _table
+from critiqor.cli import terminal, views
+from critiqor.cli.terminal.axis import Axis, Interval
+from critiqor.cli.terminal.bars import LEVELS, bar, cells, sparkline, trust_bar
+from critiqor.cli.terminal.context import context_growth
+from critiqor.cli.terminal.lanes import chart_lines, lanes_of
+from critiqor.cli.terminal.live_table import _table
+from critiqor.cli.terminal.palette import COLORS
+from critiqor.cli.terminal.screen import harmless, theirs
+from critiqor.cli.terminal.tables import FittingTable
+from critiqor.cli.views.timeline import turn_lines
 from critiqor.lab.batch import ScenarioResult
 from critiqor.lab.verdict import Seen, Verdict
 from critiqor.model import ContextAnalysis, RequestSize, event_id_for
@@ -297,7 +297,8 @@ def test_every_colour_can_be_read_on_white_and_on_black(name: str) -> None:
 
 
 def test_every_style_of_a_drawing_has_such_a_colour() -> None:
-    sources = "".join(file.read_text("utf-8") for file in Path(drawing.__file__).parent.glob("*.py"))
+    folders = [Path(package.__file__ or "").parent for package in (terminal, views)]
+    sources = "".join(file.read_text("utf-8") for folder in folders for file in folder.glob("*.py"))
     named = re.findall(r'"(?:bold )?((?:bright_)?(?:red|green|yellow|blue|magenta|cyan|white|black)|dim)"', sources)
     assert set(named) <= COLORS.keys()
 

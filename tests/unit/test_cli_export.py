@@ -15,12 +15,12 @@ from timelines import data_of, sample, span, start
 from trace_events import TraceFile, checked
 
 from critiqor.cli import progress
-from critiqor.diagnoses import diagnose_trace
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import BrokenRecordError
-from critiqor.exports import traces
+from critiqor.exporters.formats import FORMATS
+from critiqor.exporters.trace import gather as traces
 from critiqor.importers import read_traces
-from critiqor.reporters import FORMATS
+from critiqor.run.diagnosis import diagnose_trace
 from critiqor.session import abort_session, append_event_to_run, import_run
 
 START = 1_794_000_000_000
@@ -231,7 +231,7 @@ def test_what_is_too_much_for_any_viewer_is_left_out_and_told(
 
 @pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.takes != "pages"])
 def test_every_format_has_a_reporter_in_the_module_of_its_name(name: str) -> None:
-    assert callable(importlib.import_module(f"critiqor.reporters.{name}").report)
+    assert callable(importlib.import_module(f"critiqor.exporters.{name}").report)
 
 
 def test_spans_of_a_run_come_back_as_the_same_run(cli: Cli, runs: Runs, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from diagnosed import diagnosis, finding, store
 from story import Story
 from support import Cli, Runs, attached, recorded
 
-from critiqor.diagnoses import case_files, load_diagnosed
 from critiqor.errors import ExitCode
+from critiqor.run.diagnosis import load_diagnosed, run_summaries
 from critiqor.session import abort_session
 
 
@@ -111,14 +111,14 @@ def test_case_files_come_in_order_of_time_and_one_broken_hides_no_other(runs: Ru
     runs.paths.run_path("run_003").write_bytes(b"{")
     runs.paths.diagnosis_path("run_005").unlink()
     (runs.folder / "run_004.json").mkdir()
-    cases = {case.run_id: case for case in case_files(runs.folder)}
+    cases = {case.run_id: case for case in run_summaries(runs.folder)}
     assert list(cases) == ["run_003", "run_004", "run_002", "run_001", "run_005"]
     assert [run_id for run_id, case in cases.items() if case.diagnosis] == ["run_002", "run_001"]
     assert cases["run_003"].metadata is cases["run_004"].metadata is None
     assert "cannot be read" in (cases["run_003"].undiagnosed or "")
     assert cases["run_004"].undiagnosed
     assert (cases["run_005"].fix, cases["run_005"].metadata is None) == ("critiqor diagnose run_005", False)
-    assert case_files(runs.folder / "nowhere") == []
+    assert run_summaries(runs.folder / "nowhere") == []
 
 
 def test_trends_of_the_only_agent(cli: Cli, runs: Runs) -> None:

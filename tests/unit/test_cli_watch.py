@@ -27,11 +27,11 @@ from support import (
 )
 from terminal import displayed, spawn
 
-from critiqor.cli.drawing.watching import LiveRun
-from critiqor.cli.happenings import Happening
+from critiqor.cli.terminal.event_lines import Happening
+from critiqor.cli.views.watch import LiveRun
 from critiqor.errors import ExitCode
-from critiqor.following import MOST_READ, Figures, Follower
 from critiqor.model import now_ms
+from critiqor.run.tail import MOST_READ, Figures, Follower
 from critiqor.session import abort_session, append_event_to_run, request_finalize
 from critiqor.storage.journal import LONGEST_LINE
 

@@ -7,7 +7,7 @@ import pytest
 from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given, strategies
 
-from critiqor.diagnosis.comparison import CauseChange, Comparison, compare
+from critiqor.comparison.compare import CauseChange, Comparison, compare
 from critiqor.model.diagnosis import Diagnosis, FailureAnalysis, Outcome, OutcomeState
 from critiqor.model.timeline import TimelineSummary
 

@@ -11,10 +11,10 @@ from dashboards import PORT, RUN_PAGES, Dashboard, event_ids, failing_tests
 from starlette.testclient import TestClient
 from support import Runs
 
-from critiqor.dashboard.application import application
-from critiqor.dashboard.gate import CONTENT_SECURITY
-from critiqor.dashboard.reach import place_of
-from critiqor.dashboard.site import Site
+from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.web.application import application
+from critiqor.dashboard.web.bind_address import place_of
+from critiqor.dashboard.web.middleware import CONTENT_SECURITY
 
 PAGES = (*RUN_PAGES, "/live/stream")
 

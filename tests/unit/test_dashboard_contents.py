@@ -11,12 +11,12 @@ from dashboards import Dashboard
 from starlette.testclient import TestClient
 from support import Runs, attached, recorded
 
-from critiqor.dashboard.timeline_page import SPLIT
-from critiqor.dashboard.wording import duration, money, number, price
-from critiqor.diagnoses import load_diagnosed
-from critiqor.lab.runner import Runner
+from critiqor.dashboard.pages.timeline_page import SPLIT
+from critiqor.dashboard.render.formatting import duration, money, number, price
+from critiqor.lab.runners.runner import Runner
 from critiqor.lab.scenario_file import chosen, shipped_scenarios
-from critiqor.visibility import change_visibility
+from critiqor.run.diagnosis import load_diagnosed
+from critiqor.run.visibility import change_visibility
 
 PLAYED = ("retry_storm", "memory_finds_it", "forgotten_after_compaction", "event_loop_stall")
 BAR = re.compile(r'<a href="([^"]+)" aria-label="([^":]+): [^"]*"><rect')

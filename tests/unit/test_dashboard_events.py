@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import Runs, attached, recorded
 
-from critiqor.dashboard.access import Viewer
-from critiqor.dashboard.event_index import EventFilter, EventIndex
-from critiqor.dashboard.index_making import build_index
-from critiqor.dashboard.library import Library
-from critiqor.dashboard.search_terms import Search
-from critiqor.dashboard.shelf import FILE_NAME, Shelf
-from critiqor.dashboard.showing import PAGE, Showing
+from critiqor.dashboard.data.event_index import EventFilter, EventIndex
+from critiqor.dashboard.data.index_builder import build_index
+from critiqor.dashboard.data.index_cache import FILE_NAME, IndexCache
+from critiqor.dashboard.data.run_catalog import RunCatalog
+from critiqor.dashboard.data.run_view import PAGE, Showing
+from critiqor.dashboard.data.search_terms import Search
+from critiqor.dashboard.web.access import Viewer
 from critiqor.errors import BrokenRecordError
-from critiqor.evidence import read_sealed_events
 from critiqor.model import Event
 from critiqor.storage import SessionPaths
+from critiqor.storage.evidence import read_sealed_events
 
 WORDS = (
     "failed",
@@ -149,15 +149,15 @@ def test_a_search_for_parts_finds_them_right_behind_each_other_alone() -> None:
 
 def test_an_index_is_made_once_and_again_for_other_evidence(runs: Runs) -> None:
     run_id = failing_tests(runs)
-    shelf, library = Shelf(runs.paths), Library(runs.paths)
+    shelf, library = IndexCache(runs.paths), RunCatalog(runs.paths)
     run = library.open(run_id, Viewer(tenants=frozenset({"default"})))
     file = runs.paths.run_folder(run_id) / FILE_NAME
     assert shelf.index_of(run, patience=30) is not None
     made = file.stat().st_ino
-    assert Shelf(runs.paths).index_of(run, patience=30) is not None
+    assert IndexCache(runs.paths).index_of(run, patience=30) is not None
     assert file.stat().st_ino == made
     file.write_bytes(b"no index at all")
-    again = Shelf(runs.paths).index_of(run, patience=30)
+    again = IndexCache(runs.paths).index_of(run, patience=30)
     assert again is not None and again.find(EventFilter(), 0, 1).total == run.head["seal"]["events"]
     document = runs.paths.evidence_summary_path(run_id)
     document.chmod(0o600)
@@ -172,7 +172,7 @@ def test_a_run_that_cannot_be_indexed_says_so_and_is_read_without(runs: Runs, mo
     def refuses(*_: object) -> EventIndex:
         raise BrokenRecordError("no room")
 
-    monkeypatch.setattr("critiqor.dashboard.shelf.build_index", refuses)
+    monkeypatch.setattr("critiqor.dashboard.data.index_cache.build_index", refuses)
     client = Dashboard(runs).user()
     page = client.get(f"/runs/{run_id}/evidence?q=npm")
     assert "There is no index of this run" in page.text
@@ -188,7 +188,7 @@ def test_a_runs_folder_that_can_only_be_read_is_indexed_elsewhere(runs: Runs, mo
             raise OSError(errno.EROFS, "Read-only file system")
         return build_index(paths, run, digest, file)
 
-    monkeypatch.setattr("critiqor.dashboard.shelf.build_index", built)
+    monkeypatch.setattr("critiqor.dashboard.data.index_cache.build_index", built)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/evidence?q=npm").text
     assert "There is no index of this run" not in page and len(event_ids(page)) == 1
     assert not (runs.paths.run_folder(run_id) / FILE_NAME).exists()
@@ -196,10 +196,10 @@ def test_a_runs_folder_that_can_only_be_read_is_indexed_elsewhere(runs: Runs, mo
 
 def test_without_an_index_pages_are_the_same(runs: Runs) -> None:
     run_id = varied(runs)
-    run = Library(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
-    indexed = Showing(run, Shelf(runs.paths))
+    run = RunCatalog(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
+    indexed = Showing(run, IndexCache(runs.paths))
 
-    class Nothing(Shelf):
+    class Nothing(IndexCache):
         def index_of(self, run: object, patience: float = 0.0) -> None:
             return None
 
@@ -236,8 +236,8 @@ def test_an_index_in_a_folder_that_is_a_link_is_made_anew(runs: Runs, tmp_path: 
     file = runs.paths.run_folder(run_id) / FILE_NAME
     file.rename(tmp_path / "elsewhere.sqlite")
     file.symlink_to(tmp_path / "elsewhere.sqlite")
-    run = Library(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
-    assert Shelf(runs.paths).index_of(run, patience=30) is not None
+    run = RunCatalog(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
+    assert IndexCache(runs.paths).index_of(run, patience=30) is not None
     assert not file.is_symlink()
 
 

@@ -14,15 +14,15 @@ from dashboards import BEGIN, RUN_PAGES, Dashboard, event_ids, failing_tests
 from diagnosed import diagnosis, finding, store
 from support import Runs, attached, recorded
 
-from critiqor.dashboard.access import Viewer
-from critiqor.dashboard.live import Live, phase_of
-from critiqor.dashboard.showing import Showing
-from critiqor.dashboard.wording import coded, island, visible
-from critiqor.diagnoses import load_diagnosed
-from critiqor.following import Look
+from critiqor.dashboard.data.run_view import Showing
+from critiqor.dashboard.pages.live import Live, phase_of
+from critiqor.dashboard.render.formatting import coded, island, visible
+from critiqor.dashboard.web.access import Viewer
 from critiqor.model import CausalGraph, GraphEdge, GraphNode, Playbook
 from critiqor.model.diagnosis import CausalStep, Change
-from critiqor.visibility import change_visibility
+from critiqor.run.diagnosis import load_diagnosed
+from critiqor.run.tail import Look
+from critiqor.run.visibility import change_visibility
 
 PAGES = (*RUN_PAGES, "/trust?verify=1")
 MARK = "zzmark"
@@ -580,7 +580,7 @@ def test_the_live_page_tells_how_far_a_run_is_and_goes_on_until_nothing_changes_
 def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("critiqor.following.owner_is_alive", lambda _: False)
+    monkeypatch.setattr("critiqor.run.tail.owner_is_alive", lambda _: False)
     run_id, site = runs.start(), Dashboard(runs).site
     showing = Showing(site.library.open(run_id, Viewer(tenants=frozenset({"default"}))), site.shelf)
     told = Live(site).messages(showing, site.access.admit("default"), is_user=True)

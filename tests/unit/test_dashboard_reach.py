@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from critiqor.dashboard.reach import LOOPBACK, listener_at, place_of
+from critiqor.dashboard.web.bind_address import LOOPBACK, listener_at, place_of
 from critiqor.errors import CritiqorError, UsageError
 
 
@@ -70,7 +70,7 @@ def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
 def test_the_port_stays_the_same_unless_somebody_else_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with listener_at(place_of(LOOPBACK), 0) as probe:
         port = probe.getsockname()[1]
-    monkeypatch.setattr("critiqor.dashboard.reach.USUAL_PORT", port)
+    monkeypatch.setattr("critiqor.dashboard.web.bind_address.USUAL_PORT", port)
     with listener_at(place_of(LOOPBACK), None) as first, listener_at(place_of(LOOPBACK), None) as second:
         assert first.getsockname()[1] == port
         assert second.getsockname()[1] not in (0, port)

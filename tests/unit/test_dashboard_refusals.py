@@ -18,12 +18,12 @@ from served import Served, Told
 from starlette.routing import Mount, Route
 from support import PATIENCE_SECONDS, Runs
 
-from critiqor.dashboard import connections
-from critiqor.dashboard.application import application
-from critiqor.dashboard.connections import Connection
-from critiqor.dashboard.gate import CONTENT_SECURITY
-from critiqor.dashboard.reach import LOOPBACK, listener_at, place_of
-from critiqor.dashboard.site import Site
+from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.web import connections
+from critiqor.dashboard.web.application import application
+from critiqor.dashboard.web.bind_address import LOOPBACK, listener_at, place_of
+from critiqor.dashboard.web.connections import Connection
+from critiqor.dashboard.web.middleware import CONTENT_SECURITY
 from critiqor.storage import paths_for
 
 SAID = b"npm test"

@@ -21,7 +21,7 @@ from support import PATIENCE_SECONDS, Cli, Runs, attached, recorded, run_critiqo
 from terminal import shown
 
 from critiqor.cli import browser
-from critiqor.dashboard.reach import USUAL_PORT
+from critiqor.dashboard.web.bind_address import USUAL_PORT
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_variable_or_a_setting_names_one_tenant_whatever_its_name(
     failing_tests(runs, tenant_id="two words")
     failing_tests(runs, tenant_id="two")
     asked: dict[str, Any] = {}
-    monkeypatch.setattr("critiqor.dashboard.serving.serve", lambda *_, **told: asked.update(told))
+    monkeypatch.setattr("critiqor.dashboard.web.serving.serve", lambda *_, **told: asked.update(told))
     monkeypatch.setenv("CRITIQOR_TENANT_ID", "two words")
     assert cli("dashboard").code == 0
     assert asked["tenants"] == ("two words",)
@@ -226,13 +226,13 @@ def test_finalize_opens_it_where_somebody_looks_and_wants_it(
     runs.start()
     asked: list[str] = []
     monkeypatch.setattr(browser, "somebody_looks", lambda: True)
-    monkeypatch.setattr("critiqor.cli.dashboard.open_dashboard", lambda run_id, runs_dir: asked.append(run_id))
+    monkeypatch.setattr("critiqor.cli.verbs.dashboard.open_dashboard", lambda run_id, runs_dir: asked.append(run_id))
     assert cli("finalize", *arguments).code == 0
     assert asked == opened
 
 
 def test_the_verbs_of_every_day_do_not_load_the_web_server(tmp_path: Path) -> None:
-    code = "import sys, critiqor.cli.dashboard, critiqor.cli.finalize; print(sorted(sys.modules))"
+    code = "import sys, critiqor.cli.verbs.dashboard, critiqor.cli.verbs.finalize; print(sorted(sys.modules))"
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert not [name for name in ("starlette", "uvicorn", "jinja2", "critiqor.dashboard") if f"'{name}'" in loaded]

@@ -12,7 +12,7 @@ import pytest
 from dashboards import Dashboard, event_ids, failing_tests
 from support import Runs, recorded
 
-from critiqor.visibility import change_visibility
+from critiqor.run.visibility import change_visibility
 
 
 def index_of(runs: Runs, run_id: str) -> Path:

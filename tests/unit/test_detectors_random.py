@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from story import Story, diagnose
 
-from critiqor.diagnosis import claims
+from critiqor.diagnosis.claims import assertions as claims
 from critiqor.model import Event
 
 OURS = frozenset(

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from support import Cli, Runs, attached, recorded
 
-from critiqor.diagnoses import case_files, diagnose_run, load_diagnosed
 from critiqor.model import Diagnosis
+from critiqor.run.diagnosis import diagnose_run, load_diagnosed, run_summaries
 from critiqor.session import abort_session
-from critiqor.verification import verify_run
+from critiqor.storage.verification import verify_run
 
 
 def failing(runs: Runs) -> str:
@@ -90,9 +90,9 @@ def test_aborted_run_can_be_diagnosed_and_compared(runs: Runs) -> None:
     run_id = runs.start()
     runs.write(run_id, attached(), recorded(2, "agent_start"))
     abort_session(run_id, runs_dir=runs.folder)
-    assert case_files(runs.folder)[0].diagnosis is None
+    assert run_summaries(runs.folder)[0].diagnosis is None
     diagnose_run(run_id, runs.folder)
-    assert isinstance(case_files(runs.folder)[0].diagnosis, Diagnosis)
+    assert isinstance(run_summaries(runs.folder)[0].diagnosis, Diagnosis)
 
 
 def test_evidence_that_lies_elsewhere_is_diagnosed_and_nothing_is_written(runs: Runs, cli: Cli, tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from support import Runs, attached, recorded
 from critiqor.cli.group import VERBS, critiqor
 from critiqor.cli.settings import KEYS
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.diagnosis.policy import Policy, parse_policy
-from critiqor.exports import load_report
+from critiqor.exporters import load_report
 from critiqor.model import Coverage, Diagnosis, Event, Finding
+from critiqor.policy.gate import Policy, parse_policy
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from critiqor.lab.model_script import Script, Step, ToolUse
-from critiqor.lab.openclaw_home import workspace_of, write_openclaw_home
-from critiqor.lab.scripted_model import ScriptedModel
+from critiqor.lab.model.model_script import Script, Step, ToolUse
+from critiqor.lab.model.scripted_model import ScriptedModel
+from critiqor.lab.runners.openclaw_home import workspace_of, write_openclaw_home
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 TEXT = (DOCS / "ci.md").read_text()

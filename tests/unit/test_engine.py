@@ -19,12 +19,12 @@ from story import Story, diagnose
 from test_detector_properties import CASES
 
 from critiqor.cli.summary import cost_words
+from critiqor.comparison.figures import untold_cost
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.diagnosis.causality import LEADS_TO
+from critiqor.diagnosis.causal_graph import LEADS_TO
 from critiqor.diagnosis.draft import RUN_AGAIN
-from critiqor.diagnosis.figures import untold_cost
 from critiqor.diagnosis.playbook import playbook
-from critiqor.diagnosis.scores import POINTS, confidence_lost, readiness
+from critiqor.diagnosis.scoring import POINTS, confidence_lost, readiness
 from critiqor.model import SEVERITIES, Coverage, Diagnosis, Event, Finding, Usage, event_id_for, iso_from_ms
 from critiqor.model.diagnosis import CausalGraph, GraphEdge, GraphNode, Relation
 

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Runs, attached, from_recorder, line_of, recorded
 
-from critiqor.census import MOST_EXAMPLES
-from critiqor.evidence import DEEPEST
 from critiqor.model import event_id_for, iso_from_ms
-from critiqor.redaction import rules_digest
 from critiqor.session import normalize_plugin_event
+from critiqor.storage.coverage import MOST_EXAMPLES
+from critiqor.storage.evidence import DEEPEST
 from critiqor.storage.journal import LONGEST_LINE
+from critiqor.storage.redaction import rules_digest
 
 AT = 1_780_000_000_000
 ENVELOPE = {

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import critiqor
-import critiqor.diagnoses
 import critiqor.errors
+import critiqor.run.diagnosis
 import critiqor.runtime
 import critiqor.session
 
@@ -19,7 +19,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("name", critiqor.__all__)
 def test_facade_offers_what_it_lists(name: str) -> None:
     offered = getattr(critiqor, name)
-    homes = (critiqor.diagnoses, critiqor.errors, critiqor.runtime, critiqor.session)
+    homes = (critiqor.run.diagnosis, critiqor.errors, critiqor.runtime, critiqor.session)
     assert name == "__version__" or any(getattr(home, name, None) is offered for home in homes)
     assert name in dir(critiqor)
 
@@ -36,7 +36,7 @@ def test_other_names_are_not_there() -> None:
 
 def test_star_import_brings_the_whole_list() -> None:
     answer = python("-c", "from critiqor import *; print(create_session.__module__, monitor_openclaw.__module__)")
-    assert answer.stdout == "critiqor.session critiqor.runtime\n"
+    assert answer.stdout == "critiqor.run.lifecycle critiqor.recording.monitor\n"
 
 
 @pytest.mark.parametrize("module", ["critiqor", "critiqor.cli"])

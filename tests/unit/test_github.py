@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from reports import HOSTILE, gated, hostile_fields
 from support import Cli, Runs
 
+from critiqor.exporters.github import LARGEST_SUMMARY, MOST_ANNOTATIONS, annotation_lines, harmless, step_summary
 from critiqor.model import Diagnosis
-from critiqor.reporters.github import LARGEST_SUMMARY, MOST_ANNOTATIONS, annotation_lines, harmless, step_summary
 
 REGISTERED = frozenset(
     ("error", "warning", "notice", "debug", "group", "endgroup", "echo", "set-env", "set-output", "save-state")

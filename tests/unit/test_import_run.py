@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from support import Cli, Runs, attached, from_recorder, recorded
 
-from critiqor.diagnoses import diagnose_run
 from critiqor.errors import ExitCode, UsageError
 from critiqor.importers import ImportedTrace, read_traces
 from critiqor.model import Event
 from critiqor.model.event import place_of
+from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import create_session, import_run, load_active_session, load_record
-from critiqor.verification import verify_run
+from critiqor.storage.verification import verify_run
 
 SECRET = "sk-ant-" + "api03-" + "Zx9" * 12
 EVENTS: tuple[dict[str, Any], ...] = (
@@ -106,7 +106,7 @@ def test_an_import_that_was_killed_can_be_finished(runs: Runs, tmp_path: Path, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("critiqor.session.complete_session", dies)
+        patched.setattr("critiqor.run.lifecycle.complete_session", dies)
         with pytest.raises(KeyboardInterrupt):
             import_run(trace_of(tmp_path), runs.folder)
     assert runs.status("run_001") == "FINALIZING"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.bounds import Bounds
 from critiqor.errors import UsageError
 from critiqor.importers import FORMATS, ImportedTrace, read_traces, recognise
 from critiqor.model import Event, event_id_for
 from critiqor.model.event import place_of
-from critiqor.redaction import Redactor
+from critiqor.storage.bounds import Bounds
+from critiqor.storage.redaction import Redactor
 
 SECRET = "sk-ant-" + "api03-" + "Zx9" * 12
 """Put together when it runs, so that nothing which looks like a credential stands in a file."""

@@ -13,10 +13,10 @@ from lxml import etree
 from reports import HOSTILE, INTACT, gated, hostile_fields, report
 from support import Cli, Runs
 
-from critiqor.diagnosis.policy import Policy, apply_policy
+from critiqor.exporters import junit
 from critiqor.model import Diagnosis
 from critiqor.model.report import GateReport
-from critiqor.reporters import junit
+from critiqor.policy.gate import Policy, apply_policy
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).parents[1] / "schemas" / "junit-10.xsd"))
 

@@ -149,7 +149,7 @@ def test_the_model_of_a_scenario_is_served_until_it_is_interrupted(tmp_path: Pat
 def test_what_the_demo_tells_to_type_can_be_typed_in_the_shell_that_it_was_called_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from critiqor.cli.demo import program
+    from critiqor.cli.verbs.demo import program
 
     monkeypatch.chdir(tmp_path)
     for name in ("my venv", "other"):

@@ -13,7 +13,7 @@ import pytest
 from support import wait_until
 
 from critiqor.errors import CritiqorError
-from critiqor.lab.scripted_model import Script, ScriptedModel, Step, ToolUse
+from critiqor.lab.model.scripted_model import Script, ScriptedModel, Step, ToolUse
 
 
 @contextmanager

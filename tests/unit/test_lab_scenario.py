@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import UsageError
-from critiqor.lab.model_script import ToolUse
+from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.scenario import Command, Expectation, ModelStep, Provider, Scenario, Turn, World
 from critiqor.lab.scenario_file import (
     LARGEST,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from critiqor.lab.openclaw_home import merged
-from critiqor.lab.replay_shell import write_replay_shell
+from critiqor.lab.runners.openclaw_home import merged
+from critiqor.lab.runners.replay_shell import write_replay_shell
+from critiqor.lab.runners.sandbox import furnish
 from critiqor.lab.scenario import Command, World
-from critiqor.lab.stage import furnish
 
 
 def run(shell: str, line: str) -> tuple[int, str]:
@@ -61,7 +61,7 @@ def test_a_faster_clock_turns_time_and_durations_but_no_timers(tmp_path: Path) -
         "print(*(later - before for before, later in zip(begun, ended)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "critiqor.lab.clock", "1000", str(time.time_ns()), "tell"],
+        [sys.executable, "-m", "critiqor.lab.runners.clock", "1000", str(time.time_ns()), "tell"],
         capture_output=True,
         text=True,
         check=True,

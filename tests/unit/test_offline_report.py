@@ -14,12 +14,12 @@ from dashboards import BEGIN, failing_tests
 from diagnosed import diagnosis, finding
 from support import Runs, attached, recorded
 
-from critiqor.dashboard import chosen_events
-from critiqor.dashboard.causal_picture import ACROSS, Picture, causal_picture
-from critiqor.dashboard.chosen_events import choose
-from critiqor.dashboard.event_index import Numbered
-from critiqor.dashboard.offline import PARTS, offline_pages
-from critiqor.dashboard.page_part import PageParts, Places
+from critiqor.dashboard.data import event_sample as chosen_events
+from critiqor.dashboard.data.event_index import Numbered
+from critiqor.dashboard.data.event_sample import choose
+from critiqor.dashboard.render.causal_picture import ACROSS, Picture, causal_picture
+from critiqor.dashboard.render.html_fragment import PageParts, Places
+from critiqor.dashboard.render.offline import PARTS, offline_pages
 from critiqor.errors import CritiqorError
 from critiqor.model import CausalGraph, Event, Finding, GraphEdge, GraphNode
 

@@ -13,11 +13,11 @@ from otlp import ReadSpan, ReadTrace
 from story import START, Story
 
 from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.exporters.otlp import otlp
+from critiqor.exporters.otlp.conventions import EVALUATION, LONGEST_CONTENT
+from critiqor.exporters.otlp.spans import MOST_HELD, spans
 from critiqor.model import Diagnosis, Event, Metadata, Timestamps, iso_from_ms
 from critiqor.model.report import Recorded, RunHead
-from critiqor.reporters import otlp
-from critiqor.reporters.conventions import EVALUATION, LONGEST_CONTENT
-from critiqor.reporters.spans import MOST_HELD, spans
 
 CLIENT, INTERNAL, ERROR = 3, 1, 2
 SECRETS = ("the question", "the answer", "make all", "it says so", "no such target")

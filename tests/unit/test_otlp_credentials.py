@@ -7,7 +7,7 @@ from collectors import answering, collector
 from support import Cli, Runs, attached, recorded
 
 from critiqor.errors import ExitCode, UsageError
-from critiqor.exports.credentials import credentials_for
+from critiqor.exporters.otlp.credentials import credentials_for
 
 URL = "https://collector.example/v1/traces"
 COMMON = "OTEL_EXPORTER_OTLP_HEADERS"

@@ -14,12 +14,11 @@ from otlp import ReadTrace
 from support import Cli, Runs, attached, recorded
 
 from critiqor.errors import CritiqorError, UsageError
-from critiqor.exports import endpoint
-from critiqor.exports.endpoint import Endpoint, traces_url
+from critiqor.exporters.otlp import endpoint, otlp
+from critiqor.exporters.otlp.endpoint import Endpoint, traces_url
+from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Metadata, Timestamps, iso_from_ms
 from critiqor.model.report import Recorded, RunHead
-from critiqor.reporters import otlp
-from critiqor.reporters.otlp import Request
 
 START = 1_794_000_000_000
 RECORDS = [

@@ -12,8 +12,8 @@ from dashboards import failing_tests
 from support import Cli, Runs, script, wait_until
 
 from critiqor.errors import CritiqorError
-from critiqor.exports import chromium
-from critiqor.exports.chromium import NAMES, VARIABLE, find_chromium
+from critiqor.exporters.pdf import chromium
+from critiqor.exporters.pdf.chromium import NAMES, VARIABLE, find_chromium
 
 PDF = b"%PDF-1.4\nwhat was printed\n%%EOF\n"
 FAKE = """#!{python}

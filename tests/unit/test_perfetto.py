@@ -15,12 +15,12 @@ from support import attached, recorded
 from timelines import START, Line, data_of, end, line, real_events, real_timeline, request, sample, span, start
 from trace_events import TraceFile, checked
 
+from critiqor.exporters import perfetto
+from critiqor.exporters.trace.activity import activity
+from critiqor.exporters.trace.lanes import GRAIN_US, NESTING_LANES, Placed, lay_out
 from critiqor.model import Event, EventType, iso_from_ms
 from critiqor.model.trace import Counter, Instant, Part, Slice, Trace, TraceProcess, Track, scrubbed
-from critiqor.reporters import perfetto
-from critiqor.reporters.activity import activity
-from critiqor.reporters.lanes import GRAIN_US, NESTING_LANES, Placed, lay_out
-from critiqor.timeline.passages import REQUESTS, SPANS, passages
+from critiqor.timeline.reader.trace_stream import REQUESTS, SPANS, passages
 
 TRACK = Track(1, "work")
 REAL = ["2026.6.1-gateway", "2026.9.6-chat", "2026.9.6-gateway-chat", "2026.9.6-killed", "2026.9.6-retry"]

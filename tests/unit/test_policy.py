@@ -9,7 +9,8 @@ from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given
 from reports import CHANGED, INTACT
 
-from critiqor.diagnosis.policy import (
+from critiqor.model.diagnosis import Diagnosis, ModelUsage, Outcome, OutcomeState
+from critiqor.policy.gate import (
     DEFAULT_POLICY,
     Policy,
     PolicyError,
@@ -17,7 +18,6 @@ from critiqor.diagnosis.policy import (
     apply_policy,
     parse_policy,
 )
-from critiqor.model.diagnosis import Diagnosis, ModelUsage, Outcome, OutcomeState
 
 NOTHING_REQUIRED = "require_intact = false\nrequire_observed = false\nrequire_finished = false"
 TYPES = {"process_failure": "…", "tool_failure": "…", "loop": "…"}

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import cpu_document, read_document, write_real_profiles
 
+from critiqor.exporters import speedscope
 from critiqor.model.profiles import IDLE, CpuProfile
-from critiqor.reporters import speedscope
 from critiqor.timeline.profiles import read_cpu_profiles
 from critiqor.timeline.profiles.hotspots import times_of
 

@@ -11,8 +11,8 @@ import pytest
 from story import Story
 from support import Cli, Runs, attached
 
-from critiqor.diagnoses import load_proof
 from critiqor.errors import ExitCode
+from critiqor.run.diagnosis import load_proof
 
 CHANGED = "the evidence is not what was sealed, session.json was changed"
 GONE = "the evidence is gone, there is no session.json"

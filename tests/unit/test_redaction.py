@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from critiqor.redaction import RULES_PATH, Redactor, may_hold_secret
+from critiqor.storage.redaction import RULES_PATH, Redactor, may_hold_secret
 
 RULES = json.loads(RULES_PATH.read_text("utf-8"))
 SECRETS = {

@@ -12,10 +12,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from reports import HOSTILE, gated, hostile_fields, report
 
+from critiqor.exporters import markdown
+from critiqor.exporters.markdown import document
+from critiqor.exporters.markup import code, prose
 from critiqor.model import Coverage, Diagnosis
-from critiqor.reporters import markdown
-from critiqor.reporters.markdown import document
-from critiqor.reporters.markup import code, prose
 
 COMMENT = 65_000
 """Characters that a comment on GitHub has room for, and a few more."""

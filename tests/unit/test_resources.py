@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import wait_until
 
-from critiqor.resources import MOST_POINTS, ProcessSample, ResourceSampler, Usage, role_of
+from critiqor.recording.resources import MOST_POINTS, ProcessSample, ResourceSampler, Usage, role_of
 
 
 def sample(pid: int = 1, role: str = "gateway", rss: int = 100, cpu: float = 1.0) -> ProcessSample:

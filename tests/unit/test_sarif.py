@@ -16,9 +16,9 @@ from reports import HOSTILE, cited, hostile_fields, report
 from support import Cli, Runs, attached, recorded
 
 from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.exporters import sarif
 from critiqor.model import CausalStep, Coverage, Diagnosis
 from critiqor.model.report import Citation, RunReport
-from critiqor.reporters import sarif
 
 ROOT = Path(__file__).parent.parent.parent
 START = 1_794_000_000_000

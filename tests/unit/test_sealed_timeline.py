@@ -9,8 +9,8 @@ import pytest
 from support import Cli, Runs, attached, recorded
 from timelines import data_of, end, in_order, line, span
 
-from critiqor.diagnoses import diagnose_run, run_timeline
-from critiqor.verification import verify_run
+from critiqor.run.diagnosis import diagnose_run, run_timeline
+from critiqor.storage.verification import verify_run
 
 READY = line("mark", "gateway.ready", 90_000, durationMs=90_000)
 SLOW = data_of(*in_order(*span("plugins.load", "a", 0, 89_000, phase="startup"), READY))

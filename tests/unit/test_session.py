@@ -10,8 +10,7 @@ import psutil
 import pytest
 from support import Runs, attached, from_recorder, recorded
 
-from critiqor import records, session
-from critiqor.diagnoses import diagnose_run
+from critiqor import session
 from critiqor.errors import (
     ActiveSessionError,
     BrokenRecordError,
@@ -19,6 +18,8 @@ from critiqor.errors import (
     UnknownRunError,
     UsageError,
 )
+from critiqor.run import lifecycle
+from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import (
     abort_session,
     append_event_to_run,
@@ -32,6 +33,7 @@ from critiqor.session import (
     request_finalize,
     write_json,
 )
+from critiqor.storage import run_record as records
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 UNTIL_COMPLETION = ("diagnosis", "trust_score", "confidence_score", "causal_graph", "failure_analysis", "cost_analysis")
@@ -494,14 +496,14 @@ def test_abort_is_refused_once_completed_and_harmless_twice(runs: Runs) -> None:
 
 def test_abort_while_another_shell_finalizes_wins(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = runs.start()
-    seal = session._seal_and_diagnose
+    seal = lifecycle._seal_and_diagnose
 
     def seal_and_abort(*arguments: Any) -> Any:
         sealed = seal(*arguments)
         abort_session(run_id, runs_dir=runs.folder)
         return sealed
 
-    monkeypatch.setattr(session, "_seal_and_diagnose", seal_and_abort)
+    monkeypatch.setattr(lifecycle, "_seal_and_diagnose", seal_and_abort)
     with pytest.raises(NoActiveSessionError, match="aborted"):
         runs.finalize()
     assert runs.status(run_id) == "ABORTED"

@@ -6,14 +6,14 @@ import pytest
 from diagnosed import case, diagnosis, finding
 from hypothesis import given, strategies
 
-from critiqor.diagnosis.standing import FEWEST_OTHERS, Placement, Standing, percent_worse, standing_of
+from critiqor.comparison.ranking import FEWEST_OTHERS, Placement, Standing, percent_worse, standing_of
 from critiqor.model import Metadata
-from critiqor.model.casefile import CaseFile
+from critiqor.model.report import RunSummary
 
 numbers = strategies.integers(0, 100)
 
 
-def others(number: int, **figures: Any) -> list[CaseFile]:
+def others(number: int, **figures: Any) -> list[RunSummary]:
     return [case(diagnosis(f"run_{index:03d}", **figures)) for index in range(2, number + 2)]
 
 
@@ -87,9 +87,9 @@ def test_only_runs_of_the_same_benchmark_and_difficulty_are_alike() -> None:
 
 def test_what_is_not_comparable_is_counted_and_named() -> None:
     old = [case(diagnosis(f"run_{index}", rules="0")) for index in range(100, 107)]
-    open_run = CaseFile(run_id="run_200", metadata=Metadata(), undiagnosed="not yet")
-    elsewhere = CaseFile(run_id="run_201", metadata=Metadata(benchmark_id="x"), undiagnosed="not yet")
-    broken = CaseFile(run_id="run_300", undiagnosed="broken")
+    open_run = RunSummary(run_id="run_200", metadata=Metadata(), undiagnosed="not yet")
+    elsewhere = RunSummary(run_id="run_201", metadata=Metadata(benchmark_id="x"), undiagnosed="not yet")
+    broken = RunSummary(run_id="run_300", undiagnosed="broken")
     standing = standing_of("run_001", [case(diagnosis("run_001")), *old, open_run, elsewhere, broken])
     assert standing.others == 0
     assert len(standing.judged_by_other_rules) == 7
@@ -102,8 +102,8 @@ def test_what_is_not_comparable_is_counted_and_named() -> None:
     assert "run_300" in unreadable
 
 
-@pytest.mark.parametrize("cases", [[], [CaseFile(run_id="run_001", metadata=Metadata(), undiagnosed="not yet")]])
-def test_run_without_diagnosis_has_no_place(cases: list[CaseFile]) -> None:
+@pytest.mark.parametrize("cases", [[], [RunSummary(run_id="run_001", metadata=Metadata(), undiagnosed="not yet")]])
+def test_run_without_diagnosis_has_no_place(cases: list[RunSummary]) -> None:
     with pytest.raises(ValueError, match="run_001 is not diagnosed"):
         standing_of("run_001", cases)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import Line, data_of, end, line, problems, request, sample, span, summary_of, without_line_numbers
 
-from critiqor.timeline.lines import LONGEST_LINE
+from critiqor.timeline.reader.lines import LONGEST_LINE
 
 HEAD = '"schemaVersion":"openclaw.diagnostics.v1","timestamp":"2026-11-06T21:20:00.000Z"'
 

@@ -11,9 +11,9 @@ from story import Story
 
 from critiqor.model.timeline import TurnSplit
 from critiqor.timeline import attribute_turns
-from critiqor.timeline.attribution import KEPT, MOST_LIVE
-from critiqor.timeline.recorded_turns import MOST_RECENT
-from critiqor.timeline.splits import Splitter, Stretch, split_of
+from critiqor.timeline.turns.attribution import KEPT, MOST_LIVE
+from critiqor.timeline.turns.recorded_turns import MOST_RECENT
+from critiqor.timeline.turns.splits import Splitter, Stretch, split_of
 
 SECOND_MS = 1000
 """From one event of a story to the next."""

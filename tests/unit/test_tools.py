@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from critiqor.diagnosis.tools import Kind, answers_by_code, kind_of, runs_tests
+from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_tests
+from critiqor.spans.calls import Kind
 
 NAMED = {
     Kind.LOOKUP: "read web_search web_fetch get_order order_list mail_search memory_get get_answer code_search",

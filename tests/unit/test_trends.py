@@ -4,14 +4,14 @@ import pytest
 from diagnosed import case, diagnosis, finding
 from hypothesis import given, strategies
 
-from critiqor.diagnosis.trends import FEWEST_FOR_A_DIRECTION, direction_of, trends_of
+from critiqor.comparison.trends import FEWEST_FOR_A_DIRECTION, direction_of, trends_of
 from critiqor.model import Metadata
-from critiqor.model.casefile import CaseFile
+from critiqor.model.report import RunSummary
 
 AGENT = Metadata().agent_id
 
 
-def series(*trusts: int | None) -> list[CaseFile]:
+def series(*trusts: int | None) -> list[RunSummary]:
     return [case(diagnosis(f"run_{day:03d}", trust=trust), day) for day, trust in enumerate(trusts, 1)]
 
 
@@ -83,8 +83,8 @@ def test_only_the_agents_own_and_newest_runs_count() -> None:
 
 
 def test_runs_without_diagnosis_and_unreadable_ones_are_named() -> None:
-    open_run = CaseFile(run_id="run_002", created_at="2", metadata=Metadata(), undiagnosed="not yet", fix="do this")
-    broken = CaseFile(run_id="run_003", undiagnosed="broken")
+    open_run = RunSummary(run_id="run_002", created_at="2", metadata=Metadata(), undiagnosed="not yet", fix="do this")
+    broken = RunSummary(run_id="run_003", undiagnosed="broken")
     result = trends_of(AGENT, [*series(80), open_run, broken])
     assert [(run.run_id, run.reason, run.fix) for run in result.undiagnosed] == [("run_002", "not yet", "do this")]
     assert result.unreadable == ["run_003"]

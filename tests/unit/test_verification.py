@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from support import Runs, attached, recorded
 
-from critiqor.diagnoses import diagnose_run
 from critiqor.errors import NoActiveSessionError, UnknownRunError
+from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import abort_session
-from critiqor.verification import Verification, verify_run
+from critiqor.storage.verification import Verification, verify_run
 
 Change = Callable[[bytes], bytes]
 

@@ -10,15 +10,14 @@ import pytest
 from dashboards import Dashboard, failing_tests
 from support import Cli, Runs, exit_code_of, fork, recorded
 
-from critiqor import session
-from critiqor.diagnoses import diagnose_run
 from critiqor.errors import UnknownRunError, UsageError
-from critiqor.evidence import seal_evidence
 from critiqor.model.record import Visibility
-from critiqor.records import HEAD_BYTES, MOST_CHANGES, load_head
+from critiqor.run.diagnosis import diagnose_run
+from critiqor.run.visibility import MEANING, change_visibility, visibility_of
 from critiqor.session import abort_session, append_event_to_run
-from critiqor.verification import verify_run
-from critiqor.visibility import MEANING, change_visibility, visibility_of
+from critiqor.storage.evidence import seal_evidence
+from critiqor.storage.run_record import HEAD_BYTES, MOST_CHANGES, load_head
+from critiqor.storage.verification import verify_run
 
 
 def changes(runs: Runs, run_id: str) -> list[tuple[str, str]]:
@@ -79,7 +78,7 @@ def test_a_change_while_the_evidence_is_sealed_is_not_lost(
         change_visibility(run_id, "public", runs.folder)
         return seal(*arguments)
 
-    monkeypatch.setattr(session, "seal_evidence", slow_seal)
+    monkeypatch.setattr("critiqor.run.lifecycle.seal_evidence", slow_seal)
     if ending == "aborted":
         abort_session(run_id, runs.folder)
         diagnose_run(run_id, runs.folder)

@@ -6,7 +6,7 @@ import pytest
 
 from critiqor.cli.summary import cost_words
 from critiqor.model.diagnosis import CostAnalysis
-from critiqor.model.wording import counted, money, number
+from critiqor.model.formatting import counted, money, number
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from pathlib import Path
 from support import Cli, Runs, attached, recorded
 from timelines import data_of, span
 
+from critiqor.exporters import zip as archive
 from critiqor.model.report import Bundle, BundledFile
-from critiqor.reporters import zip as archive
 
 START = 1_794_000_000_000
 RECORDS = [attached(at=START), recorded(2, at=START + 1), recorded(3, "agent_end", at=START + 9)]

@@ -24,7 +24,7 @@ from typing import Any
 
 import psutil
 
-from critiqor.agentloop.messages import Text
+from critiqor.agentloop.sessions.messages import Text
 from critiqor.agentloop.tools.output import Output
 from critiqor.agentloop.tools.paths import ToolError, reason, resolve
 from critiqor.agentloop.tools.results import failed

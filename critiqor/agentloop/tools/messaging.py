@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from critiqor.agentloop.messages import ToolCall
+from critiqor.agentloop.sessions.messages import ToolCall
 from critiqor.agentloop.tools.results import answered, failed
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.messages import Image, Text
+from critiqor.agentloop.sessions.messages import Image, Text
 from critiqor.agentloop.tools.paths import ToolError, open_file, reason, resolve
 from critiqor.agentloop.tools.results import MAX_IMAGE_CHARS, failed, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome

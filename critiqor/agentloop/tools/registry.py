@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from critiqor.agentloop.messages import ToolCall
+from critiqor.agentloop.sessions.messages import ToolCall
 from critiqor.agentloop.tools.arguments import check, refusal
 from critiqor.agentloop.tools.exec_ import ExecTool
 from critiqor.agentloop.tools.files import EditTool, WriteTool

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.messages import Image, Text
+from critiqor.agentloop.sessions.messages import Image, Text
 from critiqor.agentloop.tools.tool import ToolOutcome
 
 MAX_TEXT_CHARS = 60_000

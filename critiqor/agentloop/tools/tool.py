@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from critiqor.agentloop.messages import Image, Text
+from critiqor.agentloop.sessions.messages import Image, Text
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors import (
     agent_failure,
     child_process_failure,
@@ -38,6 +37,7 @@ from critiqor.diagnosis.detectors import (
 from critiqor.diagnosis.draft import Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model.timeline import TimelineSummary
+from critiqor.spans.agent_run import AgentRun
 
 FAILURE_TYPES: dict[str, str] = {
     process_failure.TYPE: "the program itself died",

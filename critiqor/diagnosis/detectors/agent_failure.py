@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.text import error_kind, excerpt
+from critiqor.diagnosis.signals.text import error_kind
 from critiqor.model import CausalStep
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
 
 TYPE = "agent_failure"
 

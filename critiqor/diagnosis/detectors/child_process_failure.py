@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.tools import command_line
 from critiqor.model import CausalStep, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.timeline import ChildProcess, TimelineSummary, line_id
+from critiqor.spans.calls import command_line
 
 TYPE = "child_process_failure"
 OFTEN = 3

@@ -7,13 +7,13 @@ from collections import Counter
 
 import msgspec
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import Message, Moment, ToolStep
-from critiqor.diagnosis.text import excerpt, likeness
-from critiqor.diagnosis.tools import Kind
+from critiqor.diagnosis.signals.text import likeness
 from critiqor.model import CausalStep, Scope
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "compaction_loss"
 REDONE = 3
@@ -44,7 +44,7 @@ class _Loss(msgspec.Struct, kw_only=True):
     about: tuple[str, ...]
     known: CausalStep
     """Where it was still known."""
-    steps: list[ToolStep] = []
+    steps: list[ToolCall] = []
     messages: list[Message] = []
     contradicts: bool = False
     """It is not asked for again, but acted against."""
@@ -69,7 +69,7 @@ def detect_in_session(runs: list[AgentRun]) -> list[Draft]:
     return []
 
 
-def _contradicted(compaction: Moment, steps: list[ToolStep], messages: list[Message]) -> _Loss | None:
+def _contradicted(compaction: Moment, steps: list[ToolCall], messages: list[Message]) -> _Loss | None:
     """Something that the user forbade, that was kept to until the compaction and was done after it."""
     told = (message for message in messages if message.is_user and message.order < compaction.order)
     rules = [(message, found) for message in told for found in _FORBIDDEN.finditer(message.text)][-MOST_RULES:]
@@ -92,13 +92,13 @@ def _contradicted(compaction: Moment, steps: list[ToolStep], messages: list[Mess
     return None
 
 
-def _does(step: ToolStep, deed: str, what: str) -> bool:
+def _does(step: ToolCall, deed: str, what: str) -> bool:
     if what not in step.arguments and what != step.tool:
         return False
     return deed in _READING or step.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND)
 
 
-def _redone(compaction: Moment, steps: list[ToolStep], messages: list[Message]) -> _Loss | None:
+def _redone(compaction: Moment, steps: list[ToolCall], messages: list[Message]) -> _Loss | None:
     """Lookups and actions from before, once more, while nothing was changed that could have led to another answer."""
     counts = Counter(_key(step) for step in steps if step.order < compaction.order)
     before = {_key(step): step for step in steps if step.order < compaction.order and _is_worth(step)}
@@ -124,15 +124,15 @@ def _redone(compaction: Moment, steps: list[ToolStep], messages: list[Message]) 
     )
 
 
-def _key(step: ToolStep) -> tuple[bytes, bytes]:
+def _key(step: ToolCall) -> tuple[bytes, bytes]:
     return (step.same_call, step.same_output)
 
 
-def _is_worth(step: ToolStep) -> bool:
+def _is_worth(step: ToolCall) -> bool:
     return step.kind in (Kind.LOOKUP, Kind.ACTION) and not step.failed and step.result is not None
 
 
-def _asked_between(messages: list[Message], compaction: Moment, step: ToolStep) -> bool:
+def _asked_between(messages: list[Message], compaction: Moment, step: ToolCall) -> bool:
     return any(message.is_user and compaction.order < message.order < step.order for message in messages)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from heapq import nsmallest
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import cause_of
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import ModelCall, ToolStep
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import ModelCall, ToolCall
 
 TYPE = "context_pollution"
 NEARLY_FULL = 0.9
@@ -65,7 +65,7 @@ def _left_full(run: AgentRun) -> list[ModelCall]:
     return [call for call in run.model_calls if call.order > compacted and (saturation(call) or 0) >= NEARLY_FULL]
 
 
-def giant_results(run: AgentRun) -> list[ToolStep]:
+def giant_results(run: AgentRun) -> list[ToolCall]:
     """Results that take much of the window at once."""
     budget = next((call.budget_tokens for call in reversed(run.model_calls) if call.budget_tokens), None)
     limit = GIANT_BYTES if budget is None else min(GIANT_BYTES, round(GIANT_SHARE * budget * 4))
@@ -84,7 +84,7 @@ def _grew(before: ModelCall | None, after: ModelCall | None, limit: int) -> bool
 
 
 def _draft(
-    run: AgentRun, how: str, severity: Severity, calls: list[ModelCall], giants: list[ToolStep], title: str
+    run: AgentRun, how: str, severity: Severity, calls: list[ModelCall], giants: list[ToolCall], title: str
 ) -> Draft:
     largest = nsmallest(3, run.actions, key=lambda step: (-step.output_size, step.order))
     fillers = ", ".join(f"`{step.tool}` {step.output_size // 1000} KB" for step in largest if step.output_size > 1000)

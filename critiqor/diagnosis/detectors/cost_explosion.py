@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from math import fsum
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.context_pollution import giant_results
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import ToolStep
 from critiqor.model import CausalStep, Severity
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import ToolCall
 
 TYPE = "cost_explosion"
 TOKENS = 200_000
@@ -69,7 +69,7 @@ def _draft(
     severity: Severity,
     confidence: int,
     how: str,
-    steps: list[ToolStep],
+    steps: list[ToolCall],
     title: str,
     explanation: str,
 ) -> Draft:

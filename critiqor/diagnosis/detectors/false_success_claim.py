@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from critiqor.diagnosis.agent_run import AgentRun
-from critiqor.diagnosis.claims import Claim, asks_for
+from critiqor.diagnosis.claims.assertions import asks_for
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import Message, ToolStep
-from critiqor.diagnosis.text import excerpt, is_already_so, tells_of_absence
-from critiqor.diagnosis.tools import Kind
+from critiqor.diagnosis.signals.text import is_already_so, tells_of_absence
 from critiqor.model import CausalStep, Severity
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Claim, Kind, Message, ToolCall
 
 TYPE = "false_success_claim"
 REPORT = 1000
@@ -45,12 +45,12 @@ class _Proof:
     """What was recorded up to a claim."""
 
     def __init__(self) -> None:
-        self.last_test: ToolStep | None = None
-        self.last_effect: ToolStep | None = None
+        self.last_test: ToolCall | None = None
+        self.last_effect: ToolCall | None = None
         self.tried: set[Kind] = set()
         self.worked: set[Kind] = set()
 
-    def add(self, step: ToolStep) -> None:
+    def add(self, step: ToolCall) -> None:
         self.tried.add(step.kind)
         if step.is_test:
             self.last_test = step
@@ -77,7 +77,7 @@ class _Proof:
 _FAILED_TESTS = re.compile(r"\b(\d+) (?:failed|failing|failures?)\b|\b(?:failures|failed)[=:] ?(\d+)", re.IGNORECASE)
 
 
-def _tests_failed(step: ToolStep) -> bool:
+def _tests_failed(step: ToolCall) -> bool:
     """Whether a test run failed, by its exit code or, where a pipe hides that, by its own last count."""
     counts = _FAILED_TESTS.findall(step.output)
     return step.failed or (bool(counts) and any(int(count or 0) for count in counts[-1]))
@@ -112,7 +112,7 @@ def _unsupported(run: AgentRun, message: Message, proof: _Proof, request: str) -
     return None
 
 
-def _silent(run: AgentRun, steps: list[ToolStep]) -> list[Draft]:
+def _silent(run: AgentRun, steps: list[ToolCall]) -> list[Draft]:
     """A run that calls itself a success and ends without a word to its user."""
     end = run.last_end
     said = [message for message in run.messages if not message.is_user]
@@ -146,7 +146,7 @@ def _silent(run: AgentRun, steps: list[ToolStep]) -> list[Draft]:
 
 
 def _draft(
-    run: AgentRun, message: Message, claim: Claim, against: ToolStep | None, severity: Severity, confidence: int
+    run: AgentRun, message: Message, claim: Claim, against: ToolCall | None, severity: Severity, confidence: int
 ) -> Draft:
     said = f"“{excerpt(message.text, 120)}”"
     if against is None:

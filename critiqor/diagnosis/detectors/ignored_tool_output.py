@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import Message, ToolStep
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.tools import Kind
 from critiqor.model import CausalStep
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "ignored_tool_output"
 FRUITLESS = 2
@@ -28,7 +27,7 @@ def detect(run: AgentRun) -> list[Draft]:
     return _from_nowhere(run, reply, steps) or _other_count(run, reply, steps)
 
 
-def _from_nowhere(run: AgentRun, reply: Message, steps: list[ToolStep]) -> list[Draft]:
+def _from_nowhere(run: AgentRun, reply: Message, steps: list[ToolCall]) -> list[Draft]:
     """Everything that was looked up came back empty, failed or only echoed, and the answer is definite all the same."""
     if reply.admits_failure or not _DEFINITE.search(reply.text):
         return []
@@ -49,13 +48,13 @@ def _from_nowhere(run: AgentRun, reply: Message, steps: list[ToolStep]) -> list[
     ]
 
 
-def _is_source(step: ToolStep) -> bool:
+def _is_source(step: ToolCall) -> bool:
     """Whether it can have told the answer; to find nothing in memory is how most questions begin."""
     only_waited = step.kind is Kind.WAIT and step.nothing_found
     return not only_waited and not step.tool.startswith("memory_") and "answer" not in step.tool
 
 
-def _other_count(run: AgentRun, reply: Message, steps: list[ToolStep]) -> list[Draft]:
+def _other_count(run: AgentRun, reply: Message, steps: list[ToolCall]) -> list[Draft]:
     """The answer gives a number of passed or failed tests that no run of them has shown."""
     tests = [step for step in steps if step.is_test]
     if len({step.same_call for step in tests}) != 1:
@@ -77,7 +76,7 @@ def _quote(reply: Message) -> str:
 
 
 def _draft(
-    run: AgentRun, reply: Message, against: list[ToolStep], title: str, explanation: str, confidence: int
+    run: AgentRun, reply: Message, against: list[ToolCall], title: str, explanation: str, confidence: int
 ) -> Draft:
     return Draft(
         type=TYPE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from critiqor.diagnosis.draft import RUN_AGAIN, Draft, cite
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
 
 TYPE = "inspection_incomplete"
 MUCH = 10

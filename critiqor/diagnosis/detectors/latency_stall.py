@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.model import CausalStep, ms_from_iso
+from critiqor.model.formatting import counted
 from critiqor.model.timeline import Stall, TimelineSummary, line_id, spent
-from critiqor.model.wording import counted
 
 TYPE = "latency_stall"
 STALL_MS = 2_000

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import MemoryLookup, ToolStep
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.tools import Kind
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, MemoryLookup, ToolCall
 
 TYPE = "memory_failure"
 EMPTY = 3
@@ -93,8 +92,8 @@ def _between(writes: list[int], before: MemoryLookup, after: MemoryLookup) -> bo
 
 def _redone(runs: list[AgentRun]) -> list[Draft]:
     """Work that a later run did again without a look at the memory into which its outcome may have been written."""
-    noted: dict[tuple[bytes, bytes], ToolStep] = {}
-    written: ToolStep | None = None
+    noted: dict[tuple[bytes, bytes], ToolCall] = {}
+    written: ToolCall | None = None
     for run in runs:
         learnt = {_key(step): step for step in run.actions if _teaches(step)}
         again = [step for key, step in learnt.items() if key in noted]
@@ -107,15 +106,15 @@ def _redone(runs: list[AgentRun]) -> list[Draft]:
     return []
 
 
-def _key(step: ToolStep) -> tuple[bytes, bytes]:
+def _key(step: ToolCall) -> tuple[bytes, bytes]:
     return (step.same_call, step.same_output)
 
 
-def _teaches(step: ToolStep) -> bool:
+def _teaches(step: ToolCall) -> bool:
     return step.kind is Kind.LOOKUP and not step.failed and step.output_size >= WORTH_KEEPING
 
 
-def _writes_memory(step: ToolStep) -> bool:
+def _writes_memory(step: ToolCall) -> bool:
     writes = step.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND)
     return writes and not step.failed and _MEMORY_FILE.search(step.arguments) is not None
 
@@ -171,7 +170,7 @@ def _draft(run: AgentRun, how: str, severity: Severity, lookups: list[MemoryLook
     )
 
 
-def _redone_draft(run: AgentRun, written: ToolStep, before: list[ToolStep], again: list[ToolStep]) -> Draft:
+def _redone_draft(run: AgentRun, written: ToolCall, before: list[ToolCall], again: list[ToolCall]) -> Draft:
     return Draft(
         type=TYPE,
         about=("redone",),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.tools import Kind, runs_commands
+from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "no_progress"
 IDLE = 8
@@ -33,9 +33,9 @@ def detect(run: AgentRun) -> list[Draft]:
     ]
 
 
-def _longest_idle(steps: list[ToolStep]) -> list[ToolStep]:
-    longest: list[ToolStep] = []
-    row: list[ToolStep] = []
+def _longest_idle(steps: list[ToolCall]) -> list[ToolCall]:
+    longest: list[ToolCall] = []
+    row: list[ToolCall] = []
     seen: set[tuple[bytes, bytes]] = set()
     failures: set[tuple[str, str]] = set()
     for step in steps:
@@ -50,7 +50,7 @@ def _longest_idle(steps: list[ToolStep]) -> list[ToolStep]:
     return max(longest, row, key=len)
 
 
-def _is_idle(step: ToolStep, seen: set[tuple[bytes, bytes]], failures: set[tuple[str, str]]) -> bool:
+def _is_idle(step: ToolCall, seen: set[tuple[bytes, bytes]], failures: set[tuple[str, str]]) -> bool:
     """Whether a step told nothing: a new error is news, and so is that a file is empty or a command finds nothing."""
     if step.failed:
         return (step.tool, step.error_kind) in failures
@@ -58,7 +58,7 @@ def _is_idle(step: ToolStep, seen: set[tuple[bytes, bytes]], failures: set[tuple
     return nothing or (step.same_call, step.same_output) in seen
 
 
-def _draft(run: AgentRun, steps: list[ToolStep], how: str, title: str) -> Draft:
+def _draft(run: AgentRun, steps: list[ToolCall], how: str, title: str) -> Draft:
     tools = sorted({step.tool for step in steps})
     return Draft(
         type=TYPE,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import Message
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Message
 
 TYPE = "premature_stop"
 _CUT = frozenset(("length", "max_tokens", "maxtokens"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from critiqor.diagnosis.draft import RUN_AGAIN, Draft, cite
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Event, Severity
+from critiqor.model.sanitize import excerpt
 
 TYPE = "process_failure"
 SIGNALS = 128

@@ -6,12 +6,12 @@ import re
 from collections import defaultdict
 from functools import lru_cache
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import ModelCall
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import ModelCall
 
 TYPE = "provider_failure"
 

@@ -7,13 +7,13 @@ from bisect import bisect_left
 from collections import defaultdict
 from itertools import accumulate, pairwise
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import Message, ToolStep
-from critiqor.diagnosis.text import excerpt, words
-from critiqor.diagnosis.tools import Kind
+from critiqor.diagnosis.signals.text import words
 from critiqor.model import CausalStep
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "repeated_side_effect"
 LOOKED_BACK = 50
@@ -46,11 +46,11 @@ def detect(run: AgentRun) -> list[Draft]:
     return drafts
 
 
-def _is_unclear(step: ToolStep) -> bool:
+def _is_unclear(step: ToolCall) -> bool:
     return step.result is None or (step.failed and _AMBIGUOUS.search(f"{step.error} {step.output}") is not None)
 
 
-def _is_again(steps: list[ToolStep], first: int, second: int, worked: list[int], asked: list[Message]) -> bool:
+def _is_again(steps: list[ToolCall], first: int, second: int, worked: list[int], asked: list[Message]) -> bool:
     """Whether an action is the one before once more, and not asked for, checked or part of new work."""
     before = steps[first]
     said = bisect_left(asked, steps[second].order, key=lambda message: message.order)
@@ -61,7 +61,7 @@ def _is_again(steps: list[ToolStep], first: int, second: int, worked: list[int],
     return worked[second] == worked[first + 1]
 
 
-def _looks_after(step: ToolStep, action: ToolStep) -> bool:
+def _looks_after(step: ToolCall, action: ToolCall) -> bool:
     """Whether a lookup asks for something that the action was about."""
     if step.failed or step.result is None or step.kind not in (Kind.LOOKUP, Kind.WAIT):
         return False
@@ -72,7 +72,7 @@ def _looks_after(step: ToolStep, action: ToolStep) -> bool:
 _KEY = re.compile(r'"(\w+)":')
 
 
-def _draft(run: AgentRun, done: list[ToolStep]) -> Draft:
+def _draft(run: AgentRun, done: list[ToolCall]) -> Draft:
     first, second = done[0], done[1]
     uncertain = first.failed or first.result is None
     outcome = f"ended unclear ({excerpt(first.error or 'no result', 60)})" if uncertain else "had worked"

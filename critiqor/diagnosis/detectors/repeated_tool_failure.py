@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import msgspec
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite, names_of
-from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
-from critiqor.diagnosis.tools import Kind
+from critiqor.diagnosis.signals.text import is_already_so, likeness_of_calls, tells_of_absence, words
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "repeated_tool_failure"
 ALIKE = 0.4
@@ -32,7 +32,7 @@ SOON = 20
 
 
 class _Streak(msgspec.Struct):
-    steps: list[ToolStep]
+    steps: list[ToolCall]
     blind: int = 0
     """Attempts that repeated a failed one although nothing had happened in between that could help."""
     recovered: bool = False
@@ -54,7 +54,7 @@ def detect(run: AgentRun) -> list[Draft]:
     return [_draft(run, streak, streak.recovered) for streak in (*streaks, *_cascades(steps, told))]
 
 
-def _streaks(steps: list[ToolStep]) -> list[_Streak]:
+def _streaks(steps: list[ToolCall]) -> list[_Streak]:
     """Failures of one tool and one kind; a repair in between begins anew."""
     successes = effects = 0
     open_streaks: dict[str, dict[object, _Streak]] = defaultdict(dict)
@@ -93,29 +93,29 @@ def _is_code(error_kind: str) -> bool:
     return error_kind.startswith("exit code") and ":" not in error_kind
 
 
-def _repairs(step: ToolStep, streak: _Streak, number: int) -> bool:
+def _repairs(step: ToolCall, streak: _Streak, number: int) -> bool:
     last = streak.steps[-1]
     if step.same_call == last.same_call:
         return True
     return number - streak.at <= SOON and likeness_of_calls(step.arguments, last.arguments) >= ALIKE
 
 
-def _is_same_attempt(before: ToolStep, step: ToolStep) -> bool:
+def _is_same_attempt(before: ToolCall, step: ToolCall) -> bool:
     """Whether a call is nearly the one before."""
     comparable = step.same_output == before.same_output or len(words(step.arguments)) >= TELLING_WORDS
     return comparable and likeness_of_calls(step.arguments, before.arguments) >= ALIKE
 
 
-def _judged(steps: list[ToolStep], streaks: list[_Streak]) -> list[_Streak]:
+def _judged(steps: list[ToolCall], streaks: list[_Streak]) -> list[_Streak]:
     calls: dict[str, int] = defaultdict(int)
-    last: dict[str, ToolStep] = {}
+    last: dict[str, ToolCall] = {}
     for step in steps:
         calls[step.tool] += 1
         last[step.tool] = step
     return [streak for streak in streaks if _counts(streak, calls[streak.steps[0].tool], last[streak.steps[0].tool])]
 
 
-def _counts(streak: _Streak, calls: int, last: ToolStep) -> bool:
+def _counts(streak: _Streak, calls: int, last: ToolCall) -> bool:
     if streak.recovered and streak.steps[0].kind is Kind.WAIT:
         return False  # it waited until it worked
     if streak.blind and not _is_search(streak):
@@ -131,11 +131,11 @@ def _is_search(streak: _Streak) -> bool:
     return different and (tells_of_absence(error) or is_already_so(error))
 
 
-def _cascades(steps: list[ToolStep], told: set[str]) -> list[_Streak]:
+def _cascades(steps: list[ToolCall], told: set[str]) -> list[_Streak]:
     """One cause that strikes several tools, until one of them works again."""
-    kinds: dict[str, list[ToolStep]] = defaultdict(list)
+    kinds: dict[str, list[ToolCall]] = defaultdict(list)
     struck: dict[str, set[str]] = defaultdict(set)
-    found: list[list[ToolStep]] = []
+    found: list[list[ToolCall]] = []
     for step in steps:
         if not step.failed:
             found += [kinds.pop(kind) for kind in struck.pop(step.tool, ()) if kind in kinds]
@@ -147,7 +147,7 @@ def _cascades(steps: list[ToolStep], told: set[str]) -> list[_Streak]:
     return [_Streak(failed, len(failed) - 1) for failed in cascades]
 
 
-def _first_blind(steps: list[ToolStep]) -> ToolStep:
+def _first_blind(steps: list[ToolCall]) -> ToolCall:
     """The first attempt that changed nothing at all, or else the second one."""
     identical = (step for before, step in pairwise(steps) if step.same_call == before.same_call)
     return next(identical, steps[1])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import cause_of
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import ModelCall
 from critiqor.model import CausalStep
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import ModelCall
 
 TYPE = "retry_storm"
 STORM = 5

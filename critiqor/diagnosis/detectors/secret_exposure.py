@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.secrets import SecretMark
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import SecretMark
 
 TYPE = "secret_exposure"
 _GRAVITY: dict[str, Severity] = {"reply": "high", "output": "medium", "arguments": "low"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import Message, ToolStep
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Message, ToolCall
 
 TYPE = "skill_failure"
 FAILURES = 2
@@ -29,7 +29,7 @@ _ASKED = re.compile(
 
 def detect(run: AgentRun) -> list[Draft]:
     """Skills of one agent run that did not do what they are there for."""
-    used: dict[str, list[ToolStep]] = defaultdict(list)
+    used: dict[str, list[ToolCall]] = defaultdict(list)
     for step in run.actions:
         if "skills/" not in step.arguments:
             continue
@@ -38,7 +38,7 @@ def detect(run: AgentRun) -> list[Draft]:
     return [*_failing(run, used), *_ignored(run, used)]
 
 
-def _failing(run: AgentRun, used: dict[str, list[ToolStep]]) -> list[Draft]:
+def _failing(run: AgentRun, used: dict[str, list[ToolCall]]) -> list[Draft]:
     drafts = []
     for name, steps in used.items():
         failed = [step for step in steps if step.failed]
@@ -53,7 +53,7 @@ def _failing(run: AgentRun, used: dict[str, list[ToolStep]]) -> list[Draft]:
     return drafts
 
 
-def _ignored(run: AgentRun, used: dict[str, list[ToolStep]]) -> list[Draft]:
+def _ignored(run: AgentRun, used: dict[str, list[ToolCall]]) -> list[Draft]:
     drafts = []
     known = {name.lower() for name in used}
     reply = run.final_reply

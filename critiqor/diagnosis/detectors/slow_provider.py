@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import ModelCall
 from critiqor.model import CausalStep, Severity
+from critiqor.model.formatting import counted
 from critiqor.model.timeline import TimelineSummary, line_id, spent
-from critiqor.model.wording import counted
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import ModelCall
 
 TYPE = "slow_provider"
 FIRST_BYTE_MS = 30_000

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Event, ms_from_iso
+from critiqor.spans.agent_run import AgentRun
 
 TYPE = "stuck_session"
 SILENCE_MS = 300_000

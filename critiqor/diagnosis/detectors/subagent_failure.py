@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from critiqor.diagnosis.agent_run import AgentRun
-from critiqor.diagnosis.claims import Claim
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.steps import Message, Moment
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Claim, Message, Moment
 
 TYPE = "subagent_failure"
 _BAD = frozenset(("error", "failed", "timeout", "timed_out", "killed", "aborted"))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
-from critiqor.diagnosis.steps import Moment, ToolStep
-from critiqor.diagnosis.text import excerpt
 from critiqor.model import CausalStep, Event, Scope
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Moment, ToolCall
 
 TYPE = "timeout"
 _TIMED_OUT = re.compile(r"time[d -]?\s?out|timeout|deadline", re.IGNORECASE)
@@ -39,7 +39,7 @@ def _of_agent(run: AgentRun) -> list[Draft]:
     return [_draft(end, waiting, f"An agent run timed out: {excerpt(end.error or '', 100)}", run.scope)]
 
 
-def _draft(end: Event | Moment, waiting: list[ToolStep], title: str, scope: Scope) -> Draft:
+def _draft(end: Event | Moment, waiting: list[ToolCall], title: str, scope: Scope) -> Draft:
     names = ", ".join(dict.fromkeys(f"`{step.tool}`" for step in waiting[:3]))
     first = waiting[0] if waiting else None
     return Draft(

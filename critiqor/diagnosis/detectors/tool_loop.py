@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite, names_of
-from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import excerpt, fingerprint, subject, words
-from critiqor.diagnosis.tools import Kind, runs_commands
+from critiqor.diagnosis.signals.text import fingerprint, subject, words
+from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep, Severity
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "tool_loop"
 STALE_CALLS = 2
@@ -34,12 +35,12 @@ _READING = frozenset((Kind.LOOKUP, Kind.WAIT))
 
 
 class _Loop(msgspec.Struct):
-    first: ToolStep
-    stale: list[ToolStep]
+    first: ToolCall
+    stale: list[ToolCall]
     reason: str
     enough: int = 1
     """Stale steps without which it is no loop."""
-    others: list[ToolStep] = msgspec.field(default_factory=list)
+    others: list[ToolCall] = msgspec.field(default_factory=list)
     """First steps of loops that run through it."""
 
     @property
@@ -57,9 +58,9 @@ def detect(run: AgentRun) -> list[Draft]:
     return [_draft(run, loop) for loop in _merged(loops) if len(loop.stale) >= loop.enough or _is_at_once(loop)]
 
 
-def _repeated(steps: list[ToolStep]) -> list[_Loop]:
+def _repeated(steps: list[ToolCall]) -> list[_Loop]:
     """The same call with the same answer, and nothing at all was new in between: no other call, no other answer."""
-    seen: dict[bytes, tuple[int, ToolStep]] = {}
+    seen: dict[bytes, tuple[int, ToolCall]] = {}
     loops: dict[bytes, _Loop] = {}
     stretch = _Stretch()
     changed = -1
@@ -86,8 +87,8 @@ class _Stretch:
 
     def __init__(self) -> None:
         self._start = 0
-        self._pending: list[tuple[int, ToolStep, ToolStep]] = []
-        self._stale: list[tuple[ToolStep, ToolStep]] = []
+        self._pending: list[tuple[int, ToolCall, ToolCall]] = []
+        self._stale: list[tuple[ToolCall, ToolCall]] = []
         self._waits = False
 
     def begin(self, start: int) -> None:
@@ -97,7 +98,7 @@ class _Stretch:
             self._stale.clear()
             self._waits = False
 
-    def add(self, number: int, step: ToolStep, last: int, before: ToolStep) -> None:
+    def add(self, number: int, step: ToolCall, last: int, before: ToolCall) -> None:
         self._waits |= step.kind is Kind.WAIT
         self._pending.append((number, step, before))
         if last >= self._start:
@@ -123,9 +124,9 @@ def _is_at_once(loop: _Loop) -> bool:
     return loop.enough == STALE_CALLS and step.kind is Kind.LOOKUP and is_named
 
 
-def _asked_again(steps: list[ToolStep]) -> list[_Loop]:
+def _asked_again(steps: list[ToolCall]) -> list[_Loop]:
     """The same question in another order of words: a search does not know more the second time."""
-    asked: dict[bytes, list[ToolStep]] = defaultdict(list)
+    asked: dict[bytes, list[ToolCall]] = defaultdict(list)
     for step in steps:
         if step.kind is not Kind.LOOKUP or "search" not in step.tool or _is_memory(step):
             continue
@@ -140,9 +141,9 @@ def _asked_again(steps: list[ToolStep]) -> list[_Loop]:
     return loops
 
 
-def _same_answer(steps: list[ToolStep]) -> list[_Loop]:
+def _same_answer(steps: list[ToolCall]) -> list[_Loop]:
     """The question is put in other words, or for another page, and the answer is the very same each time."""
-    rows: dict[str, list[ToolStep]] = {}
+    rows: dict[str, list[ToolCall]] = {}
     loops = []
     for step in steps:
         if step.kind in _EFFECTS:
@@ -159,21 +160,21 @@ def _same_answer(steps: list[ToolStep]) -> list[_Loop]:
     return [*loops, *_told_the_same(rows.values())]
 
 
-def _told_the_same(rows: Iterable[list[ToolStep]]) -> list[_Loop]:
+def _told_the_same(rows: Iterable[list[ToolCall]]) -> list[_Loop]:
     found = [row for row in rows if len(row) >= SAME_ANSWERS and len({step.same_call for step in row}) > 1]
     # A short answer to questions about different things tells something of each of them.
     telling = [row for row in found if row[0].output_size >= WHOLE_ANSWER or _is_about_one_thing(row)]
     return [_Loop(row[0], row[1:], "other arguments, the very same answer") for row in telling]
 
 
-def _is_about_one_thing(row: list[ToolStep]) -> bool:
+def _is_about_one_thing(row: list[ToolCall]) -> bool:
     return row[0].kind is Kind.LOOKUP and len({subject(step.arguments) for step in row}) == 1
 
 
-def _in_vain(steps: list[ToolStep]) -> list[_Loop]:
+def _in_vain(steps: list[ToolCall]) -> list[_Loop]:
     """One name that is looked for in ever new ways, and never there."""
-    looked: dict[str, list[ToolStep]] = defaultdict(list)
-    most: tuple[str, list[ToolStep]] = ("", [])
+    looked: dict[str, list[ToolCall]] = defaultdict(list)
+    most: tuple[str, list[ToolCall]] = ("", [])
     for step in steps:
         if step.kind in _EFFECTS:
             looked.clear()
@@ -184,7 +185,7 @@ def _in_vain(steps: list[ToolStep]) -> list[_Loop]:
     return [_Loop(found[0], found[1:], f"`{name}` never there")] if len(found) >= IN_VAIN else []
 
 
-def _is_memory(step: ToolStep) -> bool:
+def _is_memory(step: ToolCall) -> bool:
     return step.tool.startswith("memory_")
 
 
@@ -202,7 +203,7 @@ def _merged(loops: list[_Loop]) -> list[_Loop]:
     return merged
 
 
-def _order(step: ToolStep) -> int:
+def _order(step: ToolCall) -> int:
     return step.order
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from critiqor.diagnosis.agent_run import AgentRun
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import excerpt
-from critiqor.diagnosis.tools import Kind, runs_commands
+from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "tool_misuse"
 _UNKNOWN = re.compile(
@@ -42,12 +42,12 @@ _NOT_THE_CALL = re.compile(
 _DEALING = frozenset((Kind.ACTION, Kind.CHANGE))
 
 
-def is_misuse(step: ToolStep) -> bool:
+def is_misuse(step: ToolCall) -> bool:
     """Whether a call failed because of how it was made."""
     return step.failed and _reason(step) is not None
 
 
-def _reason(step: ToolStep) -> str | None:
+def _reason(step: ToolCall) -> str | None:
     said = step.error or ""
     by_program = runs_commands(step.tool)
     if _UNKNOWN.search(said) and (not by_program or step.tool in said):
@@ -61,7 +61,7 @@ def _reason(step: ToolStep) -> str | None:
 
 def detect(run: AgentRun) -> list[Draft]:
     """Misused tools of one agent run, by tool and reason."""
-    wrong: dict[tuple[str, str], list[ToolStep]] = defaultdict(list)
+    wrong: dict[tuple[str, str], list[ToolCall]] = defaultdict(list)
     for step in run.actions:
         reason = _reason(step) if step.failed else None
         if reason is not None:
@@ -71,14 +71,14 @@ def detect(run: AgentRun) -> list[Draft]:
     return [*drafts, _hanging(run, hanging)] if hanging else drafts
 
 
-def _left_hanging(run: AgentRun) -> list[ToolStep]:
+def _left_hanging(run: AgentRun) -> list[ToolCall]:
     """Calls that the agent went on without; one that was open when all ended says nothing."""
     ended = max((moment.order for moment in run.moments_of("agent_end")), default=0)
     latest = max((step.order for step in run.actions if step.result and step.order < ended), default=0)
     return [] if run.was_stopped else [step for step in run.actions if step.result is None and step.order < latest]
 
 
-def _draft(run: AgentRun, tool: str, reason: str, steps: list[ToolStep]) -> Draft:
+def _draft(run: AgentRun, tool: str, reason: str, steps: list[ToolCall]) -> Draft:
     last = steps[-1]
     repaired = any(step.tool == tool and not step.failed and step.order > last.order for step in run.actions)
     unknown = reason.startswith("there is no")
@@ -107,7 +107,7 @@ def _draft(run: AgentRun, tool: str, reason: str, steps: list[ToolStep]) -> Draf
     )
 
 
-def _hanging(run: AgentRun, steps: list[ToolStep]) -> Draft:
+def _hanging(run: AgentRun, steps: list[ToolCall]) -> Draft:
     return Draft(
         type=TYPE,
         about=(*sorted({step.tool for step in steps}), "no result"),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.agent_run import AgentRun
-from critiqor.diagnosis.claims import admits_failure
+from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.draft import Draft, cite, names_of
-from critiqor.diagnosis.steps import ToolStep
-from critiqor.diagnosis.text import excerpt, is_already_so, likeness_of_calls, tells_of_absence, words
-from critiqor.diagnosis.tools import Kind, runs_commands
+from critiqor.diagnosis.signals.text import is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
-from critiqor.model.wording import counted
+from critiqor.model.formatting import counted
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "unresolved_tool_error"
 MOST_JUDGED = 50
@@ -44,7 +45,7 @@ def detect(run: AgentRun) -> list[Draft]:
     return [_draft(run, left)] if left else []
 
 
-def _is_answer(failed: ToolStep, asked: frozenset[str]) -> bool:
+def _is_answer(failed: ToolCall, asked: frozenset[str]) -> bool:
     """That a file is not there is an answer, unless it is the one that the user asks about."""
     if is_already_so(failed.error or ""):
         return True
@@ -53,7 +54,7 @@ def _is_answer(failed: ToolStep, asked: frozenset[str]) -> bool:
     return not any(words(name) <= asked for name in _FILE.findall(failed.arguments))
 
 
-def _is_repaired(failed: ToolStep, worked: list[ToolStep]) -> bool:
+def _is_repaired(failed: ToolCall, worked: list[ToolCall]) -> bool:
     if _is_look(failed):
         # It looked elsewhere and found something, or had other finds of that tool to rest on.
         rests = not runs_commands(failed.tool) or tells_of_absence(failed.error or "")
@@ -64,16 +65,16 @@ def _is_repaired(failed: ToolStep, worked: list[ToolStep]) -> bool:
     return any(step.order > failed.order and _repairs(step, failed, files) for step in worked)
 
 
-def _is_look(step: ToolStep) -> bool:
+def _is_look(step: ToolCall) -> bool:
     """Whether a call only wanted to know something, such as whether a thing is there."""
     return step.kind in _READING or (step.failed and tells_of_absence(step.error or ""))
 
 
-def _is_later_look(step: ToolStep, failed: ToolStep) -> bool:
+def _is_later_look(step: ToolCall, failed: ToolCall) -> bool:
     return _is_look(step) and step.order > failed.order
 
 
-def _repairs(step: ToolStep, failed: ToolStep, files: frozenset[str]) -> bool:
+def _repairs(step: ToolCall, failed: ToolCall, files: frozenset[str]) -> bool:
     comparable = step.tool == failed.tool and step.is_test == failed.is_test
     if comparable and likeness_of_calls(step.arguments, failed.arguments) >= SAME_PURPOSE:
         return True
@@ -81,7 +82,7 @@ def _repairs(step: ToolStep, failed: ToolStep, files: frozenset[str]) -> bool:
     return step.kind in (Kind.CHANGE, Kind.COMMAND) and any(file in step.arguments for file in files)
 
 
-def _is_admitted(failed: ToolStep, run: AgentRun) -> bool:
+def _is_admitted(failed: ToolCall, run: AgentRun) -> bool:
     """Whether the agent said, right after it or at the end, that something did not work."""
     said = [
         message
@@ -96,13 +97,13 @@ def _is_admitted(failed: ToolStep, run: AgentRun) -> bool:
     return any(message.admits_failure or _quotes(message.text, failed) for message in (said[0], said[-1]))
 
 
-def _quotes(answer: str, failed: ToolStep) -> bool:
+def _quotes(answer: str, failed: ToolCall) -> bool:
     """Whether an answer has words that only the error can have taught: who quotes it has not ignored it."""
     shared = (words(answer) & words(failed.output)) - words(failed.arguments)
     return any(len(word) >= LONG_WORD for word in shared) or sum(len(word) > 3 for word in shared) > 1
 
 
-def _draft(run: AgentRun, left: list[ToolStep]) -> Draft:
+def _draft(run: AgentRun, left: list[ToolCall]) -> Draft:
     last = left[-1]
     reply = run.final_reply
     matters = any(not _is_look(step) for step in left)

@@ -11,9 +11,9 @@ from critiqor.model.profiles import (
     FunctionTime,
     ProfileSummary,
 )
+from critiqor.timeline.formatting import count_of, ms, pid_of
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
 from critiqor.timeline.profiles.artifacts import TROUBLES
-from critiqor.timeline.wording import count_of, ms, pid_of
 
 MOST_ROWS = 12
 

@@ -1,0 +1,97 @@
+"""Installing a skill: looked through, shown to plugins, which may refuse it, and copied into the managed folder."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from critiqor.agentloop.context.front_matter import read_front_matter
+from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.errors import CritiqorError, UsageError
+
+MOST_FILES = 1_000
+LARGEST_FILE = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RULES = (
+    ("pipe-to-shell", re.compile(rb"\b(?:curl|wget)\b[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b")),
+    ("decoded-code", re.compile(rb"\bbase64\s+(?:-d|--decode)\b[^\n|]*\|")),
+    ("private-key", re.compile(rb"\.ssh/id_|BEGIN [A-Z ]*PRIVATE KEY")),
+)
+
+
+class InstallBlockedError(CritiqorError):
+    """A plugin does not want this to be installed."""
+
+
+class ScanFinding(msgspec.Struct, frozen=True, rename="camel"):
+    """Something in a file that deserves a look."""
+
+    rule_id: str
+    file: str
+    line: int
+
+
+def scan(folder: Path) -> list[ScanFinding]:
+    """Look through the files of a skill; raises `UsageError` for what is too much, or leads out of its folder."""
+    findings: list[ScanFinding] = []
+    files = sorted(folder.rglob("*"))
+    if len(files) > MOST_FILES:
+        raise UsageError(f"{folder} holds more than {MOST_FILES} files", fix="name the folder of the skill itself")
+    for file in files:
+        if file.is_symlink():
+            raise UsageError(f"{file} is a link, and a skill must stand alone", fix="replace it with what it leads to")
+        if not file.is_file():
+            continue
+        if file.stat().st_size > LARGEST_FILE:
+            findings.append(ScanFinding("large-file", str(file.relative_to(folder)), 0))
+            continue
+        data = file.read_bytes()
+        for rule, pattern in _RULES:
+            for found in pattern.finditer(data):
+                line = data.count(b"\n", 0, found.start()) + 1
+                findings.append(ScanFinding(rule, str(file.relative_to(folder)), line))
+    return findings
+
+
+async def install_skill(source: Path, skills_folder: Path, hooks: PluginHooks) -> Path:
+    """Install the skill of a folder; returns where it is now. What was there under its name is replaced."""
+    try:
+        head = read_front_matter(source / "SKILL.md", LARGEST_FILE)
+    except ValueError as error:
+        raise UsageError(
+            f"{source} is not the folder of a skill: {error}", fix="name a folder with a SKILL.md"
+        ) from error
+    name = str(head.get("name") or source.name)
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name[:80]!r} is not a name for a skill", fix="use letters, digits, dots and dashes")
+    findings = scan(source)
+    told = {"status": "findings" if findings else "ok", "findings": msgspec.to_builtins(findings)}
+    event: dict[str, Any] = {
+        "targetType": "skill",
+        "targetName": name,
+        "sourcePath": str(source),
+        "sourcePathKind": "directory",
+        "request": {"kind": "skill-install", "mode": "install"},
+        "builtinScan": told,
+    }
+    decided = await hooks.run("before_install", event, {"origin": "critiqor"})
+    if decided.get("block") is True:
+        raise InstallBlockedError(
+            f"{name} was not installed: {decided.get('blockReason') or 'a plugin blocked it'}",
+            fix="look at the plugin that blocked it",
+        )
+    target, staged = skills_folder / name, skills_folder / f".{name}-{uuid4().hex[:8]}"
+    skills_folder.mkdir(parents=True, exist_ok=True)
+    try:
+        shutil.copytree(source, staged)
+        if target.exists():
+            shutil.rmtree(target)
+        staged.rename(target)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return target

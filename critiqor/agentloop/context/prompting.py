@@ -1,0 +1,118 @@
+"""What the model is told beside the conversation: the system prompt, the tools, and what plugins add to both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from critiqor.agentloop.configuration import ResolvedModel
+from critiqor.agentloop.context.budget import tokens_of_text
+from critiqor.agentloop.context.preparation import Prepared
+from critiqor.agentloop.context.prompt import build_system_prompt
+from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.hooks.hook_rules import merge_prompts
+from critiqor.agentloop.runs import Run
+from critiqor.agentloop.sessions.entries import saved_form
+from critiqor.agentloop.sessions.messages import Message, Text, UserMessage
+from critiqor.agentloop.tools.registry import tool_schemas
+from critiqor.agentloop.tools.tool import Tool
+
+BLOCKED = "This request was blocked."
+
+
+class Prompting:
+    """The prompt of one attempt. Build it with `build_prompt`."""
+
+    def __init__(self, run: Run, services: Services, prepared: Prepared, decided: dict[str, Any]) -> None:
+        self._run = run
+        self._services = services
+        self._around = (decided.get("prependContext"), decided.get("appendContext"))
+        self.asked = prepared.asked
+        allowed = decided.get("toolsAllow")
+        tools = {name: tool for name, tool in prepared.bench.tools.items() if allowed is None or name in allowed}
+        self.system_prompt = _system_prompt(prepared, decided, list(tools.values()))
+        self.bench = replace(prepared.bench, tools=tools)
+        """The tools that may be used, and where."""
+        self.schemas = tool_schemas(list(tools.values()))
+        self.fixed_tokens = tokens_of_text(self.system_prompt) + len(msgspec.json.encode(self.schemas)) // 4
+        """Tokens of every request, whatever the conversation is."""
+
+    def report(self, prepared: Prepared) -> dict[str, Any]:
+        """What the prompt is made of, for a run that is traced."""
+        sources = prepared.sources
+        return {
+            "model": sources.model,
+            "thinking": prepared.thinking,
+            "verbose": prepared.verbose,
+            "workspaceDir": str(sources.workspace),
+            "sandboxed": sources.sandboxed,
+            "systemPromptChars": len(self.system_prompt),
+            "skillsChars": len(sources.skills),
+            "bootstrapFiles": [
+                {"name": file.name, "missing": file.content is None, "chars": len(file.content or "")}
+                for file in sources.bootstrap
+            ],
+            "tools": list(self.bench.tools),
+            "fixedTokens": self.fixed_tokens,
+        }
+
+    async def gate(self) -> str | None:
+        """What to say instead, where a plugin does not let the run begin."""
+        hooks = self._services.hooks
+        event = {"prompt": self._prompt, "systemPrompt": self.system_prompt, "senderIsOwner": True}
+        decided = await hooks.run("before_agent_run", event, self._run.context)
+        if decided.get("outcome") != "block":
+            return None
+        return str(decided.get("message") or decided.get("reason") or BLOCKED)
+
+    async def tell_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
+        """Tell plugins what the model is about to be told."""
+        hooks, run = self._services.hooks, self._run
+        if not hooks.listens("llm_input"):
+            return
+        event = {
+            "runId": run.id,
+            "sessionId": run.session.id,
+            "provider": resolved.provider.id,
+            "model": resolved.model.id,
+            "systemPrompt": self.system_prompt,
+            "prompt": self._prompt,
+            "historyMessages": [saved_form(message) for message in history],
+            "imagesCount": 0,
+            "tools": [schema["function"] for schema in self.schemas],
+        }
+        await hooks.run("llm_input", event, run.context)
+
+    def with_context(self, messages: list[Message]) -> list[Message]:
+        """The conversation with what plugins put around this run's message; the transcript keeps that alone."""
+        if self._around == (None, None):
+            return messages
+        return [
+            UserMessage(content=[Text(self._prompt)], timestamp=message.timestamp) if message is self.asked else message
+            for message in messages
+        ]
+
+    @property
+    def _prompt(self) -> str:
+        before, after = self._around
+        return "\n\n".join(text for text in (before, self._run.message, after) if text)
+
+
+async def build_prompt(run: Run, services: Services, prepared: Prepared, history: list[Message]) -> Prompting:
+    """Ask plugins what they add, and put the prompt together."""
+    hooks = services.hooks
+    decided: dict[str, Any] = {}
+    for name in ("before_prompt_build", "before_agent_start"):
+        if hooks.listens(name):
+            event = {"prompt": run.message, "messages": [saved_form(message) for message in history]}
+            decided = merge_prompts(decided, await hooks.run(name, event, run.context))
+    return Prompting(run, services, prepared, decided)
+
+
+def _system_prompt(prepared: Prepared, decided: dict[str, Any], tools: list[Tool]) -> str:
+    replaced = decided.get("systemPrompt")
+    base = str(replaced) if replaced else build_system_prompt(msgspec.structs.replace(prepared.sources, tools=tools))
+    parts = (decided.get("prependSystemContext"), base, decided.get("appendSystemContext"))
+    return "\n\n".join(part for part in parts if part)

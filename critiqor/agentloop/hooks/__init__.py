@@ -1,0 +1,1 @@
+"""Plugin hooks and internal hooks."""

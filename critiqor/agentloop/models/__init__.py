@@ -1,0 +1,1 @@
+"""Calling a model: client, HTTP, streaming, retries, failures."""

@@ -1,0 +1,115 @@
+"""A request as the completions API wants it: history that a strict server accepts, whatever happened to it.
+
+Every tool call has its result right after it and no result is without its call: servers refuse a whole conversation
+otherwise, and a run that was ended in the middle of a tool leaves exactly that behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from critiqor.agentloop.models.model_client import ModelRequest
+from critiqor.agentloop.sessions.messages import (
+    AssistantMessage,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+
+NO_RESULT = "No result provided"
+_EFFORTS = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+
+
+def request_body(request: ModelRequest) -> bytes:
+    """The body of the request."""
+    document: dict[str, Any] = {
+        "model": request.model,
+        "messages": [*_system(request.system_prompt), *conversation(request.messages)],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_completion_tokens": request.max_tokens,
+    }
+    if request.tools:
+        document |= {"tools": request.tools, "tool_choice": "auto"}
+    effort = _EFFORTS.get(request.thinking)
+    if effort is not None:
+        document["reasoning_effort"] = effort
+    return msgspec.json.encode(document)
+
+
+def conversation(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages in the shape of the API."""
+    told: list[dict[str, Any]] = []
+    position = 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        if isinstance(message, UserMessage):
+            told.append({"role": "user", "content": _parts(message.content)})
+        elif isinstance(message, AssistantMessage):
+            results: dict[str, ToolResultMessage] = {}
+            while position < len(messages) and isinstance(result := messages[position], ToolResultMessage):
+                results.setdefault(result.tool_call_id, result)
+                position += 1
+            told += _exchange(message, results)
+        # A result without a call before it belongs to something that is no longer there.
+    return told
+
+
+def _exchange(message: AssistantMessage, results: dict[str, ToolResultMessage]) -> list[dict[str, Any]]:
+    """An answer and the results of the tools that it asked for."""
+    calls = message.tool_calls
+    if message.stop_reason in ("error", "aborted"):
+        calls = [call for call in calls if call.id in results]
+    spoken: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    if calls:
+        spoken["tool_calls"] = [_call(call) for call in calls]
+    elif not message.text:
+        return []
+    told = [spoken]
+    pictures: list[Image] = []
+    for call in calls:
+        result = results.get(call.id)
+        told.append({"role": "tool", "content": _result_text(result), "tool_call_id": call.id})
+        pictures += _pictures(result.content) if result is not None else []
+    if pictures:
+        # Results are text alone; a picture goes with words of the user's.
+        told.append({"role": "user", "content": _parts([Text("Pictures from the tools above:"), *pictures])})
+    return told
+
+
+def _system(prompt: str) -> list[dict[str, Any]]:
+    return [{"role": "system", "content": prompt}] if prompt else []
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    arguments = msgspec.json.encode(call.arguments).decode()
+    return {"id": call.id, "type": "function", "function": {"name": call.name or "unknown", "arguments": arguments}}
+
+
+def _result_text(result: ToolResultMessage | None) -> str:
+    if result is None:
+        return NO_RESULT
+    return result.text or ("(see the picture below)" if _pictures(result.content) else "(no output)")
+
+
+def _pictures(content: Iterable[Text | Image]) -> list[Image]:
+    return [part for part in content if isinstance(part, Image) and part.data]
+
+
+def _parts(content: Iterable[Text | Image]) -> list[dict[str, Any]]:
+    return [_part(part) for part in content]
+
+
+def _part(part: Text | Image) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if not part.data:
+        return {"type": "text", "text": f"[{part.mime_type} that is no longer kept]"}
+    return {"type": "image_url", "image_url": {"url": f"data:{part.mime_type};base64,{part.data}"}}

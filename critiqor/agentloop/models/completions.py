@@ -1,0 +1,158 @@
+"""The client of an OpenAI-compatible endpoint: streaming chat completions with tools, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import NoReturn
+
+from critiqor import __version__
+from critiqor.agentloop.models.completion_chunks import ChunkReader
+from critiqor.agentloop.models.completion_requests import request_body
+from critiqor.agentloop.models.http_stream import (
+    BrokenResponseError,
+    ConnectionFailedError,
+    Response,
+    parse_url,
+    post,
+)
+from critiqor.agentloop.models.model_client import Delta, ModelFailureError, ModelRequest
+from critiqor.agentloop.models.provider_errors import failure_of_response, malformed
+from critiqor.agentloop.models.sse import EventParser, EventTooLargeError, WholeBody
+
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+
+
+class CompletionsClient:
+    """Asks models at `base_url`. `timeout_seconds` is for a request as a whole: connection, first byte and last one."""
+
+    def __init__(self, base_url: str, api_key: str | None, timeout_seconds: float | None) -> None:
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._key = (api_key or "").strip()
+        self._timeout = timeout_seconds
+
+    def ask(self, request: ModelRequest) -> CompletionStream:
+        """Ask once; the request goes out when the answer is iterated."""
+        return CompletionStream(self._url, self._key, request_body(request), self._timeout)
+
+
+class CompletionStream:
+    """One answer, piece by piece. Cancelling a wait hangs up, and so does `close`."""
+
+    def __init__(self, url: str, key: str, body: bytes, timeout: float | None) -> None:
+        self.request_bytes = len(body)
+        self.response_bytes = 0
+        self._url = url
+        self._key = key
+        self._body = body
+        self._timeout = timeout
+        self._deadline: float | None = None
+        self._response: Response | None = None
+        self._events: EventParser | WholeBody = EventParser()
+        self._chunks = ChunkReader()
+        self._ready: deque[Delta] = deque()
+        self._failure: ModelFailureError | None = None
+        self._ended = False
+
+    def __aiter__(self) -> CompletionStream:
+        return self
+
+    async def __anext__(self) -> Delta:
+        while not self._ready:
+            if self._failure is not None:
+                raise self._failure
+            if self._ended:
+                raise StopAsyncIteration
+            await self._advance()
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._ended = True
+        if self._response is not None:
+            self._response.close()
+
+    async def _advance(self) -> None:
+        """Wait for more. A failure is kept until the pieces that came before it were taken."""
+        if self._deadline is None and self._timeout is not None:
+            self._deadline = asyncio.get_running_loop().time() + self._timeout
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                if self._response is None:
+                    await self._send()
+                else:
+                    await self._receive(self._response)
+        except TimeoutError:
+            self._fail(
+                ModelFailureError(
+                    f"the request timed out: no complete answer within {self._timeout:g} seconds", "timeout"
+                )
+            )
+        except ModelFailureError as failure:
+            self._fail(failure)
+        except ConnectionFailedError as error:
+            self._fail(ModelFailureError(f"the connection to the model failed: {error}", "network"))
+        except BrokenResponseError as error:
+            self._fail(malformed(str(error)))
+        except BaseException:
+            self.close()
+            raise
+
+    def _fail(self, failure: ModelFailureError) -> None:
+        self._failure = failure
+        self.close()
+
+    async def _send(self) -> None:
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream, application/json",
+            "accept-encoding": "identity",
+            "user-agent": f"critiqor/{__version__}",
+        }
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key}"
+        try:
+            self._response = await post(parse_url(self._url), headers, self._body)
+        except ValueError as error:
+            words = f"invalid request: the model at {self._url!r} cannot be asked: {error}"
+            raise ModelFailureError(words, "rejected") from error
+        if self._response.status != 200:
+            await self._refused(self._response)
+        if "json" in self._response.headers.get("content-type", ""):
+            self._events = WholeBody()
+
+    async def _refused(self, response: Response) -> NoReturn:
+        body = b""
+        try:
+            while len(body) < MAX_ERROR_BYTES and (data := await response.read()):
+                self.response_bytes += len(data)
+                body += data
+        except (ConnectionFailedError, BrokenResponseError):
+            pass  # The status says enough.
+        failure = failure_of_response(response.status, response.headers, body[:MAX_ERROR_BYTES])
+        if self._key and self._key in str(failure):
+            # Some servers repeat the key that they do not accept.
+            words = str(failure).replace(self._key, "[redacted]")
+            raise ModelFailureError(words, failure.kind, failure.status, failure.retry_after)
+        raise failure
+
+    async def _receive(self, response: Response) -> None:
+        try:
+            data = await response.read()
+        except (ConnectionFailedError, BrokenResponseError):
+            if not self._chunks.is_finished:
+                raise
+            data = b""  # All was said, only the farewell is missing.
+        self.response_bytes += len(data)
+        if self.response_bytes > MAX_RESPONSE_BYTES:
+            raise malformed(f"it has more than {MAX_RESPONSE_BYTES // 2**20} MB")
+        try:
+            events = self._events.feed(data) if data else self._events.finish()
+        except EventTooLargeError as error:
+            raise malformed("it holds a line without an end") from error
+        for event in events:
+            self._ready += self._chunks.read(event)
+        if not data or self._chunks.done:
+            self._ready += self._chunks.finish()
+            self.close()

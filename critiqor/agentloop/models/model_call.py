@@ -1,0 +1,168 @@
+"""One model call: the request goes out, the answer streams in, and everybody who watches is told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, NamedTuple
+
+import msgspec
+
+from critiqor.agentloop.configuration import ResolvedModel
+from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
+from critiqor.agentloop.models.response_builder import Answer
+from critiqor.agentloop.models.watchdogs import Silence
+from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
+from critiqor.agentloop.runs import Run
+from critiqor.agentloop.sessions.messages import AssistantMessage, StopReason, ToolCall, Usage
+from critiqor.model import now_ms
+
+
+class ModelCallError(Exception):
+    """A model call failed; `partial` is what came of the answer before it did."""
+
+    def __init__(self, failure: ModelFailureError, partial: AssistantMessage) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        self.partial = partial
+
+
+class Dialled(NamedTuple):
+    """Who is asked, and by what client."""
+
+    resolved: ResolvedModel
+    client: ModelClient
+    idle_seconds: float | None
+
+
+class ModelCall:
+    """A model call in the making. `name` is unique in its run, as `model:1` or `compaction:1:model:1`.
+
+    Without a `speech` nobody is told of its words, and no message of a transcript will tell what it used: then its end
+    does.
+    """
+
+    def __init__(
+        self, run: Run, services: Services, dialled: Dialled, name: str, speech: DeltaEmitter | None = None
+    ) -> None:
+        self._run = run
+        self._services = services
+        self._dialled = dialled
+        self._id = f"{run.id}:{name}"
+        self._speech = speech
+        resolved = dialled.resolved
+        self._answer = Answer(resolved.provider.id, resolved.model.id, resolved.provider.api, resolved.model.cost)
+        self._began = time.perf_counter()
+        self._began_ms = now_ms()
+        self._first_byte_ms: float | None = None
+
+    async def ask(self, request: ModelRequest) -> AssistantMessage:
+        """Ask and return the whole answer; raises `ModelCallError`. When it is cancelled, `partial` has what came."""
+        run, services = self._run, self._services
+        facts = self._facts()
+        await services.hooks.run("model_call_started", facts, _context(run))
+        services.diagnostics.request_started(run.id, self._id)
+        run.activity = "model_call"
+        stream = self._dialled.client.ask(request)
+        try:
+            async with Silence(self._dialled.idle_seconds) as silence:
+                async for delta in stream:
+                    silence.heard()
+                    self._take(delta)
+            message = self._answer.message()
+            if message.stop_reason == "error":
+                raise ModelFailureError(message.error_message or "the model gave up", "rejected")
+        except asyncio.CancelledError:
+            await self._ended(facts, stream, "aborted", "aborted")
+            raise
+        except TimeoutError:
+            words = f"the model sent nothing for {self._dialled.idle_seconds:g} seconds (idle timeout)"
+            raise await self._failed(facts, stream, ModelFailureError(words, "timeout")) from None
+        except ModelFailureError as failure:
+            raise await self._failed(facts, stream, failure) from failure
+        finally:
+            run.activity = None
+        await self._ended(facts, stream, message.stop_reason)
+        return message
+
+    @property
+    def usage(self) -> Usage:
+        """What it has used so far, as far as that was told."""
+        return self._answer.usage
+
+    def partial(self, stop_reason: StopReason, error: str) -> AssistantMessage:
+        """What came of the answer so far, without tools that it may have begun to ask for."""
+        message = self._answer.message(stop_reason=stop_reason, error=error)
+        kept = [part for part in message.content if not isinstance(part, ToolCall)]
+        return msgspec.structs.replace(message, content=kept)
+
+    def _take(self, delta: Delta) -> None:
+        if self._first_byte_ms is None:
+            self._first_byte_ms = self._elapsed_ms()
+        self._answer.add(delta)
+        if self._speech is not None:
+            self._speech.hear(delta)
+
+    async def _failed(self, facts: dict[str, Any], stream: ModelStream, failure: ModelFailureError) -> ModelCallError:
+        await self._ended(facts, stream, "error", failure.kind, failure)
+        return ModelCallError(failure, self.partial("error", str(failure)))
+
+    async def _ended(
+        self,
+        facts: dict[str, Any],
+        stream: ModelStream,
+        reason: StopReason,
+        failed: str | None = None,
+        failure: ModelFailureError | None = None,
+    ) -> None:
+        duration = self._elapsed_ms()
+        told: dict[str, Any] = {
+            "durationMs": round(duration),
+            "outcome": "completed" if failed is None else "error",
+            "requestPayloadBytes": stream.request_bytes,
+            "responseStreamBytes": stream.response_bytes,
+        }
+        if self._first_byte_ms is not None:
+            told["timeToFirstByteMs"] = round(self._first_byte_ms)
+        if failed is not None:
+            told |= {"errorCategory": failed, "failureKind": failed}
+        if self._speech is None:
+            told["usage"] = msgspec.to_builtins(self._answer.usage)
+            told |= {} if failure is None else {"error": str(failure)}
+        resolved = self._dialled.resolved
+        self._services.diagnostics.request(
+            resolved.provider.id,
+            resolved.provider.api,
+            resolved.model.id,
+            self._run.id,
+            self._id,
+            self._began_ms,
+            duration,
+            failed is None,
+            200 if failed is None else (failure.status if failure is not None else None),
+            terminalReason=reason,
+        )
+        await self._services.hooks.run("model_call_ended", facts | told, _context(self._run))
+
+    def _facts(self) -> dict[str, Any]:
+        run, resolved = self._run, self._dialled.resolved
+        return {
+            "runId": run.id,
+            "callId": self._id,
+            "sessionKey": run.session.key,
+            "sessionId": run.session.id,
+            "provider": resolved.provider.id,
+            "model": resolved.model.id,
+            "api": resolved.provider.api,
+            "transport": "auto",
+            "contextTokenBudget": resolved.model.context_window,
+            "contextWindowSource": "modelsConfig",
+        }
+
+    def _elapsed_ms(self) -> float:
+        return (time.perf_counter() - self._began) * 1000
+
+
+def _context(run: Run) -> dict[str, Any]:
+    return {"runId": run.id, "sessionKey": run.session.key, "sessionId": run.session.id}

@@ -1,0 +1,1 @@
+"""Which message runs when: lanes, inbox, dispatch, commands, watchdogs of sessions."""

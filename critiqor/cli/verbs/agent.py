@@ -1,0 +1,105 @@
+"""`critiqor agent`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from critiqor.cli.output import answer, json_option, say
+from critiqor.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from critiqor.agentloop.runs import AgentParams, RunOutcome
+
+RECORDED = 'critiqor monitor openclaw --openclaw-command "python -m critiqor.agentloop" -- agent --local --message "…"'
+THINKING = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-m", "--message", required=True, help="What the agent is asked.")
+@click.option("--agent", "agent_id", help="Which agent.  [default: main]")
+@click.option("--session-key", help="The conversation to go on with: a name, or agent:AGENT:NAME.  [default: main]")
+@click.option("--session-id", help="The transcript to go on with.")
+@click.option("--model", help="PROVIDER/MODEL for this turn.")
+@click.option("--thinking", type=click.Choice(THINKING), help="How much the model reasons.")
+@click.option("--verbose", is_flag=True, help="Tell which tools were used.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which the turn is ended; 0 for never.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Configuration in OpenClaw's format.  [default: the one that OpenClaw would read]",
+)
+@click.option("--local", is_flag=True, help="Run it in this process, even if an agent server is there.")
+@json_option
+@click.pass_context
+def agent(
+    ctx: click.Context,
+    /,
+    config: Path | None,
+    local: bool,
+    as_json: bool,
+    verbose: bool,
+    timeout: float | None,
+    **asked: Any,
+) -> None:
+    """Run one turn of an agent in the embedded loop, without Node.
+
+    It works with any OpenAI-compatible server, follows the loop of OpenClaw, and reads the same configuration:
+
+    \b
+    critiqor agent --message "what is in this folder?"
+    critiqor agent --config my.json --session-key tidy --message "go on"
+    critiqor monitor openclaw --openclaw-command critiqor-agentloop -- agent --local --message "…"
+    """
+    import asyncio
+    import os
+
+    from critiqor.agentloop.entry.one_turn import exit_code_of, report_of
+    from critiqor.agentloop.runs import AgentParams
+
+    _say_unrecorded(dict(os.environ))
+    params = AgentParams(**asked, verbose="on" if verbose else None, timeout_seconds=timeout)
+    outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
+    text = "\n\n".join(payload.text for payload in outcome.payloads)
+    answer("agent", report_of(outcome), text, as_json=as_json)
+    if outcome.error is not None and not as_json:
+        say(outcome.error)
+    ctx.exit(ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code_of(outcome))
+
+
+def _say_unrecorded(environment: dict[str, str]) -> None:
+    """Nothing of this is recorded unless a monitor launched it; whoever looks on may think so."""
+    import sys
+
+    if "CRITIQOR_RUN_ID" not in environment and sys.stderr is not None and sys.stderr.isatty():
+        say(f"nothing of this turn is recorded; to record one: {RECORDED}")
+
+
+async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:
+    import contextlib
+
+    from critiqor.agentloop.configuration import locate
+    from critiqor.agentloop.entry.client import NoServerError, turn_elsewhere
+    from critiqor.agentloop.entry.one_turn import one_turn
+    from critiqor.agentloop.entry.server import socket_path
+
+    place = locate(environment, config)
+    if params.agent_id is not None:
+        _check_agent(params.agent_id, place.path)
+    path = socket_path(place.state_folder)
+    if not local and config is None and path.exists():
+        # A server that was killed leaves its socket behind.
+        with contextlib.suppress(NoServerError):
+            return await turn_elsewhere(path, params)
+    return await one_turn(environment, params, config)
+
+
+def _check_agent(agent_id: str, configuration: Path) -> None:
+    from critiqor.agentloop.configuration import read_loop_configuration
+
+    known = read_loop_configuration(configuration).agents
+    if agent_id not in known:
+        message = f"there is no agent {agent_id!r} in {configuration}; there is {', '.join(known)}"
+        raise UsageError(message, fix="--agent AGENT   with one of these, or add it to agents.list")

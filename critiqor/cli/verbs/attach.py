@@ -1,0 +1,71 @@
+"""`critiqor attach openclaw`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from critiqor.cli.metadata import given, metadata_options
+from critiqor.cli.output import answer, json_option, openclaw_command_option, runs_dir_option, say
+
+if TYPE_CHECKING:
+    from critiqor.recording.attach import Attached
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def attach() -> None:
+    """Record an agent that runs by itself, as a service."""
+
+
+@attach.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@runs_dir_option
+@openclaw_command_option
+@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@metadata_options
+@json_option
+def openclaw(
+    arguments: tuple[str, ...], runs_dir: str, openclaw_command: str, dry_run: bool, as_json: bool, **metadata: Any
+) -> None:
+    """Put the recorder into an OpenClaw that runs by itself, and begin a session.
+
+    Every change is made by OpenClaw's own commands, said before it is made, and taken back by `critiqor detach
+    openclaw`. After `critiqor finalize`, type it again to record the next run: then nothing of OpenClaw changes.
+
+    ARGUMENTS after `--` choose the OpenClaw: `--profile NAME` or `--dev`.
+
+    \b
+    critiqor attach openclaw --dry-run
+    critiqor attach openclaw
+    critiqor attach openclaw -- --profile work
+    """
+    from critiqor.recording.attach import AttachOptions, attach_openclaw
+
+    options = AttachOptions(
+        runs_dir=runs_dir,
+        openclaw_command=openclaw_command,
+        arguments=arguments,
+        dry_run=dry_run,
+        metadata=given(metadata),
+    )
+    attached = attach_openclaw(options, say=say)
+    answer("attach", attached, _text(attached, arguments), as_json=as_json)
+
+
+def _text(attached: Attached, arguments: tuple[str, ...]) -> str:
+    chosen = ("openclaw", *(("--", *arguments) if arguments else ()))
+    if attached.dry_run:
+        what = "This would change" if attached.changes else "Nothing would change in"
+        next_command = shlex.join(("critiqor", "attach", *chosen))
+        return f"{what} {attached.configuration}. Nothing was changed.\nNext: {next_command}"
+    lines = [f"{attached.run_id} is being recorded in {attached.runs_dir}."]
+    if attached.changes:
+        back = shlex.join(("critiqor", "detach", *chosen))
+        lines.append(f"{attached.configuration} has changed as said; to take it back: {back}")
+    if not attached.recorder_seen:
+        restart = shlex.join(("openclaw", *arguments, "gateway", "restart"))
+        lines.append(f"No running gateway has answered yet. It will when it starts; to make one load it: {restart}")
+    lines.append(f"Next: critiqor finalize {attached.run_id} --runs-dir {attached.runs_dir}")
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""`critiqor check RUN`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.completion_values import run_names
+from critiqor.cli.hints import pasted
+from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.policy_file import policy_option, read_policy
+from critiqor.errors import CritiqorError, ExitCode
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from critiqor.model.gate import GateResult
+    from critiqor.model.report import RunReport
+
+SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", shell_complete=run_names)
+@runs_dir_option
+@policy_option
+@click.option("--github", is_flag=True, help="Annotate the step of a GitHub workflow, and write its summary.")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, run: str, runs_dir: str, policy_file: Path | None, github: bool, as_json: bool) -> None:
+    """Hold RUN against a policy. Exit code 0 if it is as wanted, 3 if not: each rule says why on one line."""
+    result = (
+        _for_github(run, runs_dir, policy_file, as_json) if github else _checked(run, runs_dir, policy_file, as_json)
+    )
+    ctx.exit(ExitCode.OK if result.passed else ExitCode.GATE_FAILED)
+
+
+def _checked(run: str, runs_dir: str, policy_file: Path | None, as_json: bool) -> GateResult:
+    from critiqor.policy.gate import apply_policy, counting_findings
+    from critiqor.run.diagnosis import load_diagnosed, load_proof
+
+    policy, diagnosis = read_policy(policy_file), load_diagnosed(run, runs_dir)
+    result = apply_policy(policy, diagnosis, load_proof(run, runs_dir))
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.views.check import gate_drawing
+
+        asked = "the usual policy" if policy_file is None else f"policy: {policy_file.name}"
+        return gate_drawing(result, counting_findings(policy, diagnosis), asked)
+
+    answer("check", result, _text(result), as_json=as_json, drawing=drawing)
+    return result
+
+
+def _for_github(run: str, runs_dir: str, policy_file: Path | None, as_json: bool) -> GateResult:
+    """The same for a workflow of GitHub, which obeys what stands in an output: errors quote files as well."""
+    from critiqor.exporters import load_report
+    from critiqor.exporters.github import harmless
+    from critiqor.policy.gate import apply_policy
+
+    try:
+        report = load_report(run, runs_dir)
+        result = _harmless(apply_policy(read_policy(policy_file), report.diagnosis, report.evidence))
+    except CritiqorError as error:
+        error.message, error.fix = harmless(error.message), error.fix and harmless(error.fix)
+        raise
+    answer("check", result, _text(result), as_json=as_json)
+    _annotate(report, result, to_stderr=as_json)
+    return result
+
+
+def _text(result: GateResult) -> str:
+    from critiqor.cli.wording import one_line, page
+
+    asked, failed = len(result.rules), sum(not rule.passed for rule in result.rules)
+    verdict = f"fails {failed} of {asked} rules" if failed else f"passes {asked} of {asked} rules"
+    lines = [f"{result.run_id} {verdict}"]
+    lines += [f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {one_line(rule.explanation)}" for rule in result.rules]
+    if failed:
+        lines.append(f"Next: {pasted(f'critiqor show {result.run_id}')}")
+    return page(lines)
+
+
+def _harmless(result: GateResult) -> GateResult:
+    """What a finding says must not be taken for a command, wherever in the output it stands."""
+    from msgspec.structs import replace
+
+    from critiqor.exporters.github import harmless
+
+    rules = [replace(rule, explanation=harmless(rule.explanation)) for rule in result.rules]
+    return replace(result, rules=rules)
+
+
+def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None:
+    from critiqor.cli.output import plain
+    from critiqor.exporters.github import annotation_lines, step_summary
+
+    for line in annotation_lines(result, report.diagnosis):
+        # GitHub looks for commands in both.
+        click.echo(plain(line), err=to_stderr)
+    path = os.environ.get(SUMMARY)
+    if path:
+        _append(Path(path), step_summary(report, result).encode())
+    else:
+        say(
+            f"{SUMMARY} is not set, as it is in a workflow of GitHub, so there is no summary of the step\n"
+            f"  → {pasted(f'critiqor report {result.run_id}')}   shows what would be in it"
+        )
+
+
+def _append(path: Path, summary: bytes) -> None:
+    """GitHub shows no summary at all that is too large, so that what is there already comes first."""
+    from critiqor.exporters.github import LARGEST_SUMMARY
+
+    try:
+        with path.open("ab") as file:
+            if file.tell() + len(summary) > LARGEST_SUMMARY:
+                say(f"the summary of this step is full: GitHub shows {LARGEST_SUMMARY} bytes, so nothing was added")
+                return
+            file.write(summary)
+    except OSError as error:
+        fix = f"unset {SUMMARY}, or let it name a file that can be written"
+        raise CritiqorError(f"the summary cannot be written: {error}", fix=fix) from error

@@ -1,0 +1,108 @@
+"""`critiqor dashboard [RUN]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from critiqor.cli.completion_values import run_names
+from critiqor.cli.output import answer, json_option, runs_dir_option, say
+
+if TYPE_CHECKING:
+    from critiqor.dashboard.web.serving import Opening
+
+
+class _Tenants(click.Option):
+    """One tenant or several. A variable and a setting name one, whatever signs are in its name."""
+
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        value = self.resolve_envvar_value(ctx)
+        return None if value is None else (value,)
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        value, source = super().consume_value(ctx, opts)
+        return ((str(value),) if source is ParameterSource.DEFAULT_MAP else value), source
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", required=False, shell_complete=run_names)
+@runs_dir_option
+@click.option(
+    "--tenant",
+    "tenant_id",
+    cls=_Tenants,
+    multiple=True,
+    envvar="CRITIQOR_TENANT_ID",
+    metavar="TENANT",
+    help="Whose runs to show; can be given several times.  [default: those of RUN, or of the only tenant]",
+)
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where it can be reached.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port there, 0 for a free one.  [default: 4747, or a free one]",
+)
+@click.option(
+    "--require-token",
+    "requires_token",
+    is_flag=True,
+    help="Show nothing without a link, not even public runs; needed for a --host that others can reach.",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+@json_option
+def dashboard(
+    run: str | None,
+    runs_dir: str,
+    tenant_id: tuple[str, ...],
+    host: str,
+    port: int | None,
+    requires_token: bool,
+    no_browser: bool,
+    as_json: bool,
+) -> None:
+    """Look at the runs of this folder, or at RUN, in a browser.
+
+    It can be reached from this machine alone, by the link that is printed, until it is ended with Ctrl+C.
+
+    \b
+    critiqor dashboard --tenant ours --tenant theirs                  the runs of both
+    critiqor dashboard --host 192.168.1.5 --require-token             from other machines too, over plain HTTP
+    """
+    from critiqor.dashboard.web.serving import serve
+    from critiqor.storage.paths import paths_for
+
+    def opened(opening: Opening) -> None:
+        for note in opening.notes:
+            say(note)
+        answer("dashboard", opening._asdict(), _text(opening), as_json=as_json)
+        if not no_browser:
+            _show(opening)
+
+    serve(
+        paths_for(runs_dir), opened, run_id=run, tenants=tenant_id, host=host, port=port, requires_token=requires_token
+    )
+
+
+def open_dashboard(run_id: str, runs_dir: str) -> None:
+    """Open the dashboard at a run, for verbs that end with one."""
+    from critiqor.dashboard.web.serving import serve
+    from critiqor.storage.paths import paths_for
+
+    def opened(opening: Opening) -> None:
+        say(_text(opening))
+        _show(opening)
+
+    serve(paths_for(runs_dir), opened, run_id=run_id)
+
+
+def _text(opening: Opening) -> str:
+    return f"The dashboard is at\n  {opening.link}\nCtrl+C ends it."
+
+
+def _show(opening: Opening) -> None:
+    from critiqor.cli.browser import open_link
+
+    open_link(opening.link)

@@ -1,0 +1,64 @@
+"""`critiqor detach openclaw`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.output import answer, json_option, openclaw_command_option, say
+
+if TYPE_CHECKING:
+    from critiqor.recording.attach import Detached
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def detach() -> None:
+    """Take the recorder out of an agent that runs by itself."""
+
+
+@detach.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@openclaw_command_option
+@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@json_option
+def openclaw(arguments: tuple[str, ...], openclaw_command: str, dry_run: bool, as_json: bool) -> None:
+    """Take the recorder out of OpenClaw, and put its settings back.
+
+    Nothing is recorded from that moment on. A session that was being recorded stays and can be finalized.
+
+    ARGUMENTS after `--` choose the OpenClaw: `--profile NAME` or `--dev`.
+    """
+    from critiqor.recording.attach import AttachOptions, detach_openclaw
+
+    options = AttachOptions(openclaw_command=openclaw_command, arguments=arguments, dry_run=dry_run)
+    detached = detach_openclaw(options, say=say)
+    answer("detach", detached, _text(detached, arguments), as_json=as_json)
+
+
+def _text(detached: Detached, arguments: tuple[str, ...]) -> str:
+    if not detached.changes:
+        return f"Nothing is attached to {detached.configuration}."
+    if detached.dry_run:
+        next_command = shlex.join(("critiqor", "detach", "openclaw", *(("--", *arguments) if arguments else ())))
+        return (
+            f"This would take the recorder out of {detached.configuration}. Nothing was changed.\nNext: {next_command}"
+        )
+    lines = [_outcome(detached)]
+    if detached.run_id is not None:
+        lines.append(f"Next: critiqor finalize {detached.run_id} --runs-dir {detached.runs_dir}")
+    return "\n".join(lines)
+
+
+def _outcome(detached: Detached) -> str:
+    """What has become of the configuration, precisely."""
+    if not detached.restored and not detached.rewritten:
+        return (
+            f"Nothing is recorded any more. {detached.configuration} names the recorder by your own hand: that stays."
+        )
+    out = f"The recorder is out of {detached.configuration}"
+    if detached.restored:
+        return f"{out}. The file is what it was, byte for byte."
+    backup = "no backup of it is left" if detached.backup is None else f"it is in {detached.backup}"
+    return f"{out}. Its other settings stay, in OpenClaw's own format. As it was before attaching, {backup}."

@@ -1,0 +1,96 @@
+"""`critiqor diagnose RUN`, `critiqor diagnose session.json`, `critiqor diagnose TRACES.jsonl`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.completion_values import run_or_file_names
+from critiqor.cli.output import answer, json_option, runs_dir_option
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("what", metavar="RUN|FILE", shell_complete=run_or_file_names)
+@runs_dir_option
+@json_option
+def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
+    """Diagnose a run again from its sealed evidence, or what a file holds.
+
+    \b
+    critiqor diagnose run_001                 the run again: what changed since the last time, and by which rules
+    critiqor diagnose elsewhere/session.json  evidence that lies anywhere; nothing is written
+    critiqor diagnose traces.jsonl --json     traces recorded elsewhere: one line of JSON a trace, in order
+
+    The evidence stays untouched. A run that was aborted is sealed first.
+    """
+    from critiqor.storage.paths import paths_for
+
+    file = Path(what)
+    if paths_for(runs_dir).has_run(what) or not file.is_file():
+        _run(what, runs_dir, as_json=as_json)
+        return
+    from critiqor.run.diagnosis import is_evidence
+
+    if is_evidence(file):
+        _document(file, as_json=as_json)
+    else:
+        _traces(file, as_json=as_json)
+
+
+def _run(run: str, runs_dir: str, *, as_json: bool) -> None:
+    from critiqor.cli.summary import changed_lines, run_drawing, run_summary
+    from critiqor.run.diagnosis import diagnose_again
+
+    again = diagnose_again(run, runs_dir)
+    text = "\n".join([run_summary(again.record, runs_dir), *changed_lines(again.change)])
+    data = {**again.record["diagnosis"], "changed": again.change}
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.views.diagnose import rediagnosis_drawing
+
+        return rediagnosis_drawing(run_drawing(again.record, runs_dir), again.change)
+
+    answer("diagnose", data, text, as_json=as_json, drawing=drawing)
+
+
+def _document(file: Path, *, as_json: bool) -> None:
+    from critiqor.cli.summary import diagnosis_lines
+    from critiqor.cli.wording import page
+    from critiqor.run.diagnosis import diagnose_document
+
+    diagnosis = diagnose_document(file)
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.views.diagnose import document_drawing
+
+        return document_drawing(diagnosis)
+
+    text = page([diagnosis.run_id, "", *diagnosis_lines(diagnosis)])
+    answer("diagnose", diagnosis, text, as_json=as_json, drawing=drawing)
+
+
+def _traces(file: Path, *, as_json: bool) -> None:
+    import json
+
+    from msgspec import to_builtins
+
+    from critiqor.cli.output import plain, say
+    from critiqor.cli.wording import one_line
+    from critiqor.importers import read_traces
+    from critiqor.run.diagnosis import trace_verdict
+
+    for trace in read_traces(file):
+        verdict = trace_verdict(trace)
+        for note in trace.notes:
+            say(f"{trace.trace_id}: {note}")
+        if as_json:
+            click.echo(json.dumps(to_builtins(verdict)))
+            continue
+        types = ", ".join(dict.fromkeys(f"{finding.severity} {finding.type}" for finding in verdict.findings))
+        trust = "-" if verdict.trust_score is None else verdict.trust_score
+        click.echo(plain(f"{one_line(verdict.trace_id)}  {verdict.outcome}  trust {trust}  {types or 'no findings'}"))

@@ -1,0 +1,70 @@
+"""`critiqor import FILE`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from critiqor.cli.hints import pasted
+from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.errors import ExitCode
+
+if TYPE_CHECKING:
+    from critiqor.importers import ImportedTrace
+
+
+@click.command("import", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@runs_dir_option
+@click.option("--agent-id", envvar="CRITIQOR_AGENT_ID", help="Whose runs they are.  [default: imported_agent]")
+@click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Which tenant they belong to.  [default: default]")
+@click.option("--benchmark-id", envvar="CRITIQOR_BENCHMARK_ID", help="Compared with what.  [default: imported]")
+@json_option
+@click.pass_context
+def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **metadata: str | None) -> None:
+    """Make runs of what was recorded elsewhere in FILE, seal and diagnose them.
+
+    FILE is a session transcript of OpenClaw, the events.jsonl of its trajectory export, JSON Lines of neutral traces,
+    or OpenTelemetry spans as JSON. Each trace becomes a run of its own. A recording that goes on is not disturbed.
+    """
+    import secrets
+
+    from critiqor.cli.progress import counting
+    from critiqor.importers import FORMATS, read_traces
+    from critiqor.run.lifecycle import import_run
+
+    given = {name: value for name, value in metadata.items() if value is not None}
+    format_name = ""
+    runs: list[dict[str, Any]] = []
+    left_out: list[dict[str, Any]] = []
+    with counting(f"reading {file.name}", "trace") as done:
+        for trace in read_traces(file, secrets.token_bytes(32)):
+            format_name = trace.format
+            if trace.events:
+                runs.append(_row(trace, import_run(trace, runs_dir, **given)))
+            else:
+                left_out.append({"trace_id": trace.trace_id, "notes": trace.notes})
+            done()
+    data = {"format": format_name, "runs": runs, "left_out": left_out}
+    answer("import", data, _text(f"{file.name}: {FORMATS[format_name]}", runs, left_out), as_json=as_json)
+    ctx.exit(ExitCode.OK if runs else ExitCode.ERROR)
+
+
+def _row(trace: ImportedTrace, record: dict[str, Any]) -> dict[str, Any]:
+    known = {name: record[name] for name in ("run_id", "headline", "trust_score", "confidence_score")}
+    return {**known, "trace_id": trace.trace_id, "events": len(trace.events), "notes": trace.notes}
+
+
+def _text(heading: str, runs: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> str:
+    lines = [heading]
+    for run in runs:
+        lines.append(f"{run['run_id']}  {run['trace_id']}  {run['events']} events  {run['headline']}")
+        lines += [f"    · {note}" for note in run["notes"]]
+    for trace in left_out:
+        lines.append(f"left out  {trace['trace_id']}  {'; '.join(trace['notes']) or 'no events'}")
+    following = pasted(f"critiqor show {runs[0]['run_id']}") if runs else None
+    lines.append(f"Next: {following}" if following else "Nothing could be imported.")
+    # A name with a line break must not look like a line of ours.
+    return "\n".join(line.replace("\n", " ") for line in lines)

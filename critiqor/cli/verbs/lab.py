@@ -1,0 +1,223 @@
+"""`critiqor lab list`, `critiqor lab run`, `critiqor lab from-run RUN`, `critiqor lab model SCRIPT`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.completion_values import run_names, scenario_names, scenario_or_file_names
+from critiqor.cli.output import (
+    answer,
+    json_option,
+    openclaw_command_option,
+    refuse_unused_command,
+    runs_dir_option,
+    say,
+)
+from critiqor.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from critiqor.lab.batch import ScenarioResult, Told
+    from critiqor.lab.scenario import Place
+    from critiqor.lab.scenario_file import ScenarioFolder
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+_scenarios_option = click.option(
+    "--scenarios",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder of your own scenarios, instead of those that come with Critiqor.",
+)
+
+
+@click.group(context_settings=_HELP)
+def lab() -> None:
+    """Play scripted scenarios, break agents on purpose, and see whether it is noticed."""
+
+
+@lab.command("list", context_settings=_HELP)
+@_scenarios_option
+@json_option
+@click.pass_context
+def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
+    """List the scenarios, with what each must lead to."""
+    from critiqor.cli.wording import page, table
+    from critiqor.model.formatting import counted
+
+    scenarios, broken = _scenarios(folder, ())
+    rows = [(one.name, one.expect.primary or "nothing", " ".join(one.on), one.description) for one in scenarios]
+    following = "critiqor lab run" + ("" if folder is None else f" --scenarios {quote(str(folder))}")
+    text = page([*table(rows, indent=""), "", f"{counted(len(rows), 'scenario')}. Next: {following}"])
+    told = [
+        {"name": one.name, "description": one.description, "on": one.on, "because": one.because, "expect": one.expect}
+        for one in scenarios
+    ]
+
+    def drawing() -> RenderableType:
+        from critiqor.cli.views.lab import scenarios_drawing
+
+        return scenarios_drawing(rows, following)
+
+    answer("lab list", told, text, as_json=as_json, drawing=drawing)
+    ctx.exit(ExitCode.USAGE if broken else ExitCode.OK)
+
+
+@lab.command(context_settings=_HELP)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=scenario_names)
+@click.option(
+    "--on",
+    "place",
+    type=click.Choice(["embedded", "openclaw"]),
+    default="embedded",
+    show_default=True,
+    help="The loop that comes with Critiqor, or a real OpenClaw in a home of its own.",
+)
+@click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="How often each is played.")
+@click.option(
+    "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write what was found to this file, as Markdown."
+)
+@_scenarios_option
+@openclaw_command_option
+@json_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    names: tuple[str, ...],
+    place: Place,
+    repeat: int,
+    report: Path | None,
+    folder: Path | None,
+    openclaw_command: str,
+    as_json: bool,
+) -> None:
+    """Play scenarios through the real recorder and diagnosis, all of them or those with a NAME.
+
+    Exit code 3 if anything was missed, or found where nothing is; 2 if a file is no scenario, and the others are as
+    they should be. On OpenClaw each takes about half a minute.
+
+    \b
+    critiqor lab run
+    critiqor lab run false_claim_tests --repeat 5
+    critiqor lab run --scenarios tests/incidents --on openclaw --report lab.md
+    """
+    from critiqor.cli.wording import page
+    from critiqor.lab.batch import run_batch
+    from critiqor.lab.report import failure_lines, lab_lines, lab_markdown
+    from critiqor.lab.runners.runner import Runner
+
+    if place != "openclaw":
+        refuse_unused_command(ctx, "--on openclaw")
+    scenarios, broken = _scenarios(folder, names)
+    if not any(place in one.on for one in scenarios):
+        why = next((one.because for one in scenarios if one.because), "")
+        raise UsageError(
+            f"nothing to play on {place}. {why}".strip(), fix="critiqor lab list   says where each is played"
+        )
+    if report is not None:
+        report.open("a", encoding="utf-8").close()  # rather now than when everything was played
+    drawn = sys.stderr.isatty() and not as_json
+    with _progress(sum(place in one.on for one in scenarios), drawn) as tell:
+        result = run_batch(scenarios, Runner(place, openclaw_command), repeat, tell)
+    if report is not None:
+        report.write_text(lab_markdown(result), encoding="utf-8")
+    lines = failure_lines(result) if drawn and sys.stdout.isatty() else lab_lines(result)
+    answer("lab run", result, page(lines), as_json=as_json)
+    _say_broken(broken)  # again, because much was said since
+    ctx.exit(ExitCode.GATE_FAILED if not result.passed else ExitCode.USAGE if broken else ExitCode.OK)
+
+
+@lab.command("from-run", context_settings=_HELP)
+@click.argument("run_id", metavar="RUN", shell_complete=run_names)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this .toml file.")
+@runs_dir_option
+@json_option
+def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> None:
+    """Make a scenario of a recorded RUN: what its model said and what its tools answered becomes the script.
+
+    Keep it beside the agent, and a failure that was repaired stays repaired: `critiqor lab run --scenarios FOLDER`.
+    """
+    from critiqor.lab.from_run import scenario_from_run
+    from critiqor.lab.scenario_text import scenario_text
+
+    if output is not None and output.exists():
+        raise UsageError(f"{output} is there already", fix=f"name another file, or: rm {quote(str(output))}")
+    drafted = scenario_from_run(run_id, runs_dir)
+    text = scenario_text(drafted.scenario, "\n".join(drafted.notes))
+    if output is not None:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+        say(f"wrote {output}. Next: critiqor lab run {quote(output.stem)} --scenarios {quote(str(output.parent))}")
+    told = {"scenario": text, "notes": drafted.notes, "output": str(output) if output else None}
+    answer("lab from-run", told, "" if output else text.rstrip("\n"), as_json=as_json)
+
+
+@lab.command(context_settings=_HELP)
+@click.argument("script", shell_complete=scenario_or_file_names)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]")
+@json_option
+def model(script: str, port: int, as_json: bool) -> None:
+    """Serve the model of SCRIPT, a scenario's name or file, until Ctrl-C; prints the base URL of its API.
+
+    Any agent that talks to an OpenAI-compatible endpoint can be pointed to it. Each message of the scenario's user is
+    answered with its steps, in every session from the first one on.
+    """
+    import threading
+
+    from critiqor.lab.model.scripted_model import ScriptedModel
+    from critiqor.lab.scenario_file import read_scenario
+
+    file = Path(script)
+    if file.suffix == ".toml" and not file.exists():
+        raise UsageError(f"there is no file {file}", fix="critiqor lab list   names the scenarios that can be served")
+    scenario = read_scenario(file) if file.suffix == ".toml" else _scenarios(None, (script,)).scenarios[0]
+    with ScriptedModel(scripts=scenario.scripts(), summary=scenario.summary, port=port) as served:
+        try:
+            answer("lab model", {"base_url": served.base_url}, served.base_url, as_json=as_json)
+            sys.stdout.flush()
+            say("serving until Ctrl-C")
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            from critiqor.model.formatting import counted
+
+            say(f"answered {counted(len(served.requests), 'request')}")
+
+
+def _scenarios(folder: Path | None, names: tuple[str, ...]) -> ScenarioFolder:
+    """Those that are meant, and the files of the folder that should be among them and are none."""
+    from critiqor.lab.scenario_file import ScenarioFolder, chosen, read_folder, shipped_scenarios
+
+    if folder is None:
+        return ScenarioFolder(chosen(shipped_scenarios(), names), {})
+    found = read_folder(folder)
+    for name in names:
+        if name in found.broken:
+            raise found.broken[name]
+    broken = {} if names else found.broken
+    _say_broken(broken)
+    return ScenarioFolder(chosen(found.scenarios, names), broken)
+
+
+def _say_broken(broken: dict[str, UsageError]) -> None:
+    for error in broken.values():
+        say(f"left out: {error}")
+
+
+def _progress(count: int, drawn: bool) -> AbstractContextManager[Told]:
+    if not drawn:
+        return nullcontext(_say_result)
+    from critiqor.cli.terminal.live_table import live_table
+
+    return live_table(count)
+
+
+def _say_result(name: str, result: ScenarioResult | None) -> None:
+    if result is not None:
+        say(f"{name}: {'as expected' if result.passed else 'FAILED'}")

@@ -1,0 +1,68 @@
+"""`critiqor monitor openclaw`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from critiqor.cli.hints import pasted
+from critiqor.cli.metadata import given, metadata_options
+from critiqor.cli.output import openclaw_command_option, runs_dir_option, say
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def monitor() -> None:
+    """Launch an agent in this terminal and record it."""
+
+
+@monitor.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@runs_dir_option
+@openclaw_command_option
+@metadata_options
+@click.option("--cwd", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder to launch it in.")
+@click.option(
+    "--timeout",
+    envvar="CRITIQOR_TIMEOUT",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds after which it is ended.",
+)
+@click.option("--no-timeline", is_flag=True, help="Do not ask OpenClaw for its diagnostics timeline.")
+@click.option("--deep-profile", is_flag=True, help="Profile every Node process: slower, and marked as such.")
+@click.pass_context
+def openclaw(
+    ctx: click.Context,
+    /,
+    arguments: tuple[str, ...],
+    runs_dir: str,
+    openclaw_command: str,
+    cwd: Path | None,
+    timeout: float | None,
+    no_timeline: bool,
+    deep_profile: bool,
+    **metadata: Any,
+) -> None:
+    """Launch OpenClaw in this terminal with the recorder attached.
+
+    ARGUMENTS after `--` go to OpenClaw; without any it is `openclaw chat`.
+
+    \b
+    critiqor monitor openclaw
+    critiqor monitor openclaw -- agent --local --agent main --message "fix the tests"
+    critiqor monitor openclaw -- gateway run --port 18789 --auth token
+    """
+    from critiqor.recording.monitor import DEFAULT_ARGUMENTS, MonitorOptions, monitor_openclaw
+
+    options = MonitorOptions(
+        runs_dir=runs_dir,
+        openclaw_command=openclaw_command,
+        arguments=arguments or DEFAULT_ARGUMENTS,
+        cwd=cwd,
+        timeout=timeout,
+        timeline=not no_timeline,
+        deep_profile=deep_profile,
+        metadata=given(metadata),
+    )
+    ctx.exit(monitor_openclaw(options, say=lambda message: say(pasted(message))).exit_code)

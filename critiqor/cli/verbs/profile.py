@@ -1,0 +1,61 @@
+"""`critiqor profile RUN`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.completion_values import run_names
+from critiqor.cli.hints import pasted
+from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.errors import UsageError
+
+if TYPE_CHECKING:
+    from critiqor.model.profiles import ArtifactRequest
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", shell_complete=run_names)
+@runs_dir_option
+@click.option("--report", is_flag=True, help="Ask the running Node processes for a diagnostic report each.")
+@click.option("--heap-snapshot", is_flag=True, help="Ask them for a heap snapshot each; they stand still meanwhile.")
+@click.option("--markdown", is_flag=True, help="Answer as Markdown, for a ticket or a pull request.")
+@json_option
+def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown: bool, as_json: bool) -> None:
+    """Summarise the deep profiles of RUN: functions by time, busiest windows, memory, trace events, reports.
+
+    They are there if RUN was launched by `critiqor monitor openclaw --deep-profile`. Node writes most of them when it
+    exits; reports and heap snapshots are written while it runs, when they are asked for.
+    """
+    if report and heap_snapshot:
+        raise UsageError("a report or a heap snapshot: one at a time", fix=f"critiqor profile {run} --report")
+    if report or heap_snapshot:
+        from critiqor.recording.profiling import request_artifacts
+
+        request = request_artifacts(run, "diagnostic_report" if report else "heap_snapshot", runs_dir, say)
+        answer("profile", request, _text(request), as_json=as_json)
+        return
+    from critiqor.run.lifecycle import load_record_head
+    from critiqor.storage.paths import paths_for
+    from critiqor.timeline.profiles import profile_lines, profile_markdown, summarise_profiles
+
+    load_record_head(run, runs_dir=runs_dir)
+    summary = summarise_profiles(paths_for(runs_dir).profiles_folder(run))
+    text = profile_markdown(summary) if markdown else "\n".join(profile_lines(summary))
+    answer("profile", summary, text, as_json=as_json)
+
+
+def _text(request: ArtifactRequest) -> str:
+    from critiqor.model.formatting import counted
+    from critiqor.timeline.profiles.report import size
+
+    lines = [f"pid {each.pid}: {each.file}, {size(each.bytes)}" for each in request.appeared]
+    lines += [f"pid {pid}: nothing, in time" for pid in request.silent]
+    if request.left_alone:
+        lines.append(f"left alone: {counted(request.left_alone, 'other process', 'other processes')} of the run")
+    if request.kind == "heap_snapshot":
+        lines.append("A heap snapshot holds all that was in memory, secrets too. Open it in the DevTools of a browser.")
+    else:
+        lines.append(f"Next: {pasted(f'critiqor profile {request.run_id}')}")
+    return "\n".join(lines)

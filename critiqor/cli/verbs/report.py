@@ -1,0 +1,56 @@
+"""`critiqor report RUN`."""
+
+from __future__ import annotations
+
+import click
+
+from critiqor.cli.completion_values import run_names
+from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.pages import pages
+from critiqor.cli.targets import FILES, STREAM, patience, target_of
+from critiqor.errors import UsageError
+from critiqor.exporters.formats import FORMATS
+
+REPORTS = [name for name, format_ in FORMATS.items() if format_.is_report]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", shell_complete=run_names)
+@click.option("--format", "format_name", type=click.Choice(REPORTS), help="What to write.  [default: markdown]")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    help="Where to write it; - is standard output.  [default: standard output; for html and pdf RUN and its ending]",
+)
+@runs_dir_option
+@json_option
+def report(run: str, format_name: str | None, output: str | None, runs_dir: str, as_json: bool) -> None:
+    """Report on RUN: the verdict, the problem to look at first, every finding with the next command, the figures.
+
+    \b
+    critiqor report run_001                        Markdown, which fits a comment on a pull request
+    critiqor report run_001 -o run_001.md          the same into a file
+    critiqor report run_001 --format html          run_001.html: overview, diagnosis, timeline and evidence in one file
+    critiqor report run_001 --format pdf           the same on paper, where there is a Chromium
+    critiqor report run_001 --format json          the diagnosis, the head of the record and the coverage
+    """
+    from critiqor.exporters import Wishes, export_run, load_report
+
+    if output is None and format_name not in FILES:
+        output = STREAM
+    if as_json and output == STREAM:
+        if format_name == "markdown" or format_name in FILES:
+            raise UsageError("--json would stand in the very output that the report goes to", fix="--output FILE")
+        answer("report", load_report(run, runs_dir), "", as_json=True)
+        return
+    format_name = format_name or "markdown"
+    with patience(f"writing {run} as {format_name}", run, runs_dir, output):
+        written = export_run(run, format_name, target_of(format_name, output), runs_dir, Wishes(pages=pages))
+    if as_json:
+        answer("report", written, "", as_json=True)
+        return
+    for note in written.notes:
+        say(note)
+    if written.file is not None:
+        say(f"wrote the report of {written.run_id} to {written.file}, {written.bytes} bytes")

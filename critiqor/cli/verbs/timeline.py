@@ -1,0 +1,62 @@
+"""`critiqor timeline RUN`, `critiqor timeline FILE`, `critiqor timeline RUN RUN RUN…`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.completion_values import run_or_file_names
+from critiqor.cli.output import answer, json_option, runs_dir_option
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from critiqor.model.timeline import TimelineSummary
+    from critiqor.model.timing import RepeatedTimings
+    from critiqor.timeline.layout import Part
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("what", metavar="RUN|FILE…", nargs=-1, required=True, shell_complete=run_or_file_names)
+@runs_dir_option
+@click.option("--markdown", is_flag=True, help="Answer as Markdown, for a ticket or a pull request.")
+@json_option
+def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool) -> None:
+    """Show where the time went: the diagnostics timeline that OpenClaw wrote in RUN, or any timeline FILE.
+
+    For a run, each turn is split with the help of what the recorder saw: before the provider, with it, in tools, after.
+    Several of them are taken for one run that was repeated: median, p95, maximum and variance of start-up, turns and
+    spans.
+    """
+    from critiqor.run.timing import repeat_timings, timing_of
+    from critiqor.timeline.layout import as_lines, as_markdown
+    from critiqor.timeline.repetition import repetition_parts
+    from critiqor.timeline.report import timeline_parts
+
+    told: TimelineSummary | RepeatedTimings
+    if len(what) == 1:
+        told = timing_of(what[0], runs_dir)
+        parts = list(timeline_parts(told))
+    else:
+        told = repeat_timings(what, runs_dir)
+        parts = repetition_parts(told)
+    text = as_markdown(parts) if markdown else "\n".join(as_lines(parts))
+    drawing = None if markdown else lambda: _drawing(what, told, parts, runs_dir)
+    answer("timeline", told, text, as_json=as_json, drawing=drawing)
+
+
+def _drawing(
+    what: tuple[str, ...], told: TimelineSummary | RepeatedTimings, parts: list[Part], runs_dir: str
+) -> RenderableType:
+    from critiqor.cli.summary import run_lanes
+    from critiqor.cli.views.timeline import report_drawing, timing_drawing
+    from critiqor.model.timeline import TimelineSummary
+    from critiqor.storage.paths import paths_for
+
+    if not isinstance(told, TimelineSummary):
+        return report_drawing(parts)
+    [name] = what
+    if not paths_for(runs_dir).has_run(name):
+        return timing_drawing(told, [], parts)
+    return timing_drawing(told, run_lanes(name, runs_dir, told.stalls), parts, f"critiqor show {name}")

@@ -1,0 +1,113 @@
+"""The gate on a terminal: does the run pass, what was measured against what is wanted, and which findings broke it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from critiqor.cli.terminal.bars import bar
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_step, styled, theirs
+from critiqor.cli.terminal.tables import FittingTable
+from critiqor.model import SEVERITIES as WORST_FIRST
+from critiqor.model import Finding
+from critiqor.model.gate import GateResult, RuleResult
+
+PASSED, FAILED = ("✓", "green"), ("✗", "bold red")
+SHOWN_FINDINGS = 5
+
+
+def gate_drawing(result: GateResult, findings: Sequence[Finding], policy: str) -> Group:
+    """The verdict, the rules, and of `findings`, which are those that count, the ones that broke a rule.
+
+    `policy` says which one was asked.
+    """
+    return Group(*_parts(result, findings, policy))
+
+
+def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iterator[RenderableType]:
+    failed = [rule for rule in result.rules if not rule.passed]
+    asked = len(result.rules)
+    if failed:
+        yield styled("✗ FAILED  ", "bold red").append(f"{result.run_id} fails {len(failed)} of {asked} rules", "bold")
+    else:
+        yield styled("✓ PASSED  ", "bold green").append(f"{result.run_id} passes {asked} of {asked} rules", "bold")
+    yield theirs(policy, FAINT)
+    yield Text()
+    yield FittingTable(["rule", "measured", "wanted"], [_row(rule) for rule in result.rules])
+    reasons = [_reason(rule) for rule in failed if rule.actual is None or isinstance(rule.actual, bool)]
+    if reasons:  # the others say all in their row
+        yield Text()
+        yield from reasons
+    broke = list(_breaking(failed, findings))
+    if broke:
+        yield Text("\nFindings that broke it")
+        yield from (_finding(finding) for finding in broke[:SHOWN_FINDINGS])
+        if len(broke) > SHOWN_FINDINGS:
+            yield indented(Text(f"and {len(broke) - SHOWN_FINDINGS} more", FAINT))
+    if failed:
+        run_id = result.run_id
+        yield next_step(f"critiqor explain {run_id} {broke[0].id}" if broke else f"critiqor show {run_id}")
+
+
+def _row(rule: RuleResult) -> list[Text]:
+    mark, style = PASSED if rule.passed else FAILED
+    return [styled(f"{mark} ", style).append(rule.rule), _measured(rule), _wanted(rule)]
+
+
+def _measured(rule: RuleResult) -> Text:
+    actual, style = rule.actual, "" if rule.passed else "red"
+    if rule.rule in ("min_trust", "min_confidence") and isinstance(actual, int):
+        return bar(actual / 100, style=style or "green").append(f" {actual:>3}", style)
+    if actual is None and rule.rule == "max_severity":
+        return Text("no finding")
+    return theirs(_words(rule, actual), style)
+
+
+def _wanted(rule: RuleResult) -> Text:
+    limit = _words(rule, rule.limit)
+    words = {"min": f"at least {limit}", "max": f"at most {limit}", "forbidden": f"none of {limit}"}
+    return theirs(words.get(rule.rule.partition("_")[0], limit))
+
+
+def _words(rule: RuleResult, value: bool | int | float | str | list[str] | None) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    return f"${value:.4f}" if rule.rule == "max_cost_usd" else str(value)
+
+
+def _reason(rule: RuleResult) -> Text:
+    return styled(f"{rule.rule}: ", "red").append_text(theirs(rule.explanation))
+
+
+def _breaking(failed: Iterable[RuleResult], findings: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings on account of which rules failed, in their order."""
+    limits = {rule.rule: rule.limit for rule in failed}
+    for finding in findings:
+        if (
+            "max_findings" in limits
+            or ("min_trust" in limits and finding.impact.trust_points)
+            or ("max_severity" in limits and _is_worse(finding, limits["max_severity"]))
+            or finding.type in _list(limits.get("forbidden_types"))
+        ):
+            yield finding
+
+
+def _is_worse(finding: Finding, limit: object) -> bool:
+    return limit in WORST_FIRST[WORST_FIRST.index(finding.severity) + 1 :]
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _finding(finding: Finding) -> RenderableType:
+    points = finding.impact.trust_points
+    title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity]).append_text(theirs(finding.title))
+    lost = f"-{points} " if points else ""
+    return indented(title.append(f"  {lost}", FAINT).append_text(theirs(f"{finding.id} {finding.type}", FAINT)))

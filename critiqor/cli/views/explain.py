@@ -1,0 +1,50 @@
+"""One finding on a terminal: what it is, how it came about event by event, what it cost and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from critiqor.cli.terminal.bars import bar
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, next_step, styled, theirs
+from critiqor.cli.views.chain import evidence_tree, explained_tree
+from critiqor.run.explanation import Explanation
+
+SHOWN = 3
+"""Cited events that are shown beside the chain."""
+
+
+def finding_drawing(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Group:
+    """A finding with its events; the rest says in words how much trust it cost, and what was wasted on it."""
+    return Group(*_parts(run_id, explanation, trust, wasted))
+
+
+def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Iterator[RenderableType]:
+    finding = explanation.finding
+    style = SEVERITIES[finding.severity]
+    yield styled(f"{finding.severity.upper()}  ", style).append_text(theirs(finding.title, "bold"))
+    yield theirs(f"{run_id} {finding.id} · {finding.type}", FAINT)
+    yield Text()
+    yield theirs(finding.explanation)
+    yield Text()
+    if explanation.chain:
+        yield explained_tree(finding, explanation.chain)
+        yield Text()
+    shown = {step.event_id for step in explanation.chain}
+    others = [step for step in explanation.evidence if step.event_id not in shown]
+    if others:
+        title = f"Cited as well, of {finding.occurrences} in all"
+        yield evidence_tree(title, others[:SHOWN], max(0, len(others) - SHOWN))
+        yield Text()
+    yield facts_grid(
+        [
+            ("sure", bar(finding.confidence / 100).append(f"  {finding.confidence} of 100")),
+            ("trust", Text(trust)),
+            ("wasted", Text(wasted)),
+            ("change", theirs(finding.recommendation)),
+            ("verify", theirs(finding.verification)),
+        ]
+    )
+    yield next_step(f"critiqor timeline {run_id}")

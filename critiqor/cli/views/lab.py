@@ -1,0 +1,20 @@
+"""The scenarios of the lab on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group
+from rich.text import Text
+
+from critiqor.cli.terminal.screen import next_step, theirs
+from critiqor.cli.terminal.tables import FittingTable
+from critiqor.model.formatting import counted
+
+HEADS = ("scenario", "must lead to", "on", "")
+
+
+def scenarios_drawing(rows: Sequence[Sequence[str]], following: str) -> Group:
+    """Name, expected finding, where it is played and what it is about; then what to type next."""
+    table = FittingTable(HEADS, [[theirs(cell) for cell in row] for row in rows], wrapped=True)
+    return Group(table, Text(), Text(counted(len(rows), "scenario")), next_step(following))

@@ -1,0 +1,146 @@
+"""One run on a terminal: the verdict, how far it can be trusted and why not, its findings, and when what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from critiqor.cli.hints import pasted
+from critiqor.cli.summary import SHOWN_FINDINGS, cost_words, time_words
+from critiqor.cli.terminal.bars import bar, score_style, trust_bar
+from critiqor.cli.terminal.context import context_growth
+from critiqor.cli.terminal.lanes import Lane, LanesChart
+from critiqor.cli.terminal.screen import (
+    FAINT,
+    SEVERITIES,
+    facts_grid,
+    indented,
+    next_step,
+    ours,
+    styled,
+    theirs,
+    unbroken,
+)
+from critiqor.cli.views.chain import chain_tree
+from critiqor.cli.wording import standing
+from critiqor.model import Diagnosis, Finding
+from critiqor.model.formatting import counted
+
+MARKS = {
+    "ready": ("✓ READY", "bold green"),
+    "review": ("! REVIEW", "bold yellow"),
+    "unsafe": ("✗ UNSAFE", "bold red"),
+    "unknown": ("? UNKNOWN", "bold"),
+}
+"""The verdict in a word."""
+
+
+class ShownRun(NamedTuple):
+    """What is drawn of a sealed run."""
+
+    head: Mapping[str, Any]
+    """Of its record."""
+    diagnosis: Diagnosis
+    notes: Sequence[str]
+    """What the recorder did not see."""
+    lanes: Sequence[Lane]
+    """Empty where the run is too long to be looked at again."""
+
+
+def sealed_run(run: ShownRun) -> Group:
+    """A sealed run, the verdict first."""
+    return Group(*_parts(run))
+
+
+def unsealed_run(head: Mapping[str, Any], words: str, following: str) -> Group:
+    """A run that is not sealed: where it stands, and what to type next."""
+    return Group(head_line(head), Text(), theirs(words), next_step(following))
+
+
+def head_line(head: Mapping[str, Any], outcome: str | None = None) -> Text:
+    """Which run it is, where it stands, and whose it is."""
+    whose = f"{standing(head, outcome)} · {head['metadata']['agent_id']} · {head['timestamps']['created_at']}"
+    return styled(f"{head['run_id']}  ", "bold").append_text(theirs(whose, FAINT))
+
+
+def _parts(run: ShownRun) -> Iterator[RenderableType]:
+    diagnosis = run.diagnosis
+    run_id, seal = run.head["run_id"], run.head["seal"]
+    yield head_line(run.head, diagnosis.outcome.state)
+    yield Text()
+    yield from concluded(diagnosis, run.lanes)
+    if run.notes:
+        yield Text("\nWhat the recorder did not see")
+        yield from (indented(theirs(f"· {note}", FAINT)) for note in run.notes)
+    yield Text()
+    verify = pasted(f"critiqor verify {run_id}")
+    yield unbroken(ours(f"sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}… · {verify}", FAINT))
+    primary = diagnosis.primary_diagnosis
+    yield next_step(f"critiqor explain {run_id} {primary.finding_id}" if primary else f"critiqor timeline {run_id}")
+
+
+def concluded(diagnosis: Diagnosis, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
+    """The verdict, what it rests on, and the findings."""
+    findings = diagnosis.failure_analysis.findings
+    yield verdict(diagnosis)
+    yield Text()
+    yield figures(diagnosis)
+    if lanes:
+        yield Text()
+        yield LanesChart(lanes)
+    for number, finding in enumerate(findings[:SHOWN_FINDINGS]):
+        yield Text()
+        yield from _finding(finding, with_chain=number == 0)
+    if len(findings) > SHOWN_FINDINGS:
+        yield Text(f"\nand {len(findings) - SHOWN_FINDINGS} more, none of them graver", FAINT)
+
+
+def verdict(diagnosis: Diagnosis) -> Text:
+    """What to think of it, in a word and a sentence."""
+    word, style = MARKS[diagnosis.readiness]
+    return styled(f"{word}  ", style).append_text(theirs(diagnosis.headline, "bold"))
+
+
+def figures(diagnosis: Diagnosis) -> Table:
+    """Trust with what was lost and to what, confidence, outcome, cost, time and context."""
+    return facts_grid(list(_figures(diagnosis)))
+
+
+def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
+    findings = diagnosis.failure_analysis.findings
+    if diagnosis.trust_score is None:
+        yield "trust", Text("unknown: the agent was not observed", "yellow")
+    else:
+        yield "trust", trust_bar(diagnosis.trust_score, findings).append(f"  {diagnosis.trust_score} of 100")
+        for finding in findings[:SHOWN_FINDINGS]:
+            if finding.impact.trust_points:
+                lost = styled(f"-{finding.impact.trust_points} ", SEVERITIES[finding.severity])
+                yield "", lost.append_text(theirs(f"{finding.type} {finding.id}", FAINT))
+    confidence = diagnosis.confidence_score
+    yield "confidence", bar(confidence / 100, style=score_style(confidence)).append(f"  {confidence} of 100")
+    for reason, points in diagnosis.confidence_lost.items():
+        yield "", styled(f"-{points} ", "yellow").append_text(theirs(reason, FAINT))
+    outcome = diagnosis.outcome
+    yield "outcome", theirs(f"{outcome.state.replace('_', ' ')} ({outcome.known_from})")
+    yield "cost", Text(cost_words(diagnosis.cost_analysis))
+    if (spent := time_words(diagnosis)) is not None:
+        yield "time", Text(spent)
+    if (grown := context_growth(diagnosis.context_analysis)) is not None:
+        yield "context", grown
+
+
+def _finding(finding: Finding, *, with_chain: bool) -> Iterator[RenderableType]:
+    title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity])
+    points = finding.impact.trust_points
+    yield title.append_text(theirs(finding.title, "bold")).append(f"  -{points}" if points else "", FAINT)
+    yield indented(theirs(finding.explanation))
+    cited = finding.evidence
+    more = f" and {len(cited) - 3} more" if len(cited) > 3 else ""
+    yield indented(theirs(f"{finding.id} {finding.type}, evidence: {', '.join(cited[:3]) or 'none'}{more}", FAINT))
+    if with_chain and finding.causal_chain:
+        yield indented(chain_tree(finding))
+    yield indented(styled("→ ", "green").append_text(theirs(finding.recommendation)))

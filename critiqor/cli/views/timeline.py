@@ -1,0 +1,90 @@
+"""Where the time of a run went, on a terminal: the slowest turn in its parts, the run on lanes, and every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.text import Text
+
+from critiqor.cli.terminal.lanes import Lane, LanesChart
+from critiqor.cli.terminal.screen import next_step, side_by_side, styled
+from critiqor.cli.terminal.tables import drawn_parts
+from critiqor.model.timeline import TimelineSummary, Turn, spent
+from critiqor.timeline.layout import Part
+
+
+class Piece(NamedTuple):
+    """A part of a turn's time, and how it is drawn."""
+
+    label: str
+    field: str
+    glyph: str
+    style: str
+
+
+PIECES = (
+    Piece("before the provider", "before_provider_ms", "▒", "blue"),
+    Piece("with the provider", "with_provider_ms", "█", "magenta"),
+    Piece("in tools", "in_tools_ms", "▓", "green"),
+    Piece("between them", "between_ms", "░", "cyan"),
+    Piece("retrying", "retrying_ms", "✗", "yellow"),
+    Piece("after", "after_ms", "▄", "bright_blue"),
+    Piece("unattributed", "unattributed_ms", "·", "red"),
+)
+
+
+class TurnBar:
+    """The time of a turn as one bar across the terminal, and what its pieces are."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield from turn_lines(self._turn, options.max_width)
+
+
+def turn_lines(turn: Turn, width: int) -> list[Text]:
+    """The bar in so many columns; a piece that is too short for one is told in words alone."""
+    parts = [(piece, max(0.0, getattr(turn.split, piece.field))) for piece in PIECES]
+    whole = sum(time for _, time in parts)
+    bar, legend = Text(), []
+    reached, begun = 0.0, 0
+    for piece, time in parts:
+        reached += time
+        end = round(width * reached / whole) if whole else 0
+        bar.append(piece.glyph * (end - begun), piece.style)
+        begun = end
+        if time:
+            legend.append(styled(f"{piece.glyph} ", piece.style).append(f"{spent(time)} {piece.label}"))
+    return [bar, *side_by_side(legend, width)]
+
+
+def timing_drawing(
+    summary: TimelineSummary, lanes: Sequence[Lane], parts: Sequence[Part], following: str | None = None
+) -> Group:
+    """The slowest turn first, then the lanes, then what a report has, then what to type next, if there is anything."""
+    return Group(*_parts(summary, lanes, parts, following))
+
+
+def report_drawing(parts: Sequence[Part]) -> Group:
+    """Only what a report has."""
+    return Group(*drawn_parts(parts))
+
+
+def _parts(
+    summary: TimelineSummary, lanes: Sequence[Lane], parts: Sequence[Part], following: str | None
+) -> Iterator[RenderableType]:
+    if summary.turns:
+        slowest = summary.turns[0]
+        which = "The turn" if summary.turns_total == 1 else f"The slowest of {summary.turns_total} turns"
+        yield Text(f"{which} took {spent(slowest.duration_ms)}", "bold")
+        yield TurnBar(slowest)
+        yield Text()
+    if lanes:
+        yield LanesChart(lanes)
+        yield Text()
+    yield from drawn_parts(parts)
+    if following is not None:
+        yield next_step(following)

@@ -1,0 +1,52 @@
+"""The runs of one agent over time on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_step, ours, styled, theirs
+from critiqor.cli.terminal.tables import FittingTable
+from critiqor.cli.verbs.trends import FIGURES, title_of, when
+from critiqor.cli.wording import LABELS, figure
+from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
+
+LONGEST_CAUSE = 60
+"""Characters of a cause that is no title."""
+
+
+def trends_drawing(result: Trends, notes: Sequence[str]) -> Group:
+    """The runs in order of time, the problems that come back, and what has to be said to both."""
+    return Group(*_parts(result, notes))
+
+
+def _parts(result: Trends, notes: Sequence[str]) -> Iterator[RenderableType]:
+    yield theirs(title_of(result), "bold")
+    if result.runs:
+        yield Text()
+        heads = ("run", "created", *(LABELS[name] for name in FIGURES), "main problem")
+        yield FittingTable(heads, [_run(run) for run in result.runs], wrapped=True)
+    for cause in result.causes:
+        yield Text()
+        yield from _cause(cause)
+    if notes:
+        yield Text()
+        yield from (indented(ours(f"· {note}", FAINT)) for note in notes)
+    if result.runs:
+        yield next_step(f"critiqor show {result.runs[-1].run_id}")
+
+
+def _run(run: RunPoint) -> list[Text]:
+    told = [Text(figure(name, getattr(run, name))) for name in FIGURES]
+    created = (run.created_at or "-")[:16].replace("T", " ")
+    problem = theirs((run.primary_type or "-").replace("_", " "))
+    return [theirs(run.run_id, "bold"), theirs(created, FAINT), *told, problem]
+
+
+def _cause(cause: CauseTrend) -> Iterator[RenderableType]:
+    severity = styled(f"{cause.severity.upper()}  ", SEVERITIES[cause.severity])
+    yield severity.append_text(theirs(cause.title, "bold"))
+    yield indented(ours(f"in {cause.runs} of {cause.of} runs, {when(cause)}"))
+    yield indented(theirs(cause.cause, FAINT, most=LONGEST_CAUSE))

@@ -1,0 +1,33 @@
+"""The seal of a run on a terminal: intact or broken, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from critiqor.cli.terminal.screen import facts_grid, indented, next_step, styled, theirs
+from critiqor.storage.verification import Verification
+
+
+def seal_drawing(result: Verification) -> Group:
+    """The verdict, what was sealed, and what differs."""
+    return Group(*_parts(result))
+
+
+def _parts(result: Verification) -> Iterator[RenderableType]:
+    if result.intact:
+        yield styled("✓ INTACT  ", "bold green").append(f"the evidence of {result.run_id} is as it was sealed", "bold")
+    else:
+        yield styled("✗ BROKEN  ", "bold red").append(f"the evidence of {result.run_id} is not what was sealed", "bold")
+    yield Text()
+    sealed = [("events", Text(str(result.events))), ("sealed", theirs(result.digest))]
+    if not result.intact:
+        sealed.append(("found", theirs(result.found or "nothing", "red")))
+    yield facts_grid(sealed)
+    if result.problems:
+        yield Text()
+        yield from (indented(theirs(f"· {problem}")) for problem in result.problems)
+    if result.intact:
+        yield next_step(f"critiqor show {result.run_id}")

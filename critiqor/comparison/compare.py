@@ -1,0 +1,259 @@
+"""Did the change work? Two runs side by side, the first from before it, the second from after.
+
+Findings are matched by cause, never by id, place or order. What is unknown on one side has no difference. Cost and
+time vary from run to run by themselves, so one pair of runs decides nothing about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from critiqor.comparison.figures import (
+    CauseGroup,
+    Figures,
+    came_to_its_end,
+    causes_of,
+    figures_of,
+    rank,
+    untold_cost,
+    untold_usage,
+    was_profiled,
+)
+from critiqor.diagnosis.scoring import OF_THE_RECORDER
+from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity
+from critiqor.model.formatting import counted
+
+Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
+_JUDGED = ("trust", "confidence", "findings")
+"""Figures that rules decide: under other rules they are other figures."""
+_SPENT = {
+    "cost_usd": "cost",
+    "tokens": "tokens",
+    "model_calls": "model calls",
+    "tool_calls": "tool calls",
+    "wall_ms": "time",
+}
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One figure before and after."""
+
+    before: int | float | None
+    after: int | float | None
+    difference: int | float | None
+    """After minus before; null where that cannot be told."""
+
+
+class Differences(msgspec.Struct, frozen=True, kw_only=True):
+    """Every figure before and after."""
+
+    trust: Difference
+    confidence: Difference
+    findings: Difference
+    cost_usd: Difference
+    tokens: Difference
+    model_calls: Difference
+    tool_calls: Difference
+    wall_ms: Difference
+
+
+class CauseChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one cause."""
+
+    cause: str
+    type: str
+    title: str
+    """Of after where it is still there, else of before."""
+    severity_before: Severity | None
+    severity_after: Severity | None
+    findings_before: int
+    findings_after: int
+    occurrences_before: int
+    occurrences_after: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from one run to another."""
+
+    before: str
+    after: str
+    verdict: Verdict
+    summary: str
+    """The verdict and its reasons in one sentence."""
+    outcome_before: OutcomeState
+    outcome_after: OutcomeState
+    gone: list[CauseChange]
+    """The worst first, as in the two lists below. All three are empty where the runs cannot be compared."""
+    new: list[CauseChange]
+    still_there: list[CauseChange]
+    figures: Differences
+    notes: list[str]
+    """What to bear in mind when reading it."""
+
+
+def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -> Comparison:
+    """Lay two runs side by side; `unproven` says of which of them the evidence is not what was sealed."""
+    obstacles = _obstacles(before, after)
+    unfinished = [run for run in (before, after) if not came_to_its_end(run.outcome)]
+    doubts = [*unproven, *_unfinished(unfinished)]
+    changes = [] if obstacles else _changes(causes_of(before), causes_of(after))
+    same_rules = before.rule_set_version == after.rule_set_version
+    untellable = {*(() if same_rules else _JUDGED), *(_SPENT if unfinished else ()), *(_JUDGED if doubts else ())}
+    figures = _differences(figures_of(before), figures_of(after), untellable)
+    verdict, summary = _judge(obstacles, doubts, changes, figures)
+    gone = [change for change in changes if change.severity_after is None]
+    return Comparison(
+        before=before.run_id,
+        after=after.run_id,
+        verdict=verdict,
+        summary=f"{verdict}: {summary}",
+        outcome_before=before.outcome.state,
+        outcome_after=after.outcome.state,
+        gone=gone,
+        new=[change for change in changes if change.severity_before is None],
+        still_there=[change for change in changes if change.severity_before and change.severity_after],
+        figures=figures,
+        notes=[*_unfinished_notes(unfinished), *_notes(before, after, gone)],
+    )
+
+
+def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
+    obstacles = [
+        f"{run.run_id} was not observed and has no trust score (critiqor show {run.run_id})"
+        for run in (before, after)
+        if run.trust_score is None
+    ]
+    if before.rule_set_version != after.rule_set_version:
+        obstacles.append(
+            f"{before.run_id} was judged by rules {before.rule_set_version} and {after.run_id} by rules "
+            f"{after.rule_set_version}; judge both by the rules of today: "
+            f"critiqor diagnose {before.run_id}, critiqor diagnose {after.run_id}"
+        )
+    return obstacles
+
+
+def _unfinished(runs: list[Diagnosis]) -> list[str]:
+    """Why no verdict is possible: what one that was cut off had still to show is unknown.
+
+    One that broke down by itself or ran out of time has shown that, beside one that came to its end.
+    """
+    if len(runs) == 1 and runs[0].outcome.state in ("failed", "timed_out"):
+        return []
+    return [f"{run.run_id} did not come to its end" for run in {run.run_id: run for run in runs}.values()]
+
+
+def _unfinished_notes(runs: list[Diagnosis]) -> list[str]:
+    names = dict.fromkeys(run.run_id for run in runs)
+    return [f"{name} did not come to its end: what it spent goes only as far as it came" for name in names]
+
+
+def _changes(before: dict[str, CauseGroup], after: dict[str, CauseGroup]) -> list[CauseChange]:
+    changes = [_change(before.get(cause), after.get(cause)) for cause in before.keys() | after.keys()]
+    return sorted(changes, key=lambda change: (_worst_rank(change), change.cause))
+
+
+def _change(before: CauseGroup | None, after: CauseGroup | None) -> CauseChange:
+    told = after or before
+    assert told is not None
+    return CauseChange(
+        cause=told.cause,
+        type=told.type,
+        title=told.title,
+        severity_before=before.severity if before else None,
+        severity_after=after.severity if after else None,
+        findings_before=before.findings if before else 0,
+        findings_after=after.findings if after else 0,
+        occurrences_before=before.occurrences if before else 0,
+        occurrences_after=after.occurrences if after else 0,
+    )
+
+
+def _worst_rank(change: CauseChange) -> int:
+    return min(rank(severity) for severity in (change.severity_before, change.severity_after) if severity)
+
+
+def _differences(before: Figures, after: Figures, untellable: set[str]) -> Differences:
+    return Differences(
+        **{
+            name: _difference(getattr(before, name), getattr(after, name), tellable=name not in untellable)
+            for name in Figures.__struct_fields__
+        }
+    )
+
+
+def _difference(before: float | None, after: float | None, *, tellable: bool) -> Difference:
+    if before is None or after is None or not tellable:
+        return Difference(before, after, None)
+    # Money in binary: what is beyond the ninth digit is no money.
+    return Difference(before, after, round(after - before, 9))
+
+
+def _judge(
+    obstacles: list[str], doubts: list[str], changes: list[CauseChange], figures: Differences
+) -> tuple[Verdict, str]:
+    if obstacles:
+        return "cannot be compared", "; ".join([*obstacles, *doubts])
+    if doubts:
+        return "cannot tell", "; ".join(doubts)
+    weighty = [change for change in changes if _weighs(change)]
+    gone = [change for change in weighty if change.severity_after is None]
+    new = [change for change in weighty if change.severity_before is None]
+    milder = [change for change in weighty if min(_moves(change)) < 0]
+    harsher = [change for change in weighty if max(_moves(change)) > 0]
+    trust = figures.trust
+    step = trust.difference or 0
+    trust_words = [f"trust {trust.before} → {trust.after}"] if step else []
+    good = _phrases((gone, "gone"), (milder, "milder or less frequent")) + (trust_words if step > 0 else [])
+    bad = _phrases((new, "new"), (harsher, "worse or more frequent")) + (trust_words if step < 0 else [])
+    if good and bad:
+        return "mixed", f"{', '.join(good)}; but {', '.join(bad)}"
+    if good:
+        return "better", ", ".join(good)
+    if bad:
+        return "worse", ", ".join(bad)
+    return "no difference", _sameness(figures)
+
+
+def _weighs(change: CauseChange) -> bool:
+    """Whether it says something about the agent: mere information and the recorder's own trouble are only listed."""
+    grave = {change.severity_before, change.severity_after} - {"info", None}
+    return bool(grave) and change.type not in OF_THE_RECORDER
+
+
+def _moves(change: CauseChange) -> tuple[int, int]:
+    """How much worse and how much more frequent a cause became that was there before; negative is better."""
+    if change.severity_before is None or change.severity_after is None:
+        return 0, 0
+    worse = rank(change.severity_before) - rank(change.severity_after)
+    return worse, change.occurrences_after - change.occurrences_before
+
+
+def _phrases(*groups: tuple[list[CauseChange], str]) -> list[str]:
+    return [f"{counted(len(changes), 'problem')} {became}" for changes, became in groups if changes]
+
+
+def _sameness(figures: Differences) -> str:
+    moved = [word for name, word in _SPENT.items() if getattr(figures, name).difference]
+    same = "the same problems and the same trust" if figures.findings.after else "no problems and the same trust"
+    if not moved:
+        return same
+    return f"{same}; only {', '.join(moved)} changed, and one pair of runs is one sample: that can be chance"
+
+
+def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list[str]:
+    notes = [note for run in (before, after) if (note := _unknown_cost(run))]
+    profiled = [run.run_id for run in (before, after) if was_profiled(run)]
+    notes += [f"{run_id} was deeply profiled: its time says nothing about an ordinary run" for run_id in profiled]
+    if gone and after.confidence_score < before.confidence_score:
+        seen = f"confidence {before.confidence_score} → {after.confidence_score}"
+        notes.append(f"{after.run_id} was seen less completely ({seen}): what is gone may only not have been seen")
+    return notes
+
+
+def _unknown_cost(run: Diagnosis) -> str | None:
+    reason = untold_cost(run.cost_analysis)
+    unknown = "tokens and cost are" if untold_usage(run.cost_analysis) else "cost is"
+    return f"{run.run_id}: {unknown} unknown, because {reason}" if reason else None

@@ -1,0 +1,1 @@
+"""What pages show: the run catalog, the event index, view models."""

@@ -1,0 +1,211 @@
+"""The index of one sealed run: where each event stands in session.json, its words, and its slices of time.
+
+It holds no event, only places, so that what is shown always comes from the evidence. It can be made again at any time,
+and is made again when the seal or the file is another one, or when it is damaged.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from critiqor.dashboard.data.search_terms import Search
+from critiqor.dashboard.data.time_chart import Bar
+from critiqor.errors import BrokenRecordError
+from critiqor.model import Event
+from critiqor.storage.journal import LONGEST_LINE
+
+INDEX_VERSION = "2"
+# 1: first form.
+# 2: bars of model calls with their tools are called steps.
+FIELDS = ("event_type", "source_layer", "tool_name", "status")
+"""What events can be filtered by."""
+_decode_event = msgspec.json.Decoder(Event).decode
+
+
+class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events are wanted; an empty text wants all."""
+
+    event_type: str = ""
+    source_layer: str = ""
+    tool_name: str = ""
+    status: str = ""
+    text: str = ""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The wanted names by field, those that want something."""
+        return {field: value for field in FIELDS if (value := getattr(self, field))}
+
+    def wants(self, event: Event) -> bool:
+        """The same without an index."""
+        if any(getattr(event, field) != value for field, value in self.names.items()):
+            return False
+        search = Search(self.text)
+        return not search or search.finds(event)
+
+
+class Numbered(NamedTuple):
+    """An event and its place among all of the run, from 1."""
+
+    number: int
+    event: Event
+
+
+class Found(NamedTuple):
+    """One page of events."""
+
+    events: list[Numbered]
+    total: int
+    """How many there are on all pages."""
+
+
+class EventIndex:
+    """A finished index. Each question opens the file anew, so that any thread may ask."""
+
+    def __init__(self, file: Path, document: Path) -> None:
+        self._file = file
+        self._document = document
+
+    def is_of(self, digest: str) -> bool:
+        """Whether it was made of this sealed evidence, and of the file as it is now."""
+        try:
+            with closing(self._connect()) as base:
+                if base.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+                    return False
+                facts = dict(base.execute("SELECT name, value FROM facts"))
+            return facts.get("made_of") == made_of(self._document, digest)
+        except (sqlite3.Error, BrokenRecordError):
+            return False
+
+    def find(self, wanted: EventFilter, offset: int, limit: int) -> Found:
+        """The events that are wanted, from `offset` on."""
+        search = Search(wanted.text)
+        conditions = ["words MATCH ?"] if search else []
+        conditions += [f"{field} = ?" for field in wanted.names]
+        values: list[Any] = [search.expression, *wanted.names.values()] if search else list(wanted.names.values())
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        # Matches come in the order of their numbers, so that the first page needs no sorting.
+        source, order = ("words JOIN events ON number = words.rowid", "words.rowid") if search else ("events", "number")
+        alone = "words" if search and not wanted.names else source
+        with self._asked() as base:
+            [total] = base.execute(f"SELECT count(*) FROM {alone}{where}", values).fetchone()
+            rows = base.execute(
+                f"SELECT number, offset, length FROM {source}{where} ORDER BY {order} LIMIT ? OFFSET ?",
+                [*values, limit, offset],
+            ).fetchall()
+        return Found(self._read(rows), total)
+
+    def event(self, event_id: str) -> Numbered | None:
+        """One event by its id."""
+        with self._asked() as base:
+            rows = base.execute(
+                "SELECT number, offset, length FROM events WHERE event_id = ? LIMIT 1", [event_id]
+            ).fetchall()
+        return next(iter(self._read(rows)), None)
+
+    def moment(self, event_id: str) -> int | None:
+        """When an event was, in microseconds since 1970."""
+        with self._asked() as base:
+            found = base.execute("SELECT at_ms FROM events WHERE event_id = ? LIMIT 1", [event_id]).fetchone()
+        return None if found is None or found[0] is None else int(found[0]) * 1000
+
+    def names(self, field: str) -> dict[str, int]:
+        """The names that a field has, the most frequent first, with how often."""
+        with self._asked() as base:
+            rows = base.execute("SELECT name, times FROM names WHERE field = ? ORDER BY times DESC, name", [field])
+            return dict(rows.fetchall())
+
+    def extent(self) -> tuple[int, int] | None:
+        """From when to when something took time; microseconds since 1970."""
+        with self._asked() as base:
+            first, last = base.execute("SELECT min(start_us), max(end_us) FROM bars").fetchone()
+        return None if first is None else (first, last)
+
+    def lanes(self) -> list[tuple[str, int]]:
+        """The kinds of bars, and how many lanes each needs."""
+        with self._asked() as base:
+            return base.execute("SELECT kind, max(lane) FROM bars GROUP BY kind").fetchall()
+
+    def long_bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
+        """What took at least so long, the longest ones where there are too many."""
+        with self._asked() as base:
+            rows = base.execute(
+                "SELECT kind, lane, start_us, end_us, name, failed, event_id, 1 FROM bars"
+                " WHERE end_us >= ? AND start_us <= ? AND end_us - start_us >= ?"
+                " ORDER BY end_us - start_us DESC LIMIT ?",
+                [start_us, end_us, least_us, most],
+            )
+            return [Bar._make(row) for row in rows]
+
+    def short_bars(self, start_us: int, end_us: int, least_us: int) -> list[Bar]:
+        """What took less, joined where it stands closer than that, under the name of one of them."""
+        with self._asked() as base:
+            rows = base.execute(
+                "SELECT kind, lane, min(start_us), max(end_us), min(name), max(failed), min(event_id), count(*)"
+                " FROM bars WHERE end_us >= ? AND start_us <= ? AND end_us - start_us < ?"
+                " GROUP BY kind, lane, (start_us - ?) / ?",
+                [start_us, end_us, least_us, start_us, max(least_us, 1)],
+            )
+            return [Bar._make(row) for row in rows]
+
+    @contextmanager
+    def _asked(self) -> Iterator[sqlite3.Connection]:
+        """The index for one question. One that turns out to be damaged goes, so that the next look makes it anew."""
+        try:
+            with closing(self._connect()) as base:
+                yield base
+        except sqlite3.DatabaseError as error:
+            with suppress(OSError):
+                self._file.unlink()
+            raise BrokenRecordError("The index of this run was damaged, and is made anew: look again.") from error
+
+    def _connect(self) -> sqlite3.Connection:
+        # The file is replaced whole, and what lies beside it, such as a journal, is none of ours.
+        base = sqlite3.connect(f"{self._file.as_uri()}?mode=ro&immutable=1", uri=True)
+        # Whoever can write into the folder of a run could have made it: it may not run anything.
+        base.execute("PRAGMA trusted_schema = OFF")
+        return base
+
+    def _read(self, places: list[tuple[int, int, int]]) -> list[Numbered]:
+        try:
+            descriptor = os.open(self._document, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise broken(self._document, error) from error
+        try:
+            return [Numbered(number, _event_at(descriptor, offset, length)) for number, offset, length in places]
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
+            raise broken(self._document, error) from error
+        finally:
+            os.close(descriptor)
+
+
+def _event_at(descriptor: int, offset: int, length: int) -> Event:
+    """One line of the sealed evidence, and nothing less: part of one could be made to look like another event."""
+    if not 0 < length <= 2 * LONGEST_LINE or offset < 1:
+        raise ValueError("the index names a place that cannot be")
+    line = os.pread(descriptor, length + 2, offset - 1)
+    if line[:1] != b"\n" or line[length + 1 :] not in (b",", b"\n"):
+        raise ValueError("the index does not name a whole event")
+    return _decode_event(line[1 : length + 1])
+
+
+def made_of(document: Path, digest: str) -> str:
+    """What an index is made of: this sealed evidence, in the file as it is now."""
+    try:
+        found = document.stat()
+    except OSError as error:
+        raise broken(document, error) from error
+    return f"{INDEX_VERSION} {digest} {found.st_size} {found.st_mtime_ns}"
+
+
+def broken(document: Path, error: object) -> BrokenRecordError:
+    """Evidence that cannot be read. Without the path that the error of a system names."""
+    reason = error.strerror if isinstance(error, OSError) else error
+    return BrokenRecordError(f"the evidence cannot be read: {reason}", fix=f"critiqor verify {document.parent.name}")

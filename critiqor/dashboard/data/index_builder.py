@@ -1,0 +1,128 @@
+"""Making the index of a sealed run: its events one by one, their words, and what took time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from critiqor.dashboard.data.event_index import FIELDS, EventIndex, broken, made_of
+from critiqor.dashboard.data.search_terms import text_of
+from critiqor.dashboard.data.time_chart import bars_of
+from critiqor.exporters import gather_trace
+from critiqor.model import Event, ms_from_iso
+from critiqor.storage import SessionPaths
+
+_BATCH = 500
+_LONGEST_NAME = 200
+"""Characters of a name that is offered as a filter."""
+_MOST_NAMES = 200
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY, event_id TEXT, event_type TEXT, source_layer TEXT, tool_name TEXT, status TEXT,
+    at_ms INTEGER, offset INTEGER, length INTEGER
+);
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
+);
+CREATE TABLE names (field TEXT, name TEXT, times INTEGER);
+CREATE TABLE bars (
+    kind TEXT, lane INTEGER, start_us INTEGER, end_us INTEGER, name TEXT, failed INTEGER, event_id TEXT
+);
+"""
+
+_decode_event = msgspec.json.Decoder(Event).decode
+
+
+def build_index(paths: SessionPaths, run_id: str, digest: str, file: Path) -> EventIndex:
+    """Make the index of a sealed run; the file takes its place when everything is in it."""
+    document = paths.evidence_summary_path(run_id)
+    origin = made_of(document, digest)
+    _clear_away(file)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    unfinished.unlink(missing_ok=True)
+    # Others must not read it at any moment.
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with closing(sqlite3.connect(unfinished, isolation_level=None)) as base:
+            # It is made again if anything goes wrong, so that nothing needs to survive a crash.
+            base.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;")
+            base.executescript(_TABLES)
+            base.execute("BEGIN")
+            _enter_events(base, document)
+            _enter_bars(base, paths, run_id)
+            for field in FIELDS:
+                base.execute(
+                    f"INSERT INTO names SELECT '{field}', {field}, count(*) AS times FROM events"
+                    f" WHERE {field} IS NOT NULL AND length({field}) <= ? GROUP BY {field} ORDER BY times DESC LIMIT ?",
+                    [_LONGEST_NAME, _MOST_NAMES],
+                )
+            base.execute("CREATE INDEX events_by_id ON events (event_id)")
+            base.execute("INSERT INTO facts VALUES ('made_of', ?)", [origin])
+            base.execute("COMMIT")
+        unfinished.replace(file)
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+    return EventIndex(file, document)
+
+
+def _clear_away(file: Path) -> None:
+    """What processes have left behind that were ended while they made this index."""
+    at_work = set(map(str, psutil.pids()))
+    for left in file.parent.glob(f"{file.name}.*.tmp"):
+        if left.suffixes[-2].removeprefix(".") not in at_work:
+            with suppress(OSError):
+                left.unlink()
+
+
+def _enter_events(base: sqlite3.Connection, document: Path) -> None:
+    rows: list[tuple[Any, ...]] = []
+    words: list[tuple[int, str]] = []
+
+    def flush() -> None:
+        base.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        base.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+        rows.clear()
+        words.clear()
+
+    for number, (offset, line) in enumerate(_lines(document), 1):
+        try:
+            event = _decode_event(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise broken(document, error) from error
+        at = ms_from_iso(event.timestamp)
+        named = (event.event_id, event.event_type, event.source_layer, event.tool_name, event.status)
+        rows.append((number, *named, at, offset, len(line)))
+        words.append((number, text_of(event)))
+        if len(rows) == _BATCH:
+            flush()
+    flush()
+
+
+def _enter_bars(base: sqlite3.Connection, paths: SessionPaths, run_id: str) -> None:
+    bars = bars_of(gather_trace(run_id, paths.runs_dir, whole=True))
+    # All but how many it stands for: here each stands for itself.
+    base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?)", (bar[:-1] for bar in bars))
+
+
+def _lines(document: Path) -> Iterator[tuple[int, bytes]]:
+    """The events of a sealed session.json as they stand there, with their places."""
+    try:
+        file = document.open("rb", buffering=1 << 18)
+    except OSError as error:
+        raise broken(document, error) from error
+    with file:
+        offset = len(file.readline())
+        for line in file:
+            if line == b"],\n":
+                return
+            yield offset, line.rstrip(b",\n")
+            offset += len(line)

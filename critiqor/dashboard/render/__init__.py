@@ -1,0 +1,1 @@
+"""Drawings as SVG, formatting of values, the offline report."""

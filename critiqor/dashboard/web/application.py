@@ -1,0 +1,86 @@
+"""The web application: its addresses, and what is said when something goes wrong."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from critiqor.dashboard.pages.live import Live
+from critiqor.dashboard.pages.run_pages import RunPages
+from critiqor.dashboard.pages.runs_pages import RunsPages
+from critiqor.dashboard.pages.site import HERE, Site
+from critiqor.dashboard.pages.timeline_page import TimelinePage
+from critiqor.dashboard.pages.trust_page import TrustPage
+from critiqor.dashboard.web.access import Viewer
+from critiqor.dashboard.web.login import Login
+from critiqor.dashboard.web.middleware import Gate
+from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UnknownRunError, UsageError
+
+_STATUS: dict[type[CritiqorError], int] = {
+    UnknownRunError: 404,
+    UsageError: 400,
+    NoActiveSessionError: 409,
+    BrokenRecordError: 422,
+}
+
+
+def application(site: Site) -> Starlette:
+    """The dashboard of a site. Every request passes the gate before anything else."""
+    doors, runs, run = Login(site), RunsPages(site), RunPages(site)
+    timeline, trust, live = TimelinePage(site), TrustPage(site), Live(site)
+    routes = [
+        Route("/", doors.front),
+        Route("/open", doors.open),
+        Route("/share/{token}", doors.share),
+        Route("/runs", runs.list),
+        Route("/compare", runs.compare),
+        Route("/runs/{run_id}", run.overview),
+        Route("/runs/{run_id}/diagnosis", run.diagnosis),
+        Route("/runs/{run_id}/timeline", timeline.page),
+        Route("/runs/{run_id}/evidence", run.evidence),
+        Route("/runs/{run_id}/events/{event_id}", run.event),
+        Route("/runs/{run_id}/events/{event_id}/raw", run.raw_event),
+        Route("/runs/{run_id}/cost", run.cost),
+        Route("/runs/{run_id}/context", run.context),
+        Route("/runs/{run_id}/playbook", run.playbook),
+        Route("/runs/{run_id}/live", live.page),
+        Route("/runs/{run_id}/live/stream", live.stream),
+        Route("/runs/{run_id}/trust", trust.page),
+        Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
+        Route("/runs/{run_id}/links", trust.make_link, methods=["POST"]),
+        Route("/runs/{run_id}/links/{link_id}/revoke", trust.revoke_link, methods=["POST"]),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
+    ]
+
+    def told(request: Request, error: Exception) -> Response:
+        return _told(site, request, error)
+
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Gate, access=site.access, hosts=site.hosts, cookie=site.cookie)],
+        exception_handlers={HTTPException: told, CritiqorError: told, OSError: told},
+    )
+
+
+def _told(site: Site, request: Request, error: Exception) -> HTMLResponse:
+    fix: str | None = None
+    if isinstance(error, HTTPException):
+        status, message = error.status_code, error.detail
+    elif isinstance(error, CritiqorError):
+        status, message, fix = _STATUS.get(type(error), 500), error.message, error.fix
+        if status not in (400, 404) and not _is_user(request):
+            # What is wrong with a file, and where that is, concerns the user alone.
+            message, fix = "This run cannot be shown.", None
+    else:
+        status, message = 500, "A file of this run cannot be read."
+    return site.page(request, "error.html", status=status, status_code=status, message=message, fix=fix)
+
+
+def _is_user(request: Request) -> bool:
+    viewer: Viewer | None = request.state.viewer
+    return viewer is not None and viewer.is_user

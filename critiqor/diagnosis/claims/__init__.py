@@ -1,0 +1,1 @@
+"""What an agent asserts about its own work."""

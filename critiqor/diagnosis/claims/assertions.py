@@ -1,0 +1,278 @@
+"""What an agent claims, admits and announces in its own words: the weakest evidence, held against all other.
+
+Only English is read. What is said in another language claims nothing, and may well admit a failure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from critiqor.diagnosis.signals.text import gate
+from critiqor.spans.calls import Claim
+
+# Patterns without re.IGNORECASE are tried on lower case, which is three times as fast.
+LONGEST_SENTENCE = 400
+"""Characters: an achievement is stated in fewer, and what is longer is what was worked on."""
+_QUOTED = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*|\"[^\"\n]*\"|“[^”\n]*”", re.MULTILINE | re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|,? (?=(?:so|and) you can\b)")
+_OPEN = re.compile(
+    r"\?\s*$|\b(?:will|would|can|could|should|shall|may|might|must|if|once|unless|until|when|after|before|please"
+    r"|let me|let's|going to|need to|needs to|want|wish|like to|proceed|plan to|try|trying|attempt\w*|to be|expected"
+    r"|example|e\.g|make sure|ensure|so that|to (?:make|get|have|let)|you (?:asked|said|told|wanted|requested)"
+    r"|(?:task|request) (?:is|was) to|goal|earlier|previously|already|yesterday|ago)\b"
+)
+_DENIED = re.compile(
+    r"\b(?:not|no|nothing|never|cannot|none|neither|nor|without|unable|fail\w*|error\w*|unfortunately|wrong|broken|stuck"
+    r"|unsuccessful\w*|incomplete|denied|refused|timed out|gave up|issues?|problem\w*|rejected|impossible|skipp?ed"
+    r"|partial\w*|instead|except|apart from|aside from|other than|but (?:one|two|\d+))\b|n't\b"
+)
+_TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"
+_MENDED = re.compile(
+    # What was put right, what is no longer there and what deals with trouble is no trouble.
+    r"\b(?:previously|formerly) (?:fail\w+|broken)\b"
+    rf"|\b(?:no|without|zero|0)(?: (?:any|more|further|other))? {_TROUBLE}\b"
+    rf"|\b(?:fix|resolv|solv|correct|repair|handl)(?:\w*)(?: [\w`'.-]+){{0,4}}? {_TROUBLE}\b"
+    r"|\berror (?:handling|messages?)\b"
+)
+
+_BY_ME = r"\b(?:i|we)(?:'ve| have)?(?: (?:just|now|also|then|successfully))*"
+_PERFECT = r"\b(?:has|have)(?: (?:now|just|also|successfully))* been"
+_IT_WAS = r"(?:^|[,;:] )(?:it|(?:the|your|this|that) \w+) (?:was|were)"
+_BARE = r"^\W*(?:(?:done|ok|okay|great|success|all set)\W+)?"
+_REPORTED = rf"(?:{_BY_ME} |(?:{_PERFECT}|{_IT_WAS})(?: successfully)? |{_BARE}(?:successfully )?)"
+_TOLD = rf"(?:{_REPORTED}|\b(?:was|were|been|(?:is|are|has|have) now)(?: successfully)? )"
+_HEADLINE = r"^\W*(?:[\w`./'-]+ ){1,3}"
+_PATH = r"[`'*]*(?:[\w.~-]*/[\w./-]+|[\w-]+\.[a-z]\w{0,4}\b)"
+_TO_PATH = rf"\b(?:to|into|at|as|under) {_PATH}"
+_NAMED = r"(?-i:\b[a-z][\w-]*\.[a-z]{2,4}\b)"
+_OUTSIDE = (
+    rf"(?:{_TO_PATH}|`[^`\s]*[./][^`\s]*`|\b[\w-]+/[\w./-]*\w|{_NAMED}|\b(?:files?|folder|directory|database|repository|branch"
+    r"|calendar|reminder|ticket|memory|server|account|order|reservation|booking|flight)\b)"
+)
+_SENT = r"(?:sent|e-?mailed|posted|published|deployed|pushed|notified|forwarded)\b"
+_KEPT = r"(?:saved|stored|committed)\b"
+_MADE = r"(?:written|wrote|created|added)\b"
+_DEALT = r"(?:cancell?ed|booked|refunded|exchanged|returned|transferred|rescheduled|installed|migrated|deleted)\b"
+_ALTERED = r"(?:updated|changed|modified|upgraded|processed|removed|applied|renamed|moved|configured)\b"
+_MENDED_NOW = r"(?:fixed|repaired|resolved|solved|implemented)\b"
+_PASSING = (
+    r"(?:(?: (?!that\b|which\b|to\b|files?\b|cases?\b)[\w`./()'-]+){0,6}? pass(?:es|ed|ing)?\b"
+    r"|(?: (?:is|are|was|were|runs?|ran|now|all|again|have|has|been))+ (?:green|ok|successful(?:ly)?)\b"
+    r"|(?: (?:now|all|again|have|has))* succeed(?:s|ed)?\b)"
+)
+_PASS = (
+    rf"\b(?:tests?|suite|specs?|pytest)`?{_PASSING}"
+    r"|\bpass(?:es|ed|ing)? (?:all|the|every)(?: \w+){0,3} tests?\b|\b\d+ passed\b"
+)
+_FULL = r"\b(?:done|complete|completed|finished)\b"
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_CLAIMS = (
+    (Claim.TESTS, _any(_PASS)),
+    (Claim.SENT, _any(_TOLD + _SENT, rf"{_HEADLINE}{_SENT}\W*$")),
+    (
+        Claim.SAVED,
+        _any(
+            _TOLD + _KEPT, _REPORTED + _MADE, rf"{_HEADLINE}{_KEPT}\W*$", rf"\b(?:saved|written)\b.{{0,30}}?{_TO_PATH}"
+        ),
+    ),
+    (
+        Claim.CHANGED,
+        _any(_TOLD + _DEALT, _TOLD + _ALTERED, rf"{_HEADLINE}(?:{_DEALT}|{_ALTERED})\W*$", r"\bsuccessfully \w+ed\b"),
+    ),
+    (
+        Claim.WORKS,
+        _any(
+            _TOLD + _MENDED_NOW,
+            rf"\b(?:build|ci|checks|lint\w*)`?{_PASSING}",
+            r"\b(?:everything|it|it all|that) (?:now )?works\b",
+            r"\b(?:is|are) (?:now )?(?:(?:set up|up) and running|running|live|online)\b",
+        ),
+    ),
+    (
+        Claim.DONE,
+        _any(
+            rf"^\W*(?:all )?{_FULL}",
+            rf"\b(?:is|are|was|were|been|all|everything(?:'s| is)?) (?:now )?{_FULL}",
+            rf"\btask (?:is )?{_FULL}",
+            rf"{_HEADLINE}{_FULL}\W*$",
+            r"\b(?:\w+ed|ran|went) successfully\b|\bwent (?:through|well)\b",
+            r"\bsuccessful\W*$",
+        ),
+    ),
+)
+_DEEDS = (
+    (Claim.TESTS, _any(_PASS)),
+    (Claim.SENT, _any(_REPORTED + _SENT, rf"{_HEADLINE}{_SENT}\W*$")),
+    (
+        Claim.SAVED,
+        _any(
+            _REPORTED + _KEPT,
+            f"{_REPORTED}{_MADE}.*{_OUTSIDE}",
+            rf"{_HEADLINE}{_KEPT}\W*$",
+            rf"\b(?:saved|written) {_TO_PATH}",
+        ),
+    ),
+    (
+        Claim.CHANGED,
+        _any(
+            _REPORTED + _DEALT,
+            f"{_REPORTED}{_ALTERED}.*{_OUTSIDE}",
+            f"{_OUTSIDE}.*{_REPORTED}{_ALTERED}",
+            rf"{_HEADLINE}{_DEALT}\W*$",
+        ),
+    ),
+    (Claim.WORKS, _any(f"{_REPORTED}{_MENDED_NOW}.*{_OUTSIDE}")),
+    (Claim.DONE, _any(r"^\W*(?:all )?done\b")),
+)
+_WORDS: dict[Claim, tuple[str, ...]] = {
+    Claim.TESTS: ("pass", "green", r"ok\b", "succe"),
+    Claim.SENT: ("sent", "mailed", "posted", "published", "deployed", "pushed", "notified", "forwarded"),
+    Claim.SAVED: ("saved", "stored", "committed", "written", "wrote", "created", "added"),
+    Claim.CHANGED: (
+        *("cancel", "booked", "refunded", "exchanged", "returned", "transferred", "scheduled", "installed", "migrated"),
+        *("deleted", "updated", "changed", "modified", "upgraded", "processed", "removed", "applied", "renamed"),
+        *("moved", "configured", "successfully"),
+    ),
+    Claim.WORKS: (
+        *("fixed", "repaired", "solved", "implemented", r"works\b", "running", r"live\b", "online", "pass", "green"),
+        *(r"ok\b", "succe"),
+    ),
+    Claim.DONE: ("done", "complete", "finished", "succe", r"went\b"),
+}
+"""Words without which nothing of a kind is claimed, in lower case."""
+_MAY_CLAIM = {claim: gate(*words) for claim, words in _WORDS.items()}
+_may_claim = gate(*dict.fromkeys(word for words in _WORDS.values() for word in words))
+
+
+class Stated(NamedTuple):
+    """What a text claims outright: nothing that is denied, asked, wished for, quoted or still to come."""
+
+    claims: tuple[Claim, ...] = ()
+    deeds: tuple[Claim, ...] = ()
+    """Those that only a tool can have made true: a poem is written in the answer itself, a file is not."""
+
+
+def claims_in(text: str) -> Stated:
+    """What an agent claims in a text."""
+    if not _may_claim(text.lower()):
+        return Stated()
+    sentences = list(_assertions(text))
+    return Stated(_found(_CLAIMS, sentences, text), _found(_DEEDS, sentences, text))
+
+
+def _found(patterns: tuple[tuple[Claim, re.Pattern[str]], ...], sentences: list[str], text: str) -> tuple[Claim, ...]:
+    found: dict[Claim, None] = {}
+    for sentence in sentences:
+        low = sentence.lower()
+        for claim, pattern in patterns:
+            if claim in found or not _MAY_CLAIM[claim](low) or not pattern.search(sentence):
+                continue
+            if not (claim is Claim.TESTS and _is_partial(low)):
+                found[claim] = None
+    if Claim.TESTS in found and _RED.search(_MENDED.sub("", _plain(text).lower())):
+        del found[Claim.TESTS]  # some pass, and it says so that others do not
+    return tuple(found)
+
+
+def _assertions(text: str) -> Iterator[str]:
+    """The sentences of a text that assert something."""
+    for sentence in _SENTENCE.split(_QUOTED.sub(" ", _plain(text))):
+        low = sentence.lower()
+        if 4 <= len(sentence) <= LONGEST_SENTENCE and _may_claim(low):
+            mended = _MENDED.sub("", low)
+            if not _OPEN.search(mended) and not _DENIED.search(mended):
+                yield sentence
+
+
+def _plain(text: str) -> str:
+    return text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+_RED = re.compile(
+    r"\b(?:tests?|suites?|specs?|checks)\b[^.!?;\n]{0,80}\b(?:fail(?:s|ed|ing)?|red|broken)\b"
+    r"|\bfailing [^.!?;\n]{0,40}\btests?\b|\b[1-9]\d* (?:fail(?:s|ed|ing|ures?)?)\b"
+)
+_PART = re.compile(r"\b(\d+) ?(?:/|of|out of) ?(\d+)\b")
+_SOME = re.compile(r"\b(?:most|some|half|almost|nearly|mostly|many|several)\b")
+
+
+def _is_partial(sentence: str) -> bool:
+    """Whether it says that some of the tests pass."""
+    return _SOME.search(sentence) is not None or any(some != all_ for some, all_ in _PART.findall(sentence))
+
+
+_REQUESTS = {
+    Claim.TESTS: r"tests?|check|verify|fix|implement|build",
+    Claim.SENT: r"send|e-?mail|mail|post|publish|deploy|push|notify|forward|message",
+    Claim.SAVED: r"save|store|write|create|add|commit|record|put|remember",
+    Claim.CHANGED: r"update|change|modify|cancel|book|upgrade|refund|exchange|return|transfer|process|reschedule|remove"
+    r"|delete|install|apply|rename|move|migrate|configure",
+    Claim.WORKS: r"fix|repair|resolve|solve|implement|make",
+}
+_ASKS_FOR = {claim: re.compile(rf"\b(?:{verbs})\b", re.IGNORECASE) for claim, verbs in _REQUESTS.items()}
+_ASKS_FOR[Claim.DONE] = re.compile(rf"\b(?:{'|'.join(_REQUESTS.values())})\b", re.IGNORECASE)
+_ASKS_FOR_TEXT = re.compile(
+    r"\b(?:draft|compose|translate|rewrite|rephrase|summari[sz]e|proofread|story|poem|essay|letter"
+    r"|write (?:me |us )?an?)\b",
+    re.IGNORECASE,
+)
+_ASKS_WHETHER = re.compile(
+    r"^\W*(?:did|have|has|had|was|were|is|are|do|does|what|when|where|who|why|which|how)\b", re.IGNORECASE
+)
+
+
+def asks_for(text: str, claim: Claim) -> bool:
+    """Whether a user asks for a deed of this kind: not for a text, and not whether it was done before."""
+    if _ASKS_FOR_TEXT.search(text) or _ASKS_WHETHER.search(text):
+        return False
+    return _ASKS_FOR[claim].search(text) is not None
+
+
+_ADMISSION = re.compile(
+    r"\b(?:unable|fail\w*|error\w*|unfortunately|unsuccessful\w*|cannot|not|never|nothing|nowhere|none|unused|gave up"
+    r"|broken?|stuck|apologi[sz]e|sorry|issues?|problems?|trouble|timed? ?out|den(?:y|ie[sd])|refus\w+|reject\w+"
+    r"|missing|incomplete|invalid|insufficient|impossible|blocked|forbidden|unavailable|unreachable|offline|crash\w*"
+    r"|abort\w*|skip\w*|lacks?|(?:is|are|was|were|still) (?:down|red|open)|as (?:expected|intended)"
+    r"|exit(?:ed|s)? (?:code|with)|rate.limit\w*|undone|unfinished"
+    r"|(?:there (?:is|are|was|were)|has|have|had|got|found|with|so) no|no (?:longer|results?|match\w*|luck|success"
+    r"|access|permission|connection|network|response|answer|such|way))\b|n't\b|(?<![\d.,])(?:40\d|429|50[0-4])\b"
+)
+_ENGLISH = re.compile(r"\b(?:the|and|this|that|with|you|your|are|were|have|has|been|there|it's|i've|here)\b")
+_SHARED = re.compile(r"\b(?:i|it|is|to|all|now|done|my|was)\b")
+"""Words that stand in texts of other languages too: only several of them are English."""
+SHORT = 5
+"""Words below which a text may be English without showing it."""
+
+
+def admits_failure(text: str) -> bool:
+    """Whether a text says that something did not work, or may say so in words that are not read here."""
+    plain = _plain(text).lower()
+    return _ADMISSION.search(_MENDED.sub("", plain)) is not None or not _is_english(plain)
+
+
+def _is_english(text: str) -> bool:
+    if _ENGLISH.search(text) or len(set(_SHARED.findall(text))) > 1:
+        return True
+    return len(text.split()) < SHORT and all(letter.isascii() for letter in text if letter.isalpha())
+
+
+_PLAN = re.compile(
+    r"\b(?:i(?:'ll| will| am going to|'m going to)|let me|next,? i|now i(?:'ll| will)|i need to (?:now )?)\s+"
+    r"(?!know|be happy|assist|wait|help|be able|be glad)\w+"
+)
+
+
+def plans_work(text: str) -> bool:
+    """Whether the last sentence of a text announces work that is still to come."""
+    sentences = [sentence for sentence in _SENTENCE.split(_plain(text).strip()) if sentence.strip()]
+    if not sentences:
+        return False
+    last = sentences[-1].lower()
+    return "?" not in last and _PLAN.search(last) is not None

@@ -1,0 +1,258 @@
+"""What can be told from texts without understanding them: sameness, kinds of errors, whether anything was found."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def canonical(value: Any) -> str:
+    """A value as JSON with its members in order: equal values have equal texts."""
+    return _encode(value).decode()
+
+
+def fingerprint(*parts: str) -> bytes:
+    """A short name for these texts, the same wherever and whenever it is made."""
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def plain_text(value: Any) -> str:
+    """The text of a tool result or a message, whatever its shape: text, parts with text, or a value that was cut."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        if value.get("cut") is True:
+            return str(value.get("excerpt") or value.get("digest") or "")
+        for name in ("content", "text", "output", "value"):
+            if isinstance(value.get(name), str | list | dict):
+                return plain_text(value[name])
+        return canonical(value)
+    if isinstance(value, list):
+        return plain_text(value[0]) if len(value) == 1 else "\n".join(map(plain_text, value))
+    return "" if value is None else canonical(value)
+
+
+def size_of(value: Any, text: str) -> int:
+    """How many bytes a result had, before any of it was cut; `text` is its text as it is now."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return size + _cut_size(value)
+
+
+def _cut_size(value: Any) -> int:
+    if isinstance(value, dict):
+        if value.get("cut") is True:
+            size = value.get("size")
+            return int(size) if isinstance(size, int | float) and 0 <= size < 1 << 53 else 0
+        return _cut_size(value.get("content", value.get("text")))
+    return sum(map(_cut_size, value)) if isinstance(value, list) else 0
+
+
+def cut_digests(value: Any) -> str:
+    """The digests of what was cut from a result: two long texts can begin alike and end differently."""
+    if isinstance(value, dict):
+        if value.get("cut") is True:
+            return str(value.get("digest"))
+        return cut_digests(value.get("content", value.get("text")))
+    return " ".join(map(cut_digests, value)) if isinstance(value, list) else ""
+
+
+# What a clock writes into an output without anything having moved, and the number under which OpenClaw wraps what comes
+# from outside, a new one each time. A bare number stays: it may be the progress.
+_CLOCK = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"
+    r"|\bin \d+(?:\.\d+)? ?(?:ms|s|sec|secs|seconds)\b|\b\d+\.\d+ ?m?s\b"
+    r"|Ms\"?: ?\d+|CONTENT id=\\*\"[0-9a-f]+"
+)
+
+
+def gate(*patterns: str) -> Callable[[str], bool]:
+    """A quick look for one of these. A pattern that begins with plain characters is searched for at once."""
+    searches = tuple(re.compile(pattern).search for pattern in patterns)
+
+    def may_match(text: str) -> bool:
+        for search in searches:  # noqa: SIM110 - a generator costs more than the search
+            if search(text):
+                return True
+        return False
+
+    return may_match
+
+
+_may_hold_clock = gate(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d+ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
+
+
+def without_clock(text: str) -> str:
+    """The text without times of day and durations."""
+    return (_CLOCK.sub("#", text) if _may_hold_clock(text) else text).strip()
+
+
+_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”")
+LONGEST_LINE = 2000
+"""Characters of a line that are looked at: one giant word would keep the patterns below busy for minutes."""
+_PLACE = re.compile(r"(?:[a-zA-Z]+://|~?/|\.\.?/|[A-Za-z]:\\)\S+")
+_NUMBER = re.compile(
+    # Of all numbers only the status of a request tells what kind of error it is.
+    r"((?:http\S*|status|code|error|failed)\W{1,3}[45]\d\d\b)|0x[0-9a-fA-F]+|\b[0-9a-fA-F]{12,}\b|\d+(?:[.,]\d+)*",
+    re.IGNORECASE,
+)
+_TELLING = re.compile(
+    r"error|exception|fail|not found|no such|denied|refused|cannot|can't|unable|invalid|unexpected|timed? ?out|missing",
+    re.IGNORECASE,
+)
+
+
+def telling_line(text: str) -> str:
+    """The line of an output that says most about a failure, or nothing."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # A stack trace tells its cause at its end, a message at its beginning.
+    is_trace = any(line.startswith(("Traceback", "at ")) for line in lines[:8])
+    telling = next((line for line in (reversed(lines) if is_trace else lines) if _TELLING.search(line)), None)
+    return telling or (lines[-1] if lines else "")
+
+
+@lru_cache(maxsize=4096)
+def error_kind(text: str) -> str:
+    """The kind of an error: what stays the same when names, places and numbers change."""
+    line = telling_line(text)
+    _, marker, reason = line.rpartition("due to: ")
+    line = (reason if marker else line)[:LONGEST_LINE]
+    line = _NUMBER.sub(lambda found: found[1] or "#", _PLACE.sub("…", _QUOTED.sub("…", line)))
+    return " ".join(line.lower().split())[:160]
+
+
+_ABSENCE = re.compile(
+    r"not found|\bno (?:such|results?|match|module)|n[o']t exist|(?:can(?:not|'t)|could not) find"
+    r"|\b(?:404|410|enoent)\b|missing script|unknown (?:command|host)",
+    re.IGNORECASE,
+)
+_ALREADY = re.compile(
+    r"\balready (?:exists?|up|installed|in place)|file exists|nothing to (?:commit|do|push)|no changes made",
+    re.IGNORECASE,
+)
+
+
+def tells_of_absence(error: str) -> bool:
+    """Whether an error says that there is no such thing: an answer as much as a failure."""
+    return _ABSENCE.search(error) is not None
+
+
+def is_already_so(error: str) -> bool:
+    """Whether an error says that nothing is left to do."""
+    return _ALREADY.search(error) is not None
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+@lru_cache(maxsize=1024)
+def words(text: str) -> frozenset[str]:
+    """The words of a text, lower case."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def likeness(one: str, other: str) -> float:
+    """The share of words that two texts have in common, 0 to 1."""
+    first, second = words(one), words(other)
+    union = len(first | second)
+    return len(first & second) / union if union else 1.0
+
+
+_FORM = re.compile(r'"\w+":|\bhttps?:')
+
+
+@lru_cache(maxsize=1024)
+def _values(arguments: str) -> str:
+    return _FORM.sub(" ", arguments)
+
+
+def likeness_of_calls(one: str, other: str) -> float:
+    """The share of words that two calls have in common in their values: that both have a `url` means nothing."""
+    return likeness(_values(one), _values(other))
+
+
+_WAYS = frozenset(
+    ("query", "q", "question", "keywords", "offset", "page", "cursor", "start", "from", "to", "limit", "count")
+)
+
+
+def subject(arguments: str) -> str:
+    """What a call is about: its arguments without those that only say in which words, and how much of it."""
+    try:
+        value = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return arguments
+    return canonical({name: value[name] for name in value.keys() - _WAYS}) if isinstance(value, dict) else arguments
+
+
+_NOTHING = re.compile(
+    r"\b(?:no|0|zero) (?:\w+ ){0,4}?(?:results?|matches|match|records?|rows?|entries|files?|hits?|documents?|memories"
+    r"|references?|items?)\b(?: (?:were|was))?(?: found)?"
+    r"|\b(?:not|nothing|none|never) (?:\w+ )?found\b|\bfound (?:nothing|none|no|0)\b|\bcould ?n[o']t find\b|\bno such\b"
+    r"|\bdoes ?n[o']t exist\b|\bdo not exist\b|\bempty result\b",
+    re.IGNORECASE,
+)
+_HOLLOW = re.compile(
+    r"^[\s\[\]{}()<>\"'.,:;|=_-]*(?:null|none|nil|undefined|n/a|false)?[\s\[\]{}()<>\"'.,:;|=_-]*$", re.I
+)
+_FILLED = re.compile(r"[\[{]\s*['\"{\[(\w]")
+_EMPTY_LIST = re.compile(r"[:=]\s*(?:\[\s*\]|\{\s*\}|\(\s*\)|None\b|null\b)")
+_HOLLOW_SIZE = 80
+_may_say_nothing = gate("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
+_may_hold_empty = gate(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
+LONGEST_NOTHING = 400
+"""Characters: a longer output says more than that it found nothing."""
+
+
+def finds_nothing(text: str, *, silence: bool = True) -> bool:
+    """Whether an output says that nothing was found, and not much else; an empty one does, unless `silence` is good."""
+    if len(text) > LONGEST_NOTHING or not (silence or text.strip()):
+        return False
+    lowered = text.lower()
+    if _may_say_nothing(lowered) and _NOTHING.search(lowered):
+        return True
+    if len(text) < _HOLLOW_SIZE and _HOLLOW.match(lowered):
+        return True
+    return _may_hold_empty(text) and bool(_EMPTY_LIST.search(text)) and not _FILLED.search(text)
+
+
+_ABSENT = re.compile(
+    r"^(?=.{0,200}$).*(?:not (?:\w+ )?found|no (?:\w+ ){0,3}?(?:results?|match(?:es)?|references?|files?|entries)\b"
+    r"|:\s*\[\s*\]|:\s*None$|does not exist|could not find).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_may_miss_names = gate(
+    r"ot (?:\w+ )?(?:found|exist|find)", "result", "match", "reference", "file", "entr", r"\[ ?\]", ": None"
+)
+_NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")
+_LEAST_NAMED = len('{"a":"name"}')
+_LOOKED_AT = 4000
+"""Characters of an output that are searched for names; a longer one is a find."""
+
+
+def missed_names(text: str, arguments: str) -> tuple[str, ...]:
+    """Names that a call asked for and that its answer says are not there."""
+    if len(arguments) < _LEAST_NAMED or not _may_miss_names(text):
+        return ()
+    names = (name for line in _ABSENT.findall(text[:_LOOKED_AT]) for name in _NAME.findall(line))
+    return tuple(dict.fromkeys(name for name in names if len(name) > 3 and name in arguments))
+
+
+ECHO_SIZE = 80
+"""Characters from which an answer that only repeats the question is worth a word."""
+
+
+def is_echo(text: str, arguments: str) -> bool:
+    """Whether an answer holds nothing but what the arguments said: printing a question does not ask it."""
+    # The words of an echo all stand in the arguments, which are therefore not much shorter.
+    if not ECHO_SIZE <= len(text) <= min(_LOOKED_AT, 2 * len(arguments)):
+        return False
+    said = words(text)
+    return len(said) >= 10 and len(said - words(arguments)) <= len(said) // 10

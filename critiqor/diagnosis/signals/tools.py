@@ -1,0 +1,158 @@
+"""What a tool call does, judged by its name, the action it names and, for a command line, by its programs."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from critiqor.spans.calls import Kind, command_line
+
+_NAMES: dict[Kind, str] = {
+    Kind.ACTION: """send reply post publish email mail message sms notify book pay charge transfer refund cancel order
+        purchase buy submit deploy release create invite tweet exchange return trade""",
+    Kind.CHANGE: """write edit patch update modify set save store append insert put move rename commit add delete remove
+        revoke react""",
+    Kind.THOUGHT: "think thought plan todo reflect final answer",
+    Kind.COMMAND: "exec bash shell run terminal command interpreter execute process python code",
+    Kind.WAIT: "wait sleep poll status log logs history snapshot screenshot",
+    Kind.LOOKUP: """read get search find list fetch query lookup grep glob ls cat view show visit browse open web page
+        inspect memory describe check calculate tabs""",
+}
+_KINDS = {word: kind for kind, names in _NAMES.items() for word in names.split()}
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_THINGS = frozenset(
+    (
+        *("order", "message", "mail", "email", "sms", "book", "post", "release"),
+        *("process", "code", "command", "python", "memory", "web", "page"),
+    )
+)
+"""Words that name a thing as often as a deed: `order_status` orders nothing, `memory_write` does not read."""
+_FILES = frozenset(["file", "folder", "directory"])
+_AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
+
+
+@lru_cache(maxsize=1024)
+def _named_kind(name: str) -> Kind:
+    parts = [part.lower() for part in _PARTS.findall(name)]
+    known = [(part, _KINDS[part]) for part in parts if part in _KINDS]
+    if not known:
+        return Kind.OTHER
+    # The first word tells what a tool does, unless it is a thing: `get_order` reads, and so does `order_list`.
+    word, kind = next(((word, kind) for word, kind in known if word not in _THINGS), known[0])
+    if kind is Kind.CHANGE and known[-1][1] is Kind.THOUGHT:
+        return Kind.THOUGHT  # `update_plan` updates nothing but the plan
+    if kind is Kind.LOOKUP and any(other is Kind.WAIT for _, other in known):
+        return Kind.WAIT  # `get_job_status`
+    if kind is Kind.ACTION and not _AGENTS.isdisjoint(parts):
+        return Kind.OTHER  # it speaks to another agent, and not to the world
+    return Kind.CHANGE if word == "create" and not _FILES.isdisjoint(parts) else kind
+
+
+def runs_commands(tool: str) -> bool:
+    """Whether a tool runs programs: what it prints is theirs, and not about the call."""
+    return _named_kind(tool) is Kind.COMMAND
+
+
+_ACTION = re.compile(r'"action":"([\w.-]+)"')
+
+
+def kind_of(tool: str, arguments: str) -> Kind:
+    """What a call does."""
+    kind = _named_kind(tool)
+    if kind is Kind.COMMAND and (line := command_line(arguments)):
+        return _kind_of_line(line)
+    if '"action":"' in arguments and (found := _ACTION.search(arguments)):
+        # One tool, many deeds: the action tells which of them only look. To `poll` people is a deed, though.
+        deed = _named_kind(found[1])
+        if deed is Kind.LOOKUP or (deed is Kind.WAIT and kind is not Kind.ACTION):
+            return deed
+    return kind
+
+
+_SHELL = re.compile(r"""\b(?:ba|z)?sh -\w*c (?:\\"|')""")
+_QUOTED = re.compile(r"""\\"(?:[^"\\]|\\(?!").)*\\"|'[^']*'""")
+_DROPPED = re.compile(r"\d?>(?:&\d|\s?/dev/null)")
+_NEXT = re.compile(r"&&|\|\||[;|&\n()]|\\n")
+_PREFIX = r"(?:\w+=\S* +|sudo |time |env |nice |timeout \S+ )*"
+_READS = re.compile(
+    rf"{_PREFIX}(?:(?:cd|pwd|true|false|cat|ls|head|tail|grep|egrep|fgrep|rg|ag|wc|ps|pgrep|date|which|whoami|printenv|stat"
+    r"|file|du|df|tree|uname|id|type|jq|less|more|sort|uniq|cut|tr|awk|nl|diff|cmp|test|echo|printf|basename|dirname"
+    r"|realpath|readlink|hostname|uptime|free|lsof|ping|dig|command -v|sleep|find(?!.* -(?:delete|exec|ok))"
+    r"|sed(?!.* -\w*i)|curl(?!.* (?:-[XdFToO]|--(?:request|data|form|upload|output))))(?:\s|$)"
+    # Many programs take the deed as their next word: git status, docker ps, kubectl get, gh run view.
+    r"|(?!(?:sh|bash|python3?|node|make|go|npm run) )[a-z][\w-]*(?: [a-z][\w-]*)? "
+    r"(?:status|logs?|get|list|ls|show|view|describe|diff|inspect|ps|info|blame|checks)\b"
+    r"|\S+ (?:--version|--help|-V)$|env$|\[ |$)"
+)
+_LIVE = re.compile(
+    rf"{_PREFIX}(?:(?:sleep|ps|pgrep|lsof|ping|uptime)(?:\s|$)"
+    r"|(?!git )[a-z][\w-]*(?: [a-z][\w-]*)? (?:status|logs|get|view|ps|checks)\b)"
+)
+_CONSEQUENTIAL = re.compile(
+    rf"{_PREFIX}(?:curl\b.* (?:-X ?|--request )(?:POST|PUT|PATCH)\b|curl\b.* (?:-d|-F|--data|--form)"
+    r"|(?:npm|cargo|twine|gem) (?:publish|upload|push)\b|gh (?:pr|issue|release) create\b|(?:sendmail|mailx?) )"
+)
+_may_act = re.compile("curl|publish|upload|push|create|mail").search
+_OWN_HOST = re.compile(r"\blocalhost\b|\b127\.0\.0\.1\b|\b0\.0\.0\.0\b")
+_LOOKED_AT = 2000
+"""Characters of a command line that are looked at: a longer one is a script."""
+
+
+def _kind_of_line(line: str) -> Kind:
+    bare = _bare(line[:_LOOKED_AT])
+    programs = _programs(bare)
+    if _may_act(bare) and any(map(_CONSEQUENTIAL.match, programs)) and not _OWN_HOST.search(line):
+        return Kind.ACTION
+    writes = ">" in bare or "`" in bare or "$(" in bare
+    if writes or not all(map(_READS.match, programs)):
+        return Kind.COMMAND
+    return Kind.WAIT if any(map(_LIVE.match, programs)) else Kind.LOOKUP
+
+
+def _bare(line: str) -> str:
+    """A command line without what stands in quotes, and without what it throws away."""
+    return _QUOTED.sub("…", _DROPPED.sub("", line)) if "'" in line or '"' in line or ">" in line else line
+
+
+def _programs(bare: str) -> list[str]:
+    """The commands of a bare line one by one."""
+    return [program.strip() for program in _NEXT.split(bare)]
+
+
+_NAMED_TEST = r"\S*(?<![a-z])tests?(?![a-z])"
+_TESTS = re.compile(
+    rf"{_PREFIX}(?:(?:npx|pnpx|bunx|uvx|uv run|poetry run|pipenv run|hatch run|bundle exec|php"
+    r"|python3?(?: -\w+)* -m) )*(?:\S*/)?(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest"
+    r"|playwright test|cypress run"
+    r"|(?:npm|pnpm|yarn|bun|deno|cargo|go|dotnet|swift|mix|gradlew?|mvnw?|make|bazel|just|node)(?: run| -[\w-]+)*"
+    rf" {_NAMED_TEST}|(?:(?:ba|z)?sh|python3?|node|ts-node|deno run) {_NAMED_TEST}\S*\.[a-z]+|{_NAMED_TEST}\S*\.sh"
+    r"|run[-_]?tests?)(?![a-z])",
+    re.IGNORECASE,
+)
+
+
+def runs_tests(tool: str, arguments: str) -> bool:
+    """Whether a call of a tool that runs programs runs tests."""
+    if "test" not in arguments.lower() and "test" not in tool.lower() and not _may_test(arguments):
+        return False
+    line = command_line(arguments)
+    if not line:
+        return "test" in tool.lower() or _TESTS.match(arguments.strip('"')) is not None
+    return any(_TESTS.match(program) for program in _programs(_bare(_SHELL.sub(";", line[:_LOOKED_AT]))))
+
+
+_may_test = re.compile(r"tox|nox|jest|mocha|rspec|phpunit|cypress").search
+
+_BY_CODE = re.compile(
+    r"(?:grep|egrep|fgrep|rg|ag|git grep|git diff|diff|cmp|which|command -v|type|pgrep|pidof|lsof|test|\["
+    r"|(?:npm|pnpm|yarn) (?:audit|outdated))(?:\s|$)"
+)
+
+
+def answers_by_code(arguments: str, error: str) -> bool:
+    """Whether an exit code is the answer of a command, and not its failure: nothing found, different, time is up."""
+    line = command_line(arguments)
+    if error == "exit code 1":
+        # The code of a line is that of its last command.
+        return _BY_CODE.match(re.sub(r"^(?:sudo |! )", "", _programs(_bare(line))[-1])) is not None
+    return error == "exit code 124" and re.search(r"\btimeout (?:-\S+ )*\d", line) is not None

@@ -1,0 +1,111 @@
+"""Spans as OTLP/JSON: what a collector takes at `/v1/traces`, and what its file exporter writes, on one line.
+
+Ids are hexadecimal and whole numbers are texts, as the protocol wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from critiqor.exporters.otlp import protobuf
+from critiqor.exporters.otlp.conventions import resource_of
+from critiqor.exporters.otlp.span import Attributes, Span, SpanEvent, Value
+from critiqor.exporters.otlp.spans import spans, trace_id_of
+from critiqor.model.report import Recorded
+
+MOST_SPANS = 500
+"""Spans of one request."""
+LARGEST = 1 << 20
+"""Characters of all texts in one request, but for the last span in it: collectors refuse what is much larger."""
+SCOPE = "critiqor"
+_END = b"]}]}]}"
+
+_encode = msgspec.json.encode
+
+
+class Request(NamedTuple):
+    """One request to a collector, in whichever form it takes."""
+
+    recorded: Recorded
+    spans: list[Span]
+
+    def json(self) -> bytes:
+        """As JSON, which can be read."""
+        trace_id = trace_id_of(self.recorded.run)
+        return _begin(self.recorded) + b",".join(_encode(_span(span, trace_id)) for span in self.spans) + _END
+
+    def protobuf(self) -> bytes:
+        """In Protobuf's binary form, which every receiver takes."""
+        run = self.recorded.run
+        return protobuf.request(resource_of(run), (SCOPE, self.recorded.version), trace_id_of(run), self.spans)
+
+
+def report(recorded: Recorded) -> Iterator[bytes]:
+    """All spans as one document, piece by piece."""
+    yield _begin(recorded)
+    trace_id = trace_id_of(recorded.run)
+    between = b""
+    for span in spans(recorded):
+        yield between + _encode(_span(span, trace_id))
+        between = b","
+    yield _END + b"\n"
+
+
+def requests(recorded: Recorded) -> Iterator[Request]:
+    """The same in pieces that a collector takes."""
+    waiting: list[Span] = []
+    size = 0
+    for span in spans(recorded):
+        waiting.append(span)
+        size += sum(len(text) for text in span.attributes.values() if isinstance(text, str))
+        if len(waiting) == MOST_SPANS or size >= LARGEST:
+            yield Request(recorded, waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield Request(recorded, waiting)
+
+
+def _begin(recorded: Recorded) -> bytes:
+    resource = _encode({"attributes": _pairs(resource_of(recorded.run))})
+    scope = _encode({"name": SCOPE, "version": recorded.version})
+    return b'{"resourceSpans":[{"resource":' + resource + b',"scopeSpans":[{"scope":' + scope + b',"spans":['
+
+
+def _span(span: Span, trace_id: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
+    if span.parent is not None:
+        told["parentSpanId"] = span.parent
+    told |= {
+        "name": span.name,
+        "kind": protobuf.KINDS[span.kind],
+        "startTimeUnixNano": str(span.start_us * 1000),
+        "endTimeUnixNano": str(span.end_us * 1000),
+        "attributes": _pairs(span.attributes),
+        "events": list(map(_event, span.events)),
+    }
+    if span.failed:
+        told["status"] = {"code": protobuf.ERROR, **({"message": span.message} if span.message else {})}
+    return told
+
+
+def _event(event: SpanEvent) -> dict[str, Any]:
+    return {"timeUnixNano": str(event.at_us * 1000), "name": event.name, "attributes": _pairs(event.attributes)}
+
+
+def _pairs(attributes: Attributes) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _value(value)} for name, value in attributes.items()]
+
+
+def _value(value: Value) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(protobuf.whole(value))}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": list(map(_value, value))}}
+    return {"stringValue": value}

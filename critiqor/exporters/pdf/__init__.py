@@ -1,0 +1,1 @@
+"""PDF, printed by a Chromium of this machine."""

@@ -1,0 +1,138 @@
+"""A run as slices of time, gathered from the recorder's events, OpenClaw's timeline and the diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.exporters.findings import first_step
+from critiqor.exporters.sources import (
+    diagnosis_of,
+    events_of,
+    head_of,
+    is_anonymous,
+    moments_of,
+    sealed_bytes,
+    unfinished_notes,
+)
+from critiqor.exporters.trace.activity import activity
+from critiqor.model import Event, EventType, Finding, ms_from_iso
+from critiqor.model.event import place_of
+from critiqor.model.timeline import Role
+from critiqor.model.trace import Instant, Part, Slice, Trace, TraceProcess, Track, us_of
+from critiqor.privacy import anonymous_parts
+from critiqor.run.lifecycle import DEFAULT_RUNS_DIR
+from critiqor.storage import paths_for
+from critiqor.timeline import read_timeline
+from critiqor.timeline.reader.trace_stream import passages
+
+MOST_PARTS = 250_000
+"""Parts of a trace that are taken from the events, and as many from the timeline: viewers hardly open more."""
+FINDINGS = "findings"
+_ROLES: dict[Role, str] = {"gateway": "OpenClaw gateway", "agent": "OpenClaw agent", "command": "OpenClaw command"}
+
+
+def gather_trace(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, *, whole: bool = False) -> Trace:
+    """A run as slices of time, from the recorder's events, OpenClaw's timeline and the diagnosis.
+
+    The whole of an anonymous run is for those alone who show it to nobody but its user.
+    """
+    paths = paths_for(runs_dir)
+    head = head_of(run_id, paths)
+    trace = Trace(run_id=run_id, processes=[TraceProcess(None, f"run {run_id}")], notes=unfinished_notes(head))
+    diagnosis = diagnosis_of(run_id, runs_dir, trace.notes, whole=whole)
+    findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
+    witness = _Witness(map(first_step, findings))
+    _take(trace, _bounded(activity(witness.watch(events_of(run_id, runs_dir, whole=whole))), "events", trace.notes))
+    path, limit = paths.timeline_path(run_id), sealed_bytes(head)
+    timeline = read_timeline(path, limit)
+    if timeline.present:
+        told = passages(path, limit)
+        parts = anonymous_parts(told) if is_anonymous(head) and not whole else told
+        _take(trace, _bounded(parts, "lines of the timeline", trace.notes))
+    elif not witness.imported:
+        trace.notes.append(f"No timeline of OpenClaw: {timeline.unavailable}.")
+    if timeline.parse_errors:
+        trace.notes.append(f"{timeline.parse_errors} lines of the timeline could not be read.")
+    moments = witness.moments | moments_of(map(first_step, findings), path)
+    trace.instants[:0] = [_marked(finding, moments, trace.start_us) for finding in findings]
+    roles = {process.pid: _ROLES[process.role] for process in timeline.processes if process.role in _ROLES}
+    names = witness.names | roles
+    trace.processes += [TraceProcess(pid, names.get(pid, "OpenClaw")) for pid in _pids(trace) if pid is not None]
+    return trace
+
+
+class _Witness:
+    """Looks at events on their way: when those were that findings name, and what the processes are."""
+
+    def __init__(self, wanted: Iterable[str]) -> None:
+        self._wanted = frozenset(wanted)
+        self.moments: dict[str, int] = {}
+        """When the wanted events were; microseconds since 1970."""
+        self.names: dict[int | None, str] = {}
+        self.imported = False
+
+    def watch(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            if event.event_id in self._wanted and (moment := ms_from_iso(event.timestamp)) is not None:
+                self.moments[event.event_id] = us_of(moment)
+            if event.event_type == EventType.RUN_IMPORTED:
+                self.imported = True
+            elif event.event_type in (EventType.PROCESS_START, EventType.RECORDER_ATTACHED):
+                pid = event.payload.get("pid")
+                if isinstance(pid, int):
+                    launched = event.event_type == EventType.PROCESS_START
+                    self.names[pid] = "OpenClaw, as launched" if launched else "OpenClaw, recorded"
+            yield event
+
+
+def _marked(finding: Finding, moments: dict[str, int], start_us: int) -> Instant:
+    """A finding where it began to go wrong; where that is not known, it stands at the start of the trace.
+
+    It is named by its type: its title quotes what was done and said.
+    """
+    step = first_step(finding)
+    place = place_of(step)
+    told = us_of(place.milliseconds) if place is not None else start_us
+    scope = {"session": finding.scope.session_key, "agent_run_id": finding.scope.agent_run_id}
+    return Instant(
+        track=Track(None, FINDINGS),
+        name=finding.type,
+        category="finding",
+        at_us=moments.get(step, told),
+        facts={
+            "type": finding.type,
+            "meaning": FAILURE_TYPES.get(finding.type, finding.type),
+            "severity": finding.severity,
+            "finding": finding.id,
+            "confidence": finding.confidence,
+            "occurrences": finding.occurrences,
+            "first_bad_step": step,
+            **{name: value for name, value in scope.items() if value is not None},
+        },
+    )
+
+
+def _bounded(parts: Iterable[Part], what: str, notes: list[str]) -> Iterator[Part]:
+    for number, part in enumerate(parts):
+        if number == MOST_PARTS:
+            notes.append(f"Only the first {MOST_PARTS} things that the {what} tell are in here.")
+            return
+        yield part
+
+
+def _take(trace: Trace, parts: Iterable[Part]) -> None:
+    for part in parts:
+        if isinstance(part, Slice):
+            trace.slices.append(part)
+        elif isinstance(part, Instant):
+            trace.instants.append(part)
+        else:
+            trace.counters.append(part)
+
+
+def _pids(trace: Trace) -> dict[int | None, None]:
+    """The processes of a trace, in the order in which they come."""
+    parts: list[Slice | Instant] = [*trace.slices, *trace.instants]
+    return dict.fromkeys([*(part.track.pid for part in parts), *(counter.pid for counter in trace.counters)])

@@ -1,0 +1,180 @@
+"""Would a recording work here? Each check that fails names its fix; the probe proves the whole chain with one turn."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from critiqor.errors import CritiqorError, OpenClawNotFoundError
+from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
+from critiqor.lab.runners.openclaw_home import write_openclaw_home
+from critiqor.openclaw import (
+    AttachmentFolder,
+    Installation,
+    find_openclaw,
+    locate_configuration,
+    node_satisfies,
+    plugin_folder,
+    read_plugin_policy,
+    why_blocked,
+)
+from critiqor.recording.monitor import MonitorOptions, monitor_openclaw
+from critiqor.run.lifecycle import (
+    finalize_session,
+    load_active_session,
+    load_session_evidence_events,
+    owner_is_alive,
+    paths_for,
+)
+
+PROBE_TIMEOUT_SECONDS = 180.0
+TESTED = ("2026.6.1", "2026.9.6")
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a recording needs."""
+
+    name: str
+    ok: bool
+    detail: str
+    """What was found."""
+    fix: str | None = None
+    """What to do about it; where all is well, what to do next."""
+
+
+def examine(runs_dir: str | Path, openclaw_command: str, environment: Mapping[str, str]) -> Iterator[Check]:
+    """All checks that need no start of OpenClaw."""
+    yield _folder_check(paths_for(runs_dir).runs_dir)
+    yield _slot_check(runs_dir)
+    try:
+        installation = find_openclaw(openclaw_command, environment)
+    except OpenClawNotFoundError as error:
+        yield Check(name="openclaw", ok=False, detail=error.message, fix=error.fix)
+        return
+    yield _openclaw_check(installation)
+    yield _node_check(installation)
+    yield _plugin_check(environment)
+    yield from _attachment_checks(environment)
+
+
+def probe(openclaw_command: str, environment: Mapping[str, str]) -> Check:
+    """Record one scripted turn of the real OpenClaw in a home of its own, and look for every fact of it."""
+    folder = Path(tempfile.mkdtemp(prefix="critiqor-probe-"))
+    try:
+        missing = _probe_in(folder, openclaw_command, environment)
+    except CritiqorError as error:
+        return Check(name="probe", ok=False, detail=error.message, fix=error.fix)
+    if missing:
+        log = _tail(folder / "openclaw.log")
+        detail = f"not recorded: {', '.join(missing)}. OpenClaw said: {log}"
+        return Check(name="probe", ok=False, detail=detail, fix=f"everything it left is in {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+    return Check(name="probe", ok=True, detail="one scripted turn was launched, recorded, sealed and diagnosed")
+
+
+def _probe_in(folder: Path, openclaw_command: str, environment: Mapping[str, str]) -> list[str]:
+    steps = [Step(tools=(ToolUse("probe_1", "exec", {"command": "echo probe"}),)), Step(text="The probe is done.")]
+    runs = folder / "runs"
+    with ScriptedModel(steps) as model, (folder / "openclaw.log").open("wb") as log:
+        home = write_openclaw_home(folder / "home", model.base_url)
+        options = MonitorOptions(
+            runs_dir=runs,
+            openclaw_command=openclaw_command,
+            arguments=("agent", "--local", "--agent", "main", "--message", "probe"),
+            timeout=PROBE_TIMEOUT_SECONDS,
+        )
+        path = {"PATH": environment.get("PATH", os.defpath)}
+        result = monitor_openclaw(options, say=lambda _: None, environment={**home, **path}, output=log)
+    finalize_session(result.run_id, runs_dir=runs)
+    seen = [event["event_type"] for event in load_session_evidence_events(result.run_id, runs_dir=runs)]
+    expected = {"tool_call": 1, "tool_output": 1, "before_provider_request": 2, "token_usage": 2, "agent_end": 1}
+    return [f"{name} ({seen.count(name)} of {count})" for name, count in expected.items() if seen.count(name) != count]
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace").strip().splitlines() if log.exists() else []
+    return " / ".join(lines[-3:]) or "nothing"
+
+
+def _folder_check(folder: Path) -> Check:
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return Check(name="runs folder", ok=True, detail=str(folder))
+    detail = f"{existing} cannot be written"
+    return Check(name="runs folder", ok=False, detail=detail, fix="choose another with --runs-dir")
+
+
+def _slot_check(runs_dir: str | Path) -> Check:
+    active = load_active_session(runs_dir)
+    if active is None:
+        return Check(name="active session", ok=True, detail="none")
+    detail = f"{active['run_id']} is {active['status']}"
+    if active["owner"] is None:
+        detail += ", attached to an OpenClaw that runs by itself"
+    if active["owner"] is None or owner_is_alive(active):
+        return Check(name="active session", ok=True, detail=detail)
+    # As after every recording: no fault of the installation.
+    run_id = active["run_id"]
+    following = f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
+    return Check(name="active session", ok=True, detail=f"{detail}, and its process has ended", fix=following)
+
+
+def _openclaw_check(installation: Installation) -> Check:
+    version = installation.version or "of unknown version"
+    detail = (
+        f"{shlex.join((installation.command, *installation.arguments))}, {version} (tested with {', '.join(TESTED)})"
+    )
+    return Check(name="openclaw", ok=True, detail=detail)
+
+
+def _node_check(installation: Installation) -> Check:
+    version, needed = installation.node_version, installation.node_requirement
+    if version is None:
+        fix = "install Node 24 and put it on PATH"
+        return Check(name="node", ok=False, detail="no Node found for this OpenClaw", fix=fix)
+    if needed and node_satisfies(version, needed) is False:
+        detail = f"{version}, and this OpenClaw needs {needed}"
+        return Check(name="node", ok=False, detail=detail, fix="install Node 24 and put it first on PATH")
+    return Check(name="node", ok=True, detail=f"{version} (needs {needed})" if needed else version)
+
+
+def _plugin_check(environment: Mapping[str, str]) -> Check:
+    if not (plugin_folder() / "index.js").is_file():
+        fix = "install critiqor again"
+        return Check(name="plugin", ok=False, detail=f"{plugin_folder()} is not complete", fix=fix)
+    configuration = locate_configuration((), environment)
+    if not configuration.exists:
+        detail = f"no OpenClaw configuration at {configuration.path}"
+        return Check(name="plugin", ok=False, detail=detail, fix="openclaw onboard")
+    policy = read_plugin_policy(configuration.path)
+    if obstacle := why_blocked(configuration, policy):
+        return Check(name="plugin", ok=False, detail=obstacle.reason, fix=obstacle.fix)
+    if policy.problem:
+        return Check(name="plugin", ok=False, detail=policy.problem, fix="openclaw doctor")
+    return Check(name="plugin", ok=True, detail=f"would be loaded beside {configuration.path}")
+
+
+def _attachment_checks(environment: Mapping[str, str]) -> Iterator[Check]:
+    """Whether what `critiqor attach openclaw` has put into OpenClaw's settings is still whole; nothing without it."""
+    folder = AttachmentFolder(locate_configuration((), environment))
+    try:
+        attachment = folder.read()
+        if attachment is None:
+            return
+        missing = folder.plan().is_needed
+    except CritiqorError as error:
+        yield Check(name="attachment", ok=False, detail=error.message, fix=error.fix)
+        return
+    if missing:
+        fix = "critiqor attach openclaw   (or: critiqor detach openclaw)"
+        detail = f"the recorder in {folder.installed} is of another version or half removed"
+        yield Check(name="attachment", ok=False, detail=detail, fix=fix)
+        return
+    run = f"last for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run"
+    yield Check(name="attachment", ok=True, detail=f"the recorder is in OpenClaw's settings, {run}")

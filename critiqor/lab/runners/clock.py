@@ -1,0 +1,34 @@
+"""Another time of day: a Python program whose clock runs faster, so that minutes of silence fit into a moment.
+
+    python -m critiqor.lab.runners.clock SPEED START MODULE [ARGUMENTS…]
+
+runs a module as `python -m MODULE ARGUMENTS…` does; START is the moment, in nanoseconds since 1970, from which on time
+flies. What is measured by `perf_counter` takes as much longer; timers stay as they are.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import time
+
+
+def speed_up(speed: float, start_ns: int) -> None:
+    """Let the time of day of this process run at `speed` from `start_ns` on."""
+    real_ns = time.time_ns
+
+    def faster_ns() -> int:
+        return start_ns + round((real_ns() - start_ns) * speed)
+
+    real_seconds = time.perf_counter
+    begun = real_seconds()
+    time.time_ns = faster_ns
+    time.time = lambda: faster_ns() / 1e9
+    time.perf_counter = lambda: begun + (real_seconds() - begun) * speed
+
+
+if __name__ == "__main__":
+    given_speed, given_start, module, *arguments = sys.argv[1:]
+    speed_up(float(given_speed), int(given_start))
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,0 +1,1 @@
+"""What a user demands of a run, and whether it holds. Pure."""

@@ -1,0 +1,165 @@
+"""What was concluded from a run: verdict, kinds of findings, chains and figures, without a word that was quoted."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from critiqor.model import (
+    CausalGraph,
+    CausalStep,
+    Diagnosis,
+    FailureAnalysis,
+    Finding,
+    GraphNode,
+    Outcome,
+    Playbook,
+    PrimaryDiagnosis,
+    Scope,
+)
+from critiqor.model.diagnosis import ContextAnalysis, CostAnalysis, GraphEdge, LatencyAnalysis
+from critiqor.model.timeline import SpanNode, TimelineSummary, Turn
+from critiqor.privacy import vocabulary
+from critiqor.privacy.vocabulary import WITHHELD
+
+_REASONS = frozenset(
+    (
+        "no agent was observed",
+        "what the agent did was not seen",
+        "imported from elsewhere: what that recorder left out is unknown",
+        "no hooks: size and budget of requests are unknown",
+        "records that were lost",
+        "requests without responses",
+        "calls without results",
+        "results without calls",
+        "sealed while the process ran",
+        "values that were cut",
+    )
+)
+"""Why confidence is lost."""
+
+
+def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
+    """The same diagnosis for somebody who may not know what was said."""
+    findings = [_finding(finding) for finding in diagnosis.failure_analysis.findings]
+    titles = {finding.id: finding.title for finding in findings}
+    primary = diagnosis.primary_diagnosis
+    lost: dict[str, int] = {}
+    for reason, points in diagnosis.confidence_lost.items():
+        told = reason if reason in _REASONS else WITHHELD
+        lost[told] = lost.get(told, 0) + points
+    return Diagnosis(
+        run_id=diagnosis.run_id,
+        generated_at=vocabulary.moment(diagnosis.generated_at),
+        engine_version=vocabulary.version(diagnosis.engine_version),
+        rule_set_version=vocabulary.version(diagnosis.rule_set_version),
+        evidence_digest=vocabulary.digest(diagnosis.evidence_digest),
+        outcome=Outcome(diagnosis.outcome.state, WITHHELD, diagnosis.outcome.cut_short),
+        trust_score=diagnosis.trust_score,
+        confidence_score=diagnosis.confidence_score,
+        confidence_lost=lost,
+        readiness=diagnosis.readiness,
+        headline=vocabulary.words(primary.type) if primary else "No problem was found",
+        primary_diagnosis=None
+        if primary is None
+        else PrimaryDiagnosis(
+            vocabulary.failure(primary.type),
+            vocabulary.cited(primary.finding_id),
+            primary.severity,
+            vocabulary.words(primary.type),
+        ),
+        failure_analysis=FailureAnalysis(findings, diagnosis.failure_analysis.left_out),
+        causal_graph=_graph(diagnosis.causal_graph, titles),
+        cost_analysis=_cost(diagnosis.cost_analysis),
+        memory_analysis=diagnosis.memory_analysis,
+        latency_analysis=_latency(diagnosis.latency_analysis),
+        context_analysis=_context(diagnosis.context_analysis),
+        timeline=None if diagnosis.timeline is None else _timeline(diagnosis.timeline),
+        playbook=Playbook(changes=[], prompt=None),
+    )
+
+
+def _finding(finding: Finding) -> Finding:
+    kind = vocabulary.failure(finding.type)
+    first = finding.first_bad_step
+    return Finding(
+        id=vocabulary.cited(finding.id),
+        type=kind,
+        cause=kind,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        title=vocabulary.words(kind),
+        explanation=vocabulary.meaning(kind),
+        evidence=[vocabulary.cited(name) for name in finding.evidence],
+        occurrences=finding.occurrences,
+        first_bad_step=None if first is None else vocabulary.cited(first),
+        causal_chain=[CausalStep(vocabulary.cited(step.event_id), "", step.relation) for step in finding.causal_chain],
+        impact=finding.impact,
+        recommendation=WITHHELD,
+        verification=WITHHELD,
+    )
+
+
+def _graph(graph: CausalGraph, titles: dict[str, str]) -> CausalGraph:
+    nodes = [
+        GraphNode(
+            vocabulary.cited(node.id), node.kind, titles.get(node.id, node.kind) if node.kind == "finding" else "event"
+        )
+        for node in graph.nodes
+    ]
+    edges = [
+        GraphEdge(vocabulary.cited(edge.source), vocabulary.cited(edge.target), edge.relation) for edge in graph.edges
+    ]
+    return CausalGraph(nodes, edges)
+
+
+def _cost(cost: CostAnalysis) -> CostAnalysis:
+    """Models by number: what a model is called can name the one who had it made."""
+    return replace(
+        cost,
+        per_model=[
+            replace(usage, provider=None, model=f"model {number}") for number, usage in enumerate(cost.per_model, 1)
+        ],
+        per_tool=[replace(usage, tool=vocabulary.tool(usage.tool)) for usage in cost.per_tool],
+        per_turn=[replace(usage, scope=Scope()) for usage in cost.per_turn],
+    )
+
+
+def _latency(latency: LatencyAnalysis) -> LatencyAnalysis:
+    slowest = [
+        replace(call, event_id=vocabulary.cited(call.event_id), name=vocabulary.tool(call.name))
+        for call in latency.slowest
+    ]
+    return replace(latency, slowest=slowest)
+
+
+def _context(context: ContextAnalysis) -> ContextAnalysis:
+    largest = context.largest_result_event
+    return replace(
+        context,
+        requests=[replace(size, event_id=vocabulary.cited(size.event_id)) for size in context.requests],
+        largest_result_event=None if largest is None else vocabulary.cited(largest),
+    )
+
+
+def _timeline(timeline: TimelineSummary) -> TimelineSummary:
+    return TimelineSummary(
+        present=timeline.present,
+        profiled=timeline.profiled,
+        lines=timeline.lines,
+        events=timeline.events,
+        stalls_total=timeline.stalls_total,
+        turns_total=timeline.turns_total,
+        turns=[_turn(turn) for turn in timeline.turns],
+    )
+
+
+def _turn(turn: Turn) -> Turn:
+    tree = SpanNode(name="turn", start_ms=turn.tree.start_ms, duration_ms=turn.tree.duration_ms, self_ms=0)
+    return replace(
+        turn,
+        agent_run_id=None,
+        pid=None,
+        started_at=vocabulary.moment(turn.started_at),
+        split=replace(turn.split, gaps=[]),
+        tree=tree,
+    )

@@ -1,0 +1,44 @@
+"""Usage that is told elsewhere than at the end of its model call: with a message, or at the end of the agent run."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+from critiqor.model import Event, Scope
+from critiqor.model.event import recovered_usage
+
+Call = TypeVar("Call")
+
+
+def tells_usage(event: Event) -> bool:
+    """Whether a message says itself what its model call used, as those do that were recorded elsewhere."""
+    return event.event_type == "message_end" and isinstance(event.payload.get("usage"), dict)
+
+
+class LateUsage(Generic[Call]):
+    """Calls whose usage is not known yet, by agent run and turn."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Scope, dict[str, deque[Call]]] = {}
+
+    def add(self, event: Event, call: Call) -> None:
+        """A model call that told nothing."""
+        turns = self._calls.setdefault(Scope(event.session_key, event.agent_run_id), {})
+        turns.setdefault(str(event.payload.get("turn")), deque()).append(call)
+
+    def told_at(self, end: Event) -> list[tuple[Call | None, dict[str, object]]]:
+        """What the end of an agent run tells: the call, as far as it is known, and what it used."""
+        turns = self._calls.pop(Scope(end.session_key, end.agent_run_id), {})
+        return [(_take(turns, turn), usage) for turn, usage in recovered_usage(end)]
+
+
+def _take(turns: dict[str, deque[Call]], turn: str) -> Call | None:
+    # A call that does not name its turn is the first one that is left.
+    name = turn if turn in turns else next(iter(turns), None)
+    if name is None:
+        return None
+    call = turns[name].popleft()
+    if not turns[name]:
+        del turns[name]
+    return call

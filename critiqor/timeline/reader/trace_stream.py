@@ -1,0 +1,234 @@
+"""The lines of a timeline as slices, instants and counters, one after the other: for pictures, not for figures.
+
+What is still to come is not waited for: memory holds the spans that are open, and nothing of those that have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from critiqor.model.trace import LONGEST_MS, Counter, Fact, Instant, Part, Slice, Track, label, us_of
+from critiqor.timeline.reader.line_repair import Ledgers
+from critiqor.timeline.reader.lines import LineReader
+from critiqor.timeline.reader.problems import Problems
+from critiqor.timeline.reader.records import (
+    ChildExit,
+    Line,
+    LoopSample,
+    ProviderCall,
+    Record,
+    SpanEnd,
+    SpanError,
+    SpanStart,
+    Unknown,
+    detail_of,
+    moment_ms,
+)
+from critiqor.timeline.spans import closed_span
+
+BLOCK = 1 << 16
+MOST_OPEN = 100_000
+"""Open spans that are remembered; older ones are told as what never ended."""
+SPANS = "OpenClaw spans"
+REQUESTS = "OpenClaw requests to providers"
+CHILDREN = "OpenClaw child processes"
+_GRAIN_US = 1000
+"""Times are told in milliseconds without what is behind the point: all of them can be later by as much."""
+
+_Key = tuple[int | None, str | None]
+"""A process, and one of its spans."""
+
+
+def passages(path: Path, limit: int | None = None) -> Iterator[Part]:
+    """Everything that a timeline file, or its first `limit` bytes, tells in the order of its lines.
+
+    A span stands where it ends; those that are still open come last.
+    """
+    lines = _Passages()
+    reader = LineReader(lines.take, Ledgers(Problems(), Problems()))
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(BLOCK if limit is None else min(BLOCK, limit - reader.bytes)):
+            reader.feed(data)
+            yield from lines.told()
+    reader.finish()
+    yield from lines.told()
+    yield from lines.open()
+
+
+class _Open:
+    """A span that has not ended yet."""
+
+    __slots__ = ("depth", "record")
+
+    def __init__(self, record: SpanStart, depth: int | None) -> None:
+        self.record = record
+        self.depth = depth
+
+
+class _Passages:
+    def __init__(self) -> None:
+        self._told: list[Part] = []
+        self._open: dict[_Key, _Open] = {}
+        self._reached: dict[_Key, int] = {}
+        """Until when the spans inside a span went on."""
+
+    def take(self, records: list[Record], _: int) -> None:
+        for record in records:
+            if isinstance(record, SpanStart):
+                self._start(record)
+            elif isinstance(record, SpanEnd | SpanError):
+                self._told.append(self._end(record))
+            else:
+                self._told.append(_moment(record))
+
+    def told(self) -> list[Part]:
+        """What came since it was asked for last."""
+        told, self._told = self._told, []
+        return told
+
+    def open(self) -> Iterator[Slice]:
+        """What has not ended."""
+        for opened in self._open.values():
+            yield _unfinished(opened, None)
+
+    def _start(self, record: SpanStart) -> None:
+        key = (record.pid, record.span_id or record.name)
+        again = self._open.pop(key, None)
+        if again is not None:
+            self._told.append(_unfinished(again, us_of(moment_ms(record))))
+        elif len(self._open) >= MOST_OPEN:
+            self._told.append(_unfinished(self._open.pop(next(iter(self._open))), None))
+        self._open[key] = _Open(record, self._depth(record))
+
+    def _depth(self, record: Line) -> int | None:
+        """How deep a span is in those that it names; one that names none can be inside of any."""
+        if record.parent_span_id is None:
+            return None
+        parent = self._open.get((record.pid, record.parent_span_id))
+        return 1 if parent is None else (parent.depth or 0) + 1
+
+    def _end(self, record: SpanEnd | SpanError) -> Slice:
+        key = (record.pid, record.span_id or record.name)
+        opened = self._open.pop(key, None)
+        span = closed_span(record)
+        start, end = us_of(span.start), us_of(span.end)
+        if record.duration_ms is None or not _is_possible(record.duration_ms):
+            start = end if opened is None else min(end, us_of(moment_ms(opened.record)))
+        late = self._lateness(key, (record.pid, record.parent_span_id), start, end)
+        facts = _facts(record)
+        if isinstance(record, SpanError) and record.error_name:
+            facts["error"] = label(record.error_name)
+        return Slice(
+            track=Track(record.pid, SPANS),
+            name=_named(record),
+            category="span",
+            start_us=start + late,
+            end_us=end + late,
+            depth=opened.depth if opened is not None else self._depth(record),
+            failed=span.failed,
+            facts=facts,
+        )
+
+    def _lateness(self, key: _Key, around: _Key, start: int, end: int) -> int:
+        """How much later than told a span was, because it came after another one, or had one inside.
+
+        Many short spans end within one millisecond, so that all of them seem to have ended together.
+        """
+        needed = (self._reached.get(around, 0) - start, self._reached.pop(key, 0) - end)
+        late = max((late for late in needed if 0 < late <= _GRAIN_US), default=0)
+        if len(self._reached) >= MOST_OPEN:
+            self._reached.clear()
+        self._reached[around] = max(end + late, self._reached.get(around, 0))
+        return late
+
+
+def _unfinished(opened: _Open, end_us: int | None) -> Slice:
+    record = opened.record
+    return Slice(
+        track=Track(record.pid, SPANS),
+        name=_named(record),
+        category="span",
+        start_us=us_of(moment_ms(record)),
+        end_us=end_us,
+        depth=opened.depth,
+        finished=False,
+        facts=_facts(record),
+    )
+
+
+def _moment(record: Record) -> Part:
+    """A line that tells all by itself."""
+    at = us_of(moment_ms(record))
+    if isinstance(record, ProviderCall):
+        return _request(record)
+    if isinstance(record, ChildExit):
+        return _child(record)
+    if isinstance(record, LoopSample):
+        delays = {"p50": record.p50_ms, "p95": record.p95_ms, "p99": record.p99_ms, "max": record.max_ms}
+        figures = {name: delay for name, delay in delays.items() if delay is not None}
+        return Counter(pid=record.pid, name="event loop delay", unit="ms", at_us=at, figures=figures)
+    facts = _facts(record)
+    if record.duration_ms is not None:
+        facts["duration_ms"] = record.duration_ms
+    if record.attributes is not None and record.attributes.decision is not None:
+        facts["decision"] = record.attributes.decision
+    if isinstance(record, Unknown):
+        facts["type"] = record.type
+    return Instant(track=Track(record.pid, SPANS), name=_named(record), category="mark", at_us=at, facts=facts)
+
+
+def _request(record: ProviderCall) -> Slice:
+    span = closed_span(record)
+    duration = span.duration if _is_possible(span.duration) else 0.0
+    known = {"provider": record.provider, "operation": record.operation, "run_id": record.run_id}
+    facts: dict[str, Fact] = {name: value for name, value in known.items() if value is not None}
+    if record.status is not None:
+        facts["status"] = record.status
+    return Slice(
+        track=Track(record.pid, REQUESTS),
+        name=_named(record),
+        category="provider",
+        start_us=us_of(span.start),
+        end_us=us_of(span.start + duration),
+        failed=span.failed,
+        facts={**_facts(record), **facts},
+    )
+
+
+def _child(record: ChildExit) -> Slice:
+    span = closed_span(record)
+    duration = span.duration if _is_possible(span.duration) else 0.0
+    # The program alone: arguments can hold secrets.
+    words = (record.command or "").split(maxsplit=1)
+    facts: dict[str, Fact] = {} if record.exit_code is None else {"exit_code": record.exit_code}
+    if record.signal is not None:
+        facts["signal"] = label(record.signal)
+    return Slice(
+        track=Track(record.pid, CHILDREN),
+        name=label(PurePath(words[0]).name) if words else record.name,
+        category="child",
+        start_us=us_of(span.end - duration),
+        end_us=us_of(span.end),
+        failed=record.signal is not None or record.exit_code not in (None, 0),
+        facts=facts,
+    )
+
+
+def _is_possible(duration_ms: float) -> bool:
+    return 0 <= duration_ms <= LONGEST_MS
+
+
+def _named(record: Line) -> str:
+    detail = detail_of(record)
+    return f"{record.name} ({detail})" if detail else record.name
+
+
+def _facts(record: Line) -> dict[str, Fact]:
+    known = {
+        "phase": record.phase,
+        "span_id": record.span_id,
+        "parent_span_id": record.parent_span_id,
+        "agent_run_id": record.attributes.run_id if record.attributes is not None else None,
+    }
+    return {name: value for name, value in known.items() if value is not None}

@@ -1,0 +1,1 @@
+"""Where the time of each turn and of each start-up went."""
