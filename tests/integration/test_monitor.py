@@ -27,9 +27,9 @@ from support import (
     wait_until,
 )
 
-from critiqor import runtime
 from critiqor.errors import CritiqorError, ExitCode, OpenClawNotFoundError, UsageError
 from critiqor.openclaw import plugin_folder
+from critiqor.recording import monitor as runtime
 from critiqor.recording.supervisor import Supervisor
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
