@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from critiqor.importers.outcomes import is_memory_tool, memory_lookup
 from critiqor.importers.trace import ImportedTrace, Notes
 from critiqor.importers.values import LATEST_MS
 from critiqor.model import Event, EventType, event_id_for, iso_from_ms
 from critiqor.model.event import IMPORT_WRITER
+from critiqor.spans.tool_results import NO_REASON, is_memory_tool, memory_lookup
 from critiqor.storage.bounds import Bounds
 from critiqor.storage.redaction import Redactor
 
@@ -72,7 +72,7 @@ class Ledger:
                 tool_name=self._name(known.tool_name),
                 tool_call_id=self._name(known.tool_call_id),
                 status="ok" if error is None else "error",
-                error=None if error is None else self._name(error) or "failed without saying why",
+                error=None if error is None else self._name(error) or NO_REASON,
                 duration_ms=known.duration_ms,
                 payload=self._bounds.payload({name: value for name, value in payload.items() if value is not None}),
             )
@@ -83,7 +83,7 @@ class Ledger:
         told = {"arguments": arguments, **payload}
         self.write(EventType.TOOL_CALL, known, told)
         if looks_up or is_memory_tool(known.tool_name):
-            lookup = memory_lookup(arguments, None, failed=False, ended=False)
+            lookup = memory_lookup(arguments, None, has_ended=False, failed=False)
             self._lookup(known, {**told, "observed_as": "tool_call", **lookup})
 
     def write_result(
@@ -93,7 +93,7 @@ class Ledger:
         told = {"result": result, **payload}
         self.write(EventType.TOOL_OUTPUT, known, told)
         if looks_up or is_memory_tool(known.tool_name):
-            lookup = memory_lookup(arguments, result, failed=known.error is not None, ended=True)
+            lookup = memory_lookup(arguments, result, has_ended=True, failed=known.error is not None)
             self._lookup(known, {**told, "observed_as": "tool_result", **lookup})
 
     def _lookup(self, known: Known, payload: dict[str, Any]) -> None:

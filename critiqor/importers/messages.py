@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.importers.ledger import Known, Ledger
-from critiqor.importers.outcomes import exit_code, tool_failure
 from critiqor.importers.values import as_duration, as_list, as_ms, as_object, as_text
 from critiqor.model import EventType
+from critiqor.spans.tool_results import tool_outcome
 
 _NESTED_TOOL = "openclaw.nested-tool.v1"
 _OWN_WORDS = frozenset(("delivery-mirror", "gateway-injected"))
@@ -187,14 +187,14 @@ class _Session:
             self._call(entry, {"id": call_id, "name": name}, is_alone=False)
         call = self._waiting[call_id].popleft()
         result = {part: message[part] for part in ("content", "details") if message.get(part) is not None}
-        failure = tool_failure(result, is_error=message.get("isError") is True)
-        known = self._known(entry, at, failure, (call_id, name or call.name))
+        outcome = tool_outcome(result, is_error=message.get("isError") is True)
+        known = self._known(entry, at, outcome.failure, (call_id, name or call.name))
         known.agent_run_id = call.run_id
         known.duration_ms = as_duration(as_object(message.get("details")).get("durationMs"))
         if known.duration_ms is None and call.is_alone:
             # Several results are saved together when the last of them is there: only a single one tells its time.
             known.duration_ms = _between(call.at, at)
-        self._ledger.write_result(known, call.arguments, result, exit_code=exit_code(result), source="transcript")
+        self._ledger.write_result(known, call.arguments, result, exit_code=outcome.exit_code, source="transcript")
         self._run.last = None
 
     def _nested(self, entry: SavedEntry) -> None:
@@ -205,10 +205,10 @@ class _Session:
         payload: dict[str, Any] = {"source": "transcript", "parent_tool_call_id": as_text(told.get("parentToolCallId"))}
         arguments, result = told.get("input"), told.get("result")
         self._ledger.write_call(self._known(entry, began, None, (call_id, name)), arguments, **payload)
-        failure = tool_failure(result, is_error=told.get("isError") is True)
-        known = self._known(entry, ended or entry.saved_at, failure, (call_id, name))
+        outcome = tool_outcome(result, is_error=told.get("isError") is True)
+        known = self._known(entry, ended or entry.saved_at, outcome.failure, (call_id, name))
         known.duration_ms = _between(began, ended)
-        self._ledger.write_result(known, arguments, result, exit_code=exit_code(result), **payload)
+        self._ledger.write_result(known, arguments, result, exit_code=outcome.exit_code, **payload)
 
     def _write(
         self, event_type: str, entry: SavedEntry, at: int | None, payload: dict[str, Any], failure: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from critiqor.agentloop.recording.journal_writer import JournalWriter
-from critiqor.agentloop.recording.recorded_facts import MEMORY_TOOLS, Facts, measured, memory_lookup, outcome_of, told
+from critiqor.agentloop.recording.recorded_facts import Facts, measured, told
 from critiqor.agentloop.recording.recorded_runs import (
     RecordedAttempt,
     RecordedCall,
@@ -14,6 +14,7 @@ from critiqor.agentloop.recording.recorded_runs import (
     RecordedTurn,
 )
 from critiqor.model import SourceLayer
+from critiqor.spans.tool_results import is_memory_tool, memory_lookup, tool_outcome
 
 HOOK = "hook"
 STREAM = "stream"
@@ -111,7 +112,13 @@ class ToolCalls:
         if tool.written or tool.ended_at is None:
             return
         tool.written = True
-        end, (failure, exit_code) = tool.end, outcome_of(tool.end)
+        end = tool.end
+        failure, exit_code = tool_outcome(
+            end.get("result"),
+            error=end.get("error"),
+            is_error=end.get("isError") is True,
+            reported_exit_code=end.get("exitCode"),
+        )
         extra = told(exit_code=exit_code, updates=tool.updates or None, parent_tool_call_id=end.get("parent"))
         took = measured(end.get("durationMs"))
         # Ids repeat, so the elapsed time is this call's own and not whatever began last under that id.
@@ -122,13 +129,14 @@ class ToolCalls:
 
     def _write(self, event_type: str, run: RecordedRun, tool: RecordedTool, payload: Facts, **known: Any) -> None:
         self._records.write(event_type, run, payload, layer="tool_hooks", tool=tool, **known)
-        if tool.name not in MEMORY_TOOLS:
+        name = tool.name
+        if not is_memory_tool(name):
             return
         arguments = tool.end.get("args") if tool.arguments is None else tool.arguments
         failed = known.get("error") is not None
-        lookup = memory_lookup(arguments, payload.get("result"), ended=event_type == "tool_result", failed=failed)
+        lookup = memory_lookup(arguments, payload.get("result"), has_ended=event_type == "tool_result", failed=failed)
         seen = {**payload, "observed_as": event_type, **lookup}
-        self._records.write(tool.name, run, seen, layer="tool_hooks", tool=tool, **known)
+        self._records.write(name, run, seen, layer="tool_hooks", tool=tool, **known)
 
 
 class ModelCalls:

@@ -22,7 +22,6 @@ from critiqor.agentloop.recording.recorded_calls import HOOK, STREAM, Attempts, 
 from critiqor.agentloop.recording.recorded_facts import (
     as_dict,
     error_of,
-    error_text,
     message_facts,
     model_facts,
     prompt_facts,
@@ -31,6 +30,7 @@ from critiqor.agentloop.recording.recorded_facts import (
 from critiqor.agentloop.recording.recorded_runs import RecordedRun, RecordedRuns
 from critiqor.agentloop.streams import AgentEvent, EventStreams
 from critiqor.errors import UsageError
+from critiqor.spans.tool_results import error_text
 from critiqor.storage import paths_for
 from critiqor.storage.redaction import rules_digest
 
