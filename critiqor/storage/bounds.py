@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from critiqor.model.sanitize import replace_lone_surrogates
 from critiqor.storage.redaction import Redactor, is_secret_field
 
 TEXT = 8192
@@ -64,7 +65,7 @@ class Bounds:
         return self._known[text]
 
     def _safe_name(self, text: str, length: int) -> str:
-        whole = well_formed(text)
+        whole = replace_lone_surrogates(text)
         return _redacted_start(whole, whole[: length + MARGIN], self.redactor)[:length]
 
 
@@ -114,7 +115,7 @@ class _Room:
         return _cut("unreadable")
 
     def _text(self, text: str) -> Any:
-        whole = well_formed(text)
+        whole = replace_lone_surrogates(text)
         if (len(whole) <= TEXT and len(whole) <= self._left) or len(whole) <= SHORT:
             self._left -= len(whole)
             return self._redactor.text(whole)
@@ -151,7 +152,7 @@ class _Room:
 
     def _secret(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
-            return self._redactor.field(well_formed(value))
+            return self._redactor.field(replace_lone_surrogates(value))
         if isinstance(value, list | tuple) and depth < DEPTH:
             # A header such as set-cookie has a list of values, each of them secret.
             return self._list(value, len(value), depth, self._secret)
@@ -160,7 +161,7 @@ class _Room:
 
 def cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
     """Size, digest and excerpt of a long text."""
-    whole = well_formed(text)
+    whole = replace_lone_surrogates(text)
     seen = whole[: EXCERPT + MARGIN]
     safe = _redacted_start(whole, seen, redactor)
     # The digest of a short text that holds a secret would give the secret to whoever can guess the rest.
@@ -171,15 +172,6 @@ def cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
 def digest_of(text: str) -> str:
     """The digest by which two large values can be told apart or found equal; the same as in the recorder."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-
-
-def well_formed(text: str) -> str:
-    """The text without lone surrogates, which strict readers refuse."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _redacted_start(whole: str, seen: str, redactor: Redactor) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from critiqor.storage.bounds import digest_of, well_formed
+from critiqor.model.sanitize import replace_lone_surrogates
+from critiqor.storage.bounds import digest_of
 
 Facts = dict[str, Any]
 """What is known of an event, under the names that records have for it."""
@@ -149,7 +150,7 @@ def model_facts(event: Mapping[str, Any]) -> Facts:
 def prompt_facts(event: Mapping[str, Any]) -> Facts:
     """What can be told from a prompt without keeping it: it is large, and the same on every turn."""
     system = event.get("systemPrompt")
-    system = well_formed(system) if isinstance(system, str) else ""
+    system = replace_lone_surrogates(system) if isinstance(system, str) else ""
     tools, history = event.get("tools"), event.get("historyMessages")
     names = [_tool_name(tool) for tool in tools] if isinstance(tools, list) else []
     return {
@@ -162,7 +163,7 @@ def prompt_facts(event: Mapping[str, Any]) -> Facts:
 def _tool_name(tool: Any) -> str:
     name = as_dict(tool).get("name")
     name = as_dict(as_dict(tool).get("function")).get("name") if name is None else name
-    return "" if name is None else well_formed(str(name))
+    return "" if name is None else replace_lone_surrogates(str(name))
 
 
 def message_facts(message: Mapping[str, Any]) -> Facts:
