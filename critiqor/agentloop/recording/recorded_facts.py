@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from critiqor.model.sanitize import replace_lone_surrogates
-from critiqor.storage.bounds import digest_of
+from critiqor.storage.bounds import text_digest
 
 Facts = dict[str, Any]
 """What is known of an event, under the names that records have for it."""
@@ -154,8 +154,8 @@ def prompt_facts(event: Mapping[str, Any]) -> Facts:
     tools, history = event.get("tools"), event.get("historyMessages")
     names = [_tool_name(tool) for tool in tools] if isinstance(tools, list) else []
     return {
-        "system_prompt": {"size": len(system.encode()), "digest": digest_of(system)},
-        "tools": {"count": len(names), "digest": digest_of("\n".join(names))},
+        "system_prompt": {"size": len(system.encode()), "digest": text_digest(system)},
+        "tools": {"count": len(names), "digest": text_digest("\n".join(names))},
         "history_messages": len(history) if isinstance(history, list) else None,
     }
 
