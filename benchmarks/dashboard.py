@@ -130,7 +130,7 @@ def took(client: Any, path: str, **asked: str) -> float:
 
 def read(document: Path) -> float:
     """Reading the evidence from end to end, event by event: the least that a search without an index would do."""
-    from critiqor.storage.evidence import read_sealed_events
+    from critiqor.storage.session_document import read_sealed_events
 
     began = time.perf_counter()
     sum(1 for _ in read_sealed_events(document))

@@ -22,7 +22,7 @@ from critiqor.run.lifecycle import (
     request_finalize,
 )
 from critiqor.storage import SessionPaths, paths_for, write_json
-from critiqor.storage.evidence import normalize_plugin_event
+from critiqor.storage.normalization import normalize_plugin_event
 
 __all__ = [
     "SessionPaths",

@@ -25,7 +25,7 @@ from critiqor.model.diagnosis import (
 )
 from critiqor.model.report import RunSummary
 from critiqor.session import write_json
-from critiqor.storage.evidence import digest_of
+from critiqor.storage.seal import file_digest
 
 DAY_MS = 86_400_000
 RULES = "1"
@@ -96,7 +96,7 @@ def store(runs: Runs, concluded: Diagnosis, day: int = 1, **metadata: str) -> st
     evidence.parent.mkdir(parents=True, exist_ok=True)
     head = f'{{"schema_version":"{EVIDENCE_SCHEMA}","run_id":"{run_id}","session_id":"{run_id}","events":['
     evidence.write_text(f'{head}\n],\n"metrics":{{}},"coverage":{{}}}}\n')
-    concluded.evidence_digest = digest_of(evidence) or ""
+    concluded.evidence_digest = file_digest(evidence) or ""
     record = SessionRecord(
         run_id=run_id,
         status="COMPLETED",

@@ -104,7 +104,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plain(text: str) -> str:
     """Text that came from a model, without what a terminal would obey."""
-    return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)
+    from critiqor.model.sanitize import Replacement, sanitize
+
+    return sanitize(text, multiline=True, replacement=Replacement.MARK)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,9 @@ def _tell(message: str) -> None:
 
 def plain(text: str) -> str:
     """Text that came from an agent or a file, without what a terminal would obey."""
-    return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)
+    from critiqor.model.sanitize import Replacement, sanitize
+
+    return sanitize(text, multiline=True, replacement=Replacement.MARK)
 
 
 def answer(

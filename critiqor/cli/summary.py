@@ -208,7 +208,7 @@ def _coverage_notes(document: Path) -> list[str]:
     from msgspec import DecodeError
 
     from critiqor.errors import BrokenRecordError
-    from critiqor.storage.evidence import read_coverage
+    from critiqor.storage.session_document import read_coverage
 
     try:
         return read_coverage(document).notes

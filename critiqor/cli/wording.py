@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from critiqor.model.formatting import money, number
+from critiqor.model.sanitize import collapse_whitespace
 
 LABELS = {
     "trust": "trust",
@@ -60,7 +61,7 @@ def table(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
 
 def one_line(text: str) -> str:
     """A name with a line break must not look like a line of ours."""
-    return " ".join(text.split())
+    return collapse_whitespace(text)
 
 
 def page(lines: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.signals.numbers import amount, price_of
 from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, ToolUsage, TurnUsage, Usage
-from critiqor.model.sanitize import plain_line
+from critiqor.model.sanitize import sanitize_line
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.late_usage import LateUsage, tells_usage
 
@@ -141,4 +141,4 @@ def _tokens_of(usage: Usage) -> int:
 
 
 def _text(value: object) -> str | None:
-    return None if value is None else plain_line(str(value))
+    return None if value is None else sanitize_line(str(value))

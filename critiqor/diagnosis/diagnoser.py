@@ -39,7 +39,7 @@ from critiqor.model import (
     PrimaryDiagnosis,
     Scope,
 )
-from critiqor.model.sanitize import plain_line
+from critiqor.model.sanitize import sanitize_line
 from critiqor.model.timeline import TimelineSummary
 from critiqor.spans.calls import ModelCall
 
@@ -163,7 +163,7 @@ def _by_cause(drafts: list[Draft]) -> dict[str, list[Draft]]:
     """The same cause in several agent runs is one finding."""
     causes: dict[str, list[Draft]] = {}
     for draft in drafts:
-        causes.setdefault(plain_line(":".join((draft.type, *draft.about))), []).append(draft)
+        causes.setdefault(sanitize_line(":".join((draft.type, *draft.about))), []).append(draft)
     return causes
 
 
@@ -178,16 +178,16 @@ def _finding(cause: str, drafts: list[Draft], waste: _Waste) -> Finding:
         cause=cause,
         severity=worst.severity,
         confidence=worst.confidence,
-        title=plain_line(worst.title),
-        explanation=plain_line(worst.explanation) + where,
+        title=sanitize_line(worst.title),
+        explanation=sanitize_line(worst.explanation) + where,
         evidence=cite(event for draft in drafts for event in draft.evidence),
         occurrences=sum(draft.occurrences for draft in drafts),
         scope=_common(runs),
         first_bad_step=min(steps, default=None),
-        causal_chain=[CausalStep(step.event_id, plain_line(step.happened), step.relation) for step in worst.chain],
+        causal_chain=[CausalStep(step.event_id, sanitize_line(step.happened), step.relation) for step in worst.chain],
         impact=waste.of(drafts),
-        recommendation=plain_line(worst.recommendation),
-        verification=plain_line(worst.verification),
+        recommendation=sanitize_line(worst.recommendation),
+        verification=sanitize_line(worst.verification),
     )
 
 

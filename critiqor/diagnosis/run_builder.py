@@ -29,7 +29,7 @@ from critiqor.diagnosis.signals.text import (
 )
 from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_commands, runs_tests
 from critiqor.model import Event, EventType, Scope
-from critiqor.model.sanitize import excerpt, plain_line
+from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall
 from critiqor.spans.late_usage import LateUsage, tells_usage
@@ -175,7 +175,7 @@ class RunBuilder:
         self._read(run, arguments)
 
     def _step(self, run: AgentRun, event: Event, arguments: str) -> ToolCall:
-        tool = sys.intern(plain_line(event.tool_name or "unknown"))
+        tool = sys.intern(sanitize_line(event.tool_name or "unknown"))
         same_call = fingerprint(tool, arguments)
         last = run.tool_calls[-1] if run.tool_calls else None
         if last is not None and last.same_call == same_call:

@@ -47,7 +47,7 @@ from critiqor.policy.gate import DEFAULT_POLICY, Policy, apply_policy
 from critiqor.privacy import anonymous_profile
 from critiqor.run.diagnosis import load_proof
 from critiqor.storage import SessionPaths, paths_for
-from critiqor.storage.evidence import digest_of
+from critiqor.storage.seal import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 
 _PIECE = 1 << 18
@@ -162,7 +162,7 @@ def _gather_bundle(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathere
     report = load_report(run_id, runs_dir)
     evidence = paths.evidence_summary_path(run_id)
     seal = report.run.seal
-    if seal is None or digest_of(evidence) != seal.digest:
+    if seal is None or file_digest(evidence) != seal.digest:
         message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
         raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
     hidden = is_anonymous(report.run)
@@ -181,7 +181,7 @@ def _gather_bundle(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathere
     if sealed is None:
         return Gathered(Bundle(run_id, files), ["No timeline of OpenClaw: none was sealed."])
     notes = ["timeline.jsonl is as OpenClaw wrote it: nothing in it was redacted."]
-    if digest_of(timeline, sealed.bytes) != sealed.digest:
+    if file_digest(timeline, sealed.bytes) != sealed.digest:
         notes = [f"No timeline of OpenClaw: it is not what was sealed (critiqor verify {run_id})."]
     else:
         files.append(_file("timeline.jsonl", timeline, sealed_bytes(report.run)))

@@ -16,7 +16,8 @@ from typing import Any
 
 from critiqor.exporters.trace.lanes import lay_out, tracks_of
 from critiqor.model.event import iso_from_ms
-from critiqor.model.trace import Counter, Instant, Slice, Trace, Track, label, scrubbed
+from critiqor.model.sanitize import sanitize
+from critiqor.model.trace import Counter, Instant, Slice, Trace, Track, label
 
 HIGHEST_PID = (1 << 31) - 1
 """Importers keep process and thread ids in 32 bits."""
@@ -39,7 +40,7 @@ def report(trace: Trace) -> Iterator[bytes]:
         "contents": CONTENTS,
     }
     if trace.notes:
-        other["notes"] = _unescaped(scrubbed(" ".join(trace.notes)))
+        other["notes"] = _unescaped(sanitize(" ".join(trace.notes)))
     pieces = [f'{{"displayTimeUnit":"ms","otherData":{_encode(other)},"traceEvents":[']
     size = 0
     separator = "\n"

@@ -23,7 +23,7 @@ from critiqor.run.diagnosis import load_diagnosed, load_proof
 from critiqor.run.lifecycle import DEFAULT_RUNS_DIR, evidence_events
 from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
-from critiqor.storage.evidence import read_coverage
+from critiqor.storage.session_document import read_coverage
 from critiqor.timeline.reader.citations import cited_lines
 
 

@@ -6,22 +6,19 @@ from typing import Any
 
 import msgspec
 
-from critiqor.model.trace import scrubbed
+from critiqor.model.sanitize import sanitize
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def one_line(text: str, longest: int) -> str:
     """A text on one line, cut at so many characters."""
-    flat = " ".join(scrubbed(text[: 2 * longest]).split())
-    is_whole = len(flat) <= longest and len(text) <= 2 * longest
-    return flat if is_whole else flat[: longest - 1] + "…"
+    return sanitize(text, max_length=longest, collapse=True)
 
 
 def lines(text: str, longest: int) -> str:
     """A text with its line breaks and tabs, cut at so many characters."""
-    clean = "\n".join("\t".join(map(scrubbed, line.split("\t"))) for line in text[:longest].split("\n"))
-    return clean if len(text) <= longest else clean[: longest - 1] + "…"
+    return sanitize(text, max_length=longest, multiline=True)
 
 
 def words_of(value: Any) -> str:

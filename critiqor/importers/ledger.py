@@ -11,7 +11,7 @@ from critiqor.importers.values import LATEST_MS
 from critiqor.model import Event, EventType, event_id_for, iso_from_ms
 from critiqor.model.event import IMPORT_WRITER
 from critiqor.spans.tool_results import NO_REASON, is_memory_tool, memory_lookup
-from critiqor.storage.bounds import Bounds
+from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 NO_TIME = 946_684_800_000
@@ -48,8 +48,8 @@ class Ledger:
         notes: Notes | None = None,
     ) -> None:
         """`start` is where events without a time go that come before the first one with a time."""
-        self._bounds = Bounds(Redactor(key))
-        self.trace_id = self._bounds.name(trace_id)
+        self._filter = RecordFilter(Redactor(key))
+        self.trace_id = self._filter.name(trace_id)
         self._session_key = self._name(session_key) or self.trace_id
         self._latest = NO_TIME if start is None else start
         self._events: list[Event] = []
@@ -74,7 +74,7 @@ class Ledger:
                 status="ok" if error is None else "error",
                 error=None if error is None else self._name(error) or NO_REASON,
                 duration_ms=known.duration_ms,
-                payload=self._bounds.payload({name: value for name, value in payload.items() if value is not None}),
+                payload=self._filter.payload({name: value for name, value in payload.items() if value is not None}),
             )
         )
 
@@ -101,8 +101,8 @@ class Ledger:
 
     def trace(self, format_name: str) -> ImportedTrace:
         """Everything that was written."""
-        notes = [self._bounds.name(note) for note in self.notes.sentences()]
+        notes = [self._filter.name(note) for note in self.notes.sentences()]
         return ImportedTrace(trace_id=self.trace_id, format=format_name, events=self._events, notes=notes)
 
     def _name(self, text: str | None) -> str | None:
-        return self._bounds.name(text) if text else None
+        return self._filter.name(text) if text else None

@@ -6,12 +6,13 @@ answered and what was said stays in the evidence.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Literal, NamedTuple
 
 import msgspec
+
+from critiqor.model.sanitize import sanitize
 
 Fact = str | int | float | bool
 Category = Literal[
@@ -30,20 +31,12 @@ Category = Literal[
     "finding",
 ]
 
-LONGEST_TEXT = 256
+MAX_TEXT = 256
 """Characters of a name or a fact: others chose them."""
 LATEST_US = (1 << 53) - 1
 """No time is later: beyond it, a double can no longer count microseconds."""
 LONGEST_MS = 1e11
 """No duration is longer: that is three years."""
-
-
-# Control characters, signs that turn the direction of writing or end a line, and what nobody can see. Named one by one,
-# because every version of Python knows other characters.
-_UNSEEN = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]+"
-)
 
 
 class Track(NamedTuple):
@@ -148,11 +141,5 @@ def began_us(end_ms: float, duration_ms: float | None) -> int | None:
 
 
 def label(text: str) -> str:
-    """A text that others chose, as it may stand in a trace: on one line and not endless."""
-    text = scrubbed(text[: 2 * LONGEST_TEXT])
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
-
-
-def scrubbed(text: str) -> str:
-    """A text without control characters and halves of characters: some viewers open no file that has them."""
-    return text if text.isascii() and text.isprintable() else _UNSEEN.sub(" ", text)
+    """Return a name or fact chosen by others as it may stand in a trace: on one line, of bounded length."""
+    return sanitize(text, max_length=MAX_TEXT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from critiqor.errors import CritiqorError, UsageError
+from critiqor.model.sanitize import remove_escape_sequences
 from critiqor.openclaw.command_line import command_words, container_of
 from critiqor.openclaw.installation import find_openclaw
 
@@ -20,7 +20,6 @@ TIMEOUT_SECONDS = 300.0
 
 _CONSENT = "--accept-capabilities"
 _PATCH = ("config", "patch", "--stdin")
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _LINES_OF_A_REASON = 4
 
 
@@ -95,5 +94,5 @@ def _uninstall(plugin_id: str) -> list[str]:
 
 
 def _last_words(output: bytes) -> str:
-    lines = [line.strip() for line in _ANSI.sub("", output.decode("utf-8", "replace")).splitlines()]
+    lines = [line.strip() for line in remove_escape_sequences(output.decode("utf-8", "replace")).splitlines()]
     return " / ".join([line for line in lines if line][-_LINES_OF_A_REASON:])

@@ -31,8 +31,10 @@ from critiqor.run.lifecycle import DEFAULT_RUNS_DIR, evidence_events, seal_abort
 from critiqor.storage import SessionPaths, exclusive, paths_for
 from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
-from critiqor.storage.evidence import digest_of, normalize_plugin_event, read_coverage, read_sealed_events
+from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.redaction import Redactor
+from critiqor.storage.seal import file_digest
+from critiqor.storage.session_document import read_coverage, read_sealed_events
 from critiqor.storage.verification import proof_of
 from critiqor.timeline import Timing
 
@@ -88,7 +90,7 @@ def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[s
         seal_aborted(paths, run_id)
         head = records.load_head(paths, run_id)
     document = paths.evidence_summary_path(run_id)
-    if digest_of(document) != head["seal"]["digest"]:
+    if file_digest(document) != head["seal"]["digest"]:
         message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
         raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
     seal, coverage = head["seal"]["digest"], read_coverage(document)
@@ -201,7 +203,7 @@ def diagnose_events(
 def diagnose_document(document: Path) -> Diagnosis:
     """The diagnosis of a session.json that lies anywhere, sealed or not; nothing is written."""
     head = _head_of(document)
-    digest = digest_of(document) or ""
+    digest = file_digest(document) or ""
     try:
         return diagnose_events(head.run_id, digest, read_sealed_events(document), read_coverage(document))
     except (BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError):

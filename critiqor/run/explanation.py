@@ -13,7 +13,7 @@ from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import cited_line, line_id
 from critiqor.run.diagnosis import load_diagnosed
 from critiqor.storage import paths_for
-from critiqor.storage.evidence import read_sealed_events
+from critiqor.storage.session_document import read_sealed_events
 from critiqor.timeline.reader.citations import Told, cited_lines
 
 SHOWN = 200

@@ -12,7 +12,6 @@ when it began, so every attempt seals the same bytes.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import tempfile
@@ -51,18 +50,18 @@ from critiqor.storage import (
     write_json,
 )
 from critiqor.storage import run_record as records
-from critiqor.storage.evidence import (
-    SealedEvidence,
-    adopt_session_document,
-    empty_evidence,
-    merged_events,
-    normalize_plugin_event,
-    read_sealed_events,
-    seal_evidence,
-    write_live_evidence,
-)
+from critiqor.storage.event_merge import merged_events
+from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.paths import FOLDER_MODE
+from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
+from critiqor.storage.seal import SealedEvidence, seal_evidence
+from critiqor.storage.session_document import (
+    empty_document,
+    read_sealed_events,
+    restore_journal,
+    write_live_document,
+)
 
 if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
@@ -127,7 +126,7 @@ def _start(paths: SessionPaths, metadata: Metadata, *, owned: bool = True) -> di
         record.owner = record.owner if owned else None
         record.timestamps = msgspec.structs.replace(record.timestamps, started_at=iso_from_ms(moment))
         _move(record, "MONITORING", moment)
-        write_bytes(paths.evidence_summary_path(record.run_id), empty_evidence(record.run_id))
+        write_bytes(paths.evidence_summary_path(record.run_id), empty_document(record.run_id))
         records.save(paths, record)
         records.write_slot(paths, record)
     return _as_dict(record)
@@ -146,7 +145,7 @@ def import_run(trace: ImportedTrace, runs_dir: str | Path = DEFAULT_RUNS_DIR, **
         moment = now_ms()
         record = _new_record(paths, described, moment)
         told = {"format": trace.format, "trace_id": trace.trace_id, "notes": trace.notes}
-        safe = _safe(told, _redactor(paths, record.run_id))
+        safe = RecordFilter(_redactor(paths, record.run_id)).supervisor_event(told)
         _append(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
         with AtomicFile(paths.journal_path(record.run_id)) as journal:
             for event in trace.events:
@@ -176,7 +175,7 @@ def append_event_to_run(
         if records.load_head(paths, run_id)["status"] != "MONITORING":
             return None
         record = records.load(paths, run_id)
-        written = _append(record, _safe(event, _redactor(paths, run_id)))
+        written = _append(record, RecordFilter(_redactor(paths, run_id)).supervisor_event(event))
         records.save(paths, record)
         return written
 
@@ -255,7 +254,8 @@ def abort_session(
             raise NoActiveSessionError(f"{run_id} is completed", fix=f"critiqor show {run_id}")
         record = records.load(paths, run_id)
         if record.status != "ABORTED":
-            _move(record, "ABORTED", now_ms(), **_safe({"reason": reason}, _redactor(paths, run_id)))
+            details = RecordFilter(_redactor(paths, run_id)).supervisor_event({"reason": reason})
+            _move(record, "ABORTED", now_ms(), **details)
             records.save(paths, record)
         records.free_slot(paths, run_id)
     return _as_dict(record)
@@ -284,7 +284,7 @@ def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:
     """Events that stand in session.json alone; its recorder may still be writing it, so it is left as it is."""
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal.jsonl"
-        adopt_session_document(document, journal)
+        restore_journal(document, journal)
         yield from merged_events(journal, lifecycle, Redactor(_new_key()))
 
 
@@ -304,7 +304,7 @@ def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) 
     # Whoever finalizes holds this lock before it takes the one of the document for good.
     with exclusive(paths.finalize_lock_path(run_id)):
         if paths.journal_path(run_id).exists() and not paths.session_lock_path(run_id).exists():
-            write_live_evidence(paths, run_id)
+            write_live_document(paths, run_id)
 
 
 def owner_is_alive(record: Mapping[str, Any]) -> bool:
@@ -430,20 +430,10 @@ def _append(record: SessionRecord, event: Mapping[str, Any], moment: int | None 
     return cast("dict[str, Any]", record.event_log[-1])
 
 
-def _safe(event: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """An event as it may stand in a record: without secrets, and nothing that JSON has not or strict readers refuse."""
-    text = json.dumps(dict(event), default=str, ensure_ascii=False).encode("utf-8", "replace")
-    safe: dict[str, Any] = redactor.value(json.loads(text))
-    for part in (safe, safe.get("payload")):
-        if isinstance(part, dict) and isinstance(part.get("command"), list):
-            part["command"] = redactor.command([str(word) for word in part["command"]])
-    return safe
-
-
 def _decide_cut(paths: SessionPaths, record: SessionRecord) -> None:
     journal = paths.journal_path(record.run_id)
     if not journal.exists():
-        adopt_session_document(paths.evidence_summary_path(record.run_id), journal)
+        restore_journal(paths.evidence_summary_path(record.run_id), journal)
     size = journal.stat().st_size if journal.exists() else 0
     timeline = paths.timeline_path(record.run_id)
     told = timeline.stat().st_size if timeline.is_file() else None

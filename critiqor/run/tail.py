@@ -14,13 +14,14 @@ import msgspec
 
 from critiqor.diagnosis.cost import Ledger
 from critiqor.model import Event, EventType
-from critiqor.model.event import place_of
 from critiqor.run.lifecycle import DEFAULT_RUNS_DIR, owner_is_alive
 from critiqor.storage import paths_for
 from critiqor.storage import run_record as records
-from critiqor.storage.evidence import DEEPEST, normalize_plugin_event
-from critiqor.storage.journal import LONGEST_LINE
-from critiqor.storage.redaction import Redactor, may_hold_secret, rules_digest
+from critiqor.storage.event_merge import is_too_deep
+from critiqor.storage.journal import MAX_LINE
+from critiqor.storage.normalization import normalize_plugin_event
+from critiqor.storage.record_filter import RecordFilter
+from critiqor.storage.redaction import Redactor
 
 MOST_READ = 1 << 20
 """Bytes that one look reads of the journal."""
@@ -74,8 +75,7 @@ class Follower:
         self._partial = b""
         self._skipping = False
         """Whether a line that is too long to be an event goes on."""
-        self._redactor = Redactor(_key(self._paths.redaction_key_path(run_id)))
-        self._redacting_writers: set[str] = set()
+        self._filter = RecordFilter(Redactor(_key(self._paths.redaction_key_path(run_id))))
         self._tally = _Tally()
 
     def look(self) -> Look:
@@ -146,7 +146,7 @@ class Follower:
         if self._skipping and lines:
             del lines[0]
             self._skipping = False
-        if len(self._partial) >= LONGEST_LINE:
+        if len(self._partial) >= MAX_LINE:
             self._tally.unreadable += not self._skipping
             self._skipping = True
         if self._skipping:
@@ -161,31 +161,18 @@ class Follower:
 
     def _event(self, line: bytes) -> Event | None:
         try:
-            if len(line) >= LONGEST_LINE:
+            if len(line) >= MAX_LINE:
                 raise ValueError("too long to be a record")
             event = msgspec.convert(normalize_plugin_event(_decode(line)), Event)
-            if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(event.payload) > DEEPEST:
+            if is_too_deep(line, event.payload):
                 raise RecursionError
-            event = self._redacted(event, line)
+            event = self._filter.recorded_event(event, line)
         except (msgspec.DecodeError, RecursionError, ValueError):
             self._tally.unreadable += 1
             return None
         # What the supervisor sees, a journal cannot say.
         by_hooks = event.source_layer == "tool_hooks"
         return msgspec.structs.replace(event, source_layer="tool_hooks" if by_hooks else "extension_api")
-
-    def _redacted(self, event: Event, line: bytes) -> Event:
-        """The event without secrets; most recorders have replaced them already, and say so in their first record."""
-        place = place_of(event.event_id)
-        writer = place.writer if place is not None else ""
-        if event.event_type == EventType.RECORDER_ATTACHED and event.payload.get("redaction") == rules_digest():
-            self._redacting_writers.add(writer)
-        # What comes before is the envelope, whose own names sound like secrets.
-        starts = [start for start in (line.find(b'"error":'), line.find(b'"payload":')) if start >= 0]
-        if writer in self._redacting_writers or not may_hold_secret(line, min(starts, default=0)):
-            return event
-        error = self._redactor.text(event.error) if event.error else event.error
-        return msgspec.structs.replace(event, payload=self._redactor.value(event.payload), error=error)
 
 
 class _Tally:
@@ -220,17 +207,6 @@ class _Tally:
             unreadable=self.unreadable,
             last_event_at=self._last_event_at,
         )
-
-
-def _depth(value: object) -> int:
-    """Levels of nesting, as far as that matters."""
-    level = [value]
-    for depth in range(DEEPEST + 1):
-        nested = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
-        level = [item for items in nested for item in items]
-        if not level:
-            return depth
-    return DEEPEST + 1
 
 
 def _key(path: Path) -> bytes:

@@ -1,7 +1,7 @@
-"""What goes into an event is bounded and redacted, by the limits of the recorder plugin.
+"""Bound the size of values in evidence, with the limits of the recorder plugin (`payload.js`).
 
-A long text becomes its size, digest and excerpt; a deep or wide value is cut, and says so. Nothing here fails, whatever
-a file, an agent or a tool hands over.
+A long text becomes its size, digest and excerpt; a deep or wide value is cut and marked as cut. Nothing here raises,
+whatever a file, an agent or a tool provides. `critiqor.storage.record_filter` applies this to events and records.
 """
 
 from __future__ import annotations
@@ -16,68 +16,41 @@ from typing import Any
 
 import msgspec
 
+from critiqor.model.sanitize import replace_lone_surrogates
 from critiqor.storage.redaction import Redactor, is_secret_field
 
-TEXT = 8192
-"""Characters of one text kept whole."""
-EXCERPT = 2048
-"""Characters of a longer one that are kept."""
+MAX_TEXT = 8192
+"""Characters of a text that is kept whole."""
+MAX_EXCERPT = 2048
+"""Characters kept of a longer text."""
 MARGIN = 4096
-"""Looked at beyond an excerpt, so that a secret across its edge is still seen whole."""
-RECORD = 32_768
-"""Characters of one payload beyond which longer texts are cut, and twice as many beyond which all is."""
-SHORT = 64
-"""Characters of a text that is kept even then."""
-ITEMS = 200
+"""Characters looked at beyond an excerpt, so that a secret across its edge is still recognized."""
+MAX_PAYLOAD = 32_768
+"""Characters of one payload. Beyond it texts are cut; beyond twice as many, everything is."""
+SHORT_TEXT = 64
+"""Characters of a text that is kept in any case."""
+MAX_ITEMS = 200
 """Members of one list or object."""
-KEY = 256
-"""Characters of the name of a field."""
-DEPTH = 12
+MAX_KEY = 256
+"""Characters of a field name."""
+MAX_DEPTH = 12
 """Levels of nesting."""
 
-_MOST_KNOWN = 4096
 _LAST_WORD = re.compile(r"\S+\Z")
 _INTEGERS = range(-(1 << 63), 1 << 64)
 
 
-class Bounds:
-    """Makes values fit to be evidence."""
+class PayloadBounds:
+    """The room that is left in one payload while its values are bounded and redacted."""
 
-    def __init__(self, redactor: Redactor) -> None:
-        self.redactor = redactor
-        self._known: dict[str, str] = {}
+    def __init__(self, redactor: Redactor, bound_name: Callable[[str, int], str]) -> None:
+        self._redactor = redactor
+        self._bound_name = bound_name
+        self._left = MAX_PAYLOAD
+        self._ancestors: set[int] = set()
 
-    def payload(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """A payload without secrets, of bounded size."""
-        bounded: dict[str, Any] = _Room(self).value(value, 0)
-        return bounded
-
-    def name(self, text: str, length: int = EXCERPT) -> str:
-        """A text of the envelope or the name of a field, which stays a text."""
-        # The same few names stand in every event, and looking for secrets in them costs more than all else.
-        if len(text) > SHORT:
-            return self._safe_name(text, length)
-        if text not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[text] = self._safe_name(text, length)
-        return self._known[text]
-
-    def _safe_name(self, text: str, length: int) -> str:
-        whole = well_formed(text)
-        return _redacted_start(whole, whole[: length + MARGIN], self.redactor)[:length]
-
-
-class _Room:
-    """The room that is left in one payload."""
-
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
-        self._redactor = bounds.redactor
-        self._left = RECORD
-        self._around: set[int] = set()
-
-    def value(self, value: Any, depth: int) -> Any:
+    def bound(self, value: Any, depth: int = 0) -> Any:
+        """Return a JSON value for any object, bounded and redacted."""
         if isinstance(value, str):
             return self._text(value)
         if value is None or isinstance(value, bool):
@@ -88,46 +61,46 @@ class _Room:
             return float(value) if math.isfinite(value) else None
         if isinstance(value, bytes | bytearray | memoryview):
             return _cut("binary", len(value))
-        if id(value) in self._around:
+        if id(value) in self._ancestors:
             return _cut("cycle")
-        if depth >= DEPTH:
+        if depth >= MAX_DEPTH:
             return _cut("depth")
-        self._around.add(id(value))
+        self._ancestors.add(id(value))
         try:
-            return self._members(value, depth)
-        except Exception:  # whatever an object of a tool does when it is looked at
+            return self._container(value, depth)
+        except Exception:  # an object of a tool can raise anything when it is inspected
             return _cut("unreadable")
         finally:
-            self._around.discard(id(value))
+            self._ancestors.discard(id(value))
 
-    def _members(self, value: Any, depth: int) -> Any:
+    def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, Mapping):
             return self._object(value, depth)
         if isinstance(value, list | tuple | set | frozenset):
-            return self._list(value, len(value), depth, self.value)
+            return self._list(value, len(value), depth, self.bound)
         if isinstance(value, date | PurePath):
             return self._text(str(value))
         if isinstance(value, BaseException):
             return self._object({"name": type(value).__name__, "message": str(value)}, depth)
         if isinstance(value, msgspec.Struct):
-            return self._members(msgspec.to_builtins(value), depth)
+            return self._container(msgspec.to_builtins(value), depth)
         return _cut("unreadable")
 
     def _text(self, text: str) -> Any:
-        whole = well_formed(text)
-        if (len(whole) <= TEXT and len(whole) <= self._left) or len(whole) <= SHORT:
+        whole = replace_lone_surrogates(text)
+        if (len(whole) <= MAX_TEXT and len(whole) <= self._left) or len(whole) <= SHORT_TEXT:
             self._left -= len(whole)
             return self._redactor.text(whole)
         cut = cut_text(whole, self._redactor)
         if len(cut["excerpt"]) > self._left:
-            cut["excerpt"] = cut["excerpt"][:SHORT]
-        self._left -= len(cut["excerpt"]) + SHORT
+            cut["excerpt"] = cut["excerpt"][:SHORT_TEXT]
+        self._left -= len(cut["excerpt"]) + SHORT_TEXT
         return cut
 
     def _is_full(self, count: int, name: str = "") -> bool:
-        """Whether there is no room for one more member; each costs its name and a little."""
+        """Whether there is no room for one more member; a member costs its name and 8 characters."""
         self._left -= len(name) + 8
-        return count >= ITEMS or self._left < -RECORD
+        return count >= MAX_ITEMS or self._left < -MAX_PAYLOAD
 
     def _list(self, items: Iterable[Any], length: int, depth: int, bound: Callable[[Any, int], Any]) -> list[Any]:
         kept: list[Any] = []
@@ -141,52 +114,49 @@ class _Room:
     def _object(self, members: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for index, key in enumerate(members):
-            name = self._bounds.name(str(key), KEY)
+            name = self._bound_name(str(key), MAX_KEY)
             if self._is_full(index, name):
                 kept["…"] = _cut("items", len(members))
                 break
-            bound = self._secret if is_secret_field(str(key)) else self.value
+            bound = self._secret if is_secret_field(str(key)) else self.bound
             kept[name] = bound(members[key], depth + 1)
         return kept
 
     def _secret(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
-            return self._redactor.field(well_formed(value))
-        if isinstance(value, list | tuple) and depth < DEPTH:
+            return self._redactor.field(replace_lone_surrogates(value))
+        if isinstance(value, list | tuple) and depth < MAX_DEPTH:
             # A header such as set-cookie has a list of values, each of them secret.
             return self._list(value, len(value), depth, self._secret)
-        return self.value(value, depth)
+        return self.bound(value, depth)
+
+
+def bound_text(text: str, max_length: int, redactor: Redactor) -> str:
+    """Return the redacted beginning of a text, for the envelope and for field names, where a text stays a text."""
+    whole = replace_lone_surrogates(text)
+    return _redacted_start(whole, whole[: max_length + MARGIN], redactor)[:max_length]
 
 
 def cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
-    """Size, digest and excerpt of a long text."""
-    whole = well_formed(text)
-    seen = whole[: EXCERPT + MARGIN]
-    safe = _redacted_start(whole, seen, redactor)
-    # The digest of a short text that holds a secret would give the secret to whoever can guess the rest.
-    digested = whole if len(seen) < len(whole) else safe
-    return {"cut": True, "size": len(whole.encode()), "digest": digest_of(digested), "excerpt": safe[:EXCERPT]}
+    """Return the size, digest and excerpt that stand for a long text."""
+    whole = replace_lone_surrogates(text)
+    start = whole[: MAX_EXCERPT + MARGIN]
+    safe = _redacted_start(whole, start, redactor)
+    # The digest of a short text with a secret would let somebody who guesses the rest find the secret.
+    digested = whole if len(start) < len(whole) else safe
+    return {"cut": True, "size": len(whole.encode()), "digest": text_digest(digested), "excerpt": safe[:MAX_EXCERPT]}
 
 
-def digest_of(text: str) -> str:
-    """The digest by which two large values can be told apart or found equal; the same as in the recorder."""
+def text_digest(text: str) -> str:
+    """Return the digest by which large values can be compared; the recorder plugin computes the same."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-def well_formed(text: str) -> str:
-    """The text without lone surrogates, which strict readers refuse."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def _redacted_start(whole: str, seen: str, redactor: Redactor) -> str:
-    # Redaction can shorten what was seen so much that its far end comes into the excerpt, and there a secret can be cut
-    # in half, which no rule recognises: that last word is left out.
-    safe = redactor.text(seen)
-    end_is_far = len(seen) == len(whole) or len(safe) > EXCERPT + MARGIN // 8
+def _redacted_start(whole: str, start: str, redactor: Redactor) -> str:
+    # Redaction can shorten the start so much that its far end comes into the excerpt. A secret that is cut in half
+    # there matches no rule, so the last word is left out.
+    safe = redactor.text(start)
+    end_is_far = len(start) == len(whole) or len(safe) > MAX_EXCERPT + MARGIN // 8
     return safe if end_is_far or safe.endswith("]") else _LAST_WORD.sub("", safe)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-LONGEST_LINE = 8 << 20
+MAX_LINE = 8 << 20
 """Bytes; the recorder keeps records below 300 KB, so a longer line is none of its own."""
 
 
@@ -31,17 +31,17 @@ def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:
         number = 0
         while offset < limit:
             number += 1
-            data = file.readline(min(LONGEST_LINE, limit - offset))
+            data = file.readline(min(MAX_LINE, limit - offset))
             if not data:
                 return
             start, length = offset, len(data)
             offset += length
-            whole = data.endswith(b"\n") or offset >= limit or length < LONGEST_LINE
+            whole = data.endswith(b"\n") or offset >= limit or length < MAX_LINE
             while not whole:
-                rest = file.readline(min(LONGEST_LINE, limit - offset))
+                rest = file.readline(min(MAX_LINE, limit - offset))
                 offset += len(rest)
                 whole = not rest or rest.endswith(b"\n") or offset >= limit
-            if length == LONGEST_LINE:
+            if length == MAX_LINE:
                 yield JournalLine(number, start, offset - start, None, True)
             elif not data.isspace():
                 yield JournalLine(number, start, length, data, data.endswith(b"\n"))

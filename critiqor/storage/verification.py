@@ -17,8 +17,9 @@ from critiqor.errors import NoActiveSessionError
 from critiqor.model.evidence import SealedFile
 from critiqor.model.integrity import Proof
 from critiqor.storage import SessionPaths
-from critiqor.storage.evidence import digest_of, read_coverage
 from critiqor.storage.run_record import load_head
+from critiqor.storage.seal import file_digest
+from critiqor.storage.session_document import read_coverage
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         fix = f"critiqor diagnose {run_id}" if head["status"] == "ABORTED" else f"critiqor finalize {run_id}"
         raise NoActiveSessionError(f"{run_id} is {head['status']} and not sealed yet", fix=fix)
     document, record = paths.evidence_summary_path(run_id), paths.run_path(run_id)
-    found = digest_of(document)
+    found = file_digest(document)
     problems = []
     # An aborted run has its lifecycle alone in the record.
     has_copy = head["status"] == "COMPLETED"
@@ -75,7 +76,7 @@ def proof_of(paths: SessionPaths, head: Mapping[str, Any]) -> Proof:
     if not seal:
         return Proof(state="not sealed", told="the evidence is not sealed yet")
     document = paths.evidence_summary_path(run_id)
-    found = digest_of(document)
+    found = file_digest(document)
     if found is None:
         return Proof(state="missing", told=f"the evidence is gone, there is no {document.name}")
     if found != seal["digest"]:
@@ -89,7 +90,7 @@ def proof_of(paths: SessionPaths, head: Mapping[str, Any]) -> Proof:
 
 def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
     """What became of OpenClaw's timeline; what it wrote after the seal is not part of the evidence."""
-    digest = digest_of(path, sealed.bytes) if sealed is not None else None
+    digest = file_digest(path, sealed.bytes) if sealed is not None else None
     if sealed is None or digest == sealed.digest:
         return []
     return [f"{path.name} " + ("is gone" if digest is None else "was changed")]

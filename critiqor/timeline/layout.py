@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from critiqor.model.sanitize import sanitize
+
 INDENT = "  "
 
 
@@ -88,5 +90,4 @@ def _marked(piece: Piece) -> str:
 
 
 def _one_line(text: str) -> str:
-    printable = "".join(character if character.isprintable() else " " for character in text)
-    return " ".join(printable.split())
+    return sanitize(text, collapse=True)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from recordings import RUN, Recording
 from support import BIN
 
-from critiqor.agentloop.recording.payloads import serialise
 from critiqor.agentloop.streams import AgentEvent
-from critiqor.storage.bounds import EXCERPT, RECORD, TEXT
+from critiqor.storage.bounds import MAX_EXCERPT, MAX_PAYLOAD, MAX_TEXT
+from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 PLUGIN = Path(__file__).parent.parent.parent / "critiqor" / "clawhub" / "critiqor-openclaw"
@@ -92,7 +92,7 @@ VALUES = st.recursive(
         st.sampled_from([1, 5, 80, 700, 3000]),
         st.sampled_from(["", " ", SECRET, f" {SECRET} ", "API_KEY=hunter2hunter2"]),
     )
-    | st.sampled_from([SECRET, "x" * TEXT, "y" * (TEXT + 1), "z " * EXCERPT, "w" * RECORD]),
+    | st.sampled_from([SECRET, "x" * MAX_TEXT, "y" * (MAX_TEXT + 1), "z " * MAX_EXCERPT, "w" * MAX_PAYLOAD]),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(FIELDS, inner, max_size=5),
     max_leaves=25,
 )
@@ -117,7 +117,7 @@ RECORDS = st.builds(
 @given(records=st.lists(RECORDS, min_size=1, max_size=20))
 def test_payloads_are_bounded_and_redacted_alike(records: list[dict[str, Any]]) -> None:
     redactor = Redactor(b"key")
-    ours = [json.loads(serialise(record, redactor)) for record in records]
+    ours = [json.loads(RecordFilter(redactor).journal_line(record)) for record in records]
     assert ours == node(SERIALISE, text=json.dumps(records))
 
 

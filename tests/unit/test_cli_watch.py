@@ -33,7 +33,7 @@ from critiqor.errors import ExitCode
 from critiqor.model import now_ms
 from critiqor.run.tail import MOST_READ, Figures, Follower
 from critiqor.session import abort_session, append_event_to_run, request_finalize
-from critiqor.storage.journal import LONGEST_LINE
+from critiqor.storage.journal import MAX_LINE
 
 CTRL_C = "\x03"
 USAGE = {"input": 1000, "output": 20, "cacheRead": 500, "cost": {"total": 0.25}}
@@ -87,7 +87,7 @@ def test_a_record_that_is_half_written_is_told_once_it_is_whole(runs: Runs) -> N
 
 def test_what_cannot_be_read_costs_only_itself(runs: Runs) -> None:
     run_id = runs.start()
-    too_long = b'{"event_type":"' + b"x" * (LONGEST_LINE + 5) + b'"}\n'
+    too_long = b'{"event_type":"' + b"x" * (MAX_LINE + 5) + b'"}\n'
     deep = b'{"payload":' + b"[" * 5000 + b"]" * 5000 + b"}\n"
     garbage = b'\xff\xfe\n\n[1]\n"text"\n{"event_type":7}\n{"payload":{"a":1}}\n'
     runs.write(run_id, recorded(1, "input"), too_long, deep, garbage, recorded(2, "message_end"))

@@ -25,7 +25,7 @@ from critiqor.dashboard.web.access import Viewer
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
 from critiqor.storage import SessionPaths
-from critiqor.storage.evidence import read_sealed_events
+from critiqor.storage.session_document import read_sealed_events
 
 WORDS = (
     "failed",

@@ -13,8 +13,8 @@ from support import Runs, attached, from_recorder, line_of, recorded
 from critiqor.model import event_id_for, iso_from_ms
 from critiqor.session import normalize_plugin_event
 from critiqor.storage.coverage import MOST_EXAMPLES
-from critiqor.storage.evidence import DEEPEST
-from critiqor.storage.journal import LONGEST_LINE
+from critiqor.storage.event_merge import MAX_DEPTH
+from critiqor.storage.journal import MAX_LINE
 from critiqor.storage.redaction import rules_digest
 
 AT = 1_780_000_000_000
@@ -119,7 +119,7 @@ def test_only_the_first_damaged_records_are_named_and_all_are_counted(runs: Runs
 @pytest.mark.parametrize("size", [-1, 0, 1])
 def test_line_at_the_limit_costs_at_most_itself(runs: Runs, size: int) -> None:
     frame = b'{"event_type":"x","payload":{"s":""}}\n'
-    line = frame.replace(b'""', b'"' + b"a" * (LONGEST_LINE - len(frame) + size) + b'"')
+    line = frame.replace(b'""', b'"' + b"a" * (MAX_LINE - len(frame) + size) + b'"')
     evidence = runs.seal(attached(), line, recorded(2))
     readable = len(from_recorder(evidence))
     assert readable + evidence["coverage"]["damaged_records"] == 3
@@ -127,7 +127,7 @@ def test_line_at_the_limit_costs_at_most_itself(runs: Runs, size: int) -> None:
 
 
 def test_nesting_that_is_allowed_survives_redaction_and_reading(runs: Runs) -> None:
-    levels = DEEPEST - 3
+    levels = MAX_DEPTH - 3
     line = nested(levels).replace(b"[]", b'["password=hunter2hunter2"]')
     event = from_recorder(runs.seal(line))[0]
     assert json.dumps(event).count("[") >= levels

@@ -14,7 +14,7 @@ from critiqor.errors import UsageError
 from critiqor.importers import FORMATS, ImportedTrace, read_traces, recognise
 from critiqor.model import Event, event_id_for
 from critiqor.model.event import place_of
-from critiqor.storage.bounds import Bounds
+from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 SECRET = "sk-ant-" + "api03-" + "Zx9" * 12
@@ -256,7 +256,7 @@ def test_secrets_are_replaced_the_same_way_every_time(tmp_path: Path) -> None:
 
 
 def test_a_secret_across_the_edge_of_an_excerpt_is_not_left_over() -> None:
-    bounds = Bounds(Redactor(b"key"))
+    bounds = RecordFilter(Redactor(b"key"))
     for start in range(2048 - len(SECRET) - 2, 2050):
         cut = bounds.payload({"text": "x" * start + " " + SECRET + " " + "y" * 9000})["text"]
         assert SECRET[:12] not in cut["excerpt"]

@@ -19,7 +19,8 @@ from critiqor.exporters import perfetto
 from critiqor.exporters.trace.activity import activity
 from critiqor.exporters.trace.lanes import GRAIN_US, NESTING_LANES, Placed, lay_out
 from critiqor.model import Event, EventType, iso_from_ms
-from critiqor.model.trace import Counter, Instant, Part, Slice, Trace, TraceProcess, Track, scrubbed
+from critiqor.model.sanitize import sanitize
+from critiqor.model.trace import Counter, Instant, Part, Slice, Trace, TraceProcess, Track
 from critiqor.timeline.reader.trace_stream import REQUESTS, SPANS, passages
 
 TRACK = Track(1, "work")
@@ -637,6 +638,6 @@ def test_of_any_events_every_call_is_told_once_and_the_file_keeps_the_rules(told
     assert len(file.of("i")) == sum(record["event_type"] in ("input", "provider_retry") for record in records)
 
 
-def test_scrubbing_leaves_what_people_write_as_it_is() -> None:
-    assert scrubbed("naïve 文字 😀 “quoted”") == "naïve 文字 😀 “quoted”"
-    assert scrubbed("a\x00b\ud800c\u202ed") == "a b c d"
+def test_sanitizing_leaves_what_people_write_as_it_is() -> None:
+    assert sanitize("naïve 文字 😀 “quoted”") == "naïve 文字 😀 “quoted”"
+    assert sanitize("a\x00b\ud800c\u202ed") == "a b c d"

@@ -11,7 +11,7 @@ from support import PATIENCE_SECONDS, start_python
 
 from critiqor.session import write_json
 from critiqor.storage import AtomicFile, hold_session_document, read_journal
-from critiqor.storage.journal import LONGEST_LINE
+from critiqor.storage.journal import MAX_LINE
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -124,7 +124,7 @@ def test_journal_is_read_line_by_line_up_to_the_limit(tmp_path: Path) -> None:
     assert list(read_journal(tmp_path / "none", 10)) == []
 
 
-@pytest.mark.parametrize("length", [LONGEST_LINE, LONGEST_LINE + 1, 2 * LONGEST_LINE, 2 * LONGEST_LINE + 5])
+@pytest.mark.parametrize("length", [MAX_LINE, MAX_LINE + 1, 2 * MAX_LINE, 2 * MAX_LINE + 5])
 def test_line_that_is_too_long_is_passed_over_whole(tmp_path: Path, length: int) -> None:
     path = tmp_path / "journal"
     path.write_bytes(b"a" * (length - 1) + b"\nnext\n")

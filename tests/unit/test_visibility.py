@@ -15,8 +15,8 @@ from critiqor.model.record import Visibility
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.visibility import MEANING, change_visibility, visibility_of
 from critiqor.session import abort_session, append_event_to_run
-from critiqor.storage.evidence import seal_evidence
 from critiqor.storage.run_record import HEAD_BYTES, MOST_CHANGES, load_head
+from critiqor.storage.seal import seal_evidence
 from critiqor.storage.verification import verify_run
 
 

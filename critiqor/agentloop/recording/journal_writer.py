@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.recording.payloads import serialise
 from critiqor.model import event_id_for, iso_from_ms, now_ms
 from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import FILE_MODE
 from critiqor.storage.lock import SEALED
 from critiqor.storage.paths import FOLDER_MODE
+from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 LOOKED_AFTER_MS = 1000
@@ -52,7 +52,7 @@ class JournalWriter:
         self._latest = 0
         self._look_at = 0
         self._descriptor: int | None = None
-        self._redactor: Redactor | None = None
+        self._filter: RecordFilter | None = None
         self._torn = False
 
     def now(self) -> int:
@@ -62,11 +62,11 @@ class JournalWriter:
 
     def append(self, record: dict[str, Any], at: int) -> bool:
         """Write one record, which gets its id and its time here; `at` can be a little before now."""
-        redactor = self._ready()
+        filter_ = self._ready()
         if self.sealed:
             return False
         self._sequence += 1
-        kept = redactor is not None and self._write(record, at, redactor)
+        kept = filter_ is not None and self._write(record, at, filter_)
         if kept:
             self.written += 1
             self._on_write()
@@ -84,14 +84,14 @@ class JournalWriter:
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 os.close(self._descriptor)
-        self._descriptor = self._redactor = None
+        self._descriptor = self._filter = None
 
-    def _write(self, record: dict[str, Any], at: int, redactor: Redactor) -> bool:
+    def _write(self, record: dict[str, Any], at: int, filter_: RecordFilter) -> bool:
         assert self._descriptor is not None
         try:
             record["event_id"] = event_id_for(at, self.writer, self._sequence)
             record["timestamp"] = iso_from_ms(at)
-            line = serialise(record, redactor)
+            line = filter_.journal_line(record)
             data = b"\n" + line + b"\n" if self._torn else line + b"\n"
             self._torn = True  # until it is known to be whole: a failed write can still have left some bytes
             self._torn = os.write(self._descriptor, data) < len(data)
@@ -99,10 +99,10 @@ class JournalWriter:
             return False
         return not self._torn
 
-    def _ready(self) -> Redactor | None:
+    def _ready(self) -> RecordFilter | None:
         now = self._clock()
         if self.sealed or 0 <= self._look_at - now <= LOOKED_AFTER_MS:
-            return self._redactor
+            return self._filter
         self._look_at = now + LOOKED_AFTER_MS
         try:
             # A completed run has no redaction key any more, and must not get another.
@@ -113,13 +113,13 @@ class JournalWriter:
                 self._open()
         except OSError:
             self.close()
-        return self._redactor
+        return self._filter
 
     def _open(self) -> None:
         self._paths.run_folder(self._run_id).mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        redactor = Redactor(_shared_key(self._paths.redaction_key_path(self._run_id)))
+        filter_ = RecordFilter(Redactor(_shared_key(self._paths.redaction_key_path(self._run_id))))
         self._descriptor = os.open(self._paths.journal_path(self._run_id), _FLAGS, FILE_MODE)
-        self._redactor = redactor
+        self._filter = filter_
         self._torn = False
 
     def _is_there(self) -> bool:

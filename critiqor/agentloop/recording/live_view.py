@@ -12,26 +12,15 @@ import os
 import threading
 import time
 
-import msgspec
-
-from critiqor.model import EVIDENCE_SCHEMA, Metrics
-from critiqor.storage import SessionPaths, read_journal
+from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import FILE_MODE
 from critiqor.storage.lock import SEALED
+from critiqor.storage.session_document import SessionDocumentWriter, copy_journal
 
 SOONEST_SECONDS = 0.25
 PAUSE_PER_SECOND_OF_WORK = 100.0
 PATIENCE_SECONDS = 0.3
 """How long the last one waits for another process that is just replacing the document."""
-
-
-class _Counted(msgspec.Struct):
-    event_type: str
-    source_layer: str = "extension_api"
-    status: str = "ok"
-
-
-_decode = msgspec.json.Decoder(_Counted).decode
 
 
 class LiveView:
@@ -75,13 +64,7 @@ class LiveView:
         try:
             descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
             with os.fdopen(descriptor, "wb", buffering=1 << 17) as file:
-                head = {"schema_version": EVIDENCE_SCHEMA, "run_id": self._run_id, "session_id": self._run_id}
-                file.write(msgspec.json.encode(head)[:-1] + b',"events":[')
-                metrics = Metrics()
-                for line in read_journal(self._journal, self._journal.stat().st_size):
-                    if line.data is not None and line.terminated and _counted(line.data, metrics):
-                        file.write((b",\n" if metrics.total_events > 1 else b"\n") + line.data.strip())
-                file.write(b'\n],"metrics":' + msgspec.json.encode(metrics) + b"}\n")
+                copy_journal(self._journal, SessionDocumentWriter(file, self._run_id))
             self._replace(patience)
         finally:
             self._temporary.unlink(missing_ok=True)
@@ -106,17 +89,3 @@ class LiveView:
         with contextlib.suppress(OSError):
             return self._lock_path.read_bytes() == SEALED
         return False
-
-
-def _counted(data: bytes, metrics: Metrics) -> bool:
-    """Count a record, if it is one."""
-    try:
-        event = _decode(data)
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        return False
-    metrics.total_events += 1
-    for counts, name in ((metrics.by_event_type, event.event_type), (metrics.by_source_layer, event.source_layer)):
-        counts[name] = counts.get(name, 0) + 1
-    metrics.error_events += event.status == "error"
-    metrics.tool_calls += event.event_type == "tool_call"
-    return True

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from critiqor.model.sanitize import replace_lone_surrogates
 from critiqor.spans.tool_results import error_text
-from critiqor.storage.bounds import digest_of, well_formed
+from critiqor.storage.bounds import text_digest
 
 Facts = dict[str, Any]
 """What is known of an event, under the names that records have for it."""
@@ -63,12 +64,12 @@ def model_facts(event: Mapping[str, Any]) -> Facts:
 def prompt_facts(event: Mapping[str, Any]) -> Facts:
     """What can be told from a prompt without keeping it: it is large, and the same on every turn."""
     system = event.get("systemPrompt")
-    system = well_formed(system) if isinstance(system, str) else ""
+    system = replace_lone_surrogates(system) if isinstance(system, str) else ""
     tools, history = event.get("tools"), event.get("historyMessages")
     names = [_tool_name(tool) for tool in tools] if isinstance(tools, list) else []
     return {
-        "system_prompt": {"size": len(system.encode()), "digest": digest_of(system)},
-        "tools": {"count": len(names), "digest": digest_of("\n".join(names))},
+        "system_prompt": {"size": len(system.encode()), "digest": text_digest(system)},
+        "tools": {"count": len(names), "digest": text_digest("\n".join(names))},
         "history_messages": len(history) if isinstance(history, list) else None,
     }
 
@@ -76,7 +77,7 @@ def prompt_facts(event: Mapping[str, Any]) -> Facts:
 def _tool_name(tool: Any) -> str:
     name = as_dict(tool).get("name")
     name = as_dict(as_dict(tool).get("function")).get("name") if name is None else name
-    return "" if name is None else well_formed(str(name))
+    return "" if name is None else replace_lone_surrogates(str(name))
 
 
 def message_facts(message: Mapping[str, Any]) -> Facts:

@@ -14,6 +14,7 @@ from rich.text import Text
 from critiqor.cli.hints import pasted
 from critiqor.cli.output import plain, wants_color
 from critiqor.cli.terminal.palette import PALETTE
+from critiqor.model.sanitize import Replacement, sanitize
 
 MOST_CHARACTERS = 600
 """Of a text of others. Whoever wants the rest finds it with --json, or in a pipe."""
@@ -60,12 +61,8 @@ def ours(text: str, style: str = "") -> Text:
 
 def harmless(text: str, most: int = MOST_CHARACTERS) -> str:
     """The same, as a string."""
-    # Cut first, because the rest of a megabyte need not be looked at; white space alone is no reason to say so.
-    looked_at = text[: 2 * most]
-    line = plain(" ".join(looked_at.split()))
-    if not line.isascii():
-        line = "".join(_even(line))
-    return line if len(line) <= most and len(looked_at) == len(text) else line[: most - 1] + "…"
+    line = sanitize(text, max_length=most, collapse=True, replacement=Replacement.MARK)
+    return line if line.isascii() else "".join(_even(line))
 
 
 def _even(line: str) -> Iterable[str]:

@@ -19,7 +19,7 @@ from critiqor.dashboard.data.search_terms import Search
 from critiqor.dashboard.data.time_chart import Bar
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
-from critiqor.storage.journal import LONGEST_LINE
+from critiqor.storage.journal import MAX_LINE
 
 INDEX_VERSION = "2"
 # 1: first form.
@@ -188,7 +188,7 @@ class EventIndex:
 
 def _event_at(descriptor: int, offset: int, length: int) -> Event:
     """One line of the sealed evidence, and nothing less: part of one could be made to look like another event."""
-    if not 0 < length <= 2 * LONGEST_LINE or offset < 1:
+    if not 0 < length <= 2 * MAX_LINE or offset < 1:
         raise ValueError("the index names a place that cannot be")
     line = os.pread(descriptor, length + 2, offset - 1)
     if line[:1] != b"\n" or line[length + 1 :] not in (b",", b"\n"):

@@ -35,7 +35,7 @@ from critiqor.privacy import (
 from critiqor.run.diagnosis import load_proof
 from critiqor.run.lifecycle import evidence_events
 from critiqor.storage import SessionPaths, paths_for
-from critiqor.storage.evidence import read_coverage
+from critiqor.storage.session_document import read_coverage
 from critiqor.timeline.reader.citations import Told, cited_lines
 
 PAGE = 100

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from critiqor.model import Usage
 from critiqor.model import formatting as figures
+from critiqor.model.sanitize import Replacement, sanitize
 from critiqor.model.timeline import spent
 
 LONGEST_TEXT = 20_000
@@ -27,22 +28,13 @@ VERDICTS = {
     "unknown": "Too little was seen to tell.",
 }
 """What a readiness means for whoever has to decide."""
-_UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def visible(text: str) -> str:
     """A text with every sign to be seen; line breaks and tabs stay."""
-    return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_shown, text)
-
-
-def _shown(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return chr(0x2400 + code) if code < 0x20 else f"⟨U+{code:04X}⟩"
+    return sanitize(text, multiline=True, replacement=Replacement.CODE)
 
 
 def told(value: Any) -> Any:

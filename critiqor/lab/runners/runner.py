@@ -19,7 +19,7 @@ from critiqor.model import Coverage, Diagnosis
 from critiqor.model.timeline import TimelineSummary
 from critiqor.run.diagnosis import load_diagnosed, run_timeline
 from critiqor.run.lifecycle import finalize_session, load_record_head, paths_for
-from critiqor.storage.evidence import read_coverage
+from critiqor.storage.session_document import read_coverage
 
 
 class Played(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from critiqor.model.profiles import CodeFrame
+from critiqor.model.sanitize import sanitize
 
 LONGEST_NAME = 80
 MOST_FOLDERS = 3
@@ -88,5 +89,4 @@ def short_file(url: str) -> str | None:
 
 
 def _cut(text: str) -> str:
-    text = "".join(character if character.isprintable() else " " for character in text[: 4 * LONGEST_NAME]).strip()
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+    return sanitize(text.strip(), max_length=LONGEST_NAME).strip()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.model.event import iso_from_ms, ms_from_iso
+from critiqor.model.sanitize import replace_lone_surrogates
 from critiqor.timeline.reader.problems import Problems
 from critiqor.timeline.reader.records import LONGEST_NAME, SCHEMA, TYPES, Attributes, Line, Record, Unknown, decoder
 
@@ -130,4 +131,4 @@ def _usable(value: Any) -> Any:
 
 
 def _clean(text: str) -> str:
-    return text[:LONGEST_NAME].encode(errors="replace").decode()
+    return replace_lone_surrogates(text[:LONGEST_NAME])

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.recording.payloads import serialise
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.storage.bounds import DEPTH, EXCERPT, ITEMS, KEY, RECORD, TEXT
+from critiqor.storage.bounds import MAX_DEPTH, MAX_EXCERPT, MAX_ITEMS, MAX_KEY, MAX_PAYLOAD, MAX_TEXT
+from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 FILLER = "word " * 8000
@@ -27,7 +27,7 @@ def record(payload: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def written(payload: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(serialise(record(payload, **fields), Redactor(b"key")))
+    document: dict[str, Any] = json.loads(RecordFilter(Redactor(b"key")).journal_line(record(payload, **fields)))
     return document
 
 
@@ -38,26 +38,26 @@ def bounded(**payload: Any) -> dict[str, Any]:
 
 def test_a_small_record_is_written_as_it_is() -> None:
     payload = {"text": "Größe 日本語 😀", "n": [1, 2.5, None, True], "o": {}}
-    line = serialise(record(payload), Redactor(b"key"))
+    line = RecordFilter(Redactor(b"key")).journal_line(record(payload))
     assert json.loads(line) == record(payload)
     assert b"\\u" not in line and b"\n" not in line and b": " not in line
 
 
 def test_money_and_times_do_not_make_a_record_take_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     payload = {"cost": {"total": 0.0010400000000000001, "output": 3.9999999999999996e-05}, "at": 1_794_785_001_265}
-    monkeypatch.delattr("critiqor.agentloop.recording.payloads.Bounds")
-    assert json.loads(serialise(record(payload), Redactor(b"key"))) == record(payload)
+    monkeypatch.delattr("critiqor.storage.record_filter.PayloadBounds")
+    assert json.loads(RecordFilter(Redactor(b"key")).journal_line(record(payload))) == record(payload)
 
 
 def test_a_long_text_becomes_its_size_its_digest_and_an_excerpt() -> None:
     text = "grün " * 10_000
     digest = f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    assert bounded(text=text)["text"] == {"cut": True, "size": 60_000, "digest": digest, "excerpt": text[:EXCERPT]}
+    assert bounded(text=text)["text"] == {"cut": True, "size": 60_000, "digest": digest, "excerpt": text[:MAX_EXCERPT]}
 
 
 def test_a_text_of_exactly_the_limit_is_kept_in_a_record_that_is_cut_elsewhere() -> None:
-    assert bounded(text="x" * TEXT, filler=FILLER)["text"] == "x" * TEXT
-    assert bounded(text="x" * (TEXT + 1), filler=FILLER)["text"]["cut"] is True
+    assert bounded(text="x" * MAX_TEXT, filler=FILLER)["text"] == "x" * MAX_TEXT
+    assert bounded(text="x" * (MAX_TEXT + 1), filler=FILLER)["text"]["cut"] is True
 
 
 def test_small_things_beside_a_large_one_are_kept() -> None:
@@ -69,7 +69,7 @@ def test_small_things_beside_a_large_one_are_kept() -> None:
 
 def test_long_lists_and_wide_objects_say_how_long_they_were() -> None:
     kept = bounded(items=["item"] * 5000, wide={f"k{number}": 1 for number in range(900)}, filler=FILLER)
-    assert len(kept["items"]) == ITEMS + 1
+    assert len(kept["items"]) == MAX_ITEMS + 1
     assert kept["items"][-1] == {"cut": True, "reason": "items", "size": 5000}
     assert kept["wide"]["…"] == {"cut": True, "reason": "items", "size": 900}
 
@@ -84,7 +84,7 @@ def test_long_lists_and_wide_objects_say_how_long_they_were() -> None:
     ],
 )
 def test_a_record_of_a_great_deal_stays_small(payload: list[Any]) -> None:
-    assert len(serialise(record({"payload": payload}), Redactor(b"key"))) < 4 * RECORD
+    assert len(RecordFilter(Redactor(b"key")).journal_line(record({"payload": payload}))) < 4 * MAX_PAYLOAD
 
 
 def test_values_that_json_does_not_have_are_told_in_some_way() -> None:
@@ -108,7 +108,7 @@ def test_values_that_json_does_not_have_are_told_in_some_way() -> None:
         some={1: (2, 3)},
     )
     assert kept["ring"] == {"ring": {"cut": True, "reason": "cycle"}}
-    assert json.dumps(kept["deep"]).count("{") == DEPTH
+    assert json.dumps(kept["deep"]).count("{") == MAX_DEPTH
     assert kept["data"] == {"cut": True, "reason": "binary", "size": 5}
     assert kept["number"] == {"cut": True, "reason": "size"}
     assert (kept["largest"], kept["endless"]) == ((1 << 64) - 1, None)
@@ -126,9 +126,9 @@ def test_halves_of_characters_are_replaced_and_whole_ones_kept() -> None:
 def test_names_and_ids_of_the_envelope_stay_texts_however_long() -> None:
     long = "n" * 100_000
     kept = written({}, tool_name=long, tool_call_id=long, error=long)
-    assert all(kept[name] == long[:EXCERPT] for name in ("tool_name", "tool_call_id", "error"))
+    assert all(kept[name] == long[:MAX_EXCERPT] for name in ("tool_name", "tool_call_id", "error"))
     (name,) = bounded(**{long: 1, "filler": FILLER}).keys() - {"filler"}
-    assert name == long[:KEY]
+    assert name == long[:MAX_KEY]
 
 
 def test_secrets_are_replaced_in_texts_names_fields_and_errors() -> None:
@@ -139,7 +139,7 @@ def test_secrets_are_replaced_in_texts_names_fields_and_errors() -> None:
     assert kept["session_key"] == "agent:main:main"
 
 
-@pytest.mark.parametrize("start", [EXCERPT - 30, EXCERPT - 3, EXCERPT, EXCERPT + 4080])
+@pytest.mark.parametrize("start", [MAX_EXCERPT - 30, MAX_EXCERPT - 3, MAX_EXCERPT, MAX_EXCERPT + 4080])
 def test_a_secret_across_the_edge_of_an_excerpt_is_not_cut_in_half(start: int) -> None:
     text = "x " * (start // 2) + SECRET + " y" * 40_000
     excerpt = bounded(text=text)["text"]["excerpt"]
@@ -167,8 +167,8 @@ VALUES = st.recursive(
 
 @given(payload=st.dictionaries(st.text(st.characters(), max_size=20), VALUES, max_size=5))
 def test_whatever_a_payload_holds_it_becomes_one_strict_line_without_secrets(payload: dict[str, Any]) -> None:
-    line = serialise(record(payload), Redactor(b"key"))
+    line = RecordFilter(Redactor(b"key")).journal_line(record(payload))
     json.loads(line.decode())
     assert b"\n" not in line
     assert SECRET.encode() not in line
-    assert len(line) < 8 * RECORD
+    assert len(line) < 8 * MAX_PAYLOAD

@@ -1,0 +1,204 @@
+"""Read the events of a run in true order: the recorders' from the journal, the supervisor's from the run record.
+
+The journal is read twice, so that memory does not grow with the size of events: first for the order, keeping only ids
+and offsets, then event by event in that order. A record that cannot be read is left out, counted and named in the
+coverage; the diagnosis never attributes it to the agent.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+from array import array
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from critiqor.model import Event
+from critiqor.model.event import event_id_for, iso_from_ms, ms_from_iso, place_of
+from critiqor.storage import read_journal
+from critiqor.storage.coverage import FOREIGN, CoverageCounter
+from critiqor.storage.normalization import with_canonical_name
+from critiqor.storage.record_filter import RecordFilter
+from critiqor.storage.redaction import Redactor
+from critiqor.storage.session_document import decode_event, encode
+
+MAX_DEPTH = 100
+"""Levels of nesting in a record. The recorder keeps to 12, and not every JSON reader accepts hundreds."""
+_RECORD_START = b'{"event_id":"evt_'
+_RECORDER_LAYERS = frozenset({"extension_api", "tool_hooks"})
+
+
+class _SortKey(msgspec.Struct):
+    event_id: str = ""
+    timestamp: str = ""
+
+
+_decode_key = msgspec.json.Decoder(_SortKey).decode
+
+
+def merged_events(
+    journal: Path,
+    lifecycle: list[Any],
+    redactor: Redactor,
+    *,
+    limit: int | None = None,
+    counter: CoverageCounter | None = None,
+) -> Iterator[Event]:
+    """Yield all events of a run in true order: the first `limit` bytes of the journal merged with lifecycle events."""
+    counter = counter or CoverageCounter()
+    filter_ = RecordFilter(redactor)
+    if limit is None:
+        limit = journal.stat().st_size if journal.exists() else 0
+    recorded = _JournalReader(journal, limit, filter_, counter).events()
+    # Sorted, because the clock can have been set back between two of them.
+    supervised = sorted(_lifecycle_events(lifecycle, filter_, counter), key=_event_id)
+    return heapq.merge(recorded, supervised, key=_event_id)
+
+
+def is_too_deep(data: bytes, payload: dict[str, Any]) -> bool:
+    """Whether the payload of a record, serialized in `data`, is nested deeper than `MAX_DEPTH`."""
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return False
+    level: list[Any] = [payload]
+    for _ in range(MAX_DEPTH):
+        nested = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level = [item for items in nested for item in items]
+    return bool(level)
+
+
+def _event_id(event: Event) -> str:
+    return event.event_id
+
+
+def _lifecycle_events(lifecycle: list[Any], filter_: RecordFilter, counter: CoverageCounter) -> Iterator[Event]:
+    for number, entry in enumerate(lifecycle, 1):
+        try:
+            event = msgspec.convert(entry, Event)
+        except msgspec.ValidationError:
+            counter.damaged(number, 0, "lifecycle")
+            continue
+        data = encode(event)
+        counter.redacted_before(data)
+        yield filter_.redacted_event(event, data)
+
+
+class _JournalReader:
+    """Reads the journal of one run in the order of event ids, each record once."""
+
+    def __init__(self, path: Path, limit: int, filter_: RecordFilter, counter: CoverageCounter) -> None:
+        self._path = path
+        self._limit = limit
+        self._filter = filter_
+        self._counter = counter
+        self._ids: list[str] = []
+        self._offsets = array("q")
+        self._lengths = array("q")
+        self._numbers = array("q")
+
+    def events(self) -> Iterator[Event]:
+        self._index()
+        if not self._ids:
+            return
+        order: Iterable[int] = range(len(self._ids))
+        if any(self._ids[i] > self._ids[i + 1] for i in range(len(self._ids) - 1)):
+            order = sorted(order, key=self._ids.__getitem__)
+        descriptor = os.open(self._path, os.O_RDONLY)
+        try:
+            previous = ""
+            for position in order:
+                event_id = self._ids[position]
+                if event_id == previous:
+                    self._counter.coverage.duplicate_records += 1
+                    continue
+                event = self._read(descriptor, position, event_id)
+                self._ids[position] = ""  # the event itself holds its id from here on
+                if event is not None:
+                    previous = event_id
+                    yield event
+        finally:
+            os.close(descriptor)
+
+    def _index(self) -> None:
+        coverage = self._counter.coverage
+        coverage.journal_present = self._path.exists()
+        coverage.journal_bytes = self._limit
+        latest = 0
+        for line in read_journal(self._path, self._limit):
+            coverage.journal_lines += 1
+            if line.data is None:
+                self._counter.damaged(line.number, line.offset, "too_long")
+                continue
+            start = 0
+            try:
+                key = _decode_key(line.data)
+            except (msgspec.DecodeError, RecursionError, ValueError) as error:
+                kind = _damage_kind(error, line.data) if line.terminated else "torn_tail"
+                self._counter.damaged(line.number, line.offset, kind)
+                # A writer that was killed within a record left no line break: the next record follows on this line.
+                start = line.data.rfind(_RECORD_START, 1)
+                try:
+                    key = _decode_key(line.data[start:] if start > 0 else b"")
+                except (msgspec.DecodeError, RecursionError, ValueError):
+                    continue
+            moment = ms_from_iso(key.timestamp)
+            place = place_of(key.event_id)
+            if moment is None:
+                coverage.timestamps_replaced += 1
+                moment = place.milliseconds if place else latest
+            latest = moment
+            self._ids.append(key.event_id if place else event_id_for(moment, FOREIGN, line.number))
+            self._offsets.append(line.offset + start)
+            self._lengths.append(line.length - start)
+            self._numbers.append(line.number)
+
+    def _read(self, descriptor: int, position: int, event_id: str) -> Event | None:
+        data = os.pread(descriptor, self._lengths[position], self._offsets[position])
+        try:
+            event = decode_event(data)
+            if is_too_deep(data, event.payload):
+                raise RecursionError
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            self._counter.damaged(self._numbers[position], self._offsets[position], _damage_kind(error, data))
+            return None
+        self._counter.seen(data, event_id)
+        return with_canonical_name(self._filter.recorded_event(_with_place(event, event_id), data))
+
+
+def _with_place(event: Event, event_id: str) -> Event:
+    """Return an event with the id it is sorted by and a valid time. A journal cannot claim the supervisor's layer."""
+    if event.source_layer not in _RECORDER_LAYERS:
+        event = msgspec.structs.replace(event, source_layer="extension_api")
+    if event.event_id == event_id and ms_from_iso(event.timestamp) is not None:
+        return event
+    place = place_of(event_id)
+    timestamp = iso_from_ms(place.milliseconds) if place else event.timestamp
+    return msgspec.structs.replace(event, event_id=event_id, timestamp=timestamp)
+
+
+def _damage_kind(error: Exception, data: bytes) -> str:
+    if isinstance(error, RecursionError):
+        return "too_deep"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "invalid_utf8"
+    if isinstance(error, msgspec.ValidationError):
+        if "out of range" in str(error):
+            return "number_out_of_range"
+        return "wrong_type" if data.lstrip().startswith(b"{") else "not_an_object"
+    if b"\\ud" in data.lower() and _is_json_for_python(data):
+        return "lone_surrogate"
+    return "invalid_json"
+
+
+def _is_json_for_python(data: bytes) -> bool:
+    """Whether the standard library can read it; unlike strict readers it accepts lone surrogates."""
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True

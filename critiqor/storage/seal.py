@@ -1,0 +1,74 @@
+"""Seal evidence: write the final session.json of a run, and compute the digests by which it can be verified."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from critiqor.model import Coverage, Event, Metrics
+from critiqor.model.evidence import SealedFile
+from critiqor.model.record import SessionRecord
+from critiqor.storage import AtomicFile, SessionPaths
+from critiqor.storage.coverage import CoverageCounter
+from critiqor.storage.event_merge import merged_events
+from critiqor.storage.redaction import Redactor
+from critiqor.storage.session_document import SessionDocumentWriter, encode
+
+SEALED_MODE = 0o400
+_CHUNK_BYTES = 1 << 20
+
+
+class SealedEvidence(NamedTuple):
+    """A sealed session.json."""
+
+    digest: str
+    size: int
+    """Bytes."""
+    events_start: int
+    """Offset in bytes of the first event in the file."""
+    events_end: int
+    """Offset in bytes of the end of the last event."""
+    metrics: Metrics
+    coverage: Coverage
+
+
+def seal_evidence(
+    paths: SessionPaths, record: SessionRecord, redactor: Redactor, observe: Callable[[Event], None]
+) -> SealedEvidence:
+    """Write the sealed session.json of a run; `observe` is called with every event in order."""
+    if record.cut is None:
+        raise ValueError("the record has no evidence cut-off yet")
+    run_id = record.run_id
+    counter = CoverageCounter()
+    with AtomicFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:
+        document = SessionDocumentWriter(file, run_id)
+        journal, lifecycle = paths.journal_path(run_id), record.event_log[: record.cut.lifecycle_events]
+        for event in merged_events(journal, lifecycle, redactor, limit=record.cut.journal_bytes, counter=counter):
+            counter.count(event)
+            observe(event)
+            document.add(encode(event))
+        coverage = counter.coverage_of(redactor)
+        coverage.timeline = _sealed_file(paths.timeline_path(run_id), record.cut.timeline_bytes)
+        document.finish(counter.metrics, coverage)
+    return SealedEvidence(file.digest, file.size, document.events_start, document.events_end, counter.metrics, coverage)
+
+
+def file_digest(path: Path, limit: int | None = None) -> str | None:
+    """Return `sha256:` and the digest of a file, or of its first `limit` bytes; None if the file does not exist."""
+    digest = hashlib.sha256()
+    left = limit
+    try:
+        with path.open("rb", buffering=0) as file:
+            while data := file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left)):
+                digest.update(data)
+                left = None if left is None else left - len(data)
+    except FileNotFoundError:
+        return None
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _sealed_file(path: Path, size: int | None) -> SealedFile | None:
+    digest = file_digest(path, size) if size is not None else None
+    return SealedFile(size, digest) if size is not None and digest is not None else None

@@ -1,0 +1,186 @@
+"""Write and read `session.json`: a header, one event per line, then metrics and, once sealed, coverage.
+
+    {"schema_version": ..., "run_id": ..., "session_id": ..., "events":[
+    {...},
+    {...}
+    ],
+    "metrics": ...,
+    "coverage": ...}
+
+Every writer in Python uses `SessionDocumentWriter`; the recorder plugin writes the same layout (`snapshot.js`). Events
+stand on lines of their own, so that they can be read one by one and copied without decoding them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from critiqor.errors import BrokenRecordError
+from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, Metrics
+from critiqor.storage import AtomicFile, SessionPaths, read_journal
+from critiqor.storage.normalization import normalize_plugin_event
+
+_BATCH = 256
+"""Events that are written at once."""
+_EVENTS_END = b"\n],\n"
+_METRICS = b'"metrics":'
+
+encode = msgspec.json.Encoder().encode
+decode_event = msgspec.json.Decoder(Event).decode
+
+
+class _Target(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+
+class SessionDocumentWriter:
+    """Writes one session.json to an open file, event by event."""
+
+    def __init__(self, file: _Target, run_id: str) -> None:
+        self._file = file
+        self._batch: list[bytes] = []
+        self._separator = b"\n"
+        self._size = 0
+        header = {"schema_version": EVIDENCE_SCHEMA, "run_id": run_id, "session_id": run_id}
+        self._write(encode(header)[:-1] + b',"events":[')
+        self.events_start = self._size
+        """Offset in bytes of the first event."""
+        self.events_end = self._size
+        """Offset in bytes of the end of the last event, once the document is finished."""
+
+    def add(self, event: bytes) -> None:
+        """Add an event that is serialized as one line."""
+        self._batch += (self._separator, event)
+        self._separator = b",\n"
+        if len(self._batch) >= 2 * _BATCH:
+            self._flush()
+
+    def finish(self, metrics: Metrics, coverage: Coverage | None = None) -> None:
+        """Write what follows the events; only sealed evidence has a coverage."""
+        self._flush()
+        self.events_end = self._size
+        end = _EVENTS_END + _METRICS + encode(metrics)
+        if coverage is not None:
+            end += b',\n"coverage":' + encode(coverage)
+        self._write(end + b"}\n")
+
+    def _flush(self) -> None:
+        self._write(b"".join(self._batch))
+        self._batch.clear()
+
+    def _write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._size += len(data)
+
+
+def empty_document(run_id: str) -> bytes:
+    """Return the session.json of a run in which nothing has happened yet."""
+    file = BytesIO()
+    SessionDocumentWriter(file, run_id).finish(Metrics())
+    return file.getvalue()
+
+
+def copy_journal(journal: Path, writer: SessionDocumentWriter) -> None:
+    """Write a live session.json: the records of the journal so far, in the order and under the names of writing.
+
+    Lines that are not records are left out, and so is a last line of which only a part is written yet.
+    """
+    metrics = Metrics()
+    for line in read_journal(journal, journal.stat().st_size):
+        if line.data is not None and _count(line.data, metrics):
+            writer.add(line.data.strip())
+    writer.finish(metrics)
+
+
+def write_live_document(paths: SessionPaths, run_id: str) -> None:
+    """Replace session.json of a run that is not sealed with what its journal holds now."""
+    with AtomicFile(paths.evidence_summary_path(run_id)) as file:
+        copy_journal(paths.journal_path(run_id), SessionDocumentWriter(file, run_id))
+
+
+class _CountedEvent(msgspec.Struct):
+    event_type: str
+    source_layer: str = "extension_api"
+    status: str = "ok"
+
+
+_decode_counted = msgspec.json.Decoder(_CountedEvent).decode
+
+
+def _count(data: bytes, metrics: Metrics) -> bool:
+    """Count a record in the metrics; return whether it is one."""
+    try:
+        data.decode()  # the decoder does not check texts that it skips
+        event = _decode_counted(data)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return False
+    metrics.total_events += 1
+    for counts, name in ((metrics.by_event_type, event.event_type), (metrics.by_source_layer, event.source_layer)):
+        counts[name] = counts.get(name, 0) + 1
+    metrics.error_events += event.status == "error"
+    metrics.tool_calls += event.event_type == "tool_call"
+    return True
+
+
+def read_sealed_events(document: Path) -> Iterator[Event]:
+    """Yield the events of a sealed session.json without reading all of it into memory."""
+    with document.open("rb", buffering=1 << 18) as file:
+        file.readline()
+        for line in file:
+            if line == b"],\n":
+                return
+            yield decode_event(line.rstrip(b",\n"))
+
+
+class _DocumentEnd(msgspec.Struct):
+    metrics: Metrics
+    coverage: Coverage
+
+
+def read_coverage(document: Path) -> Coverage:
+    """Return the coverage of a sealed session.json, reading only the end of the file."""
+    with document.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        window = 1 << 16
+        while True:
+            file.seek(max(0, size - window))
+            data = file.read()
+            start = data.rfind(_EVENTS_END + _METRICS)
+            if start >= 0:
+                return msgspec.json.decode(b"{" + data[start + len(_EVENTS_END) :], type=_DocumentEnd).coverage
+            if window >= size:
+                raise BrokenRecordError(f"{document} is not a sealed session.json", fix="critiqor verify RUN")
+            window *= 4
+
+
+class _Events(msgspec.Struct):
+    events: list[msgspec.Raw]
+
+
+def restore_journal(document: Path, journal: Path) -> None:
+    """Write a journal from the events of session.json, for recorders that write no journal."""
+    try:
+        events = msgspec.json.decode(document.read_bytes(), type=_Events).events
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if events:
+        with AtomicFile(journal) as file:
+            for event in events:
+                file.write(_journal_line(bytes(event)) + b"\n")
+
+
+def _journal_line(event: bytes) -> bytes:
+    try:
+        decoded = msgspec.json.decode(event)
+        if isinstance(decoded, dict) and isinstance(decoded.get("event_type", decoded.get("type")), str):
+            return encode(normalize_plugin_event(decoded))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    # Kept as it is, so that only this event counts as damaged. Line breaks occur only between JSON tokens.
+    return event.replace(b"\n", b" ")
