@@ -69,7 +69,7 @@ class Recording:
     def is_hollow(self) -> bool:
         """Whether it is over, and nothing is known of what the agents did but that there were some."""
         runs = self.trail.runs.values()
-        if any(run.steps or run.model_calls or run.messages or run.lookups or run.request for run in runs):
+        if any(run.tool_calls or run.model_calls or run.messages or run.lookups or run.request for run in runs):
             return False
         return self.process_end is not None or any(run.last_end is not None for run in runs)
 

@@ -177,7 +177,7 @@ class RunBuilder:
     def _step(self, run: AgentRun, event: Event, arguments: str) -> ToolCall:
         tool = sys.intern(plain_line(event.tool_name or "unknown"))
         same_call = fingerprint(tool, arguments)
-        last = run.steps[-1] if run.steps else None
+        last = run.tool_calls[-1] if run.tool_calls else None
         if last is not None and last.same_call == same_call:
             # The longest recordings are loops: what repeats is kept once.
             kind, kept, same_call = last.kind, last.arguments, last.same_call
@@ -195,7 +195,7 @@ class RunBuilder:
             is_test=is_test,
             model_call=run.model_calls[-1] if run.model_calls else None,
         )
-        run.steps.append(step)
+        run.tool_calls.append(step)
         return step
 
     def _output(self, run: AgentRun, event: Event) -> None:

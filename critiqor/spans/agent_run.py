@@ -38,14 +38,14 @@ class AgentRun:
         "request",
         "scope",
         "secrets",
-        "steps",
+        "tool_calls",
     )
 
     def __init__(self, scope: Scope, history: int = 0) -> None:
         self.scope = scope
         self.history = history
         """How often its session had been begun anew before."""
-        self.steps: list[ToolCall] = []
+        self.tool_calls: list[ToolCall] = []
         self.model_calls: list[ModelCall] = []
         self.messages: list[Message] = []
         self.lookups: list[MemoryLookup] = []
@@ -74,7 +74,7 @@ class AgentRun:
     def actions(self) -> list[ToolCall]:
         """The steps that did something themselves; to be asked for when all is observed."""
         if self._actions is None:
-            self._actions = [step for step in self.steps if not step.wraps]
+            self._actions = [step for step in self.tool_calls if not step.wraps]
         return self._actions
 
     @property

@@ -35,7 +35,7 @@ def detect(run: AgentRun) -> list[Draft]:
     if (last.stop_reason or "").lower() in _CUT:
         return [_draft(run, last, "cut", "The last answer was cut off by the model's output limit", 90)]
     if last.asks_tools:
-        unheard = not any(step.order > last.order for step in run.steps)
+        unheard = not any(step.order > last.order for step in run.tool_calls)
         title = "The last message asks for tools that were never run"
         return [_draft(run, last, "unexecuted", title, 75)] if unheard else []
     if _goes_on(run):
