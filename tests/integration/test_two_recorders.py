@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from recordings import RUN, Recording
 from support import BIN
 
+from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.recording.payloads import serialise
-from critiqor.agentloop.streams import AgentEvent
 from critiqor.storage.bounds import EXCERPT, RECORD, TEXT
 from critiqor.storage.redaction import Redactor
 
