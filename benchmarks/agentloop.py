@@ -27,13 +27,13 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.configuration import configuration_from
-from critiqor.agentloop.entry.agent import AgentRuntime
+from critiqor.agentloop.entry.runtime import AgentRuntime
+from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.models.model_client import Delta, Finished, ModelRequest, TextDelta, ToolCallDelta, UsageDelta
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import attach_recorder
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Text, UserMessage
-from critiqor.agentloop.streams import AgentEvent
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 from critiqor.session import create_session
 

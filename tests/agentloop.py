@@ -11,7 +11,8 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from critiqor.agentloop.configuration import LoopConfiguration, configuration_from
-from critiqor.agentloop.entry.agent import AgentRuntime
+from critiqor.agentloop.entry.runtime import AgentRuntime
+from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.models.model_client import (
     Delta,
     Finished,
@@ -23,9 +24,8 @@ from critiqor.agentloop.models.model_client import (
     UsageDelta,
 )
 from critiqor.agentloop.runs import AgentParams, RunOutcome
-from critiqor.agentloop.sessions.entries import message_from
 from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, ToolResultMessage
-from critiqor.agentloop.streams import AgentEvent
+from critiqor.agentloop.sessions.transcript_entries import message_from
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 Result = TypeVar("Result")

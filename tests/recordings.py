@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from critiqor.agentloop.event_streams import EventStreams, Stream
 from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.recorder import Recorder
-from critiqor.agentloop.streams import EventStreams, Stream
 from critiqor.storage import paths_for
 
 BEGIN = 1_800_000_000_000

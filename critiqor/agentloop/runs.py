@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from critiqor.agentloop.queue.commands import Command
-from critiqor.agentloop.replies.blocks import BlockReplies
+from critiqor.agentloop.event_streams import EventStreams, Stream
+from critiqor.agentloop.loop.commands import Command
+from critiqor.agentloop.replies.block_streaming import BlockReplies
 from critiqor.agentloop.sessions.messages import Usage
 from critiqor.agentloop.sessions.sessions import Session
 from critiqor.agentloop.sessions.write_lock import WriteLock
 from critiqor.agentloop.settings import QueueMode
-from critiqor.agentloop.streams import EventStreams, Stream
 from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
-    from critiqor.agentloop.entry.external import ExternalTurn
+    from critiqor.agentloop.loop.external_turn import ExternalTurn
 
 Trigger = Literal["user", "cron", "heartbeat", "subagent"]
 AbortKind = Literal["cancelled", "timeout", "interrupted", "stuck", "disconnected", "signal", "shutdown"]

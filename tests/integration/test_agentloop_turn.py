@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from critiqor.agentloop.configuration import configuration_from
-from critiqor.agentloop.entry.agent import AgentRuntime
+from critiqor.agentloop.entry.runtime import AgentRuntime
+from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.runs import AgentParams, RunOutcome
-from critiqor.agentloop.streams import AgentEvent
 from critiqor.importers import read_traces
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 

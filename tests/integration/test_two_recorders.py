@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recordings import RUN, Recording
 from support import BIN
 
-from critiqor.agentloop.streams import AgentEvent
+from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.storage.bounds import MAX_EXCERPT, MAX_PAYLOAD, MAX_TEXT
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from agentloop import Echo, Rig, Say, Waiting, defaults
 
-from critiqor.agentloop.entry.chat import ChatMessage, Chats
-from critiqor.agentloop.replies.blocks import BlockChunker, BlockReplies
+from critiqor.agentloop.event_streams import EventStreams
+from critiqor.agentloop.replies.block_streaming import BlockChunker, BlockReplies
+from critiqor.agentloop.replies.chat_messages import ChatMessage, Chats
 from critiqor.agentloop.settings import BlockChunk
-from critiqor.agentloop.streams import EventStreams
 from critiqor.agentloop.tools.messaging import MemoryOutbox
 
 

@@ -10,7 +10,6 @@ from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswere
 
 from critiqor.agentloop.context.budget import cut, tokens_of, used_tokens
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
-from critiqor.agentloop.sessions.entries import Entry
 from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
     Message,
@@ -20,6 +19,7 @@ from critiqor.agentloop.sessions.messages import (
     Usage,
     UserMessage,
 )
+from critiqor.agentloop.sessions.transcript_entries import Entry
 
 OVERFLOW = ModelFailureError("maximum context length exceeded", "context", 400)
 

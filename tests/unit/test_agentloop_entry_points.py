@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.entry.external import ExternalRequest, Progress
+from critiqor.agentloop.loop.external_turn import ExternalRequest, Progress
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import ToolResultMessage
 from critiqor.errors import CritiqorError, UsageError
@@ -392,7 +392,7 @@ def test_closing_ends_what_is_under_way_and_refuses_what_comes_after(tmp_path):
 
 
 def test_outcomes_of_old_runs_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr("critiqor.agentloop.queue.dispatch.KEPT_OUTCOMES", 3)
+    monkeypatch.setattr("critiqor.agentloop.queue.dispatcher.KEPT_OUTCOMES", 3)
 
     async def scenario() -> None:
         rig = Rig(tmp_path)

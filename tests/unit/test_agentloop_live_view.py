@@ -10,9 +10,9 @@ import pytest
 from recordings import RUN, Recording, Source
 from support import exit_code_of, fork, wait_until
 
+from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.recording.live_view import LiveView
 from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
-from critiqor.agentloop.streams import EventStreams
 from critiqor.storage import SessionPaths, paths_for
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered
 
+from critiqor.agentloop.loop.tool_batch import SKIPPED
 from critiqor.agentloop.queue.inbox import QueueFullError
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Message, ToolResultMessage, UserMessage
-from critiqor.agentloop.tool_batch import SKIPPED
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from recordings import RUN
 from timelines import summary_of
 
+from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.recording.diagnostics import Diagnostics
@@ -24,7 +25,6 @@ from critiqor.agentloop.recording.recorder import attach_recorder
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import UserMessage
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
-from critiqor.agentloop.streams import EventStreams
 from critiqor.model.timeline import TimelineSummary
 from critiqor.storage import paths_for
 

@@ -15,9 +15,9 @@ from recordings import CONTEXT, MODEL, RUN, USAGE, Recording, Source, sequences
 from support import Runs
 
 import critiqor
+from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.recording.recorded_runs import MOST_CALLS, MOST_MESSAGES, MOST_RESTING
 from critiqor.agentloop.recording.recorder import attach_recorder
-from critiqor.agentloop.streams import EventStreams
 from critiqor.model import Event
 from critiqor.model.event import place_of
 from critiqor.storage.redaction import rules_digest

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
-from critiqor.agentloop.replies.replies import (
+from critiqor.agentloop.replies.reply_builder import (
     SILENT_TOKENS,
     Said,
     failure_text,

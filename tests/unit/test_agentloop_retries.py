@@ -9,9 +9,9 @@ import pytest
 from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles, unanswered
 
 from critiqor.agentloop.configuration import ResolvedModel
-from critiqor.agentloop.entry.chat import ChatMessage, Chats
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.models.retries import Fallback, Retries, Retry
+from critiqor.agentloop.replies.chat_messages import ChatMessage, Chats
 from critiqor.agentloop.sessions.messages import AssistantMessage
 from critiqor.agentloop.settings import ModelEntry, Provider, RetrySettings
 from critiqor.agentloop.tools.messaging import MemoryOutbox

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from critiqor.agentloop.sessions.entries import Entry
 from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
     Image,
@@ -14,6 +13,7 @@ from critiqor.agentloop.sessions.messages import (
     ToolCall,
     ToolResultMessage,
 )
+from critiqor.agentloop.sessions.transcript_entries import Entry
 from critiqor.agentloop.settings import CompactionSettings, ModelEntry
 
 BYTES_A_TOKEN = 4

@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.context.budget import BYTES_A_TOKEN, answer_tokens, cut, tokens_of_text, used_tokens
-from critiqor.agentloop.entry.services import Services
 from critiqor.agentloop.models.model_call import Dialled, ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelRequest
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.sessions.entries import Entry
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
     Image,
@@ -26,6 +25,7 @@ from critiqor.agentloop.sessions.messages import (
     UserMessage,
 )
 from critiqor.agentloop.sessions.transcript import Transcript
+from critiqor.agentloop.sessions.transcript_entries import Entry
 from critiqor.model import now_ms
 
 LONGEST_RESULT = 2_000

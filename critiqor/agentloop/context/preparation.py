@@ -12,13 +12,13 @@ from critiqor.agentloop.configuration import ResolvedModel, workspace_path
 from critiqor.agentloop.context.bootstrap import BootstrapFile, load_bootstrap
 from critiqor.agentloop.context.prompt import PromptSources
 from critiqor.agentloop.context.workspace import Workspace, prepare_workspace
-from critiqor.agentloop.entry.services import OWN_FOLDER, Services
+from critiqor.agentloop.loop.tool_batch import Workbench
 from critiqor.agentloop.models.model_selection import models_for
-from critiqor.agentloop.replies.replies import Verbosity
+from critiqor.agentloop.replies.reply_builder import Verbosity
 from critiqor.agentloop.runs import Run
+from critiqor.agentloop.services import OWN_FOLDER, Services
 from critiqor.agentloop.sessions.messages import Text, UserMessage
 from critiqor.agentloop.sessions.sessions import is_main, is_subagent
-from critiqor.agentloop.tool_batch import Workbench
 from critiqor.agentloop.tools.registry import offered_tools
 from critiqor.model import now_ms
 from critiqor.openclaw.configuration import expand_path

@@ -11,11 +11,11 @@ from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.context.budget import tokens_of_text
 from critiqor.agentloop.context.preparation import Prepared
 from critiqor.agentloop.context.prompt import build_system_prompt
-from critiqor.agentloop.entry.services import Services
 from critiqor.agentloop.hooks.hook_rules import merge_prompts
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.sessions.entries import saved_form
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Message, Text, UserMessage
+from critiqor.agentloop.sessions.transcript_entries import saved_form
 from critiqor.agentloop.tools.registry import tool_schemas
 from critiqor.agentloop.tools.tool import Tool
 

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from critiqor.agentloop.configuration import locate, read_loop_configuration
-from critiqor.agentloop.entry.agent import AgentRuntime
-from critiqor.agentloop.entry.services import ClientMaker
+from critiqor.agentloop.entry.runtime import AgentRuntime
+from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.models.model_selection import completions_client
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import attach_recorder
+from critiqor.agentloop.services import ClientMaker
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
-from critiqor.agentloop.streams import EventStreams
 from critiqor.agentloop.tools.messaging import Outbox
 from critiqor.agentloop.tools.tool import Tool
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.entry.agent import DEFAULT_WAIT_SECONDS, AgentRuntime
-from critiqor.agentloop.entry.chat import ChatMessage, Chats
 from critiqor.agentloop.entry.host import opened_runtime
-from critiqor.agentloop.entry.services import OWN_FOLDER
+from critiqor.agentloop.entry.runtime import DEFAULT_WAIT_SECONDS, AgentRuntime
+from critiqor.agentloop.event_streams import AgentEvent
+from critiqor.agentloop.replies.chat_messages import ChatMessage, Chats
 from critiqor.agentloop.runs import AgentParams
-from critiqor.agentloop.streams import AgentEvent
+from critiqor.agentloop.services import OWN_FOLDER
 from critiqor.errors import CritiqorError, UsageError
 from critiqor.storage.paths import FOLDER_MODE
 

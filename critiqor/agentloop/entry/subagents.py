@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from critiqor.agentloop.entry.background import Background
+from critiqor.agentloop.entry.background_tasks import Background
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.agentloop.tools.subagent import Spawned, SpawnError, SpawnRequest
 from critiqor.agentloop.tools.tool import ToolContext
 from critiqor.errors import CritiqorError
 
 if TYPE_CHECKING:
-    from critiqor.agentloop.entry.agent import AgentRuntime
+    from critiqor.agentloop.entry.runtime import AgentRuntime
 
 
 class Subagents:

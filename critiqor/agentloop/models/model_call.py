@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.agentloop.configuration import ResolvedModel
-from critiqor.agentloop.entry.services import Services
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.models.response_builder import Answer
 from critiqor.agentloop.models.watchdogs import Silence
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import AssistantMessage, StopReason, ToolCall, Usage
 from critiqor.model import now_ms
 

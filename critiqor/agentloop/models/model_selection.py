@@ -8,12 +8,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from critiqor.agentloop.configuration import LoopConfiguration, ResolvedModel, api_key_of
-from critiqor.agentloop.entry.services import Services
 from critiqor.agentloop.models.completions import CompletionsClient
 from critiqor.agentloop.models.model_call import Dialled
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.models.watchdogs import idle_limit
 from critiqor.agentloop.runs import AgentParams
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.settings import Provider
 from critiqor.errors import UsageError
 

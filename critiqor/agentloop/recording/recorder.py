@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from critiqor import __version__
+from critiqor.agentloop.event_streams import AgentEvent, EventStreams
 from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.live_view import LiveView
 from critiqor.agentloop.recording.recorded_calls import HOOK, STREAM, Attempts, ModelCalls, Records, ToolCalls
@@ -28,7 +29,6 @@ from critiqor.agentloop.recording.recorded_facts import (
     told,
 )
 from critiqor.agentloop.recording.recorded_runs import RecordedRun, RecordedRuns
-from critiqor.agentloop.streams import AgentEvent, EventStreams
 from critiqor.errors import UsageError
 from critiqor.spans.tool_results import error_text
 from critiqor.storage import paths_for

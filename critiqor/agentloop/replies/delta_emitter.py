@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from critiqor.agentloop.configuration import ResolvedModel
+from critiqor.agentloop.event_streams import EventStreams, Stream
 from critiqor.agentloop.models.model_client import Delta, Finished, TextDelta, ThinkingDelta
-from critiqor.agentloop.replies.replies import is_silent, may_become_silent
+from critiqor.agentloop.replies.reply_builder import is_silent, may_become_silent
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.streams import EventStreams, Stream
 
 
 class DeltaEmitter:

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.agentloop.sessions.entries import (
+from critiqor.agentloop.sessions.messages import Message, Text, ToolCall, ToolResultMessage
+from critiqor.agentloop.sessions.transcript_entries import (
     Entry,
     after_compaction,
     branch_of,
@@ -28,7 +29,6 @@ from critiqor.agentloop.sessions.entries import (
     read_entry,
     saved_form,
 )
-from critiqor.agentloop.sessions.messages import Message, Text, ToolCall, ToolResultMessage
 from critiqor.agentloop.sessions.write_lock import WriteLock
 from critiqor.errors import CritiqorError
 from critiqor.model import iso_from_ms, now_ms

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 
-from critiqor.agentloop.entry.services import Services
 from critiqor.agentloop.runs import Run
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.transcript import Transcript, TranscriptHead, open_transcript
 from critiqor.agentloop.sessions.write_lock import LostLockError, acquire
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.entry.agent import AgentRuntime
 from critiqor.agentloop.entry.host import opened_runtime
+from critiqor.agentloop.entry.runtime import AgentRuntime
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Text
 from critiqor.agentloop.tools.exec_ import ExecTool

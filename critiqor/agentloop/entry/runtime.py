@@ -12,23 +12,23 @@ from uuid import uuid4
 from critiqor.agentloop.configuration import LoopConfiguration, workspace_path
 from critiqor.agentloop.context.installs import install_skill
 from critiqor.agentloop.context.skills_cache import SkillsCache
-from critiqor.agentloop.entry.background import Background
-from critiqor.agentloop.entry.external import ExternalTurn
-from critiqor.agentloop.entry.services import OWN_FOLDER, ClientMaker, Services
+from critiqor.agentloop.entry.background_tasks import Background
 from critiqor.agentloop.entry.subagents import Subagents
+from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.loop.commands import command_in
+from critiqor.agentloop.loop.external_turn import ExternalTurn
 from critiqor.agentloop.models.model_selection import completions_client
-from critiqor.agentloop.queue.commands import command_in
-from critiqor.agentloop.queue.dispatch import Dispatcher
+from critiqor.agentloop.queue.dispatcher import Dispatcher
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSession, StuckSessions
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.replies.delivery import HookedOutbox
 from critiqor.agentloop.runs import Abort, AbortKind, Accepted, AgentParams, Run, RunOutcome, WaitResult
+from critiqor.agentloop.services import OWN_FOLDER, ClientMaker, Services
 from critiqor.agentloop.sessions.sessions import Session, Sessions
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
-from critiqor.agentloop.streams import EventStreams
 from critiqor.agentloop.tools.messaging import MemoryOutbox, Outbox
 from critiqor.agentloop.tools.tool import Tool
 from critiqor.errors import CritiqorError

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from critiqor.agentloop.entry.external import ExternalTurn, make_external_turn
-from critiqor.agentloop.entry.services import Services
-from critiqor.agentloop.loop import Loop
-from critiqor.agentloop.queue.commands import Command
-from critiqor.agentloop.replies.blocks import BlockReplies
-from critiqor.agentloop.replies.run_result import conclude, deliver
+from critiqor.agentloop.loop.agent_loop import Loop
+from critiqor.agentloop.loop.commands import Command
+from critiqor.agentloop.loop.external_turn import ExternalTurn, make_external_turn
+from critiqor.agentloop.loop.run_result import conclude, deliver
+from critiqor.agentloop.replies.block_streaming import BlockReplies
 from critiqor.agentloop.runs import Payload, Run, RunOutcome
-from critiqor.agentloop.sessions.entries import own_words
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Text, UserMessage
+from critiqor.agentloop.sessions.transcript_entries import own_words
 from critiqor.agentloop.sessions.transcript_writer import writing
 from critiqor.model import now_ms
 

@@ -10,22 +10,22 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from critiqor.agentloop.attempt import Attempt, AttemptResult
 from critiqor.agentloop.context.budget import limit_of, tokens_of, used_tokens
 from critiqor.agentloop.context.compaction import Compactor, added
 from critiqor.agentloop.context.preparation import Prepared, prepare
 from critiqor.agentloop.context.prompting import Prompting, build_prompt
-from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.event_streams import Stream
+from critiqor.agentloop.loop.attempt import Attempt, AttemptResult
 from critiqor.agentloop.models.model_call import Dialled
 from critiqor.agentloop.models.model_client import ModelFailureError
 from critiqor.agentloop.models.model_selection import dial
 from critiqor.agentloop.models.retries import Fallback, Retries, Retry, reason_of
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.sessions.entries import own_words
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Text, UserMessage
 from critiqor.agentloop.sessions.transcript import Transcript
+from critiqor.agentloop.sessions.transcript_entries import own_words
 from critiqor.agentloop.sessions.transcript_writer import writing
-from critiqor.agentloop.streams import Stream
 from critiqor.model import now_ms
 
 MOST_COMPACTIONS = 2

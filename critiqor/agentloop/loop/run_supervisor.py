@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from critiqor.agentloop.entry.services import Services
 from critiqor.agentloop.models.watchdogs import CLEANUP_SECONDS, run_limit
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
+from critiqor.agentloop.services import Services
 from critiqor.errors import CritiqorError
 from critiqor.model import now_ms
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.models.watchdogs import Silence
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.streams import EventStreams
 from critiqor.errors import CritiqorError
 
 

@@ -16,17 +16,17 @@ from critiqor.agentloop.context.budget import answer_tokens, limit_of, used_toke
 from critiqor.agentloop.context.compaction import added
 from critiqor.agentloop.context.preparation import Prepared
 from critiqor.agentloop.context.prompting import Prompting
-from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.event_streams import Stream
+from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
 from critiqor.agentloop.models.model_call import Dialled, ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.models.retries import reason_of
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.sessions.entries import saved_form
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, Usage, UserMessage
 from critiqor.agentloop.sessions.transcript import Transcript
-from critiqor.agentloop.streams import Stream
-from critiqor.agentloop.tool_batch import ToolBatch, ToolRecord
+from critiqor.agentloop.sessions.transcript_entries import saved_form
 from critiqor.model import now_ms
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from critiqor.agentloop.configuration import LoopConfiguration
 from critiqor.agentloop.context.skills_cache import SkillsCache
+from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.models.model_client import ModelClient
@@ -16,7 +17,6 @@ from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.sessions.sessions import Sessions
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
 from critiqor.agentloop.settings import Provider
-from critiqor.agentloop.streams import EventStreams
 from critiqor.agentloop.tools.messaging import Outbox
 from critiqor.agentloop.tools.subagent import Spawn
 from critiqor.agentloop.tools.tool import Tool

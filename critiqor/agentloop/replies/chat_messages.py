@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from critiqor.agentloop.streams import AgentEvent, EventStreams
+from critiqor.agentloop.event_streams import AgentEvent, EventStreams
 
 INTERVAL_SECONDS = 0.15
 """Deltas that come faster wait for the next message."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from critiqor.agentloop.entry.services import Services
-from critiqor.agentloop.loop import LoopResult
-from critiqor.agentloop.replies.replies import Said, failure_text, shape_replies
+from critiqor.agentloop.loop.agent_loop import LoopResult
+from critiqor.agentloop.replies.reply_builder import Said, failure_text, shape_replies
 from critiqor.agentloop.runs import Payload, Run, RunOutcome
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Usage
 from critiqor.agentloop.tools.messaging import OutgoingMessage
 from critiqor.model import now_ms

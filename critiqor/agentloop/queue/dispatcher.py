@@ -8,11 +8,11 @@ from collections import OrderedDict
 
 import msgspec
 
-from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.loop.run_executor import do_work
+from critiqor.agentloop.loop.run_supervisor import Supervision, ended_early, tell_end, words_of
 from critiqor.agentloop.queue.inbox import Inbox
-from critiqor.agentloop.queue.supervision import Supervision, ended_early, tell_end, words_of
-from critiqor.agentloop.queue.work import do_work
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.settings import QueueMode
 from critiqor.errors import UsageError
 

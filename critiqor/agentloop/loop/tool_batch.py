@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.entry.services import Services
+from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.sessions.entries import message_from, saved_form
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Text, ToolCall, ToolResultMessage
 from critiqor.agentloop.sessions.transcript import Transcript
+from critiqor.agentloop.sessions.transcript_entries import message_from, saved_form
 from critiqor.agentloop.sessions.transcript_writer import ABORTED
-from critiqor.agentloop.streams import Stream
 from critiqor.agentloop.tools.registry import problem_with
 from critiqor.agentloop.tools.results import error_words, failed, refused, sanitized, without_pictures
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
