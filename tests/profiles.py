@@ -12,7 +12,7 @@ from support import PATIENCE_SECONDS, environment
 
 from critiqor.model.profiles import CpuProfile
 from critiqor.openclaw import profiling_environment
-from critiqor.timeline.profiles.artifacts import artifact_at
+from critiqor.timeline.profiles.artifacts import read_artifact
 from critiqor.timeline.profiles.cpu import read_cpu_profile
 
 SECRET = "correct-horse-battery-staple"
@@ -82,6 +82,6 @@ def read_document(folder: Path, document: object, name: str = CPU_NAME, *, writt
     path = folder / name
     path.write_text(document if isinstance(document, str) else json.dumps(document, separators=(",", ":")))
     os.utime(path, (written_at, written_at))
-    artifact = artifact_at(path)
+    artifact = read_artifact(path)
     assert artifact is not None
     return read_cpu_profile(artifact)

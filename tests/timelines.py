@@ -11,8 +11,8 @@ import msgspec
 
 from critiqor.model import Event, iso_from_ms
 from critiqor.model.timeline import TimelineSummary
-from critiqor.timeline import Timeline
-from critiqor.timeline.reader.reading import BLOCK
+from critiqor.timeline import SummaryBuilder
+from critiqor.timeline.summary import BLOCK
 
 START = 1_794_000_000_000
 FIXTURES = Path(__file__).parent / "unit" / "fixtures"
@@ -65,7 +65,7 @@ def data_of(*lines: Mapping[str, Any] | bytes) -> bytes:
 
 
 def summary_of(*lines: Mapping[str, Any] | bytes) -> TimelineSummary:
-    timeline = Timeline()
+    timeline = SummaryBuilder()
     data = data_of(*lines)
     for place in range(0, len(data), BLOCK):
         timeline.feed(data[place : place + BLOCK])

@@ -24,7 +24,7 @@ from critiqor.run.lifecycle import DEFAULT_RUNS_DIR, evidence_events
 from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
 from critiqor.storage.session_document import read_coverage
-from critiqor.timeline.reader.citations import cited_lines
+from critiqor.timeline.reader.citations import read_cited_lines
 
 
 def load_report(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> RunReport:
@@ -105,7 +105,9 @@ def diagnosis_of(run_id: str, runs_dir: str | Path, notes: list[str], *, whole: 
 def moments_of(cited: Iterable[str], timeline: Path) -> dict[str, int]:
     """When those lines of the timeline were that are cited, by id; microseconds since 1970."""
     numbers = {number for name in cited if (number := cited_line(name)) is not None}
-    told = {number: ms_from_iso(str(line.get("timestamp"))) for number, line in cited_lines(timeline, numbers).items()}
+    told = {
+        number: ms_from_iso(str(line.get("timestamp"))) for number, line in read_cited_lines(timeline, numbers).items()
+    }
     return {line_id(number): us_of(moment) for number, moment in told.items() if moment is not None}
 
 

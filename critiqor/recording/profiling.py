@@ -22,7 +22,7 @@ from critiqor.model.profiles import ArtifactRequest, SignalledArtifact
 from critiqor.processes import marked_processes
 from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
-from critiqor.timeline.profiles.artifacts import Artifact, artifacts_in
+from critiqor.timeline.profiles.artifacts import Artifact, list_artifacts
 
 PATIENCE_SECONDS = 60.0
 """How long an answer may take. A process does nothing else while it writes a heap snapshot."""
@@ -63,7 +63,7 @@ def request_artifacts(
         message = f"none of the {len(processes)} processes of {run_id} is a Node that waits to be asked"
         raise CritiqorError(message, fix=f"critiqor profile {run_id}   shows what was written so far")
     folder = paths.profiles_folder(run_id)
-    known = {artifact.path.name for artifact in artifacts_in(folder)}
+    known = {artifact.path.name for artifact in list_artifacts(folder)}
     asked = [process for process in asked if _send(process, request.signal)]
     pids = sorted(process.pid for process in asked)
     say(f"asked {', '.join(map(str, pids))} for a {request.noun}; waiting for {patience:g} seconds at most")
@@ -160,7 +160,7 @@ class _Written:
             waiting = [process for process in waiting if process.pid not in ended | self.complete.keys()]
 
     def _look(self) -> None:
-        for artifact in artifacts_in(self._folder):
+        for artifact in list_artifacts(self._folder):
             if artifact.kind == self._kind and artifact.pid is not None and artifact.path.name not in self._known:
                 if self._is_complete(artifact):
                     told = SignalledArtifact(file=artifact.name, pid=artifact.pid, bytes=artifact.bytes)

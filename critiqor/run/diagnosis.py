@@ -135,7 +135,7 @@ def run_timeline(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Timeli
     account = Timing(paths.timeline_path(run_id), limit)
     for event in evidence_events(run_id, runs_dir):
         account.observe(event)
-    return account.told()
+    return account.summary()
 
 
 def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from critiqor.model.timeline import cited_line, line_id
 from critiqor.run.diagnosis import load_diagnosed
 from critiqor.storage import paths_for
 from critiqor.storage.session_document import read_sealed_events
-from critiqor.timeline.reader.citations import Told, cited_lines
+from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 SHOWN = 200
 
@@ -27,7 +27,7 @@ class ExplainedStep(msgspec.Struct, frozen=True, kw_only=True):
     relation: Relation | None = None
     event: Event | None = None
     """The event itself; null where the evidence does not hold it, or where it is a line of the timeline."""
-    line: dict[str, Told] | None = None
+    line: dict[str, FieldValue] | None = None
     """What the line of OpenClaw's timeline says that is cited; null for an event."""
     shown: list[str] = msgspec.field(default_factory=list)
     """What of it is worth reading, for people."""
@@ -48,7 +48,7 @@ def explain_finding(run_id: str, name: str, runs_dir: str | Path = "runs") -> Ex
     paths = paths_for(runs_dir)
     events = _cited_events(paths.evidence_summary_path(run_id), wanted)
     numbers = {number for name in wanted if (number := cited_line(name)) is not None}
-    lines = {line_id(number): line for number, line in cited_lines(paths.timeline_path(run_id), numbers).items()}
+    lines = {line_id(number): line for number, line in read_cited_lines(paths.timeline_path(run_id), numbers).items()}
     return Explanation(
         finding,
         [_explained(step, events, lines) for step in finding.causal_chain],
@@ -76,7 +76,7 @@ def _named(diagnosis: Diagnosis, name: str) -> Finding:
     raise UsageError(f"{problem}: {known}", fix=f"critiqor explain {diagnosis.run_id} {(found or findings)[0].id}")
 
 
-def _explained(step: CausalStep, events: dict[str, Event], lines: dict[str, dict[str, Told]]) -> ExplainedStep:
+def _explained(step: CausalStep, events: dict[str, Event], lines: dict[str, dict[str, FieldValue]]) -> ExplainedStep:
     event = events.get(step.event_id)
     return ExplainedStep(
         event_id=step.event_id,

@@ -23,4 +23,4 @@ class Investigation:
 
     def conclude(self, run_id: str, digest: str, coverage: Coverage) -> Diagnosis:
         """The diagnosis of everything observed."""
-        return self._examination.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._account.told())
+        return self._examination.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._account.summary())

@@ -1,4 +1,4 @@
-"""Count, total, quantiles and maximum of any number of durations, in bounded space."""
+"""Count, total, quantiles and maximum of any number of durations, in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from math import ceil
 from typing import NamedTuple
 
 EXACT = 512
-"""Up to so many durations the quantiles are exact; beyond, they come from the buckets."""
+"""Number of durations up to which quantiles are exact; beyond it they are computed from buckets."""
 _HIGH_HALF = 1 if sys.byteorder == "little" else 0
-"""Where the upper half of a single-precision number stands: its sign, its exponent and seven digits. As a number it is
-the bucket of a logarithmic scale, 128 for each factor of two; the middle of one is wrong by less than one percent."""
+"""Index of the upper half of a single-precision number: sign, exponent and seven bits. Read as an integer, it is a
+bucket of a logarithmic scale with 128 buckets per factor of two; the middle of one is off by less than 1%."""
 
 
-class Figures(NamedTuple):
-    """What is told of many durations, in milliseconds."""
+class DurationStats(NamedTuple):
+    """Statistics of durations in milliseconds."""
 
-    number: int
+    samples: int
     total: float
     p50: float
     p95: float
-    longest: float
+    max: float
 
 
 class Durations:
-    """Collects durations. `pending` is appended to directly, because it happens for every second line of a file.
+    """Collects durations. Callers append to `pending` directly, because they do so for every second line of a file.
 
-    The order in which they come makes no difference, and neither does when `fold` is called.
+    Neither the order of the durations nor the moments when `fold` is called change the result.
     """
 
     __slots__ = ("_buckets", "_count", "_longest", "_total", "pending")
@@ -42,7 +42,7 @@ class Durations:
         self._longest = 0.0
 
     def fold(self) -> None:
-        """Turn what is pending into counts of logarithmic buckets, if it is much."""
+        """Move pending durations into logarithmic buckets if there are many."""
         if len(self.pending) > EXACT:
             self._fold()
 
@@ -51,22 +51,22 @@ class Durations:
         self._count += len(values)
         self._total += sum(values)
         self._longest = max(self._longest, *values)
-        # All of it runs outside the interpreter's loop.
+        # These calls loop in C, not in the interpreter.
         self._buckets.update(array("H", array("f", values).tobytes())[_HIGH_HALF::2])
         values.clear()
 
-    def figures(self) -> Figures:
-        """What is known; zero for everything where nothing was collected."""
+    def stats(self) -> DurationStats:
+        """Return the statistics; all zero if there are no durations."""
         if self._count:
             if self.pending:
                 self._fold()
             middle, high = (self._quantile(share) for share in (0.5, 0.95))
-            return Figures(self._count, round(self._total, 3), middle, high, self._longest)
+            return DurationStats(self._count, round(self._total, 3), middle, high, self._longest)
         values = sorted(self.pending)
         if not values:
-            return Figures(0, 0.0, 0.0, 0.0, 0.0)
+            return DurationStats(0, 0.0, 0.0, 0.0, 0.0)
         middle, high = (round(values[_rank(share, len(values))], 3) for share in (0.5, 0.95))
-        return Figures(len(values), round(sum(values), 3), middle, high, values[-1])
+        return DurationStats(len(values), round(sum(values), 3), middle, high, values[-1])
 
     def _quantile(self, share: float) -> float:
         left = _rank(share, self._count)
@@ -78,11 +78,11 @@ class Durations:
 
 
 def _middle(bucket: int) -> float:
-    """The value in the middle of a bucket; nothing is nothing."""
+    """Return the value in the middle of a bucket; bucket 0 is exactly zero."""
     middle: float = struct.unpack("<f", struct.pack("<HH", 0x8000, bucket))[0]
     return middle if bucket else 0.0
 
 
 def _rank(share: float, count: int) -> int:
-    """The place of a quantile in the sorted values: the nearest rank."""
+    """Return the index of a quantile in the sorted values, by nearest rank."""
     return ceil(share * count) - 1

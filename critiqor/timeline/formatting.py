@@ -1,4 +1,4 @@
-"""Figures of timelines in words, the same in every report."""
+"""Values of a timeline as text, the same in every report."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from critiqor.timeline.layout import Name, Piece
 
 
 def ms(duration: float | None) -> str:
-    """A duration, empty where there is none."""
+    """Format a duration in milliseconds; empty if there is none."""
     return "" if duration is None else spent(duration)
 
 
 def memory(size: int) -> str:
-    """Bytes in megabytes; whole numbers only, because a file can hold one that no float can."""
+    """Format bytes as megabytes, in integers: a file can hold a number that no float can represent."""
     return f"{(size + 500_000) // 1_000_000} MB"
 
 
-def named(name: str, detail: str | None) -> Name:
-    """A span and which one of that name."""
+def span_label(name: str, detail: str | None) -> Name:
+    """Return the name of a span with the detail that tells it from others of that name."""
     return Name(f"{name} ({detail})" if detail else name)
 
 
-def listed(names: Iterable[Name]) -> list[Piece]:
-    """Names with commas."""
+def join_names(names: Iterable[Name]) -> list[Piece]:
+    """Return the names with commas between them."""
     pieces: list[Piece] = []
     for name in names:
         pieces += [", ", name] if pieces else [name]
@@ -32,10 +32,10 @@ def listed(names: Iterable[Name]) -> list[Piece]:
 
 
 def count_of(number: int, noun: str, nouns: str | None = None) -> str:
-    """How many there are of something."""
+    """Format a count with its noun, such as "1 event" or "2 processes"."""
     return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
-def pid_of(pid: int | None) -> str:
-    """A process, where it is known."""
+def format_pid(pid: int | None) -> str:
+    """Format a process id; a question mark if it is unknown."""
     return "?" if pid is None else str(pid)

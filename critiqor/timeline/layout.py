@@ -1,4 +1,4 @@
-"""Parts of a report as lines for a terminal, or as Markdown. What comes from a file can never become markup."""
+"""Layout of reports as lines for a terminal or as Markdown. Text from a file never becomes markup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INDENT = "  "
 
 
 class Name(NamedTuple):
-    """A text that came from the timeline, in contrast to our own words."""
+    """A text from the timeline, which must be escaped, in contrast to the report's own text."""
 
     text: str
 
@@ -20,21 +20,21 @@ Piece = str | Name
 
 
 class Item(NamedTuple):
-    """One line; `depth` is how far it stands below the title, from 0."""
+    """One line; `depth` is its indentation level below the title, from 0."""
 
     depth: int
     pieces: Sequence[Piece]
 
 
 class Table(NamedTuple):
-    """Rows under heads; the first column is the name of the row."""
+    """Rows below column headings; the first column names the row."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[Piece]]
 
 
 class Part(NamedTuple):
-    """A title and what stands below it."""
+    """A section of a report: a title, then items and a table."""
 
     title: str
     items: Sequence[Item] = ()
@@ -42,18 +42,18 @@ class Part(NamedTuple):
 
 
 def as_lines(parts: Iterable[Part]) -> list[str]:
-    """For a terminal."""
+    """Return the lines for a terminal."""
     lines: list[str] = []
     for part in parts:
         lines += ["", part.title] if lines else [part.title]
         lines += [INDENT * (item.depth + 1) + "".join(map(_plain, item.pieces)) for item in part.items]
         if part.table is not None:
-            lines += _aligned(part.table)
+            lines += _align(part.table)
     return lines
 
 
 def as_markdown(parts: Iterable[Part], level: int = 2) -> str:
-    """As a Markdown document, titles at that level."""
+    """Return a Markdown document with titles at this heading level."""
     blocks = []
     for part in parts:
         blocks.append(f"{'#' * level} {part.title}")
@@ -68,8 +68,8 @@ def as_markdown(parts: Iterable[Part], level: int = 2) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _aligned(table: Table) -> list[str]:
-    """The first column to the left, the others to the right."""
+def _align(table: Table) -> list[str]:
+    """Return the lines of a table, first column left-aligned, the others right-aligned."""
     cells = [list(table.heads), *([_plain(piece) for piece in row] for row in table.rows)]
     columns = list(zip(*cells, strict=True))
     widths = [max(map(len, column)) for column in columns]

@@ -1,12 +1,12 @@
-"""A run that was repeated: how its times vary from run to run.
+"""Variation of the times of a run that was repeated.
 
-Each run gives one value a figure, so that a run with many samples weighs no more than another:
+Each run contributes one value per figure, so that a run with many samples has no more weight than another:
 
-- start-up: how long a process took until it was ready, or to its first work, by role; the slowest one of each role
-- a turn and each part of it: the median over the turns of the run whose end was seen
-- a span name and requests to providers: their median; where there was one, that is its duration
+- start-up: the time until a process was ready, or until its first work, by role; the slowest process of each role
+- a turn and each of its parts: the median over the turns of the run whose end was seen
+- a span name, and requests to providers: the median
 
-Totals are not used: they grow with what a run had to do, and not only with how long that took.
+Totals are not used: they grow with the work that a run had to do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from critiqor.timeline.comparison import PROVIDERS
 from critiqor.timeline.formatting import count_of, ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 TURN = "turn"
 PARTS = tuple(name.removesuffix("_ms") for name in TurnSplit.__struct_fields__ if name.endswith("_ms"))
 
@@ -32,9 +32,9 @@ _TITLES: dict[RepeatedKind, str] = {
     "turn": "Turns",
     "turn_part": "Parts of a turn",
     "provider": "Requests to providers",
-    "span": "Spans by name, those with the longest medians",
+    "span": "Spans by name, longest median first",
 }
-"""In the order in which they are told."""
+"""In the order of the report."""
 _ORDER = list(_TITLES)
 
 
@@ -44,20 +44,19 @@ class _Figure(NamedTuple):
 
 
 def repeated_figures(summaries: Sequence[TimelineSummary]) -> list[RepeatedFigures]:
-    """How the times of a run vary, from one summary for each time that it was run.
+    """Return how the times of a run vary, from one summary per repetition.
 
-    Start-up first, then turns, their parts in order, providers, and spans with the longest medians first.
+    Start-up comes first, then turns, their parts in order, providers, and spans with the longest median first.
     """
     values: defaultdict[_Figure, list[float]] = defaultdict(list)
     for summary in summaries:
         for figure, value in _values(summary):
             values[figure].append(value)
-    told = [_figures(figure, value) for figure, value in values.items()]
-    return sorted(told, key=_in_order)
+    return sorted((_figures(figure, value) for figure, value in values.items()), key=_sort_key)
 
 
 def _values(summary: TimelineSummary) -> Iterator[tuple[_Figure, float]]:
-    """One value for each figure of a run."""
+    """Yield one value for each figure of a run."""
     slowest: dict[str, float] = {}
     for startup in summary.startups:
         name = f"{startup.role} until ready" if startup.ready else f"{startup.role} to first work"
@@ -88,33 +87,32 @@ def _figures(figure: _Figure, values: list[float]) -> RepeatedFigures:
     )
 
 
-def _in_order(told: RepeatedFigures) -> tuple[int, float, str]:
-    place = PARTS.index(told.name) if told.kind == "turn_part" else -told.median_ms
-    return (_ORDER.index(told.kind), place, told.name)
+def _sort_key(figures: RepeatedFigures) -> tuple[int, float, str]:
+    place = PARTS.index(figures.name) if figures.kind == "turn_part" else -figures.median_ms
+    return (_ORDER.index(figures.kind), place, figures.name)
 
 
 def repetition_parts(timings: RepeatedTimings) -> list[Part]:
-    """A repeated run for people."""
+    """Return the sections of a report of the repeated runs."""
     items = [Item(0, [f"{count_of(len(timings.runs), 'run')}: ", Name(" ".join(timings.runs))])]
     if timings.profiled:
-        items.append(Item(0, ["All of them were deeply profiled: everything took longer than it does otherwise."]))
-    items.append(Item(0, ["One value a run; of what happened several times in a run its median."]))
+        items.append(Item(0, ["All of them were deeply profiled, which makes everything slower."]))
+    items.append(Item(0, ["One value per run: the median of what happened several times in it."]))
     items += [Item(0, [note]) for note in timings.notes]
     parts = [Part("Repeated runs", items)]
     for kind, title in _TITLES.items():
-        rows = [_row(told) for told in timings.figures if told.kind == kind]
+        rows = [_row(figures) for figures in timings.figures if figures.kind == kind]
         if rows:
-            more = (
-                [Item(0, [f"the first {MOST_ROWS} of {len(rows)} (--json has all):"])] if len(rows) > MOST_ROWS else []
-            )
+            more = [Item(0, [f"the first {MAX_ROWS} of {len(rows)} (--json has all):"])] if len(rows) > MAX_ROWS else []
             heads = ["", "runs", "median", "p95", "max", "deviation", "variance"]
-            parts.append(Part(title, more, Table(heads, rows[:MOST_ROWS])))
+            parts.append(Part(title, more, Table(heads, rows[:MAX_ROWS])))
     return parts
 
 
-def _row(told: RepeatedFigures) -> list[Piece]:
-    variance_ms2 = told.variance_ms2
+def _row(figures: RepeatedFigures) -> list[Piece]:
+    variance_ms2 = figures.variance_ms2
     deviation = "" if variance_ms2 is None else ms(variance_ms2**0.5)
     squared = "" if variance_ms2 is None else f"{variance_ms2:.3g} ms²"
-    name = told.name.replace("_", " ") if told.kind == "turn_part" else told.name
-    return [Name(name), str(told.runs), *map(ms, (told.median_ms, told.p95_ms, told.max_ms)), deviation, squared]
+    name = figures.name.replace("_", " ") if figures.kind == "turn_part" else figures.name
+    durations = (figures.median_ms, figures.p95_ms, figures.max_ms)
+    return [Name(name), str(figures.runs), *map(ms, durations), deviation, squared]

@@ -1,6 +1,6 @@
-"""The summary of a timeline for people: first what the contract wants in every report, then what goes beyond it.
+"""Report of a timeline for people: first the sections that the contract requires, then further ones.
 
-Events themselves never get in here: they stay in the file, and all figures in the JSON of the summary.
+A report never contains raw events: they stay in the file, and the JSON of the summary has all figures.
 """
 
 from __future__ import annotations
@@ -9,36 +9,36 @@ from collections.abc import Iterator, Sequence
 
 from critiqor.model.resources import ResourceUsage
 from critiqor.model.timeline import LineProblem, Role, SpanNode, Startup, TimelineSummary, Turn, TurnSplit
-from critiqor.timeline.formatting import count_of, listed, memory, ms, named, pid_of
+from critiqor.timeline.formatting import count_of, format_pid, join_names, memory, ms, span_label
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
 
-MOST_ROWS = 12
-MOST_STARTUPS = 2
-MOST_TREES = 3
-DEEPEST = 4
+MAX_ROWS = 12
+MAX_STARTUPS = 2
+MAX_TREES = 3
+MAX_DEPTH = 4
 SMALLEST_SHARE = 0.02
-"""Of a whole tree; what took less is not shown."""
+"""Share of a whole tree; shorter spans are not shown."""
 
-_KINDS: dict[Role, str] = {
+_ROLE_NAMES: dict[Role, str] = {
     "gateway": "gateway",
-    "agent": "agent's process",
+    "agent": "agent process",
     "command": "command-line process",
     "unknown": "process",
 }
 
 
 def timeline_lines(summary: TimelineSummary) -> list[str]:
-    """For a terminal."""
+    """Return the report as lines for a terminal."""
     return as_lines(timeline_parts(summary))
 
 
 def timeline_markdown(summary: TimelineSummary) -> str:
-    """As Markdown, to be put under a title of the first level."""
+    """Return the report as Markdown with headings of level 2."""
     return as_markdown(timeline_parts(summary))
 
 
 def timeline_parts(summary: TimelineSummary) -> Iterator[Part]:
-    """What stands in a report, in its order."""
+    """Yield the sections of the report in order."""
     yield Part("Timeline", [*_warnings(summary), *(_counts(summary) if summary.present else _absence(summary))])
     if summary.present:
         yield from _diagnostics(summary)
@@ -47,7 +47,7 @@ def timeline_parts(summary: TimelineSummary) -> Iterator[Part]:
     if summary.turns:
         total = max(summary.turns_total, len(summary.turns))
         yield Part(f"Turns ({_shown(len(summary.turns), total)})", _caveats(summary.turns), _turns(summary))
-        for turn in summary.turns[:MOST_TREES]:
+        for turn in summary.turns[:MAX_TREES]:
             yield _turn(turn)
 
 
@@ -55,20 +55,20 @@ def _warnings(summary: TimelineSummary) -> list[Item]:
     if not summary.profiled:
         return []
     return [
-        Item(0, ["This run was deeply profiled: everything took longer than it does otherwise."]),
+        Item(0, ["This run was deeply profiled, which makes everything slower."]),
         Item(0, ["Never compare these figures with those of a run that was not profiled."]),
     ]
 
 
 def _absence(summary: TimelineSummary) -> list[Item]:
-    items = [Item(0, [f"OpenClaw's diagnostics are unavailable: {summary.unavailable or 'nobody knows why'}"])]
+    items = [Item(0, [f"OpenClaw's diagnostics are unavailable: {summary.unavailable or 'reason unknown'}"])]
     if not summary.turns:
-        items.append(Item(0, ["and the recorder saw no turn"]))
+        items.append(Item(0, ["the recorder saw no turn"]))
     return items
 
 
 def _diagnostics(summary: TimelineSummary) -> Iterator[Part]:
-    """What only OpenClaw itself tells."""
+    """Yield the sections that only OpenClaw's diagnostics provide."""
     yield Part("Slowest spans", *_or_none(_slowest(summary)))
     yield Part("Repeated span names", *_or_none(_repeated(summary)))
     yield Part("Event loop, providers, child processes", _singles(summary))
@@ -81,7 +81,7 @@ def _diagnostics(summary: TimelineSummary) -> Iterator[Part]:
         yield Part(f"Spans that had not ended ({summary.open_spans_total})", table=_open(summary))
     if summary.stalls_total:
         yield Part(f"Stalls of the event loop ({summary.stalls_total})", _stalls(summary))
-    for startup in summary.startups[:MOST_STARTUPS]:
+    for startup in summary.startups[:MAX_STARTUPS]:
         yield _startup(startup)
 
 
@@ -91,8 +91,8 @@ def _counts(summary: TimelineSummary) -> list[Item]:
     items = [Item(0, [f"present: {count_of(summary.events, 'event')}, {errors}, {processes}"])]
     if summary.first_at is not None:
         items.append(Item(0, [f"from {summary.first_at} to {summary.last_at}"]))
-    items += [Item(1, ["not readable: ", *_problem(problem)]) for problem in summary.unreadable[:MOST_ROWS]]
-    items += [Item(1, ["odd: ", *_problem(problem)]) for problem in summary.irregular[:MOST_ROWS]]
+    items += [Item(1, ["unreadable: ", *_problem(problem)]) for problem in summary.unreadable[:MAX_ROWS]]
+    items += [Item(1, ["irregular: ", *_problem(problem)]) for problem in summary.irregular[:MAX_ROWS]]
     return items
 
 
@@ -105,10 +105,16 @@ def _problem(problem: LineProblem) -> list[Piece]:
 
 def _slowest(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [named(span.name, span.detail), ms(span.duration_ms), ms(span.self_ms), pid_of(span.pid), _failed(span.failed)]
+        [
+            span_label(span.name, span.detail),
+            ms(span.duration_ms),
+            ms(span.self_ms),
+            format_pid(span.pid),
+            _failed(span.failed),
+        ]
         for span in summary.slowest_spans
     ]
-    return Table(["span", "took", "itself", "pid", ""], rows)
+    return Table(["span", "took", "self", "pid", ""], rows)
 
 
 def _repeated(summary: TimelineSummary) -> Table:
@@ -117,118 +123,118 @@ def _repeated(summary: TimelineSummary) -> Table:
         if each.count > 1:
             figures = (each.total_ms, each.self_ms, each.p50_ms, each.p95_ms, each.max_ms)
             rows.append([Name(each.name), str(each.count), *map(ms, figures)])
-    return Table(["name", "times", "total", "itself", "p50", "p95", "max"], rows[:MOST_ROWS])
+    return Table(["name", "times", "total", "self", "p50", "p95", "max"], rows[:MAX_ROWS])
 
 
 def _singles(summary: TimelineSummary) -> list[Item]:
     delay, providers, children = summary.largest_loop_delay, summary.providers, summary.children
-    loop: list[Piece] = ["event loop: not sampled" if not summary.loop_samples else "event loop: no delay was measured"]
+    loop: list[Piece] = ["event loop: not sampled" if not summary.loop_samples else "event loop: no delay measured"]
     if delay is not None:
-        loop = [f"event loop: {ms(delay.max_ms)} at most"]
-        loop += [", when ", Name(delay.active), " was active"] if delay.active else []
-    asked: list[Piece] = ["providers: no request"]
+        loop = [f"event loop: longest delay {ms(delay.max_ms)}"]
+        loop += [", while ", Name(delay.active), " was active"] if delay.active else []
+    requests: list[Piece] = ["providers: no requests"]
     if providers.slowest is not None:
         slowest = providers.slowest
-        told = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model)))
-        asked = [
+        request = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model)))
+        requests = [
             f"providers: {count_of(providers.count, 'request')}, {providers.failed} failed; the slowest took ",
             f"{ms(slowest.duration_ms)}, ",
-            Name(told),
+            Name(request),
         ]
     ended: list[Piece] = ["child processes: none ended"]
     if children.count:
         ended = [f"child processes: {children.count} ended, {children.failed} failed"]
         if children.slowest is not None:
             ended += [f"; the slowest took {ms(children.slowest.duration_ms)}, ", Name(children.slowest.command or "?")]
-    return [Item(0, loop), Item(0, asked), Item(0, ended)]
+    return [Item(0, loop), Item(0, requests), Item(0, ended)]
 
 
 def _staging(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
         [
-            Name(each.plugin_id or "(not told)"),
+            Name(each.plugin_id or "(unknown)"),
             str(each.count),
             str(each.failed),
             "" if each.dependencies is None else str(each.dependencies),
             ms(each.total_ms),
             ms(each.max_ms),
         ]
-        for each in summary.staging[:MOST_ROWS]
+        for each in summary.staging[:MAX_ROWS]
     ]
     return Table(["plugin", "times", "failed", "dependencies", "total", "max"], rows)
 
 
 def _loads(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [Name(each.plugin_id), ms(each.load_ms), ms(each.register_ms), pid_of(each.pid)]
-        for each in summary.plugin_loads[:MOST_ROWS]
+        [Name(each.plugin_id), ms(each.load_ms), ms(each.register_ms), format_pid(each.pid)]
+        for each in summary.plugin_loads[:MAX_ROWS]
     ]
     return Table(["plugin", "load", "register", "pid"], rows)
 
 
 def _processes(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [pid_of(each.pid), each.role, str(each.events), each.first_at, each.last_at]
-        for each in summary.processes[:MOST_ROWS]
+        [format_pid(each.pid), each.role, str(each.events), each.first_at, each.last_at]
+        for each in summary.processes[:MAX_ROWS]
     ]
     return Table(["pid", "role", "events", "first", "last"], rows)
 
 
 def _open(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [named(each.name, each.detail), ms(each.age_ms), ms(each.silent_ms), pid_of(each.pid)]
-        for each in summary.open_spans[:MOST_ROWS]
+        [span_label(each.name, each.detail), ms(each.age_ms), ms(each.silent_ms), format_pid(each.pid)]
+        for each in summary.open_spans[:MAX_ROWS]
     ]
     return Table(["span", "open for", "then silent", "pid"], rows)
 
 
 def _stalls(summary: TimelineSummary) -> list[Item]:
     items = []
-    for stall in summary.stalls[:MOST_ROWS]:
+    for stall in summary.stalls[:MAX_ROWS]:
         cause: list[Piece] = ["cause unknown"]
         if stall.cause is not None:
-            cause = ["held by ", Name(stall.cause)]
+            cause = ["blocked by ", Name(stall.cause)]
         elif stall.suspects:
-            cause = ["held by one of ", *listed(map(Name, stall.suspects))]
+            cause = ["blocked by one of ", *join_names(map(Name, stall.suspects))]
         items.append(Item(0, [f"{ms(stall.delay_ms)} at {stall.at}, ", *cause]))
     return items
 
 
 def _startup(startup: Startup) -> Part:
-    until = "until it was ready" if startup.ready else "as far as it was told"
-    title = (
-        f"Start-up of the {_KINDS[startup.role]}, pid {pid_of(startup.pid)}, {until}: {ms(startup.path.duration_ms)}"
-    )
-    return Part(title, list(_tree(startup.path)))
+    until = "until ready" if startup.ready else "until its first work or last span"
+    process = f"{_ROLE_NAMES[startup.role]}, pid {format_pid(startup.pid)}"
+    return Part(f"Start-up of the {process}, {until}: {ms(startup.path.duration_ms)}", list(_tree(startup.path)))
 
 
 def _resources(usage: ResourceUsage) -> Part:
-    looked = f"looked at every {usage.interval_seconds:g} s, {count_of(usage.samples, 'time')}"
+    sampling = f"sampled every {usage.interval_seconds:g} s, {count_of(usage.samples, 'time')}"
     items = [
-        Item(0, [f"{memory(usage.peak_rss_bytes)} at most, {usage.cpu_seconds:.1f} s of CPU"]),
-        Item(0, [f"{looked}; that took {usage.overhead_seconds:.2f} s of CPU. What lives shorter can be missed."]),
+        Item(0, [f"peak memory {memory(usage.peak_rss_bytes)}, {usage.cpu_seconds:.1f} s of CPU"]),
+        Item(
+            0, [f"{sampling}; sampling took {usage.overhead_seconds:.2f} s of CPU and can miss short-lived processes"]
+        ),
     ]
     rows: list[list[Piece]] = [
         [Name(each.role), str(each.processes), memory(each.peak_rss_bytes), f"{each.cpu_seconds:.1f} s"]
-        for each in usage.roles[:MOST_ROWS]
+        for each in usage.roles[:MAX_ROWS]
     ]
-    table = Table(["role", "processes", "memory at most", "CPU"], rows)
+    table = Table(["role", "processes", "peak memory", "CPU"], rows)
     return Part("Memory and CPU of all processes", items, table)
 
 
 def _caveats(turns: Sequence[Turn]) -> list[Item]:
-    if any(_is_of_recorder(turn) for turn in turns):
-        return [Item(0, ["Of a turn that the recorder alone tells of, how it was prepared is not known."])]
+    if any(_is_recorder_only(turn) for turn in turns):
+        return [Item(0, ["The preparation of a turn is unknown if its source is the recorder only."])]
     return []
 
 
-def _is_of_recorder(turn: Turn) -> bool:
+def _is_recorder_only(turn: Turn) -> bool:
     return turn.sources == ["recorder"]
 
 
 def _turns(summary: TimelineSummary) -> Table:
     rows: list[list[Piece]] = [
-        [Name(turn.agent_run_id or turn.started_at), ms(turn.duration_ms), *_split(turn.split), _teller(turn)]
+        [Name(turn.agent_run_id or turn.started_at), ms(turn.duration_ms), *_split(turn.split), _sources(turn)]
         for turn in summary.turns
     ]
     heads = [
@@ -242,11 +248,11 @@ def _turns(summary: TimelineSummary) -> Table:
         "after",
         "unattributed",
     ]
-    return Table([*heads, "told by"], rows)
+    return Table([*heads, "source"], rows)
 
 
-def _teller(turn: Turn) -> str:
-    return " and ".join(turn.sources) if len(turn.sources) > 1 else f"{turn.sources[0]} alone"
+def _sources(turn: Turn) -> str:
+    return " and ".join(turn.sources) if len(turn.sources) > 1 else f"{turn.sources[0]} only"
 
 
 def _split(split: TurnSplit) -> list[str]:
@@ -258,15 +264,15 @@ def _turn(turn: Turn) -> Part:
     items = list(_tree(turn.tree))
     for gap in turn.split.gaps:
         if gap.duration_ms >= SMALLEST_SHARE * turn.duration_ms:
-            told: list[Piece] = [
+            pieces: list[Piece] = [
                 f"unattributed: {ms(gap.duration_ms)} between ",
                 Name(gap.after),
                 " and ",
                 Name(gap.before),
             ]
-            items.append(Item(0, told))
+            items.append(Item(0, pieces))
     if turn.overlapped:
-        items.append(Item(0, ["another turn was prepared at the same time: its preparation can be among this one's"]))
+        items.append(Item(0, ["another turn was prepared at the same time; some of this preparation may belong to it"]))
     if not turn.ended:
         items.append(Item(0, ["its end was not seen"]))
     return Part(f"Turn of {turn.started_at}: {ms(turn.duration_ms)}", items)
@@ -281,10 +287,12 @@ def _branch(node: SpanNode, begin: float, shortest: float, depth: int) -> Iterat
     for child in shown:
         failed = ", failed" if child.failed else ""
         inner = child.children and child.self_ms >= shortest
-        own = f", {ms(child.self_ms)} itself" if inner else ""
+        own = f", {ms(child.self_ms)} self" if inner else ""
         when = f"+{ms(child.start_ms - begin)}"
-        yield Item(depth, [f"{when}  ", named(child.name, child.detail), f"  {ms(child.duration_ms)}{own}{failed}"])
-        if depth < DEEPEST:
+        yield Item(
+            depth, [f"{when}  ", span_label(child.name, child.detail), f"  {ms(child.duration_ms)}{own}{failed}"]
+        )
+        if depth < MAX_DEPTH:
             yield from _branch(child, begin, shortest, depth + 1)
 
 

@@ -1,4 +1,7 @@
-"""Closed spans, how long the spans inside one take together, and the slowest of many."""
+"""Spans of a timeline file that have ended, the time they cover, and the slowest of them.
+
+A timeline pairs the start and the end of a span by its span id. The recorder's events are paired in `critiqor.spans`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class ClosedSpan(NamedTuple):
     name: str
     detail: str | None
     key: str
-    """Its span id, or its name where it has none."""
+    """Its span id, or its name if it has none."""
     parent: str | None
     start: float
     end: float
@@ -32,10 +35,10 @@ class ClosedSpan(NamedTuple):
 
 
 def closed_span(record: Line) -> ClosedSpan:
-    """The span that a line ends, or the request that it tells of.
+    """Return the span that a line ends, or the provider request that it describes.
 
-    A span began as long before its end as it took: some starts are written down only when all is over. The time of a
-    request is its start.
+    The start of a span is computed from its end and duration, because some start lines are written only after the end.
+    The timestamp of a request is its start.
     """
     moment, duration = moment_ms(record), record.duration_ms or 0.0
     key = record.span_id or record.name
@@ -47,7 +50,7 @@ def closed_span(record: Line) -> ClosedSpan:
 
 
 def covered(intervals: Iterable[tuple[float, float]]) -> float:
-    """How long at least one of these intervals goes on."""
+    """Return the total time covered by at least one of these intervals."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted(intervals):
         if end > reached:
@@ -56,39 +59,39 @@ def covered(intervals: Iterable[tuple[float, float]]) -> float:
     return total
 
 
-def descendants(key: str, records: Sequence[Line], most: int) -> list[Line]:
-    """The spans inside a span, of records in the order of their ends, in which parents come after their children."""
+def descendants(key: str, records: Sequence[Line], limit: int) -> list[Line]:
+    """Return the spans inside a span; `records` are in the order of their ends, so parents come after children."""
     family = {key}
     found: list[Line] = []
     for record in reversed(records):
-        if record.parent_span_id in family and len(found) < most:
+        if record.parent_span_id in family and len(found) < limit:
             family.add(record.span_id or record.name)
             found.append(record)
     return found
 
 
 class Slowest(Generic[_Item]):
-    """The few items with the largest figure, whatever the order in which they come."""
+    """Keeps the items with the largest values; the order in which they are offered does not matter."""
 
-    __slots__ = ("_heap", "_most", "_numbers", "floor")
+    __slots__ = ("_heap", "_limit", "_numbers", "floor")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._heap: list[tuple[float, Any, int, _Item]] = []
         self._numbers = count()
         self.floor = 0.0
-        """What is below needs no offering."""
+        """The smallest value worth offering."""
 
-    def offer(self, figure: float, order: Any, item: _Item) -> None:
-        """`order` decides between equal figures, so that it is the same ones in every order of lines."""
-        entry = (figure, order, next(self._numbers), item)
-        if len(self._heap) < self._most:
+    def offer(self, value: float, order: Any, item: _Item) -> None:
+        """Keep the item if its value is large enough; `order` breaks ties, so that the result is deterministic."""
+        entry = (value, order, next(self._numbers), item)
+        if len(self._heap) < self._limit:
             heapq.heappush(self._heap, entry)
         else:
             heapq.heappushpop(self._heap, entry)
-        if len(self._heap) == self._most:
+        if len(self._heap) == self._limit:
             self.floor = self._heap[0][0]
 
     def items(self) -> list[_Item]:
-        """The largest first."""
+        """Return the items, the largest first."""
         return [item for *_, item in sorted(self._heap, key=lambda entry: entry[:3], reverse=True)]

@@ -99,9 +99,9 @@ def test_turns_of_a_run_come_from_the_recorder_where_openclaw_wrote_nothing(cli:
     text = cli("timeline", run_id)
     assert text.out.startswith("Timeline\n  OpenClaw's diagnostics are unavailable: OpenClaw wrote none\n")
     assert part(text, "Turns (1)")[-1][:7] == ["run-1", "1.00", "s", "100", "ms", "800", "ms"]
-    assert part(text, "Turns (1)")[-1][-2:] == ["recorder", "alone"]
+    assert part(text, "Turns (1)")[-1][-2:] == ["recorder", "only"]
     assert "Slowest spans" not in text.out
-    assert "recorder alone" in cli("timeline", run_id, "--markdown").out
+    assert "recorder only" in cli("timeline", run_id, "--markdown").out
 
 
 def test_reason_is_told_why_there_is_no_timeline(cli: Cli, runs: Runs) -> None:
@@ -120,8 +120,8 @@ def test_memory_and_cpu_are_told_by_role_with_how_closely_was_looked(cli: Cli, r
     assert cli("timeline", run_id, "--json").data["resources"] == USAGE
     text = cli("timeline", run_id)
     rows = part(text, "Memory and CPU of all processes")
-    assert "looked at every 2 s, 31 times; that took 0.12 s of CPU" in text.out
-    assert ["812", "MB", "at", "most,", "41.5", "s", "of", "CPU"] in rows
+    assert "sampled every 2 s, 31 times; sampling took 0.12 s of CPU" in text.out
+    assert ["peak", "memory", "812", "MB,", "41.5", "s", "of", "CPU"] in rows
     assert ["gateway", "1", "700", "MB", "38.2", "s"] in rows
     assert "| `gateway` | 1 | 700 MB |" in cli("timeline", run_id, "--markdown").out
 
@@ -162,7 +162,7 @@ def test_several_runs_are_one_that_was_repeated(cli: Cli, runs: Runs) -> None:
     [span] = [figures for figures in told["figures"] if figures["kind"] == "span"]
     assert (span["name"], span["runs"], span["median_ms"], span["max_ms"]) == ("plugins.metadata.scan", 3, 140, 400)
     text = cli("timeline", *names)
-    assert part(text, "Spans by name, those with the longest medians")[1][:4] == [
+    assert part(text, "Spans by name, longest median first")[1][:4] == [
         "plugins.metadata.scan",
         "3",
         "140",

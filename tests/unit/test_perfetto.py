@@ -21,7 +21,7 @@ from critiqor.exporters.trace.lanes import GRAIN_US, NESTING_LANES, Placed, lay_
 from critiqor.model import Event, EventType, iso_from_ms
 from critiqor.model.sanitize import sanitize
 from critiqor.model.trace import Counter, Instant, Part, Slice, Trace, TraceProcess, Track
-from critiqor.timeline.reader.trace_stream import REQUESTS, SPANS, passages
+from critiqor.timeline.reader.trace_stream import REQUESTS, SPANS, read_trace_parts
 
 TRACK = Track(1, "work")
 REAL = ["2026.6.1-gateway", "2026.9.6-chat", "2026.9.6-gateway-chat", "2026.9.6-killed", "2026.9.6-retry"]
@@ -47,7 +47,7 @@ def file_of(trace: Trace) -> TraceFile:
 def told_by(*lines: Line | bytes, folder: Path) -> list[Part]:
     path = folder / "timeline.jsonl"
     path.write_bytes(data_of(*lines))
-    return list(passages(path))
+    return list(read_trace_parts(path))
 
 
 def seen(*records: dict[str, Any]) -> list[Part]:
@@ -346,7 +346,7 @@ def test_only_the_part_of_a_timeline_that_was_asked_for_is_told(tmp_path: Path) 
     first = data_of(*span("a", "1", 0, 5))
     path = tmp_path / "timeline.jsonl"
     path.write_bytes(first + data_of(*span("b", "2", 5, 9)))
-    assert [part.name for part in passages(path, len(first))] == ["a"]
+    assert [part.name for part in read_trace_parts(path, len(first))] == ["a"]
 
 
 # What the recorder saw
@@ -541,7 +541,7 @@ def test_memory_of_the_process_tree_is_a_counter_from_its_first_look_on() -> Non
 @pytest.mark.parametrize("name", REAL)
 def test_everything_that_a_real_run_told_is_there_once(name: str) -> None:
     path, events = real_timeline(name), real_events(name)
-    file = file_of(trace_of(*passages(path), *activity(events)))
+    file = file_of(trace_of(*read_trace_parts(path), *activity(events)))
     lines = [msgspec.json.decode(each) for each in path.read_bytes().splitlines()]
     types = Count(each["type"] for each in lines)
     ended = Count((each["pid"], each["spanId"]) for each in lines if each["type"] in ("span.end", "span.error"))
@@ -559,7 +559,7 @@ def test_everything_that_a_real_run_told_is_there_once(name: str) -> None:
 @pytest.mark.parametrize("name", REAL)
 def test_the_same_run_is_the_same_file_every_time(name: str) -> None:
     path, events = real_timeline(name), real_events(name)
-    files = [b"".join(perfetto.report(trace_of(*passages(path), *activity(events)))) for _ in range(2)]
+    files = [b"".join(perfetto.report(trace_of(*read_trace_parts(path), *activity(events)))) for _ in range(2)]
     assert files[0] == files[1]
 
 

@@ -15,7 +15,7 @@ from profiles import CPU_NAME, call_frame, cpu_document, read_document, write_re
 from critiqor.model import ms_from_iso
 from critiqor.timeline.profiles import read_cpu_profiles, summarise_profiles
 from critiqor.timeline.profiles.artifacts import UnusableError
-from critiqor.timeline.profiles.hotspots import Hotspots, peak_windows, times_of
+from critiqor.timeline.profiles.hotspots import Hotspots, frame_times, peak_windows
 
 SECOND = 1_000_000
 CALLS = {"(root)": ["main", "(idle)", "(garbage collector)"], "main": ["work"], "work": ["work#inner"]}
@@ -63,7 +63,7 @@ def test_time_stands_still_for_samples_that_are_out_of_order(tmp_path: Path) -> 
     document = cpu_document(CALLS, [("main", 0), ("work", 5000), ("main", 4000), ("(idle)", 6000)], 6000)
     profile = read_document(tmp_path, document)
     assert list(profile.starts_us) == [0, 5000, 5000, 6000]
-    assert sum(times_of(profile).own) == 6000
+    assert sum(frame_times(profile).own) == 6000
 
 
 def test_functions_of_the_program_are_told_apart_from_those_of_node(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_windows_and_functions_hold_the_same_time(
     folder = tmp_path_factory.mktemp("profile")
     seen = sorted(seen, key=lambda sample: sample[1])
     profile = read_document(folder, cpu_document(CALLS, seen, 3 * SECOND))
-    times = times_of(profile)
+    times = frame_times(profile)
     windows = peak_windows(profile)
     assert sum(window.busy_ms for window in windows) == pytest.approx(times.busy / 1000)
     assert all(sum(each.self_ms for each in window.functions) == pytest.approx(window.busy_ms) for window in windows)

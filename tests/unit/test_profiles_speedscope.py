@@ -14,7 +14,7 @@ from profiles import cpu_document, read_document, write_real_profiles
 from critiqor.exporters import speedscope
 from critiqor.model.profiles import IDLE, CpuProfile
 from critiqor.timeline.profiles import read_cpu_profiles
-from critiqor.timeline.profiles.hotspots import times_of
+from critiqor.timeline.profiles.hotspots import frame_times
 
 CALLS = {"(root)": ["main", "(idle)"], "main": ["work"], "work": ["work#inner"]}
 
@@ -81,7 +81,7 @@ def test_own_times_are_those_of_the_profile(
     own = dict.fromkeys((frame.name for frame in profile.frames), 0)
     for stack, weight in zip(told["samples"], told["weights"], strict=True):
         own[document["shared"]["frames"][stack[-1]]["name"] if stack else IDLE] += weight
-    assert own == {frame.name: length for frame, length in zip(profile.frames, times_of(profile).own, strict=True)}
+    assert own == {frame.name: length for frame, length in zip(profile.frames, frame_times(profile).own, strict=True)}
 
 
 def test_profile_of_a_real_node_becomes_a_valid_file(tmp_path: Path) -> None:

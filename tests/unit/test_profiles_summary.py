@@ -168,10 +168,10 @@ def test_profile_beyond_the_bounds_is_refused_and_said_to_be_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path, CPU_NAME, CPU)
-    monkeypatch.setattr(artifacts, "MOST_OBJECTS", 2)
+    monkeypatch.setattr(artifacts, "MAX_OBJECTS", 2)
     assert troubles(tmp_path) == {CPU_NAME: "too_large"}
     with path.open("r+b") as file:
-        file.truncate(artifacts.LARGEST_FILE + 1)
+        file.truncate(artifacts.MAX_FILE_BYTES + 1)
     summary = summarise_profiles(tmp_path)
     assert troubles(tmp_path) == {CPU_NAME: "too_large"}
     assert any("too large" in line for line in profile_lines(summary))
@@ -183,7 +183,7 @@ def test_files_beyond_the_budget_of_their_kind_are_left_out_and_named(
     other = write(tmp_path, CPU_NAME.replace("4711", "4712"), CPU)
     write(tmp_path, CPU_NAME, CPU)
     write(tmp_path, TRACE_NAME, {"traceEvents": []})
-    monkeypatch.setattr(artifacts, "MOST_BYTES", other.stat().st_size)
+    monkeypatch.setattr(artifacts, "MAX_BYTES_PER_KIND", other.stat().st_size)
     summary = summarise_profiles(tmp_path)
     assert [(problem.file, problem.trouble) for problem in summary.problems] == [(other.name, "over_budget")]
     assert {each.kind: each.used for each in summary.artifacts} == {"cpu_profile": 1, "trace_events": 1}
@@ -193,7 +193,7 @@ def test_many_bad_files_are_counted_and_only_the_first_named(tmp_path: Path) -> 
     for number in range(50):
         write(tmp_path, f"CPU.20261116.100000.{number}.0.001.cpuprofile", b"x")
     summary = summarise_profiles(tmp_path)
-    assert (summary.problems_total, len(summary.problems)) == (50, artifacts.MOST_PROBLEMS)
+    assert (summary.problems_total, len(summary.problems)) == (50, artifacts.MAX_PROBLEMS)
     assert "  and 30 more" in profile_lines(summary)
 
 

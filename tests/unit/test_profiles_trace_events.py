@@ -113,7 +113,7 @@ def test_event_beyond_all_bounds_costs_only_itself_and_its_neighbour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace_events, "BLOCK", 256)
-    monkeypatch.setattr(trace_events, "LONGEST_EVENT", 1024)
+    monkeypatch.setattr(trace_events, "MAX_EVENT_BYTES", 1024)
     long = event("X", "B" * 5000, 5, dur=3000)
     summary = read(tmp_path, text_of(event("X", "A", 0, dur=1000), long, *[event("X", "C", 9, dur=5000)] * 9))
     assert [problem.trouble for problem in summary.problems] == ["damaged"]
@@ -131,7 +131,7 @@ def test_duration_beyond_all_measure_is_no_endless_figure(tmp_path: Path) -> Non
 
 
 def test_names_without_number_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_events, "MOST_NAMES", 10)
+    monkeypatch.setattr(trace_events, "MAX_NAMES", 10)
     events = [event("X", f"name {n}", n, dur=n, cat=f"category {n}") for n in range(100)]
     summary = read(tmp_path, text_of(*events))
     assert summary.trace_events == 100

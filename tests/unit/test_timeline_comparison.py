@@ -14,7 +14,7 @@ from timelines import real_timeline, request, span, summary_of
 from critiqor.model.timeline import SpanFigures, TimelineSummary
 from critiqor.model.timing import SpanComparison, TimingComparison, TimingVerdict
 from critiqor.timeline import read_timeline
-from critiqor.timeline.comparison import FEWEST, compare_timelines, timing_parts
+from critiqor.timeline.comparison import MIN_SAMPLES, compare_timelines, timing_parts
 from critiqor.timeline.durations import Durations
 from critiqor.timeline.layout import as_lines, as_markdown
 
@@ -55,19 +55,19 @@ ROUNDS = 150
 
 
 def figures(values: Iterable[float], name: str = "plugins.load") -> SpanFigures:
-    """What the summary of a timeline tells of spans with these durations."""
+    """Return the figures of spans with these durations."""
     durations = Durations()
     durations.pending.extend(values)
-    told = durations.figures()
+    stats = durations.stats()
     return SpanFigures(
         name=name,
-        count=told.number,
+        count=stats.samples,
         failed=0,
-        total_ms=told.total,
-        self_ms=told.total,
-        p50_ms=told.p50,
-        p95_ms=told.p95,
-        max_ms=told.longest,
+        total_ms=stats.total,
+        self_ms=stats.total,
+        p50_ms=stats.p50,
+        p95_ms=stats.p95,
+        max_ms=stats.max,
     )
 
 
@@ -134,7 +134,7 @@ def test_the_other_way_round_the_verdict_is_the_other_one(before: list[float], a
     assert back.least_ratio == there.least_ratio
 
 
-@pytest.mark.parametrize("few", range(1, FEWEST))
+@pytest.mark.parametrize("few", range(1, MIN_SAMPLES))
 def test_one_run_cannot_tell_noise_from_few_samples_and_shows_both_figures(few: int) -> None:
     comparison = compared(of(figures([100.0] * few)), of(figures([900.0] * 50)))
     [row] = comparison.spans
@@ -142,7 +142,7 @@ def test_one_run_cannot_tell_noise_from_few_samples_and_shows_both_figures(few: 
     assert (row.before.p50_ms, row.after.p50_ms, row.p50_ratio) == (100, 900, 9)
     text = "\n".join(as_lines(timing_parts(comparison)))
     assert "100 ms → 900 ms" in text
-    assert "one run cannot tell it from noise" in text
+    assert "cannot be distinguished from noise" in text
     assert "critiqor timeline RUN RUN" in text
 
 
@@ -204,7 +204,7 @@ def test_what_changed_comes_first_and_then_what_took_the_most_time() -> None:
         ("same", "noise"),
         ("rare", "too_few"),
     ]
-    assert comparison.summary == "5 names in both: 1 slower, 1 faster, 2 within noise, 1 too few to tell"
+    assert comparison.summary == "5 names in both: 1 slower, 1 faster, 2 within noise, 1 too few samples"
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import Line, data_of, end, line, problems, request, sample, span, summary_of, without_line_numbers
 
-from critiqor.timeline.reader.lines import LONGEST_LINE
+from critiqor.timeline.reader.lines import MAX_LINE_BYTES
 
 HEAD = '"schemaVersion":"openclaw.diagnostics.v1","timestamp":"2026-11-06T21:20:00.000Z"'
 
@@ -168,7 +168,7 @@ def test_a_very_long_name_is_cut() -> None:
 
 
 def test_a_line_is_too_long_wherever_the_blocks_are_cut() -> None:
-    long = written('"type":"mark","name":"' + "a" * LONGEST_LINE + '"')
+    long = written('"type":"mark","name":"' + "a" * MAX_LINE_BYTES + '"')
     assert problems(summary_of(data_of(*AROUND), long, data_of(*AROUND))) == {"too_long": 1, "out_of_order": 1}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from timelines import data_of, end, in_order, line, problems, request, sample, span, start, summary_of
 
-from critiqor.timeline import Timeline, read_timeline
+from critiqor.timeline import SummaryBuilder, read_timeline
 
 
 def test_a_timeline_that_is_not_there_is_said_to_be_unavailable(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
 def test_it_makes_no_difference_how_the_bytes_come(size: int) -> None:
     bad = b'{"schemaVersion":"openclaw.dia\n'
     data = data_of(*span("a", "1", 0, 20), bad, sample(150, 30, "a"), b"\n", request("run-a", 1, 40, 9), b'{"torn')
-    timeline = Timeline()
+    timeline = SummaryBuilder()
     for offset in range(0, len(data), size):
         timeline.feed(data[offset : offset + size])
     assert timeline.summary() == summary_of(data)

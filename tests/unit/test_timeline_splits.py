@@ -13,7 +13,7 @@ from critiqor.model.timeline import TurnSplit
 from critiqor.timeline import attribute_turns
 from critiqor.timeline.turns.attribution import KEPT, MOST_LIVE
 from critiqor.timeline.turns.recorded_turns import MOST_RECENT
-from critiqor.timeline.turns.splits import Splitter, Stretch, split_of
+from critiqor.timeline.turns.splits import Interval, Splitter, split_turn
 
 SECOND_MS = 1000
 """From one event of a story to the next."""
@@ -25,27 +25,27 @@ def total(split: TurnSplit) -> float:
 
 
 @st.composite
-def followed(draw: st.DrawFn) -> list[Stretch]:
+def followed(draw: st.DrawFn) -> list[Interval]:
     """Stretches one after the other, some of them without a pause between."""
     steps = draw(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 200), st.booleans(), st.booleans())))
     ends = list(accumulate(pause + took for pause, took, *_ in steps))
     return [
-        Stretch(1000.0 + end - took, 1000.0 + end, "provider" if asks else "tool", "x", failed)
+        Interval(1000.0 + end - took, 1000.0 + end, "provider" if asks else "tool", "x", failed)
         for end, (_, took, asks, failed) in zip(ends, steps, strict=True)
     ]
 
 
-@given(st.lists(st.builds(Stretch, st.integers(0, 500), st.integers(500, 900), st.just("tool"), st.just("x"))))
-def test_parts_add_up_to_the_turn_whatever_overlaps(stretches: list[Stretch]) -> None:
+@given(st.lists(st.builds(Interval, st.integers(0, 500), st.integers(500, 900), st.just("tool"), st.just("x"))))
+def test_parts_add_up_to_the_turn_whatever_overlaps(stretches: list[Interval]) -> None:
     asked = [stretch._replace(kind="provider", end=stretch.end - 50) for stretch in stretches[::2]]
-    split = split_of(-10, 1000, [*asked, *stretches], ended=True)
+    split = split_turn(-10, 1000, [*asked, *stretches], ended=True)
     assert total(split) == pytest.approx(1010)
 
 
 @given(followed(), st.integers(0, 100), st.booleans())
-def test_portions_give_the_same_split_as_everything_at_once(stretches: list[Stretch], cut: int, ended: bool) -> None:
+def test_portions_give_the_same_split_as_everything_at_once(stretches: list[Interval], cut: int, ended: bool) -> None:
     end = stretches[-1].end + 7 if stretches else 1007.0
-    whole = split_of(990, end, stretches, ended=ended)
+    whole = split_turn(990, end, stretches, ended=ended)
     portions = Splitter()
     portions.add(stretches[:cut])
     portions.add(stretches[cut:])
@@ -78,8 +78,8 @@ def test_the_slowest_of_very_many_agent_runs_are_told() -> None:
 
 
 def test_a_long_pause_around_a_tool_is_known_of_nobody_and_named() -> None:
-    asked, tool = Stretch(0, 100, "provider", "a request"), Stretch(110, 200, "tool", "exec")
-    split = split_of(0, 900, [asked, tool, Stretch(800, 900, "provider", "a request")], ended=True)
+    asked, tool = Interval(0, 100, "provider", "a request"), Interval(110, 200, "tool", "exec")
+    split = split_turn(0, 900, [asked, tool, Interval(800, 900, "provider", "a request")], ended=True)
     assert (split.between_ms, split.unattributed_ms) == (10, 600)
     assert [(gap.duration_ms, gap.after, gap.before) for gap in split.gaps] == [(600, "exec", "a request")]
 

@@ -36,7 +36,7 @@ from critiqor.run.diagnosis import load_proof
 from critiqor.run.lifecycle import evidence_events
 from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage.session_document import read_coverage
-from critiqor.timeline.reader.citations import Told, cited_lines
+from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 PAGE = 100
 """Events on one page."""
@@ -192,12 +192,12 @@ class Showing:
         """All events in their order, one by one."""
         return (self._shown(Numbered(number, event)) for number, event in enumerate(self._all_events(), 1))
 
-    def timeline_line(self, name: str) -> dict[str, Told] | None:
+    def timeline_line(self, name: str) -> dict[str, FieldValue] | None:
         """A cited line of OpenClaw's timeline; its texts are nothing for somebody else."""
         line = cited_line(name)
         if line is None or self.is_anonymous:
             return None
-        return cited_lines(self._paths.timeline_path(self.run_id), {line}).get(line)
+        return read_cited_lines(self._paths.timeline_path(self.run_id), {line}).get(line)
 
     def names(self, field: str) -> dict[str, int]:
         """What a field of the events can be, with how often it is; nothing while there is no index."""

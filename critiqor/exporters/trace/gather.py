@@ -25,7 +25,7 @@ from critiqor.privacy import anonymous_parts
 from critiqor.run.lifecycle import DEFAULT_RUNS_DIR
 from critiqor.storage import paths_for
 from critiqor.timeline import read_timeline
-from critiqor.timeline.reader.trace_stream import passages
+from critiqor.timeline.reader.trace_stream import read_trace_parts
 
 MOST_PARTS = 250_000
 """Parts of a trace that are taken from the events, and as many from the timeline: viewers hardly open more."""
@@ -48,7 +48,7 @@ def gather_trace(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, *, whole:
     path, limit = paths.timeline_path(run_id), sealed_bytes(head)
     timeline = read_timeline(path, limit)
     if timeline.present:
-        told = passages(path, limit)
+        told = read_trace_parts(path, limit)
         parts = anonymous_parts(told) if is_anonymous(head) and not whole else told
         _take(trace, _bounded(parts, "lines of the timeline", trace.notes))
     elif not witness.imported:

@@ -1,7 +1,7 @@
-"""Deep profiles: what Node's profilers wrote in a run, read, summarised and told.
+"""Deep profiles: the files that Node's profilers write during a run.
 
-`summarise_profiles` makes a summary of a folder, `profile_lines` and `profile_markdown` tell it to people, and
-`read_cpu_profiles` hands out CPU profiles one by one, for export.
+`summarise_profiles` summarizes a folder, `profile_lines` and `profile_markdown` format the summary for people, and
+`read_cpu_profiles` yields CPU profiles one by one, for export.
 """
 
 from critiqor.timeline.profiles.report import profile_lines, profile_markdown

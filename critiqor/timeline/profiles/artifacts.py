@@ -1,7 +1,7 @@
-"""The files of a profiles folder: what each of them is, whose it is, and whether it can be read.
+"""Files of a profiles folder: their kind, process and thread, and whether they can be read.
 
-Of each kind at most a gigabyte is read, and no profile beyond 128 MiB; what that leaves out is said. Profiles are in
-memory one at a time: an hour of a busy thread takes some 120 MB, the worst file that can be made about 700. Trace
+At most a gigabyte of each kind is read, and no profile beyond 128 MiB; files left out are listed as problems. One
+profile is in memory at a time: an hour of a busy thread takes some 120 MB, the worst possible file about 700. Trace
 events are read as a stream. Heap snapshots are never opened.
 """
 
@@ -18,16 +18,16 @@ import msgspec
 
 from critiqor.model.profiles import ArtifactFigures, ArtifactKind, ArtifactProblem, ArtifactTrouble
 
-LARGEST_FILE = 128 << 20
-"""Bytes of a file that is decoded as a whole."""
-MOST_OBJECTS = 1_500_000
-"""Objects in such a file: many small ones take far more memory than they have bytes."""
-MOST_BYTES = 1 << 30
-"""Bytes that are read of one kind."""
-MOST_PROBLEMS = 20
-LONGEST_NAME = 120
+MAX_FILE_BYTES = 128 << 20
+"""Largest file that is decoded as a whole."""
+MAX_OBJECTS = 1_500_000
+"""Objects in such a file: many small ones take far more memory than their bytes."""
+MAX_BYTES_PER_KIND = 1 << 30
+"""Bytes read per kind of file."""
+MAX_PROBLEMS = 20
+MAX_NAME_LENGTH = 120
 Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-"""Bytes that a file tells of."""
+"""A number of bytes stated in a file."""
 KINDS: tuple[ArtifactKind, ...] = (
     "cpu_profile",
     "heap_profile",
@@ -36,18 +36,17 @@ KINDS: tuple[ArtifactKind, ...] = (
     "heap_snapshot",
     "other",
 )
-TROUBLES: dict[ArtifactTrouble, str] = {
+TROUBLE_TEXTS: dict[ArtifactTrouble, str] = {
     "empty": "empty",
-    "torn": "ends too early: the process was killed, or still writes it",
+    "torn": "ends too early: the process was killed or is still writing it",
     "damaged": "damaged",
-    "foreign": "not what its name says",
-    "too_large": "too large to be read",
-    "over_budget": "not read: there was too much of its kind",
+    "foreign": "its content does not match its name",
+    "too_large": "too large to read",
+    "over_budget": "not read: too many bytes of its kind",
     "not_a_file": "not a file",
     "unreadable": "cannot be opened",
 }
-"""In words."""
-# As Node names what it writes: date and time, process, thread, and a count.
+# Node's file names: date and time, process, thread and a count.
 _NAMED = re.compile(
     r"(?:CPU|Heap|report)\.(?P<when>\d{8}\.\d{6})\.(?P<pid>\d{1,10})\.(?P<thread>\d{1,10})\.\d+"
     r"\.(?P<suffix>cpuprofile|heapprofile|heapsnapshot|json)"
@@ -61,28 +60,28 @@ _SUFFIXES: dict[str, ArtifactKind] = {
 
 
 class Artifact(NamedTuple):
-    """One file."""
+    """One file of the folder."""
 
     path: Path
     kind: ArtifactKind
     pid: int | None
-    """By its name, as everything below."""
+    """From the file name, like the following fields up to `named_at`."""
     thread: int | None
     rotation: int
-    """Which of the files of trace events of its process, from 1; 0 for any other file."""
+    """Number of a trace-event file within its process, from 1; 0 for any other file."""
     named_at: str | None
-    """Local time of when it was begun, in a time zone that is not told: YYYYMMDD.HHMMSS."""
+    """Local time of its start in an unknown time zone: YYYYMMDD.HHMMSS."""
     bytes: int
     written_at: float
-    """Seconds since 1970 of the last change."""
+    """Time of the last change, in seconds since 1970."""
     regular: bool
-    """Whether it is a file, and no folder, link or pipe."""
+    """Whether it is a regular file, not a folder, link or pipe."""
 
     @property
     def name(self) -> str:
-        """Of the file alone, and not endless."""
+        """The file name without its folder, shortened."""
         name = self.path.name
-        return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
 
 
 class UnusableError(Exception):
@@ -93,17 +92,17 @@ class UnusableError(Exception):
         self.trouble = trouble
 
 
-def artifacts_in(folder: Path) -> list[Artifact]:
-    """Everything in a folder, in the order of the names; nothing where there is no such folder."""
+def list_artifacts(folder: Path) -> list[Artifact]:
+    """Return everything in a folder, sorted by name; empty if there is no such folder."""
     try:
         paths = sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [artifact for path in paths if (artifact := artifact_at(path)) is not None]
+    return [artifact for path in paths if (artifact := read_artifact(path)) is not None]
 
 
-def artifact_at(path: Path) -> Artifact | None:
-    """What a file is by its name; None where it is gone."""
+def read_artifact(path: Path) -> Artifact | None:
+    """Return the artifact at a path, identified by its file name; None if it is gone."""
     try:
         found = path.lstat()
     except OSError:
@@ -131,8 +130,8 @@ def _kind_of(path: Path, named: re.Match[str] | None, trace: re.Match[str] | Non
     return _SUFFIXES.get(path.suffix, "other")
 
 
-class Ledger:
-    """Which files were used, and what was wrong with the others."""
+class ArtifactLog:
+    """The files that were used, and the problems with the others."""
 
     def __init__(self) -> None:
         self._used: Counter[ArtifactKind] = Counter()
@@ -140,26 +139,26 @@ class Ledger:
         self.problems: list[ArtifactProblem] = []
         self.problems_total = 0
 
-    def used(self, artifact: Artifact) -> None:
-        """The figures come from this file, too."""
+    def add_used(self, artifact: Artifact) -> None:
+        """Count a file that contributed to the figures."""
         self._used[artifact.kind] += 1
 
-    def problem(self, artifact: Artifact, trouble: ArtifactTrouble) -> None:
-        """Something is wrong with a file."""
+    def add_problem(self, artifact: Artifact, trouble: ArtifactTrouble) -> None:
+        """Note a problem with a file."""
         self.problems_total += 1
-        if len(self.problems) < MOST_PROBLEMS:
-            told = ArtifactProblem(file=artifact.name, kind=artifact.kind, trouble=trouble, bytes=artifact.bytes)
-            self.problems.append(told)
+        if len(self.problems) < MAX_PROBLEMS:
+            problem = ArtifactProblem(file=artifact.name, kind=artifact.kind, trouble=trouble, bytes=artifact.bytes)
+            self.problems.append(problem)
 
-    def readable(self, artifacts: Iterable[Artifact], *, largest: int | None = LARGEST_FILE) -> Iterator[Artifact]:
-        """Those that are worth opening; what is wrong with the others is noted."""
+    def readable(self, artifacts: Iterable[Artifact], *, largest: int | None = MAX_FILE_BYTES) -> Iterator[Artifact]:
+        """Yield the files that can be opened, and note the problems with the others."""
         for artifact in artifacts:
             trouble = self._trouble(artifact, largest)
             if trouble is None:
                 self._read[artifact.kind] += artifact.bytes
                 yield artifact
             else:
-                self.problem(artifact, trouble)
+                self.add_problem(artifact, trouble)
 
     def _trouble(self, artifact: Artifact, largest: int | None) -> ArtifactTrouble | None:
         if not artifact.regular:
@@ -168,10 +167,10 @@ class Ledger:
             return "empty"
         if largest is not None and artifact.bytes > largest:
             return "too_large"
-        return "over_budget" if self._read[artifact.kind] + artifact.bytes > MOST_BYTES else None
+        return "over_budget" if self._read[artifact.kind] + artifact.bytes > MAX_BYTES_PER_KIND else None
 
     def figures(self, artifacts: Iterable[Artifact]) -> list[ArtifactFigures]:
-        """Files and bytes by kind, without kinds of which there are none."""
+        """Return the files and bytes of each kind that occurs."""
         files: Counter[ArtifactKind] = Counter()
         sizes: Counter[ArtifactKind] = Counter()
         for artifact in artifacts:
@@ -184,16 +183,16 @@ class Ledger:
         ]
 
 
-def content_of(artifact: Artifact) -> bytes:
-    """The whole of a file that was found readable. Raises UnusableError."""
+def read_content(artifact: Artifact) -> bytes:
+    """Return the content of a file. Raises UnusableError."""
     try:
         with artifact.path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError:
         raise UnusableError("unreadable") from None
-    if len(content) > LARGEST_FILE:
+    if len(content) > MAX_FILE_BYTES:
         raise UnusableError("too_large")
-    if content.count(b"{") > MOST_OBJECTS:
+    if content.count(b"{") > MAX_OBJECTS:
         raise UnusableError("too_large")
     if not content.rstrip().endswith(b"}"):
         raise UnusableError("torn" if content.lstrip()[:1] == b"{" else "damaged")

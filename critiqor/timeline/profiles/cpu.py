@@ -1,4 +1,4 @@
-"""A .cpuprofile of V8: its tree of calls, and which node was seen when.
+"""Reader of V8's .cpuprofile files: the call tree and the samples.
 
 The tree is decoded as structs, the samples as plain numbers, piece by piece.
 """
@@ -12,20 +12,20 @@ from datetime import UTC, datetime
 import msgspec
 
 from critiqor.model.profiles import CodeFrame, CpuProfile
-from critiqor.timeline.profiles.artifacts import Artifact, UnusableError, content_of
-from critiqor.timeline.profiles.places import CallFrame, Frames
+from critiqor.timeline.profiles.artifacts import Artifact, UnusableError, read_content
+from critiqor.timeline.profiles.frame_names import CallFrame, FrameIndex
 
-DEEPEST = 4096
-"""Calls within each other; V8 looks at a few hundred at most."""
-LONGEST_US = 31 * 86_400 * 1_000_000
-"""A month: what is longer is no profile of a process."""
+MAX_DEPTH = 4096
+"""Depth of the call tree; V8 records a few hundred levels at most."""
+MAX_DURATION_US = 31 * 86_400 * 1_000_000
+"""A month: a longer profile is not plausible."""
 PIECE = 1 << 16
 QUARTER_HOUR = 900.0
-FARTHEST_ZONE = 15 * 3600.0
-LATEST = 32_503_680_000.0
-"""The year 3000: files can be of any year."""
-SLOWEST_WRITE = 20.0
-"""Seconds from the end of a profile to its last byte."""
+MAX_ZONE_OFFSET = 15 * 3600.0
+LATEST_START = 32_503_680_000.0
+"""The year 3000, in seconds since 1970: the date of a file can be anything."""
+MAX_WRITE_SECONDS = 20.0
+"""Longest time from the end of a profile to the last byte of its file."""
 
 
 class _Node(msgspec.Struct, gc=False, rename="camel"):
@@ -47,16 +47,16 @@ class _Tree(msgspec.Struct):
     node_frames: array[int]
     node_parents: array[int]
     places: dict[int, int]
-    """From V8's numbers to ours."""
+    """From V8's node ids to indexes of `node_frames`."""
 
 
 _decoder = msgspec.json.Decoder(_Document)
 
 
 def read_cpu_profile(artifact: Artifact) -> CpuProfile:
-    """The profile in a file. Raises UnusableError."""
+    """Read the profile in a file. Raises UnusableError."""
     try:
-        document = _decoder.decode(content_of(artifact))
+        document = _decoder.decode(read_content(artifact))
         tree = _tree(document.nodes)
         document.nodes = []
         duration = document.end_time - document.start_time
@@ -83,21 +83,21 @@ def read_cpu_profile(artifact: Artifact) -> CpuProfile:
 
 
 def _tree(nodes: list[_Node]) -> _Tree:
-    """The nodes in an order in which every subtree stands in one piece, behind its root."""
+    """Build the tree with its nodes in preorder: every subtree directly follows its root."""
     if sum(len(node.children) for node in nodes) >= max(len(nodes), 1):
-        raise UnusableError("foreign")  # more calls than a tree has
+        raise UnusableError("foreign")  # more edges than a tree has
     known = {node.id: node for node in nodes}
     called = {child for node in nodes for child in node.children}
-    frames = Frames()
+    frames = FrameIndex()
     tree = _Tree([], array("q"), array("q"), {})
     waiting = [(node.id, -1, 0) for node in reversed(nodes) if node.id not in called]
     while waiting:
         number, parent, depth = waiting.pop()
         node = known.get(number)
-        # A node that is called by two others, or by itself, stands where it was met first.
+        # A node that is called by two others, or by itself, keeps its first place.
         if node is None or number in tree.places:
             continue
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise UnusableError("foreign")
         place = tree.places[number] = len(tree.node_frames)
         tree.node_frames.append(frames.number(node.call_frame))
@@ -108,7 +108,7 @@ def _tree(nodes: list[_Node]) -> _Tree:
 
 
 def _places(raw: msgspec.Raw, places: dict[int, int]) -> array[int]:
-    """The node of each sample."""
+    """Return the node index of each sample."""
     nodes = array("i")
     for numbers in _numbers(raw):
         nodes.extend(map(places.__getitem__, numbers))
@@ -116,8 +116,8 @@ def _places(raw: msgspec.Raw, places: dict[int, int]) -> array[int]:
 
 
 def _starts(raw: msgspec.Raw, duration: float) -> array[int]:
-    """When each sample was taken. V8 writes a few of them out of order: time stands still for those."""
-    if not 0 <= duration <= LONGEST_US:
+    """Return the start of each sample in microseconds; one that V8 wrote out of order gets the latest time so far."""
+    if not 0 <= duration <= MAX_DURATION_US:
         raise UnusableError("foreign")
     starts = array("q")
     now = latest = 0
@@ -127,13 +127,13 @@ def _starts(raw: msgspec.Raw, duration: float) -> array[int]:
             if now > latest:
                 latest = now
             starts.append(latest)
-        if latest > LONGEST_US:
+        if latest > MAX_DURATION_US:
             raise UnusableError("foreign")
     return starts
 
 
 def _numbers(raw: msgspec.Raw) -> Iterator[list[int]]:
-    """A long list of whole numbers as shorter ones, so that never all of them are objects."""
+    """Decode a long list of integers in pieces, so that not all of them are objects at once."""
     text = memoryview(raw)
     if bytes(text[:1]) != b"[":
         raise msgspec.ValidationError("not a list")
@@ -148,10 +148,10 @@ def _numbers(raw: msgspec.Raw) -> Iterator[list[int]]:
 
 
 def _started_ms(artifact: Artifact, duration_us: int) -> float | None:
-    """When the profile began: as long before the file was written as it lasted, held against the time in its name.
+    """Return when the profile began, computed from the file's time and duration and checked against its name.
 
-    The name tells the second in which it began, in a time zone that is not told, so whole quarters of an hour are left
-    out of the comparison. A file that was changed or copied later has no time.
+    The name has the second of the start in an unknown time zone, so the check ignores whole quarters of an hour. A file
+    that was changed or copied later has no known start.
     """
     if artifact.named_at is None:
         return None
@@ -161,7 +161,7 @@ def _started_ms(artifact: Artifact, duration_us: int) -> float | None:
         return None
     started = artifact.written_at - duration_us / 1e6
     late = (started - named + 1) % QUARTER_HOUR - 1
-    if late > SLOWEST_WRITE or abs(started - named) > FARTHEST_ZONE or not 0 <= started < LATEST:
+    if late > MAX_WRITE_SECONDS or abs(started - named) > MAX_ZONE_OFFSET or not 0 <= started < LATEST_START:
         return None
-    # Later than that second: the difference is what it took to write the file.
+    # The rest beyond that second is the time it took to write the file.
     return (started - max(late - 1, 0.0)) * 1000

@@ -1,4 +1,4 @@
-"""A .heapprofile of V8: which functions had allocated what was still held when it was written, from samples."""
+"""Reader of V8's .heapprofile files: sampled allocations that were still held when the file was written."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from heapq import nlargest
 import msgspec
 
 from critiqor.model.profiles import AllocationSite, CodeFrame
-from critiqor.timeline.profiles.artifacts import Artifact, Size, UnusableError, content_of
-from critiqor.timeline.profiles.hotspots import MOST_FUNCTIONS, ROOT, outermost
-from critiqor.timeline.profiles.places import CallFrame, Frames
+from critiqor.timeline.profiles.artifacts import Artifact, Size, UnusableError, read_content
+from critiqor.timeline.profiles.frame_names import CallFrame, FrameIndex
+from critiqor.timeline.profiles.hotspots import MAX_FUNCTIONS, ROOT, outermost_totals
 
-TOLD_SITES = 20
+MAX_SITES_LISTED = 20
 
 
 class _Site(msgspec.Struct, gc=False, rename="camel"):
@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder(_Document)
 
 
 class Allocations:
-    """Adds up heap profiles, one after the other."""
+    """Adds up heap profiles."""
 
     def __init__(self) -> None:
         self._own: Counter[CodeFrame] = Counter()
@@ -37,14 +37,14 @@ class Allocations:
         self.held_bytes = 0
 
     def add(self, artifact: Artifact) -> None:
-        """One more. Raises UnusableError."""
+        """Add the profile in a file. Raises UnusableError."""
         try:
-            head = _decoder.decode(content_of(artifact)).head
+            head = _decoder.decode(read_content(artifact)).head
         except (msgspec.ValidationError, RecursionError):
             raise UnusableError("foreign") from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise UnusableError("damaged") from None
-        frames = Frames()
+        frames = FrameIndex()
         numbers: list[int] = []
         parents: list[int] = []
         sizes: list[int] = []
@@ -64,15 +64,17 @@ class Allocations:
             self._own[frames[number]] += size
         for place in range(len(sizes) - 1, 0, -1):
             sizes[parents[place]] += sizes[place]
-        for frame, size in zip(frames, outermost(numbers, parents, sizes, len(frames)), strict=True):
+        for frame, size in zip(frames, outermost_totals(numbers, parents, sizes, len(frames)), strict=True):
             self._total[frame] += size
-        if len(self._total) > MOST_FUNCTIONS:
-            self._total = Counter(dict(self._total.most_common(MOST_FUNCTIONS // 2)))
+        if len(self._total) > MAX_FUNCTIONS:
+            self._total = Counter(dict(self._total.most_common(MAX_FUNCTIONS // 2)))
             self._own = Counter({frame: self._own[frame] for frame in self._total})
 
-    def told(self) -> list[AllocationSite]:
-        """The functions that had allocated the most themselves."""
-        largest = nlargest(TOLD_SITES, self._own.items(), key=lambda item: (item[1], item[0].name, item[0].file or ""))
+    def sites(self) -> list[AllocationSite]:
+        """Return the functions that allocated the most themselves."""
+        largest = nlargest(
+            MAX_SITES_LISTED, self._own.items(), key=lambda item: (item[1], item[0].name, item[0].file or "")
+        )
         return [
             AllocationSite(function=frame, self_bytes=size, total_bytes=self._total[frame])
             for frame, size in largest

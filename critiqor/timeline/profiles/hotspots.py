@@ -1,4 +1,4 @@
-"""Where the time of CPU profiles went: by function, by thread, and in the busiest windows."""
+"""Hotspots of CPU profiles: time by function, by thread, and in the busiest windows."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ WINDOW_US = 1_000_000
 COLLECTOR = "(garbage collector)"
 ROOT = "(root)"
 TRACING = "node:internal/trace_events_async_hooks"
-"""Runs only where trace events are written: its time is the profiling's own."""
-MOST_FUNCTIONS = 100_000
-"""Functions that are remembered; beyond, those with the least time are forgotten."""
-TOLD_FUNCTIONS = 20
-TOLD_OF_THREAD = 5
-TOLD_OF_WINDOW = 3
-TOLD_THREADS = 50
-TOLD_WINDOWS = 10
-WINDOWS_OF_THREAD = 3
+"""Runs only while trace events are written: its time is overhead of the profiling."""
+MAX_FUNCTIONS = 100_000
+"""Functions that are remembered; when there are more, those with the least time are dropped."""
+MAX_FUNCTIONS_LISTED = 20
+MAX_FUNCTIONS_PER_THREAD = 5
+MAX_FUNCTIONS_PER_WINDOW = 3
+MAX_THREADS_LISTED = 50
+MAX_WINDOWS_LISTED = 10
+MAX_WINDOWS_PER_THREAD = 3
 
 
 class Times(NamedTuple):
-    """Microseconds of each frame of a profile."""
+    """Times of a profile in microseconds; `own` and `total` by frame."""
 
     own: list[int]
     total: list[int]
     busy: int
     tracing: int
-    """With everything that was called by it."""
+    """Time of writing trace events, with everything it called."""
 
 
 class Hotspots:
-    """Adds up CPU profiles, one after the other."""
+    """Adds up CPU profiles."""
 
     def __init__(self) -> None:
         self._own: Counter[CodeFrame] = Counter()
@@ -59,63 +59,63 @@ class Hotspots:
         self._tracing_us = 0
 
     def add(self, profile: CpuProfile) -> None:
-        """One more."""
-        times = times_of(profile)
+        """Add a profile."""
+        times = frame_times(profile)
         for frame, own, total in zip(profile.frames, times.own, times.total, strict=True):
             if total and frame.name not in (IDLE, ROOT):
                 self._own[frame] += own
                 self._total[frame] += total
-        self._forget()
+        self._drop_least()
         self._busy_us += times.busy
         self._tracing_us += times.tracing
         self.threads_total += 1
         self._threads.append(_thread(profile, times))
-        self._threads = nlargest(TOLD_THREADS, self._threads, key=lambda thread: thread.busy_ms)
+        self._threads = nlargest(MAX_THREADS_LISTED, self._threads, key=lambda thread: thread.busy_ms)
         self._windows += peak_windows(profile)
-        self._windows = nlargest(TOLD_WINDOWS, self._windows, key=lambda window: window.busy_ms)
+        self._windows = nlargest(MAX_WINDOWS_LISTED, self._windows, key=lambda window: window.busy_ms)
 
-    def _forget(self) -> None:
-        if len(self._total) > MOST_FUNCTIONS:
-            self._total = Counter(dict(self._total.most_common(MOST_FUNCTIONS // 2)))
+    def _drop_least(self) -> None:
+        if len(self._total) > MAX_FUNCTIONS:
+            self._total = Counter(dict(self._total.most_common(MAX_FUNCTIONS // 2)))
             self._own = Counter({frame: self._own[frame] for frame in self._total})
 
     @property
     def busy_ms(self) -> float:
-        """Of all threads."""
+        """Busy time of all threads."""
         return _ms(self._busy_us)
 
     @property
     def tracing_ms(self) -> float:
-        """What the writing of trace events took of that."""
+        """The part of the busy time spent on writing trace events."""
         return _ms(self._tracing_us)
 
     def threads(self) -> list[ProfiledThread]:
-        """Those that were busy the longest."""
+        """Return the busiest threads."""
         return self._threads
 
     def windows(self) -> list[PeakWindow]:
-        """The busiest ones."""
+        """Return the busiest windows."""
         return self._windows
 
     def by_self_time(self) -> list[FunctionTime]:
-        """The functions with the most own time."""
-        return [self._function(frame) for frame, own in _largest(self._own, TOLD_FUNCTIONS) if own]
+        """Return the functions with the most self time."""
+        return [self._function(frame) for frame, own in _largest(self._own, MAX_FUNCTIONS_LISTED) if own]
 
     def by_total_time(self) -> list[FunctionTime]:
-        """The functions with the most time, with what they called."""
-        return [self._function(frame) for frame, _ in _largest(self._total, TOLD_FUNCTIONS)]
+        """Return the functions with the most time, including their callees."""
+        return [self._function(frame) for frame, _ in _largest(self._total, MAX_FUNCTIONS_LISTED)]
 
     def program_by_total_time(self) -> list[FunctionTime]:
-        """The same, without functions of Node and V8."""
-        program = Counter({frame: total for frame, total in self._total.items() if _is_of_program(frame)})
-        return [self._function(frame) for frame, _ in _largest(program, TOLD_FUNCTIONS)]
+        """Return the same without functions of Node and V8."""
+        program = Counter({frame: total for frame, total in self._total.items() if _is_program_code(frame)})
+        return [self._function(frame) for frame, _ in _largest(program, MAX_FUNCTIONS_LISTED)]
 
     def _function(self, frame: CodeFrame) -> FunctionTime:
         return FunctionTime(function=frame, self_ms=_ms(self._own[frame]), total_ms=_ms(self._total[frame]))
 
 
-def lengths(profile: CpuProfile) -> Iterator[int]:
-    """How long each sample lasted, in microseconds."""
+def sample_lengths(profile: CpuProfile) -> Iterator[int]:
+    """Yield the duration of each sample in microseconds."""
     starts = profile.starts_us
     for begin, end in pairwise(starts):
         yield end - begin
@@ -123,10 +123,10 @@ def lengths(profile: CpuProfile) -> Iterator[int]:
         yield profile.duration_us - starts[-1]
 
 
-def times_of(profile: CpuProfile) -> Times:
-    """The time of each function: its own, and with what it called."""
+def frame_times(profile: CpuProfile) -> Times:
+    """Return the time of each function, without and with its callees."""
     nodes = array("q", bytes(8 * len(profile.node_frames)))
-    for node, length in zip(profile.samples, lengths(profile), strict=True):
+    for node, length in zip(profile.samples, sample_lengths(profile), strict=True):
         nodes[node] += length
     own = [0] * len(profile.frames)
     for frame, length in zip(profile.node_frames, nodes, strict=True):
@@ -136,17 +136,17 @@ def times_of(profile: CpuProfile) -> Times:
         if parent >= 0:
             nodes[parent] += nodes[node]
     idle = sum(length for frame, length in zip(profile.frames, own, strict=True) if frame.name == IDLE)
-    total = outermost(profile.node_frames, profile.node_parents, nodes, len(profile.frames))
+    total = outermost_totals(profile.node_frames, profile.node_parents, nodes, len(profile.frames))
     traced = [frame.file == TRACING for frame in profile.frames]
     of_tracing = [traced[frame] for frame in profile.node_frames]
-    tracing = outermost(of_tracing, profile.node_parents, nodes, 2)[True]
+    tracing = outermost_totals(of_tracing, profile.node_parents, nodes, 2)[True]
     return Times(own, total, sum(own) - idle, tracing)
 
 
-def outermost(groups: Sequence[int], parents: Sequence[int], amounts: Sequence[int], number: int) -> list[int]:
-    """For each group of nodes what its outermost ones hold: a function that calls itself counts once.
+def outermost_totals(groups: Sequence[int], parents: Sequence[int], amounts: Sequence[int], number: int) -> list[int]:
+    """Return, for each group of nodes, the sum over its outermost nodes: a function that calls itself counts once.
 
-    Every subtree must stand in one piece, behind its root.
+    The nodes must be in preorder: every subtree directly follows its root.
     """
     totals = [0] * number
     open_groups = [0] * number
@@ -162,10 +162,10 @@ def outermost(groups: Sequence[int], parents: Sequence[int], amounts: Sequence[i
 
 
 def peak_windows(profile: CpuProfile) -> list[PeakWindow]:
-    """The busiest windows of one profile, the busiest first; none in which nothing happened."""
+    """Return the busiest windows of one profile, the busiest first, without idle ones."""
     idle = [profile.frames[frame].name == IDLE for frame in profile.node_frames]
     busy = array("q", bytes(8 * (profile.duration_us // WINDOW_US + 1)))
-    for node, begin, length in zip(profile.samples, profile.starts_us, lengths(profile), strict=True):
+    for node, begin, length in zip(profile.samples, profile.starts_us, sample_lengths(profile), strict=True):
         if idle[node]:
             continue
         window = begin // WINDOW_US
@@ -174,7 +174,7 @@ def peak_windows(profile: CpuProfile) -> list[PeakWindow]:
             busy[window] += inside
             window, length, inside = window + 1, length - inside, WINDOW_US
         busy[window] += length
-    numbers = nlargest(WINDOWS_OF_THREAD, range(len(busy)), key=lambda number: (busy[number], -number))
+    numbers = nlargest(MAX_WINDOWS_PER_THREAD, range(len(busy)), key=lambda number: (busy[number], -number))
     return [_window(profile, number, busy[number]) for number in numbers if busy[number]]
 
 
@@ -196,7 +196,7 @@ def _window(profile: CpuProfile, number: int, busy_us: int) -> PeakWindow:
         offset_ms=_ms(begin),
         duration_ms=_ms(end - begin),
         busy_ms=_ms(busy_us),
-        functions=_shares(own, TOLD_OF_WINDOW),
+        functions=_shares(own, MAX_FUNCTIONS_PER_WINDOW),
     )
 
 
@@ -211,7 +211,7 @@ def _thread(profile: CpuProfile, times: Times) -> ProfiledThread:
         duration_ms=_ms(profile.duration_us),
         busy_ms=_ms(times.busy),
         collecting_ms=_ms(collecting),
-        functions=_shares(busy, TOLD_OF_THREAD),
+        functions=_shares(busy, MAX_FUNCTIONS_PER_THREAD),
     )
 
 
@@ -220,11 +220,11 @@ def _shares(own: Counter[CodeFrame], number: int) -> list[FunctionShare]:
 
 
 def _largest(counted: Counter[CodeFrame], number: int) -> list[tuple[CodeFrame, int]]:
-    """The same answer whatever order they were counted in."""
+    """Return the largest counts; ties are broken by name, so that the order of counting does not matter."""
     return nlargest(number, counted.items(), key=lambda item: (item[1], item[0].name, item[0].file or ""))
 
 
-def _is_of_program(frame: CodeFrame) -> bool:
+def _is_program_code(frame: CodeFrame) -> bool:
     return frame.file is not None and not frame.file.startswith("node:")
 
 

@@ -1,6 +1,6 @@
-"""Diagnostic reports of Node: when, why, and how full the heap was.
+"""Reader of Node's diagnostic reports: time, trigger and heap usage.
 
-A report holds the environment with its secrets, the command line and paths. Nothing of that is decoded.
+A report also contains the environment with its secrets, the command line and paths, none of which is decoded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 from critiqor.model.event import iso_from_ms
 from critiqor.model.profiles import NodeReport
-from critiqor.timeline.profiles.artifacts import Artifact, Size, UnusableError, content_of
+from critiqor.timeline.profiles.artifacts import Artifact, Size, UnusableError, read_content
 
 _TRIGGER = re.compile(r"[A-Za-z ]{1,40}")
 
@@ -38,9 +38,9 @@ _decoder = msgspec.json.Decoder(_Document)
 
 
 def read_node_report(artifact: Artifact) -> NodeReport:
-    """The figures of a report. Raises UnusableError."""
+    """Read the figures of a report. Raises UnusableError."""
     try:
-        document = _decoder.decode(content_of(artifact))
+        document = _decoder.decode(read_content(artifact))
     except msgspec.ValidationError:
         raise UnusableError("foreign") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The summary of deep profiles for people: figures and short names, nothing else of what the profilers wrote."""
+"""Report of deep profiles for people: figures and short names, no raw content of the profiles."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from critiqor.model.profiles import (
     FunctionTime,
     ProfileSummary,
 )
-from critiqor.timeline.formatting import count_of, ms, pid_of
+from critiqor.timeline.formatting import count_of, format_pid, ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
-from critiqor.timeline.profiles.artifacts import TROUBLES
+from critiqor.timeline.profiles.artifacts import TROUBLE_TEXTS
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 
 _KINDS: dict[ArtifactKind, str] = {
     "cpu_profile": "CPU profiles",
@@ -28,12 +28,12 @@ _KINDS: dict[ArtifactKind, str] = {
 
 
 def profile_lines(summary: ProfileSummary) -> list[str]:
-    """For a terminal."""
+    """Return the report as lines for a terminal."""
     return as_lines(_parts(summary))
 
 
 def profile_markdown(summary: ProfileSummary) -> str:
-    """As Markdown, to be put under a title of the first level."""
+    """Return the report as Markdown with headings of level 2."""
     return as_markdown(_parts(summary))
 
 
@@ -47,10 +47,10 @@ def _parts(summary: ProfileSummary) -> Iterator[Part]:
     if summary.threads_total:
         yield Part(f"CPU time: {_busy(summary)}", table=_threads(summary))
     if summary.by_total_time:
-        yield Part("Functions by own time", table=_functions(summary.by_self_time))
-        yield Part("Functions by time with what they called", table=_functions(summary.by_total_time))
+        yield Part("Functions by self time", table=_functions(summary.by_self_time))
+        yield Part("Functions by total time, callees included", table=_functions(summary.by_total_time))
     if summary.program_by_total_time:
-        yield Part("The same without Node's own", table=_functions(summary.program_by_total_time))
+        yield Part("Functions by total time, without Node's own", table=_functions(summary.program_by_total_time))
     if summary.peak_windows:
         yield Part("Busiest windows", _windows(summary))
     if summary.allocations:
@@ -78,31 +78,31 @@ def _used(kind: ArtifactKind, number: int) -> str:
 
 def _problems(summary: ProfileSummary) -> list[Item]:
     items = [
-        Item(0, [Name(each.file), f" ({size(each.bytes)}): {TROUBLES[each.trouble]}"]) for each in summary.problems
+        Item(0, [Name(each.file), f" ({size(each.bytes)}): {TROUBLE_TEXTS[each.trouble]}"]) for each in summary.problems
     ]
     more = summary.problems_total - len(summary.problems)
     return [*items, Item(0, [f"and {more} more"])] if more else items
 
 
 def _busy(summary: ProfileSummary) -> str:
-    own = f", {ms(summary.profiling_ms)} of it for the trace events themselves" if summary.profiling_ms else ""
+    own = f", {ms(summary.profiling_ms)} of it for writing trace events" if summary.profiling_ms else ""
     return f"{ms(summary.busy_ms)} in {count_of(summary.threads_total, 'thread')}{own}"
 
 
 def _threads(summary: ProfileSummary) -> Table:
     rows: list[list[Piece]] = []
-    for each in summary.threads[:MOST_ROWS]:
-        most: Piece = _named(each.functions[0].function) if each.functions else ""
+    for each in summary.threads[:MAX_ROWS]:
+        most: Piece = _frame_label(each.functions[0].function) if each.functions else ""
         figures = (ms(each.duration_ms), ms(each.busy_ms), ms(each.collecting_ms))
-        rows.append([_whose(each.pid, each.thread), each.started_at or "?", *figures, most])
-    return Table(["pid", "started", "lasted", "busy", "garbage", "most in"], rows)
+        rows.append([_thread_label(each.pid, each.thread), each.started_at or "?", *figures, most])
+    return Table(["pid", "started", "lasted", "busy", "garbage", "mostly in"], rows)
 
 
 def _functions(times: Sequence[FunctionTime]) -> Table:
     rows: list[list[Piece]] = [
-        [_named(each.function), ms(each.self_ms), ms(each.total_ms)] for each in times[:MOST_ROWS]
+        [_frame_label(each.function), ms(each.self_ms), ms(each.total_ms)] for each in times[:MAX_ROWS]
     ]
-    return Table(["function", "itself", "in all"], rows)
+    return Table(["function", "self", "total"], rows)
 
 
 def _windows(summary: ProfileSummary) -> list[Item]:
@@ -110,50 +110,50 @@ def _windows(summary: ProfileSummary) -> list[Item]:
     for each in summary.peak_windows:
         share = f"{each.busy_ms / each.duration_ms:.0%}" if each.duration_ms else "?"
         when = f" ({each.at})" if each.at else ""
-        whose = _whose(each.pid, each.thread)
-        told: list[Piece] = [f"pid {whose}, +{ms(each.offset_ms)}{when}: {share} of {ms(each.duration_ms)} busy"]
-        items.append(Item(0, [*told, *_dominated(each.functions)]))
+        thread = _thread_label(each.pid, each.thread)
+        pieces: list[Piece] = [f"pid {thread}, +{ms(each.offset_ms)}{when}: {share} of {ms(each.duration_ms)} busy"]
+        items.append(Item(0, [*pieces, *_dominated(each.functions)]))
     return items
 
 
 def _dominated(functions: Sequence[FunctionShare]) -> list[Piece]:
     pieces: list[Piece] = []
     for each in functions:
-        pieces += [", " if pieces else ": ", _named(each.function), f" {ms(each.self_ms)}"]
+        pieces += [", " if pieces else ": ", _frame_label(each.function), f" {ms(each.self_ms)}"]
     return pieces
 
 
 def _allocations(summary: ProfileSummary) -> Table:
     rows: list[list[Piece]] = [
-        [_named(each.function), size(each.self_bytes), size(each.total_bytes)]
-        for each in summary.allocations[:MOST_ROWS]
+        [_frame_label(each.function), size(each.self_bytes), size(each.total_bytes)]
+        for each in summary.allocations[:MAX_ROWS]
     ]
-    return Table(["allocated by", "itself", "in all"], rows)
+    return Table(["allocated by", "self", "total"], rows)
 
 
 def _categories(summary: ProfileSummary) -> Table:
-    rows: list[list[Piece]] = [[Name(each.category), str(each.events)] for each in summary.trace_categories[:MOST_ROWS]]
+    rows: list[list[Piece]] = [[Name(each.category), str(each.events)] for each in summary.trace_categories[:MAX_ROWS]]
     return Table(["category", "events"], rows)
 
 
 def _durations(summary: ProfileSummary) -> Table:
     rows: list[list[Piece]] = [
         [Name(each.name), str(each.count), ms(each.total_ms), ms(each.max_ms), Name(each.category)]
-        for each in summary.trace_durations[:MOST_ROWS]
+        for each in summary.trace_durations[:MAX_ROWS]
     ]
     return Table(["name", "times", "total", "max", "category"], rows)
 
 
 def _reports(summary: ProfileSummary) -> Table:
     rows: list[list[Piece]] = []
-    for each in summary.reports[:MOST_ROWS]:
+    for each in summary.reports[:MAX_ROWS]:
         figures = (each.heap_used_bytes, each.heap_total_bytes, each.heap_limit_bytes, each.external_bytes)
-        rows.append([each.at or "?", pid_of(each.pid), each.trigger or "?", *map(size, figures)])
+        rows.append([each.at or "?", format_pid(each.pid), each.trigger or "?", *map(size, figures)])
     return Table(["at", "pid", "trigger", "heap used", "heap", "heap limit", "external"], rows)
 
 
 def size(number: int | None) -> str:
-    """Bytes in the unit that people would use."""
+    """Format bytes in a suitable unit; a question mark if unknown."""
     if number is None:
         return "?"
     amount, unit = float(number), "B"
@@ -164,12 +164,12 @@ def size(number: int | None) -> str:
     return f"{number} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
-def _named(frame: CodeFrame) -> Name:
+def _frame_label(frame: CodeFrame) -> Name:
     if frame.file is None:
         return Name(frame.name)
     where = frame.file if frame.line is None else f"{frame.file}:{frame.line}"
     return Name(f"{frame.name} ({where})")
 
 
-def _whose(pid: int | None, thread: int | None) -> str:
-    return f"{pid_of(pid)} thread {thread}" if thread else pid_of(pid)
+def _thread_label(pid: int | None, thread: int | None) -> str:
+    return f"{format_pid(pid)} thread {thread}" if thread else format_pid(pid)

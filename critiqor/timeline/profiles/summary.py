@@ -1,4 +1,4 @@
-"""From a folder of profiles to the summary of it."""
+"""Summary of a folder of profiles."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from critiqor.model.profiles import ArtifactKind, CpuProfile, NodeReport, ProfileSummary
-from critiqor.timeline.profiles.artifacts import TROUBLES, Artifact, Ledger, UnusableError, artifacts_in
+from critiqor.timeline.profiles.artifacts import TROUBLE_TEXTS, Artifact, ArtifactLog, UnusableError, list_artifacts
 from critiqor.timeline.profiles.cpu import read_cpu_profile
 from critiqor.timeline.profiles.heap import Allocations
 from critiqor.timeline.profiles.hotspots import Hotspots
 from critiqor.timeline.profiles.node_reports import read_node_report
 from critiqor.timeline.profiles.trace_events import TraceEvents
 
-TOLD_REPORTS = 20
-NOT_PROFILED = "the run was not profiled deeply: critiqor monitor openclaw --deep-profile"
-NOTHING_YET = "nothing was written so far: Node writes its profiles when it exits"
+MAX_REPORTS_LISTED = 20
+NOT_PROFILED = "the run was not deeply profiled: record with critiqor monitor openclaw --deep-profile"
+NOTHING_YET = "nothing written yet: Node writes its profiles when it exits"
 
 
 def summarise_profiles(folder: Path) -> ProfileSummary:
-    """The summary of the profiles in a folder; never fails, whatever they hold. One file is in memory at a time."""
+    """Summarize the profiles in a folder, one file at a time; never fails, whatever the files contain."""
     if not folder.is_dir():
         return ProfileSummary(present=False, unavailable=NOT_PROFILED)
-    artifacts = artifacts_in(folder)
+    artifacts = list_artifacts(folder)
     if not artifacts:
         return ProfileSummary(present=False, unavailable=NOTHING_YET)
-    ledger = Ledger()
+    log = ArtifactLog()
     hotspots, allocations = Hotspots(), Allocations()
-    for profile in _cpu_profiles(artifacts, ledger):
+    for profile in _cpu_profiles(artifacts, log):
         hotspots.add(profile)
-    for artifact in ledger.readable(_largest_first(artifacts, "heap_profile")):
+    for artifact in log.readable(_largest_first(artifacts, "heap_profile")):
         try:
             allocations.add(artifact)
         except UnusableError as error:
-            ledger.problem(artifact, error.trouble)
+            log.add_problem(artifact, error.trouble)
         else:
-            ledger.used(artifact)
-    traces = _trace_events(artifacts, ledger)
-    reports = list(_reports(artifacts, ledger))
+            log.add_used(artifact)
+    traces = _trace_events(artifacts, log)
+    reports = list(_reports(artifacts, log))
     return ProfileSummary(
         present=True,
-        artifacts=ledger.figures(artifacts),
-        problems_total=ledger.problems_total,
-        problems=ledger.problems,
+        artifacts=log.figures(artifacts),
+        problems_total=log.problems_total,
+        problems=log.problems,
         threads_total=hotspots.threads_total,
         threads=hotspots.threads(),
         busy_ms=hotspots.busy_ms,
@@ -52,66 +52,66 @@ def summarise_profiles(folder: Path) -> ProfileSummary:
         program_by_total_time=hotspots.program_by_total_time(),
         peak_windows=hotspots.windows(),
         held_bytes=allocations.held_bytes,
-        allocations=allocations.told(),
+        allocations=allocations.sites(),
         trace_events=traces.total,
         trace_categories=traces.categories(),
         trace_durations=traces.durations(),
-        reports=sorted(reports, key=lambda report: report.at or "", reverse=True)[:TOLD_REPORTS],
+        reports=sorted(reports, key=lambda report: report.at or "", reverse=True)[:MAX_REPORTS_LISTED],
     )
 
 
 def read_cpu_profiles(folder: Path, notes: list[str] | None = None) -> Iterator[CpuProfile]:
-    """The CPU profiles of a folder that can be read, the largest first, one in memory at a time.
+    """Yield the readable CPU profiles of a folder, the largest first, one in memory at a time.
 
-    At the end, `notes` gets a sentence about each of those that cannot.
+    At the end, a sentence about each unreadable one is appended to `notes`.
     """
-    ledger = Ledger()
-    yield from _cpu_profiles(artifacts_in(folder), ledger)
+    log = ArtifactLog()
+    yield from _cpu_profiles(list_artifacts(folder), log)
     if notes is not None:
-        notes += [f"{problem.file} is left out: {TROUBLES[problem.trouble]}." for problem in ledger.problems]
+        notes += [f"{problem.file} is left out: {TROUBLE_TEXTS[problem.trouble]}." for problem in log.problems]
 
 
-def _cpu_profiles(artifacts: list[Artifact], ledger: Ledger) -> Iterator[CpuProfile]:
-    for artifact in ledger.readable(_largest_first(artifacts, "cpu_profile")):
+def _cpu_profiles(artifacts: list[Artifact], log: ArtifactLog) -> Iterator[CpuProfile]:
+    for artifact in log.readable(_largest_first(artifacts, "cpu_profile")):
         try:
             profile = read_cpu_profile(artifact)
         except UnusableError as error:
-            ledger.problem(artifact, error.trouble)
+            log.add_problem(artifact, error.trouble)
             continue
-        ledger.used(artifact)
+        log.add_used(artifact)
         yield profile
 
 
-def _trace_events(artifacts: list[Artifact], ledger: Ledger) -> TraceEvents:
-    """The first file of every process before the second of any: start-up is where most of the time goes."""
+def _trace_events(artifacts: list[Artifact], log: ArtifactLog) -> TraceEvents:
+    """Read the first file of every process before any second one: most of the time goes into start-up."""
     events = TraceEvents()
-    files = sorted(_of(artifacts, "trace_events"), key=lambda artifact: (artifact.rotation, artifact.pid or 0))
-    for artifact in ledger.readable(files, largest=None):
+    files = sorted(_of_kind(artifacts, "trace_events"), key=lambda artifact: (artifact.rotation, artifact.pid or 0))
+    for artifact in log.readable(files, largest=None):
         try:
             trouble = events.add(artifact)
         except UnusableError as error:
-            ledger.problem(artifact, error.trouble)
+            log.add_problem(artifact, error.trouble)
             continue
-        ledger.used(artifact)
+        log.add_used(artifact)
         if trouble is not None:
-            ledger.problem(artifact, trouble)
+            log.add_problem(artifact, trouble)
     return events
 
 
-def _reports(artifacts: list[Artifact], ledger: Ledger) -> Iterator[NodeReport]:
-    for artifact in ledger.readable(_of(artifacts, "diagnostic_report")):
+def _reports(artifacts: list[Artifact], log: ArtifactLog) -> Iterator[NodeReport]:
+    for artifact in log.readable(_of_kind(artifacts, "diagnostic_report")):
         try:
             report = read_node_report(artifact)
         except UnusableError as error:
-            ledger.problem(artifact, error.trouble)
+            log.add_problem(artifact, error.trouble)
             continue
-        ledger.used(artifact)
+        log.add_used(artifact)
         yield report
 
 
-def _of(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
+def _of_kind(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
     return [artifact for artifact in artifacts if artifact.kind == kind]
 
 
 def _largest_first(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
-    return sorted(_of(artifacts, kind), key=lambda artifact: -artifact.bytes)
+    return sorted(_of_kind(artifacts, kind), key=lambda artifact: -artifact.bytes)

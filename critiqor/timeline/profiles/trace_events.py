@@ -1,8 +1,8 @@
-"""Trace events of Node, read as a stream: counts by category, and the longest by name.
+"""Reader of Node's trace events, as a stream: counts by category, and the longest events by name.
 
-Nearly all of them tell of promises that come and go, hundreds of megabytes in a minute. Those are counted without being
-decoded: how long a promise was there says nothing about work. Arguments of events are never looked at, because command
-lines and paths are among them.
+Nearly all of them are about promises, hundreds of megabytes in a minute. These are counted without being decoded: the
+lifetime of a promise says nothing about work. Arguments of events are never read: they can contain command lines and
+paths.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ import msgspec
 
 from critiqor.model.profiles import ArtifactTrouble, TraceCategory, TraceDuration
 from critiqor.timeline.profiles.artifacts import Artifact, UnusableError
-from critiqor.timeline.profiles.places import short_event
+from critiqor.timeline.profiles.frame_names import short_event
 
 BLOCK = 1 << 20
-LONGEST_EVENT = 1 << 20
+MAX_EVENT_BYTES = 1 << 20
 """Bytes."""
 HEAD = b'{"traceEvents":['
 END = b"]}"
-BETWEEN = b'},{"pid":'
-"""Where one event ends and the next begins: within a text its quotes are escaped."""
+SEPARATOR = b'},{"pid":'
+"""Separates two events; it cannot occur within a text, where quotes are escaped."""
 PROMISES = "node,node.async_hooks"
-_OF_PROMISES = b'"cat":"' + PROMISES.encode() + b'"'
+_PROMISE_CATEGORY = b'"cat":"' + PROMISES.encode() + b'"'
 _LABELS = ("node.console", "usertiming")
-"""Categories whose names are the program's own texts."""
-LIFE = "Environment"
-"""As long as its thread was there."""
+"""Categories whose event names are texts of the program."""
+THREAD_LIFETIME = "Environment"
+"""Lasts as long as its thread."""
 LABEL = "(a label of the program)"
 OTHERS = "(others)"
-LONGEST_NAME = 500
-LONGEST_US = 1e13
-"""Four months: what is longer is no duration."""
-MOST_NAMES = 10_000
-MOST_OPEN = 10_000
-"""Kinds of events that have begun and not ended, in one process."""
-MOST_NESTED = 1_000
-"""Of one kind."""
-TOLD_CATEGORIES = 20
-TOLD_DURATIONS = 20
+MAX_NAME_LENGTH = 500
+MAX_DURATION_US = 1e13
+"""Four months: a larger value is not a duration."""
+MAX_NAMES = 10_000
+MAX_OPEN = 10_000
+"""Kinds of events of one process that have begun and not ended."""
+MAX_NESTED = 1_000
+"""Open events of one kind."""
+MAX_CATEGORIES_LISTED = 20
+MAX_DURATIONS_LISTED = 20
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -69,7 +69,7 @@ class _Durations(msgspec.Struct):
 
 
 class TraceEvents:
-    """Adds up files of trace events. Those of one process must come in their order."""
+    """Adds up files of trace events. The files of one process must be added in order."""
 
     def __init__(self) -> None:
         self._categories: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class TraceEvents:
         self._open: dict[int | None, dict[tuple[object, ...], list[float]]] = {}
 
     def add(self, artifact: Artifact) -> ArtifactTrouble | None:
-        """One more file; what was wrong with parts of it. Raises UnusableError where nothing could be read."""
+        """Add a file and return the problem with parts of it, if any. Raises UnusableError if nothing can be read."""
         reader = _Reader(self, artifact.pid)
         try:
             with artifact.path.open("rb", buffering=0) as file:
@@ -93,22 +93,22 @@ class TraceEvents:
         return reader.finish()
 
     def count_promises(self, number: int) -> None:
-        """Events of promises that were not decoded."""
+        """Count promise events, which are not decoded."""
         self._categories[PROMISES] += number
 
     def take(self, pid: int | None, events: list[_Event]) -> None:
-        """Events of one process, in their order."""
+        """Take events of one process in order."""
         started = self._open.setdefault(pid, {})
         for event in events:
-            self._count(event.cat[:LONGEST_NAME])
+            self._count(event.cat[:MAX_NAME_LENGTH])
             phase = event.ph
             if phase == "X":
                 self._ended(event, event.dur)
             elif phase in "Bb":
                 begun = started.get(_key(event))
-                if begun is None and len(started) < MOST_OPEN:
+                if begun is None and len(started) < MAX_OPEN:
                     started[_key(event)] = [event.ts]
-                elif begun is not None and len(begun) < MOST_NESTED:
+                elif begun is not None and len(begun) < MAX_NESTED:
                     begun.append(event.ts)
             elif phase in "Ee":
                 begun = started.get(_key(event))
@@ -118,37 +118,37 @@ class TraceEvents:
                         del started[_key(event)]
 
     def _count(self, category: str) -> None:
-        known = category in self._categories or len(self._categories) < MOST_NAMES
+        known = category in self._categories or len(self._categories) < MAX_NAMES
         self._categories[category if known else OTHERS] += 1
 
     def _ended(self, event: _Event, duration: float) -> None:
-        if event.name == LIFE:
+        if event.name == THREAD_LIFETIME:
             return
         labelled = any(label in event.cat for label in _LABELS)
-        key = (event.cat[:LONGEST_NAME], LABEL if labelled else event.name[:LONGEST_NAME])
-        if key not in self._durations and len(self._durations) >= MOST_NAMES:
+        key = (event.cat[:MAX_NAME_LENGTH], LABEL if labelled else event.name[:MAX_NAME_LENGTH])
+        if key not in self._durations and len(self._durations) >= MAX_NAMES:
             key = (OTHERS, OTHERS)
-        self._durations.setdefault(key, _Durations()).add(min(max(duration, 0.0), LONGEST_US))
+        self._durations.setdefault(key, _Durations()).add(min(max(duration, 0.0), MAX_DURATION_US))
 
     @property
     def total(self) -> int:
-        """All events."""
+        """Number of all events."""
         return self._categories.total()
 
     def categories(self) -> list[TraceCategory]:
-        """The most frequent ones."""
-        largest = nlargest(TOLD_CATEGORIES, self._categories.items(), key=lambda item: (item[1], item[0]))
+        """Return the most frequent categories."""
+        largest = nlargest(MAX_CATEGORIES_LISTED, self._categories.items(), key=lambda item: (item[1], item[0]))
         return [TraceCategory(category=short_event(name), events=number) for name, number in largest]
 
     def durations(self) -> list[TraceDuration]:
-        """By name, those with the longest single event."""
+        """Return durations by name, those with the longest single event."""
         joined: dict[tuple[str, str], _Durations] = {}
         for (category, name), each in self._durations.items():
             same = joined.setdefault((short_event(category), short_event(name)), _Durations())
             same.count += each.count
             same.total_us += each.total_us
             same.max_us = max(same.max_us, each.max_us)
-        longest = nlargest(TOLD_DURATIONS, joined.items(), key=lambda item: (item[1].max_us, item[0]))
+        longest = nlargest(MAX_DURATIONS_LISTED, joined.items(), key=lambda item: (item[1].max_us, item[0]))
         return [
             TraceDuration(
                 name=name, category=category, count=each.count, total_ms=each.total_us / 1000, max_ms=each.max_us / 1000
@@ -158,7 +158,7 @@ class TraceEvents:
 
 
 class _Reader:
-    """Takes the bytes of one file behind its head, however they are cut."""
+    """Decodes the bytes of one file after its head; each portion may end anywhere."""
 
     def __init__(self, events: TraceEvents, pid: int | None) -> None:
         self._events = events
@@ -168,7 +168,7 @@ class _Reader:
 
     def feed(self, data: bytes) -> None:
         text = self._rest + data
-        end = text.rfind(BETWEEN)
+        end = text.rfind(SEPARATOR)
         if end < 0:
             self._keep(text)
             return
@@ -176,34 +176,34 @@ class _Reader:
         self._keep(text[end + 2 :])
 
     def _keep(self, rest: bytes) -> None:
-        if len(rest) <= LONGEST_EVENT:
+        if len(rest) <= MAX_EVENT_BYTES:
             self._rest = rest
             return
-        # Too long to be an event. What is kept can be the beginning of the next gap between two.
-        self._rest = rest[-len(BETWEEN) :]
+        # Too long for an event. The part that is kept can be the beginning of the next separator.
+        self._rest = rest[-len(SEPARATOR) :]
         self._damaged = True
 
     def finish(self) -> ArtifactTrouble | None:
-        """Read what is left; what was wrong with parts of the file."""
+        """Read the rest and return the problem with parts of the file, if any."""
         last = self._rest.rstrip()
         if last.endswith(END):
             self._read(last.removesuffix(END))
             return "damaged" if self._damaged else None
-        # The process was killed, or still writes: what stands behind the last gap can be half an event.
+        # The process was killed or is still writing: the rest after the last separator can be half an event.
         self._one_by_one([_body(last)])
         return "torn"
 
     def _read(self, text: bytes) -> None:
         if not text:
             return
-        pieces = _body(text).split(BETWEEN)
-        others = [piece for piece in pieces if _OF_PROMISES not in piece]
+        pieces = _body(text).split(SEPARATOR)
+        others = [piece for piece in pieces if _PROMISE_CATEGORY not in piece]
         if len(others) < len(pieces):
             self._events.count_promises(len(pieces) - len(others))
         if not others:
             return
         try:
-            events = _events.decode(b'[{"pid":' + BETWEEN.join(others) + b"}]")
+            events = _events.decode(b'[{"pid":' + SEPARATOR.join(others) + b"}]")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._one_by_one(others)
         else:
@@ -220,11 +220,11 @@ class _Reader:
 
 
 def _body(text: bytes) -> bytes:
-    """Events without the beginning of the first and the end of the last, as they stand between two gaps."""
+    """Strip the beginning of the first event and the end of the last, as if separators surrounded them."""
     return text.removeprefix(b'{"pid":').removesuffix(b"}")
 
 
 def _key(event: _Event) -> tuple[object, ...]:
-    # What begins and ends within a thread is told by the thread, what need not by its own number.
-    name = event.name[:LONGEST_NAME]
-    return (event.tid, name) if event.ph in "BE" else (event.id[:LONGEST_NAME], event.cat[:LONGEST_NAME], name)
+    # Synchronous events are matched by thread, asynchronous ones by their id.
+    name = event.name[:MAX_NAME_LENGTH]
+    return (event.tid, name) if event.ph in "BE" else (event.id[:MAX_NAME_LENGTH], event.cat[:MAX_NAME_LENGTH], name)

@@ -1,1 +1,1 @@
-"""From the lines of a timeline file to records, with every kind of damage handled."""
+"""Reading a timeline file: bytes to lines to records, with repair of damaged lines."""

@@ -1,4 +1,4 @@
-"""Single lines of a timeline, as evidence for a finding."""
+"""Single lines of a timeline, quoted as evidence of a finding."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.timeline.reader.lines import LONGEST_LINE
+from critiqor.timeline.reader.lines import MAX_LINE_BYTES
 
-Told = str | int | float | bool | None
+FieldValue = str | int | float | bool | None
 
-_TOLD = (
+_QUOTED_FIELDS = (
     *("type", "timestamp", "pid", "name", "phase", "durationMs", "errorName"),
     *("maxMs", "p99Ms", "p95Ms", "p50Ms", "activeSpanName"),
     *("provider", "operation", "ok", "exitCode", "signal"),
 )
-"""Neither attributes nor command lines nor messages: they can hold secrets, and nothing redacts this file."""
-LONGEST_TEXT = 200
+"""No attributes, command lines or messages: they can hold secrets, and this file is not redacted."""
+MAX_TEXT_LENGTH = 200
 
 
-def cited_lines(path: Path, numbers: set[int]) -> dict[int, dict[str, Told]]:
-    """What these lines say, by number, as far as it can be shown; one that cannot be read is left out."""
-    found: dict[int, dict[str, Told]] = {}
+def read_cited_lines(path: Path, numbers: set[int]) -> dict[int, dict[str, FieldValue]]:
+    """Return the quotable fields of the lines with these numbers; lines that cannot be read are left out."""
+    found: dict[int, dict[str, FieldValue]] = {}
     last = max(numbers, default=0)
     try:
         with path.open("rb") as file:
             number = 1
-            while number <= last and (line := file.readline(LONGEST_LINE)):
+            while number <= last and (line := file.readline(MAX_LINE_BYTES)):
                 if number in numbers and number not in found:
-                    found |= {number: told} if (told := _told(line)) else {}
+                    found |= {number: fields} if (fields := _quoted_fields(line)) else {}
                 number += line.endswith(b"\n")
     except OSError:
         return found
     return found
 
 
-def _told(line: bytes) -> dict[str, Told]:
+def _quoted_fields(line: bytes) -> dict[str, FieldValue]:
     try:
         content = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     if not isinstance(content, dict):
         return {}
-    return {name: _short(content[name]) for name in _TOLD if isinstance(content.get(name), str | int | float)}
+    return {name: _cut(content[name]) for name in _QUOTED_FIELDS if isinstance(content.get(name), str | int | float)}
 
 
-def _short(value: Told) -> Told:
-    return value[:LONGEST_TEXT] if isinstance(value, str) else value
+def _cut(value: FieldValue) -> FieldValue:
+    return value[:MAX_TEXT_LENGTH] if isinstance(value, str) else value

@@ -1,52 +1,45 @@
-"""Lines that the strict decoder refuses: what is wrong with them, and what of them can still be used.
+"""Repair of lines that the strict decoder rejects: what is wrong with a line, and which of its fields can be used.
 
-A line is lost only where it is no JSON object, belongs to another schema, or lacks what the contract requires. A field
-that is unknown or has the wrong type costs only itself.
+A line is lost only if it is not a JSON object, belongs to another schema, or lacks a field that the contract requires.
+An unknown field or one of the wrong type is dropped, and the rest of its line is used.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from critiqor.model.event import iso_from_ms, ms_from_iso
 from critiqor.model.sanitize import replace_lone_surrogates
-from critiqor.timeline.reader.problems import Problems
-from critiqor.timeline.reader.records import LONGEST_NAME, SCHEMA, TYPES, Attributes, Line, Record, Unknown, decoder
+from critiqor.timeline.reader.problems import LineProblems
+from critiqor.timeline.reader.records import MAX_NAME_LENGTH, SCHEMA, TYPES, Attributes, Line, Record, Unknown, decoder
 
 _REQUIRED = ("schemaVersion", "type", "timestamp", "name")
 _LINE_START = b'{"schemaVersion":'
 _KNOWN_FIELDS = {"type"}.union(*(kind.__struct_encode_fields__ for kind in TYPES.values()))
 
 
-class Ledgers(NamedTuple):
-    """Where problems are noted."""
-
-    unreadable: Problems
-    irregular: Problems
-
-
-def salvage(data: bytes, line: int, ledgers: Ledgers, *, terminated: bool = True) -> Record | None:
-    """The record of one line, as far as it can be read; what is wrong is noted."""
+def repair_line(data: bytes, line: int, problems: LineProblems, *, terminated: bool = True) -> Record | None:
+    """Return the record of one line, as far as it can be read, and note what is wrong with it."""
     try:
         data.decode()
-        whole: Record = decoder.decode(data)
-        return whole
+        complete: Record = decoder.decode(data)
+        return complete
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        document = _document(data, error)
+        document = _decode_object(data, error)
     if isinstance(document, dict):
-        return _record(document, line, ledgers)
+        return _build_record(document, line, problems)
     kind = document if terminated or document != "invalid_json" else "torn_tail"
-    ledgers.unreadable.note(line, kind)
-    # A writer that was killed within a line left no line break: the next line stands right behind.
+    problems.unreadable.add(line, kind)
+    # A writer that was killed in the middle of a line wrote no line break: the next line follows directly.
     start = data.rfind(_LINE_START, 1)
-    return salvage(data[start:], line, ledgers) if kind == "invalid_json" and start > 0 else None
+    return repair_line(data[start:], line, problems) if kind == "invalid_json" and start > 0 else None
 
 
-def _document(data: bytes, error: Exception) -> dict[str, Any] | str:
-    """The object that a line holds, or the kind of problem that keeps it from holding one."""
+def _decode_object(data: bytes, error: Exception) -> dict[str, Any] | str:
+    """Return the JSON object in a line, or the kind of problem if there is none."""
     if isinstance(error, UnicodeDecodeError):
         return "invalid_utf8"
     try:
@@ -56,72 +49,72 @@ def _document(data: bytes, error: Exception) -> dict[str, Any] | str:
     except msgspec.DecodeError as problem:
         if "out of range" in str(problem):
             return "number_out_of_range"
-        document = _loosely_decoded(data)
+        document = _decode_leniently(data)
         if document is None:
             return "invalid_json"
     return document if isinstance(document, dict) else "not_an_object"
 
 
-def _loosely_decoded(data: bytes) -> Any:
-    """What the standard library reads of it: it takes the lone surrogates that a cut text leaves in a message."""
+def _decode_leniently(data: bytes) -> Any:
+    """Decode with the standard library, which accepts the lone surrogates that a text cut by OpenClaw can end with."""
     if b"\\ud" not in data.lower():
         return None
     try:
-        return json.loads(data, parse_constant=_refused)
+        return json.loads(data, parse_constant=_reject)
     except (ValueError, RecursionError):
         return None
 
 
-def _refused(constant: str) -> Any:
+def _reject(constant: str) -> Any:
     raise ValueError(constant)
 
 
-def _record(document: dict[str, Any], line: int, ledgers: Ledgers) -> Record | None:
+def _build_record(document: dict[str, Any], line: int, problems: LineProblems) -> Record | None:
     for field in _REQUIRED:
         if not isinstance(document.get(field), str):
-            ledgers.unreadable.note(line, "wrong_type" if field in document else "missing_field", field)
+            problems.unreadable.add(line, "wrong_type" if field in document else "missing_field", field)
             return None
         if field == "schemaVersion" and document[field] != SCHEMA:
-            ledgers.unreadable.note(line, "other_schema", _clean(document[field]))
+            problems.unreadable.add(line, "other_schema", _clean(document[field]))
             return None
     moment = ms_from_iso(document["timestamp"])
     if moment is None:
-        ledgers.unreadable.note(line, "invalid_timestamp")
+        problems.unreadable.add(line, "invalid_timestamp")
         return None
     kind: type[Line] | None = TYPES.get(document["type"])
     if kind is None:
         kind = Unknown
-        ledgers.irregular.note(line, "unknown_type", _clean(document["type"]))
+        problems.irregular.add(line, "unknown_type", _clean(document["type"]))
     usable = {}
     for name, value in {**document, "timestamp": iso_from_ms(moment)}.items():
         if name not in _KNOWN_FIELDS:
-            ledgers.irregular.note(line, "unknown_field", _clean(name))
+            problems.irregular.add(line, "unknown_field", _clean(name))
         elif name in kind.__struct_encode_fields__:
-            usable[name] = _usable(value)
-    return _built(kind, usable, line, ledgers)
+            usable[name] = _clean_value(value)
+    return _convert(kind, usable, line, problems)
 
 
-def _built(kind: type[Line], fields: dict[str, Any], line: int, ledgers: Ledgers) -> Record | None:
-    """The record, without the fields whose values it cannot have."""
+def _convert(kind: type[Line], fields: dict[str, Any], line: int, problems: LineProblems) -> Record | None:
+    """Build the record, without the fields whose values have the wrong type."""
     while True:
         try:
             return msgspec.convert(fields, kind)  # type: ignore[return-value]
         except msgspec.ValidationError as error:
             field = str(error).rpartition("`$.")[2].partition("`")[0].partition(".")[0]
             if field in _REQUIRED or field not in fields:
-                ledgers.unreadable.note(line, "wrong_type", field or None)
+                problems.unreadable.add(line, "wrong_type", field or None)
                 return None
-            ledgers.irregular.note(line, "unusable_field", field)
+            problems.irregular.add(line, "unusable_field", field)
             del fields[field]
 
 
-def _usable(value: Any) -> Any:
-    """A value as the strict structs take it: texts cut and clean, attributes without those of the wrong type."""
+def _clean_value(value: Any) -> Any:
+    """Return a value that the strict structs accept: texts shortened and valid, attributes of wrong types dropped."""
     if isinstance(value, str):
         return _clean(value)
     if not isinstance(value, dict):
         return value
-    kept = {name: _usable(item) for name, item in value.items() if name in Attributes.__struct_encode_fields__}
+    kept = {name: _clean_value(item) for name, item in value.items() if name in Attributes.__struct_encode_fields__}
     for name, item in list(kept.items()):
         try:
             msgspec.convert({name: item}, Attributes)
@@ -131,4 +124,4 @@ def _usable(value: Any) -> Any:
 
 
 def _clean(text: str) -> str:
-    return replace_lone_surrogates(text[:LONGEST_NAME])
+    return replace_lone_surrogates(text[:MAX_NAME_LENGTH])

@@ -1,7 +1,7 @@
-"""From bytes to records, in blocks of whole lines.
+"""Blocks of bytes to records.
 
-A block that is in order is decoded by one call. A block with anything odd in it is read again line by line, so that one
-bad line costs only itself.
+A block without damage is decoded in one call. A block with a damaged line is read again line by line, so that only the
+damaged line is lost.
 """
 
 from __future__ import annotations
@@ -10,33 +10,32 @@ from collections.abc import Callable
 
 import msgspec
 
-from critiqor.timeline.reader.line_repair import Ledgers, salvage
+from critiqor.timeline.reader.line_repair import repair_line
+from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import Record, decoder
 
-LONGEST_LINE = 1 << 20
-"""Bytes; OpenClaw's own lines are a few hundred long."""
+MAX_LINE_BYTES = 1 << 20
+"""OpenClaw's lines have a few hundred bytes."""
 
-Sink = Callable[[list[Record], int], None]
+RecordHandler = Callable[[list[Record], int], None]
+"""Takes the records of consecutive lines and the number of the first of these lines, counted from 1."""
 
 
 class LineReader:
-    """Takes bytes as they come and hands on records with the number of the line that the first of them stands in.
+    """Decodes bytes as they arrive and passes the records to a handler."""
 
-    Within one call of `sink` the records are those of consecutive lines.
-    """
-
-    def __init__(self, sink: Sink, ledgers: Ledgers) -> None:
-        self._sink = sink
-        self.ledgers = ledgers
+    def __init__(self, handle: RecordHandler, problems: LineProblems) -> None:
+        self._handle = handle
+        self.problems = problems
         self._rest = b""
         self._skipping = False
         self._number = 0
         self.bytes = 0
         self.lines = 0
-        """Lines that are not empty, without one that has not ended yet."""
+        """Lines that are not empty, without the one that has not ended yet."""
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the file, however they are cut."""
+        """Take the next bytes of the file; they may end anywhere."""
         self.bytes += len(data)
         end = data.rfind(b"\n") + 1
         if not end:
@@ -50,55 +49,55 @@ class LineReader:
         self._keep(data[end:])
 
     def finish(self) -> None:
-        """There is no more: what is left is a last line without its end."""
+        """Read what is left as a last line without its line break."""
         if self._rest:
-            self._one_line(self._rest, terminated=False)
+            self._read_line(self._rest, terminated=False)
             self._rest = b""
 
     def _keep(self, rest: bytes) -> None:
-        """Hold the beginning of a line until its end comes, unless it is too long to be one."""
+        """Keep the beginning of a line until its end arrives, unless it is too long for a line."""
         if self._skipping:
             return
-        if len(rest) <= LONGEST_LINE:
+        if len(rest) <= MAX_LINE_BYTES:
             self._rest = rest
             return
         self._rest = b""
         self._skipping = True
         self._number += 1
         self.lines += 1
-        self.ledgers.unreadable.note(self._number, "too_long")
+        self.problems.unreadable.add(self._number, "too_long")
 
     def _read(self, block: bytes) -> None:
-        count = len(block) - len(block.replace(b"\n", b""))  # five times as fast as counting
-        records = _decoded(block)
+        count = len(block) - len(block.replace(b"\n", b""))  # five times as fast as bytes.count
+        records = _decode_block(block)
         if len(records) != count:
             for line in block.split(b"\n")[:-1]:
-                self._one_line(line)
+                self._read_line(line)
             return
-        self._sink(records, self._number + 1)
+        self._handle(records, self._number + 1)
         self._number += count
         self.lines += count
 
-    def _one_line(self, line: bytes, *, terminated: bool = True) -> None:
+    def _read_line(self, line: bytes, *, terminated: bool = True) -> None:
         self._number += 1
         if not line or line.isspace():
             return
         self.lines += 1
-        if len(line) > LONGEST_LINE:
-            self.ledgers.unreadable.note(self._number, "too_long")
+        if len(line) > MAX_LINE_BYTES:
+            self.problems.unreadable.add(self._number, "too_long")
             return
-        record = salvage(line, self._number, self.ledgers, terminated=terminated)
+        record = repair_line(line, self._number, self.problems, terminated=terminated)
         if record is not None:
-            self._sink([record], self._number)
+            self._handle([record], self._number)
 
 
-def _decoded(block: bytes) -> list[Record]:
-    """The records of a block in which every line is in order, and fewer than it has lines otherwise."""
-    if len(block) > LONGEST_LINE and max(map(len, block.split(b"\n"))) > LONGEST_LINE:
+def _decode_block(block: bytes) -> list[Record]:
+    """Return the records of a block; fewer than it has lines if any line is damaged."""
+    if len(block) > MAX_LINE_BYTES and max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:
         return []
     try:
         if not block.isascii():
-            block.decode()  # the decoder does not look into values that it leaves out
+            block.decode()  # the decoder does not validate values that it skips
         records: list[Record] = decoder.decode_lines(block)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []

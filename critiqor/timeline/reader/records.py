@@ -1,7 +1,7 @@
-"""The lines of the contract `openclaw.diagnostics.v1`, one struct a type.
+"""Lines of the contract `openclaw.diagnostics.v1`, one struct per type.
 
-Decoding is strict, because strict decoding costs nothing: whatever these structs refuse goes to `salvage`, which takes
-its time to find out what is wrong with a line and what of it can still be used.
+Decoding is strict, because strict decoding is not slower. A line that these structs reject goes to `repair_line`, which
+takes the time to find out what is wrong with it and which fields can be used.
 """
 
 from __future__ import annotations
@@ -11,43 +11,45 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from critiqor.model.event import iso_from_ms
+
 SCHEMA = "openclaw.diagnostics.v1"
-LONGEST_NAME = 256
-"""Characters; a longer name, id or label is cut by `salvage`."""
-LONGEST_MS = 1e11
-"""Three years: what is longer is no duration."""
+MAX_NAME_LENGTH = 256
+"""Characters; `repair_line` shortens a longer name, id or label."""
+MAX_DURATION_MS = 1e11
+"""Three years: a larger value is not a duration."""
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
-Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_MS)]
+Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_DURATION_MS)]
 
 
 class Attributes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is used of the attributes; they are free, so others are no surprise."""
+    """The attributes that are used. Attributes are free-form, so others are ignored."""
 
     stage: Name | None = None
-    """Which step it is, where one name covers many."""
+    """The stage of the operation, where one span name covers many."""
     trace_name: Name | None = None
-    """The same, of a gateway that starts."""
+    """The same for the start-up of a gateway."""
     plugin_id: Name | None = None
     dependency_count: float | None = None
     model: Name | None = None
     run_id: Name | None = None
-    """The agent's own run id, on the spans of a turn."""
+    """The run id of the agent, on the spans of a turn."""
     decision: Name | None = None
-    """Of a mark about retries: `rejected` ends the run."""
+    """On a mark about retries: `rejected` ends the run."""
     load_ms: float | None = None
     register_ms: float | None = None
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """What every line can have."""
+    """Fields that every line can have."""
 
     schema_version: Literal["openclaw.diagnostics.v1"]
     timestamp: Moment
     name: Name
     run_id: Name | None = None
-    """Of the recording, or of the agent on lines that belong to one of its runs: two meanings in one field."""
+    """The run id of the recording, or of the agent on lines that belong to one of its runs: one field, two meanings."""
     env_name: Name | None = None
     pid: int | None = None
     phase: Name | None = None
@@ -62,7 +64,7 @@ class SpanStart(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag
 
 
 class SpanEnd(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="span.end"):
-    """A timed operation completed. Its duration is true; the time of its start can be that of writing it down."""
+    """A timed operation completed. Its duration is exact; its start can have been written late, with the end."""
 
 
 class SpanError(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="span.error"):
@@ -73,22 +75,22 @@ class SpanError(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag
 
 
 class Mark(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="mark"):
-    """A point in time. With a duration: how long it took to get there."""
+    """A point in time. A duration says how long it took to reach that point."""
 
 
 class LoopSample(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="eventLoop.sample"):
-    """Delays of the event loop since the sample before."""
+    """Delays of the event loop since the previous sample."""
 
     p50_ms: Milliseconds | None = None
     p95_ms: Milliseconds | None = None
     p99_ms: Milliseconds | None = None
     max_ms: Milliseconds | None = None
-    """0 where the loop did not turn once since the sample before: then the next one has the delay."""
+    """0 if the loop did not turn since the previous sample; the next sample then holds the delay."""
     active_span_name: Name | None = None
 
 
 class ProviderCall(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="provider.request"):
-    """A request to a provider. Unlike all others, its timestamp is its start."""
+    """A request to a provider. Unlike in all other lines, the timestamp is the start."""
 
     provider: Name | None = None
     operation: Name | None = None
@@ -97,7 +99,7 @@ class ProviderCall(Line, frozen=True, kw_only=True, gc=False, tag_field="type", 
 
 
 class ChildExit(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag="childProcess.exit"):
-    """A process that OpenClaw had started has ended."""
+    """A child process of OpenClaw ended."""
 
     command: str | None = None
     exit_code: int | None = None
@@ -105,7 +107,7 @@ class ChildExit(Line, frozen=True, kw_only=True, gc=False, tag_field="type", tag
 
 
 class Unknown(Line, frozen=True, kw_only=True, gc=False):
-    """A line of a type that the contract does not have (yet)."""
+    """A line of a type that is not in the contract."""
 
     type: Name
 
@@ -122,7 +124,7 @@ decoder = msgspec.json.Decoder(Known)
 
 
 def detail_of(record: Line) -> str | None:
-    """Which of the spans of one name it is."""
+    """Return which of the spans with the same name this is: its stage, plugin or model."""
     attributes = record.attributes
     if attributes is None:
         return None
@@ -130,7 +132,7 @@ def detail_of(record: Line) -> str | None:
 
 
 def earlier(moment: datetime, milliseconds: float) -> datetime:
-    """So long before a moment; there is nothing before the first year."""
+    """Return the time that many milliseconds before a moment, not before year 1."""
     try:
         return moment - timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -138,5 +140,10 @@ def earlier(moment: datetime, milliseconds: float) -> datetime:
 
 
 def moment_ms(record: Line) -> float:
-    """The timestamp in milliseconds since 1970."""
+    """Return the timestamp in milliseconds since 1970."""
     return record.timestamp.timestamp() * 1000
+
+
+def iso_from_datetime(moment: datetime) -> str:
+    """Format a time as UTC in ISO 8601 with milliseconds."""
+    return iso_from_ms(round(moment.timestamp() * 1000))

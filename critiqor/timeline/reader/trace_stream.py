@@ -1,6 +1,6 @@
-"""The lines of a timeline as slices, instants and counters, one after the other: for pictures, not for figures.
+"""Lines of a timeline as slices, instants and counters of a trace, in order: for charts, not for statistics.
 
-What is still to come is not waited for: memory holds the spans that are open, and nothing of those that have ended.
+Each part is yielded as soon as its line is read: memory holds the open spans, and none that have ended.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from critiqor.model.trace import LONGEST_MS, Counter, Fact, Instant, Part, Slice, Track, label, us_of
-from critiqor.timeline.reader.line_repair import Ledgers
 from critiqor.timeline.reader.lines import LineReader
-from critiqor.timeline.reader.problems import Problems
+from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import (
     ChildExit,
     Line,
@@ -28,35 +27,35 @@ from critiqor.timeline.reader.records import (
 from critiqor.timeline.spans import closed_span
 
 BLOCK = 1 << 16
-MOST_OPEN = 100_000
-"""Open spans that are remembered; older ones are told as what never ended."""
+MAX_OPEN = 100_000
+"""Open spans that are remembered; older ones are reported as unfinished."""
 SPANS = "OpenClaw spans"
 REQUESTS = "OpenClaw requests to providers"
 CHILDREN = "OpenClaw child processes"
 _GRAIN_US = 1000
-"""Times are told in milliseconds without what is behind the point: all of them can be later by as much."""
+"""Timestamps are truncated to milliseconds: each can be too early by that much."""
 
 _Key = tuple[int | None, str | None]
-"""A process, and one of its spans."""
+"""A process id and the id of one of its spans."""
 
 
-def passages(path: Path, limit: int | None = None) -> Iterator[Part]:
-    """Everything that a timeline file, or its first `limit` bytes, tells in the order of its lines.
+def read_trace_parts(path: Path, limit: int | None = None) -> Iterator[Part]:
+    """Yield the trace parts of a timeline file, or of its first `limit` bytes, in the order of its lines.
 
-    A span stands where it ends; those that are still open come last.
+    A span is yielded when it ends; spans that are still open come last.
     """
-    lines = _Passages()
-    reader = LineReader(lines.take, Ledgers(Problems(), Problems()))
+    converter = _Converter()
+    reader = LineReader(converter.take, LineProblems.empty())
     with path.open("rb", buffering=0) as file:
         while data := file.read(BLOCK if limit is None else min(BLOCK, limit - reader.bytes)):
             reader.feed(data)
-            yield from lines.told()
+            yield from converter.drain()
     reader.finish()
-    yield from lines.told()
-    yield from lines.open()
+    yield from converter.drain()
+    yield from converter.unfinished()
 
 
-class _Open:
+class _OpenSpan:
     """A span that has not ended yet."""
 
     __slots__ = ("depth", "record")
@@ -66,43 +65,43 @@ class _Open:
         self.depth = depth
 
 
-class _Passages:
+class _Converter:
     def __init__(self) -> None:
-        self._told: list[Part] = []
-        self._open: dict[_Key, _Open] = {}
+        self._parts: list[Part] = []
+        self._open: dict[_Key, _OpenSpan] = {}
         self._reached: dict[_Key, int] = {}
-        """Until when the spans inside a span went on."""
+        """By parent span: when the last of its children ended, in microseconds."""
 
     def take(self, records: list[Record], _: int) -> None:
         for record in records:
             if isinstance(record, SpanStart):
                 self._start(record)
             elif isinstance(record, SpanEnd | SpanError):
-                self._told.append(self._end(record))
+                self._parts.append(self._end(record))
             else:
-                self._told.append(_moment(record))
+                self._parts.append(_single_line_part(record))
 
-    def told(self) -> list[Part]:
-        """What came since it was asked for last."""
-        told, self._told = self._told, []
-        return told
+    def drain(self) -> list[Part]:
+        """Return the parts since the last call."""
+        parts, self._parts = self._parts, []
+        return parts
 
-    def open(self) -> Iterator[Slice]:
-        """What has not ended."""
+    def unfinished(self) -> Iterator[Slice]:
+        """Yield the spans that have not ended."""
         for opened in self._open.values():
             yield _unfinished(opened, None)
 
     def _start(self, record: SpanStart) -> None:
         key = (record.pid, record.span_id or record.name)
-        again = self._open.pop(key, None)
-        if again is not None:
-            self._told.append(_unfinished(again, us_of(moment_ms(record))))
-        elif len(self._open) >= MOST_OPEN:
-            self._told.append(_unfinished(self._open.pop(next(iter(self._open))), None))
-        self._open[key] = _Open(record, self._depth(record))
+        reopened = self._open.pop(key, None)
+        if reopened is not None:
+            self._parts.append(_unfinished(reopened, us_of(moment_ms(record))))
+        elif len(self._open) >= MAX_OPEN:
+            self._parts.append(_unfinished(self._open.pop(next(iter(self._open))), None))
+        self._open[key] = _OpenSpan(record, self._depth(record))
 
     def _depth(self, record: Line) -> int | None:
-        """How deep a span is in those that it names; one that names none can be inside of any."""
+        """Return the depth of a span by its parent; None if it has none, since it can then be inside any span."""
         if record.parent_span_id is None:
             return None
         parent = self._open.get((record.pid, record.parent_span_id))
@@ -121,7 +120,7 @@ class _Passages:
             facts["error"] = label(record.error_name)
         return Slice(
             track=Track(record.pid, SPANS),
-            name=_named(record),
+            name=_label(record),
             category="span",
             start_us=start + late,
             end_us=end + late,
@@ -130,24 +129,24 @@ class _Passages:
             facts=facts,
         )
 
-    def _lateness(self, key: _Key, around: _Key, start: int, end: int) -> int:
-        """How much later than told a span was, because it came after another one, or had one inside.
+    def _lateness(self, key: _Key, parent: _Key, start: int, end: int) -> int:
+        """Return by how many microseconds to move a span, so that it follows its siblings and contains its children.
 
-        Many short spans end within one millisecond, so that all of them seem to have ended together.
+        Many short spans end within one millisecond, so that all of them seem to end at the same time.
         """
-        needed = (self._reached.get(around, 0) - start, self._reached.pop(key, 0) - end)
+        needed = (self._reached.get(parent, 0) - start, self._reached.pop(key, 0) - end)
         late = max((late for late in needed if 0 < late <= _GRAIN_US), default=0)
-        if len(self._reached) >= MOST_OPEN:
+        if len(self._reached) >= MAX_OPEN:
             self._reached.clear()
-        self._reached[around] = max(end + late, self._reached.get(around, 0))
+        self._reached[parent] = max(end + late, self._reached.get(parent, 0))
         return late
 
 
-def _unfinished(opened: _Open, end_us: int | None) -> Slice:
+def _unfinished(opened: _OpenSpan, end_us: int | None) -> Slice:
     record = opened.record
     return Slice(
         track=Track(record.pid, SPANS),
-        name=_named(record),
+        name=_label(record),
         category="span",
         start_us=us_of(moment_ms(record)),
         end_us=end_us,
@@ -157,8 +156,8 @@ def _unfinished(opened: _Open, end_us: int | None) -> Slice:
     )
 
 
-def _moment(record: Record) -> Part:
-    """A line that tells all by itself."""
+def _single_line_part(record: Record) -> Part:
+    """Return the part for a line that is complete by itself."""
     at = us_of(moment_ms(record))
     if isinstance(record, ProviderCall):
         return _request(record)
@@ -175,7 +174,7 @@ def _moment(record: Record) -> Part:
         facts["decision"] = record.attributes.decision
     if isinstance(record, Unknown):
         facts["type"] = record.type
-    return Instant(track=Track(record.pid, SPANS), name=_named(record), category="mark", at_us=at, facts=facts)
+    return Instant(track=Track(record.pid, SPANS), name=_label(record), category="mark", at_us=at, facts=facts)
 
 
 def _request(record: ProviderCall) -> Slice:
@@ -187,7 +186,7 @@ def _request(record: ProviderCall) -> Slice:
         facts["status"] = record.status
     return Slice(
         track=Track(record.pid, REQUESTS),
-        name=_named(record),
+        name=_label(record),
         category="provider",
         start_us=us_of(span.start),
         end_us=us_of(span.start + duration),
@@ -219,7 +218,7 @@ def _is_possible(duration_ms: float) -> bool:
     return 0 <= duration_ms <= LONGEST_MS
 
 
-def _named(record: Line) -> str:
+def _label(record: Line) -> str:
     detail = detail_of(record)
     return f"{record.name} ({detail})" if detail else record.name
 

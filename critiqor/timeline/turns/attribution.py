@@ -13,15 +13,15 @@ import msgspec
 
 from critiqor.model.event import Event, EventType, iso_from_ms, ms_from_iso
 from critiqor.model.timeline import Turn
+from critiqor.timeline.span_tree import build_tree, flatten_tree
 from critiqor.timeline.spans import ClosedSpan, Slowest
-from critiqor.timeline.trees import flatten, grow
 from critiqor.timeline.turns.recorded_turns import TELLING, RecordedTurn
-from critiqor.timeline.turns.splits import Stretch
-from critiqor.timeline.turns.timeline_turns import MOST_TURNS
+from critiqor.timeline.turns.splits import Interval
+from critiqor.timeline.turns.timeline_turns import MAX_TURNS
 
 MOST_LIVE = 512
 """Agent runs that can still go on; of older ones the slowest are kept, and those that the timeline tells of."""
-KEPT = 2 * MOST_TURNS
+KEPT = 2 * MAX_TURNS
 """The slowest agent runs that are kept: one can be slower with what the timeline knows of it."""
 
 
@@ -82,7 +82,7 @@ class Attribution:
             else:
                 told.append(turn)
         told += named.values()
-        return sorted(told, key=lambda turn: (-turn.duration_ms, turn.started_at))[:MOST_TURNS]
+        return sorted(told, key=lambda turn: (-turn.duration_ms, turn.started_at))[:MAX_TURNS]
 
     def _begun(self, run_id: str, session_key: str | None, moment: float) -> RecordedTurn:
         run = self._live[run_id] = RecordedTurn(run_id, moment)
@@ -106,7 +106,7 @@ class Attribution:
 
 def _joined(run: RecordedTurn, turn: Turn | None, last: float | None) -> Turn:
     """One turn of what both know; `last` is the last moment that is known of the recording."""
-    spans = flatten(turn.tree) if turn is not None else []
+    spans = flatten_tree(turn.tree) if turn is not None else []
     known = [moment for moment in (last, turn.tree.start_ms + turn.tree.duration_ms if turn else None) if moment]
     run.cut(max([run.end, *known]))
     start, end, ended = run.start, run.end, run.ended
@@ -115,7 +115,7 @@ def _joined(run: RecordedTurn, turn: Turn | None, last: float | None) -> Turn:
         end = max(end, turn.tree.start_ms + turn.tree.duration_ms)
         ended = ended or turn.ended
     asked = sorted((span for span in spans if span.kind == "provider"), key=lambda span: span.start)
-    stretches = [Stretch(span.start, span.end, "provider", "a request", span.failed) for span in asked]
+    stretches = [Interval(span.start, span.end, "provider", "a request", span.failed) for span in asked]
     shown = sorted(run.longest.items())
     for number, (begin, until, kind, label, failed) in enumerate(shown):
         key = f"{kind}.{number}"
@@ -123,7 +123,7 @@ def _joined(run: RecordedTurn, turn: Turn | None, last: float | None) -> Turn:
             spans.append(ClosedSpan("tool", label, key, None, begin, until, failed, kind))
         elif not _is_among(shown[number], asked):
             spans.append(ClosedSpan("provider.request", None, key, None, begin, until, failed, kind))
-    tree = grow(ClosedSpan("turn", run.run_id, "", None, start, end, False), spans)
+    tree = build_tree(ClosedSpan("turn", run.run_id, "", None, start, end, False), spans)
     return Turn(
         agent_run_id=run.run_id,
         pid=turn.pid if turn is not None else None,
@@ -140,7 +140,7 @@ def _joined(run: RecordedTurn, turn: Turn | None, last: float | None) -> Turn:
     )
 
 
-def _is_among(call: Stretch, asked: Sequence[ClosedSpan]) -> bool:
+def _is_among(call: Interval, asked: Sequence[ClosedSpan]) -> bool:
     """Whether one of the requests of the timeline, in the order of their starts, is this one."""
     place = bisect_right(asked, call.end, key=lambda span: span.start)
     return place > 0 and asked[place - 1].end >= call.start

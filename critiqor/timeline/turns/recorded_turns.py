@@ -6,7 +6,7 @@ from collections import deque
 
 from critiqor.model.event import Event, EventType
 from critiqor.timeline.spans import Slowest
-from critiqor.timeline.turns.splits import Splitter, Stretch
+from critiqor.timeline.turns.splits import Interval, Splitter
 
 REQUEST = "before_provider_request"
 START = "agent_start"
@@ -46,10 +46,10 @@ class RecordedTurn:
         self.requests = 0
         self.failed_requests = 0
         self.tools = 0
-        self.longest: Slowest[Stretch] = Slowest(MOST_SHOWN)
+        self.longest: Slowest[Interval] = Slowest(MOST_SHOWN)
         self._splitter: Splitter | None = None
         """What is older, where there was too much of it."""
-        self._recent: list[Stretch] = []
+        self._recent: list[Interval] = []
         self._asked: deque[float] = deque()
         self._called: dict[str | None, deque[tuple[float, str]]] = {}
 
@@ -93,7 +93,7 @@ class RecordedTurn:
         self._asked.clear()
         self._called.clear()
 
-    def splitter(self, others: list[Stretch]) -> Splitter:
+    def splitter(self, others: list[Interval]) -> Splitter:
         """Everything that went on, together with what others know of it."""
         splitter = self._splitter or Splitter()
         splitter.add([*self._recent, *others])
@@ -102,13 +102,13 @@ class RecordedTurn:
     def _request(self, start: float, end: float, failed: bool) -> None:
         self.requests += 1
         self.failed_requests += failed
-        self._keep(Stretch(start, end, "provider", "a request", failed))
+        self._keep(Interval(start, end, "provider", "a request", failed))
 
     def _tool(self, start: float, end: float, name: str, failed: bool) -> None:
         self.tools += 1
-        self._keep(Stretch(start, end, "tool", name, failed))
+        self._keep(Interval(start, end, "tool", name, failed))
 
-    def _keep(self, stretch: Stretch) -> None:
+    def _keep(self, stretch: Interval) -> None:
         self.start = min(self.start, stretch.start)
         self.end = max(self.end, stretch.end)
         self._recent.append(stretch)

@@ -1,4 +1,4 @@
-"""Where the time of one turn went, from what is known to have gone on in it."""
+"""Split of a turn into parts: preparation, provider, tools, retries, and time that nothing accounts for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Literal, NamedTuple
 
 from critiqor.model.timeline import TurnSplit, UnattributedGap
 
-MOST_GAPS = 5
+MAX_GAPS = 5
 SHORT_PAUSE_MS = 250.0
-"""Before and after a tool; OpenClaw needs some ten milliseconds there. Between two requests nobody knows of a tool."""
+"""Longest pause before or after a tool call that is OpenClaw's own overhead, which is some ten milliseconds. A pause
+between two model calls is never taken for overhead: a tool that was not recorded may have run."""
 
 
-class Stretch(NamedTuple):
-    """Something that went on for a while; times in milliseconds since 1970."""
+class Interval(NamedTuple):
+    """A model call or tool call; times in milliseconds since 1970."""
 
     start: float
     end: float
@@ -24,42 +25,42 @@ class Stretch(NamedTuple):
 
 
 class Splitter:
-    """Adds up what went on in a turn. What lies between two of them is known of nobody, unless it is very short.
+    """Adds up the intervals of a turn. Time between two intervals is unattributed unless it is very short.
 
-    Stretches can be given in portions, the earlier ones first, so that a turn of any length needs little memory; what
-    reaches back into an earlier portion is cut.
+    Intervals can be added in portions, the earlier ones first, so that a turn of any length needs little memory; an
+    interval that reaches back into an earlier portion is cut.
     """
 
     def __init__(self) -> None:
         self._parts = {"provider": 0.0, "tool": 0.0, "before": 0.0, "retry": 0.0, "between": 0.0, "unknown": 0.0}
-        self._first: Stretch | None = None
-        self._last: Stretch | None = None
-        self._asked = False
-        """Whether there was a request yet: what lies before the first one was its preparation."""
+        self._first: Interval | None = None
+        self._last: Interval | None = None
+        self._has_request = False
+        """Whether there was a request yet: time before the first one is its preparation."""
         self._early: list[UnattributedGap] = []
-        """Gaps before the first request, of which there may be none."""
+        """Gaps before the first request; they are unattributed if no request follows."""
         self._gaps: list[UnattributedGap] = []
-        """The largest ones of which nothing is known."""
+        """The largest unattributed gaps."""
 
-    def add(self, stretches: Iterable[Stretch]) -> None:
-        """What else went on."""
-        for piece in _pieces(stretches):
+    def add(self, intervals: Iterable[Interval]) -> None:
+        """Add intervals."""
+        for piece in _cut_into_pieces(intervals):
             self._add(piece)
 
     def split(self, start: float, end: float, *, ended: bool) -> TurnSplit:
-        """The parts of the turn from its start to its end."""
+        """Return the parts of the turn from its start to its end."""
         first, last = self._first, self._last
         leading = (first.start if first is not None else end) - start
         trailing = end - last.end if last is not None else 0.0
         parts = dict(self._parts)
         gaps = list(self._gaps)
-        if self._asked:
+        if self._has_request:
             parts["before"] += leading
         else:
             gaps += [*self._early, _gap(leading, None, first)]
             parts["unknown"] += parts["before"] + leading
             parts["before"] = 0.0
-        after = trailing if self._asked and ended else 0.0
+        after = trailing if self._has_request and ended else 0.0
         if not after:
             gaps.append(_gap(trailing, last, None))
             parts["unknown"] += trailing
@@ -75,7 +76,7 @@ class Splitter:
             gaps=_largest(known),
         )
 
-    def _add(self, piece: Stretch) -> None:
+    def _add(self, piece: Interval) -> None:
         last = self._last
         if last is None:
             self._first = piece
@@ -85,14 +86,14 @@ class Splitter:
             self._pause(last, piece)
         else:
             piece = piece._replace(start=last.end)
-        self._asked = self._asked or piece.kind == "provider"
+        self._has_request = self._has_request or piece.kind == "provider"
         self._parts[piece.kind] += piece.end - piece.start
         self._last = piece
 
-    def _pause(self, last: Stretch, piece: Stretch) -> None:
-        """Nothing went on between the two."""
+    def _pause(self, last: Interval, piece: Interval) -> None:
+        """Account for the time between two intervals."""
         pause = piece.start - last.end
-        if not self._asked:
+        if not self._has_request:
             self._parts["before"] += pause
             self._early = _largest([*self._early, _gap(pause, last, piece)])
         elif last.kind == piece.kind == "provider" and last.failed:
@@ -104,34 +105,34 @@ class Splitter:
             self._gaps = _largest([*self._gaps, _gap(pause, last, piece)])
 
 
-def split_of(start: float, end: float, stretches: Iterable[Stretch], *, ended: bool) -> TurnSplit:
-    """The parts of a turn in which all this went on."""
+def split_turn(start: float, end: float, intervals: Iterable[Interval], *, ended: bool) -> TurnSplit:
+    """Split a turn with these intervals into its parts."""
     splitter = Splitter()
-    splitter.add(stretches)
+    splitter.add(intervals)
     return splitter.split(start, end, ended=ended)
 
 
-def _gap(duration: float, previous: Stretch | None, following: Stretch | None) -> UnattributedGap:
+def _gap(duration: float, previous: Interval | None, following: Interval | None) -> UnattributedGap:
     after = previous.label if previous is not None else "the start"
     before = following.label if following is not None else "the end"
     return UnattributedGap(duration_ms=round(duration, 3), after=after, before=before)
 
 
 def _largest(gaps: list[UnattributedGap]) -> list[UnattributedGap]:
-    return sorted(gaps, key=lambda gap: gap.duration_ms, reverse=True)[:MOST_GAPS]
+    return sorted(gaps, key=lambda gap: gap.duration_ms, reverse=True)[:MAX_GAPS]
 
 
-def _pieces(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The stretches as pieces that follow each other; where both kinds go on, it is the provider's time."""
-    ordered = sorted(stretches)
-    asked = _joined(stretch for stretch in ordered if stretch.kind == "provider")
-    pieces = list(asked)
+def _cut_into_pieces(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return pieces that do not overlap; where both kinds overlap, the time counts for the provider."""
+    ordered = sorted(intervals)
+    requests = _merge(interval for interval in ordered if interval.kind == "provider")
+    pieces = list(requests)
     first = 0
-    for tool in _joined(stretch for stretch in ordered if stretch.kind == "tool"):
-        while first < len(asked) and asked[first].end <= tool.start:
+    for tool in _merge(interval for interval in ordered if interval.kind == "tool"):
+        while first < len(requests) and requests[first].end <= tool.start:
             first += 1
         start = tool.start
-        for request in islice(asked, first, None):
+        for request in islice(requests, first, None):
             if request.start >= tool.end:
                 break
             if request.start > start:
@@ -142,13 +143,13 @@ def _pieces(stretches: Iterable[Stretch]) -> list[Stretch]:
     return sorted(pieces)
 
 
-def _joined(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Stretches of one kind, those that overlap made one; it failed if the one that ended last did."""
-    joined: list[Stretch] = []
-    for stretch in stretches:
-        if joined and stretch.start <= joined[-1].end:
-            last = max(joined[-1], stretch, key=lambda each: each.end)
-            joined[-1] = last._replace(start=joined[-1].start)
+def _merge(intervals: Iterable[Interval]) -> list[Interval]:
+    """Merge overlapping intervals of one kind; a merged one failed if the interval that ended last did."""
+    merged: list[Interval] = []
+    for interval in intervals:
+        if merged and interval.start <= merged[-1].end:
+            last = max(merged[-1], interval, key=lambda each: each.end)
+            merged[-1] = last._replace(start=merged[-1].start)
         else:
-            joined.append(stretch)
-    return joined
+            merged.append(interval)
+    return merged

@@ -1,8 +1,8 @@
-"""Turns of agents, as far as a timeline tells them.
+"""Turns of agents, found in a timeline.
 
-OpenClaw marks a turn in several ways, and none of them is there always: as a span of its own (`agent.turn`, or the
-outermost span of the phase `agent-turn`), as requests to a provider that bear the run id of the agent, and as steps of
-preparation that bear nothing and just come before the first request.
+OpenClaw marks a turn in several ways, none of which is always present: as a span (`agent.turn`, or the outermost span
+of the phase `agent-turn`), as provider requests that carry the run id of the agent, and as spans of preparation that
+carry no id and precede the first request.
 """
 
 from __future__ import annotations
@@ -12,106 +12,106 @@ from collections.abc import Mapping, Sequence
 from critiqor.model.event import iso_from_ms
 from critiqor.model.timeline import Turn
 from critiqor.timeline.reader.records import Line, Mark, ProviderCall, SpanStart, detail_of, moment_ms
+from critiqor.timeline.span_tree import build_tree
 from critiqor.timeline.spans import ClosedSpan, Slowest, closed_span, descendants
-from critiqor.timeline.trees import grow
-from critiqor.timeline.turns.splits import Stretch, split_of
+from critiqor.timeline.turns.splits import Interval, split_turn
 
 TURN_NAME = "agent.turn"
 TURN_PHASE = "agent-turn"
-PREPARING = frozenset(("agent.startup", "agent.prepare"))
-"""Phases of the steps that come before the first request."""
-MOST_TURNS = 20
-MOST_LIVE = 32
-"""Turns of one process that can still go on."""
-MOST_INSIDE = 256
-"""Spans kept of one turn, beside its outermost ones."""
-MOST_REQUESTS = 1000
-MOST_STEPS = 128
-"""Steps of preparation that no turn has claimed yet."""
-LONGEST_PAUSE_MS = 10_000.0
-"""Between two steps of preparing one turn; after a longer one the earlier steps were somebody else's."""
-DEEPEST = 64
+PREPARATION_PHASES = frozenset(("agent.startup", "agent.prepare"))
+"""Phases of the spans that precede the first request."""
+MAX_TURNS = 20
+MAX_LIVE = 32
+"""Turns of one process that may not have ended yet."""
+MAX_INSIDE = 256
+"""Spans kept per turn, in addition to its outermost ones."""
+MAX_REQUESTS = 1000
+MAX_UNCLAIMED = 128
+"""Spans of preparation, and requests, that are not assigned to a turn yet."""
+MAX_PAUSE_MS = 10_000.0
+"""Longest pause between two spans that prepare the same turn; earlier spans belong to another turn."""
+MAX_DEPTH = 64
 _CALL = ":model:"
 
 
-def run_of_call(record: Line) -> str | None:
-    """The run id of the agent, where the line is about a request of one: its span id is `<run id>:model:<number>`."""
+def agent_run_of_call(record: Line) -> str | None:
+    """Return the run id of the agent if the line is about a model call, whose span id is `<run id>:model:<number>`."""
     return record.run_id if record.span_id is not None and _CALL in record.span_id else None
 
 
 def is_turn(record: Line) -> bool:
-    """Whether a span says to be a turn, or a part of one."""
+    """Return whether a span is a turn or a part of one."""
     return record.phase == TURN_PHASE or record.name == TURN_NAME
 
 
 class LiveTurn:
-    """A turn while it goes on."""
+    """A turn that may not have ended yet; times in milliseconds since 1970."""
 
     __slots__ = (
+        "at_attempt_start",
         "calls",
         "end",
         "ended",
         "failed",
+        "has_root_span",
         "name",
         "overlapped",
         "pid",
+        "preparation",
         "requests",
-        "retrying",
-        "rooted",
         "run_id",
         "spans",
         "start",
-        "steps",
     )
 
     def __init__(self, run_id: str | None, name: str, pid: int | None, start: float) -> None:
         self.run_id = run_id
         self.name = name
-        """Its run id, or the id of its span where that is all there is."""
+        """Its run id, or the id of its span if it has none."""
         self.pid = pid
         self.start = start
         self.end = start
         self.ended = False
         self.overlapped = False
-        self.retrying = True
-        """Whether the next request can be the first of an attempt, which steps of preparation come before."""
-        self.rooted = False
-        """Whether a span stands for it."""
+        self.at_attempt_start = True
+        """Whether the next request can be the first of an attempt, which spans of preparation precede."""
+        self.has_root_span = False
+        """Whether it has a span in the timeline."""
         self.requests = 0
         self.failed = 0
         self.calls: list[ProviderCall] = []
         self.spans: list[Line] = []
-        """Its outermost spans, and what was inside of them."""
-        self.steps: list[ClosedSpan] = []
-        """Of its preparation."""
+        """Its outermost spans and the spans inside them."""
+        self.preparation: list[ClosedSpan] = []
+        """Spans of its preparation."""
 
-    def asked(self, record: ProviderCall, start: float) -> None:
-        """A request was part of it."""
+    def add_request(self, record: ProviderCall, start: float) -> None:
+        """Add a request to the turn."""
         end = start + (record.duration_ms or 0.0)
         if start < self.start:
             self.start = start
         if end > self.end:
             self.end = end
         failed = record.ok is False
-        self.retrying = failed
+        self.at_attempt_start = failed
         self.failed += failed
         self.requests += 1
         self.ended = False
-        if self.requests <= MOST_REQUESTS:
+        if self.requests <= MAX_REQUESTS:
             self.calls.append(record)
 
-    def reaches(self, start: float, end: float) -> None:
-        """Something that was part of it went on for that time."""
+    def extend(self, start: float, end: float) -> None:
+        """Extend the turn so that it covers this time."""
         if start < self.start:
             self.start = start
         if end > self.end:
             self.end = end
 
-    def told(self) -> Turn:
-        """The turn as the timeline alone knows it."""
+    def summary(self) -> Turn:
+        """Return the turn as the timeline alone describes it."""
         root = ClosedSpan("turn", self.run_id, "", None, self.start, self.end, False)
         calls = [closed_span(record) for record in self.calls]
-        stretches = [Stretch(call.start, call.end, "provider", "a request", call.failed) for call in calls]
+        intervals = [Interval(call.start, call.end, "provider", "a request", call.failed) for call in calls]
         return Turn(
             agent_run_id=self.run_id,
             pid=self.pid,
@@ -122,75 +122,76 @@ class LiveTurn:
             sources=["timeline"],
             requests=self.requests,
             failed_requests=self.failed,
-            split=split_of(self.start, self.end, stretches, ended=self.ended),
-            tree=grow(root, [*self.steps, *calls, *map(closed_span, self.spans)]),
+            split=split_turn(self.start, self.end, intervals, ended=self.ended),
+            tree=build_tree(root, [*self.preparation, *calls, *map(closed_span, self.spans)]),
         )
 
 
-class Turns:
-    """The turns of one process."""
+class TurnTracker:
+    """Finds the turns of one process."""
 
-    __slots__ = ("_latest", "_live", "_loose_calls", "_steps", "open", "over", "slowest")
+    __slots__ = ("_latest", "_live", "_preparation", "_unassigned_calls", "open", "slowest", "total")
 
     def __init__(self) -> None:
         self._live: dict[str, LiveTurn] = {}
-        """By name; the one that was touched last comes last."""
+        """By name; the most recently used one is last."""
         self._latest: LiveTurn | None = None
-        self._steps: list[ClosedSpan] = []
-        """Of turns that have not said anything yet."""
-        self._loose_calls: list[ProviderCall] = []
-        """Requests that do not say whose they are."""
+        self._preparation: list[ClosedSpan] = []
+        """Spans of preparation that belong to turns without a request yet."""
+        self._unassigned_calls: list[ProviderCall] = []
+        """Requests without the run id of an agent."""
         self.open: set[str] = set()
-        """Open spans that stand for turns."""
-        self.slowest: Slowest[LiveTurn] = Slowest(MOST_TURNS)
-        self.over = 0
+        """Ids of open spans that are turns."""
+        self.slowest: Slowest[LiveTurn] = Slowest(MAX_TURNS)
+        self.total = 0
+        """Turns that have ended."""
 
-    def span_started(self, record: SpanStart, around: Mapping[str, SpanStart]) -> None:
-        """A span that says to be part of a turn; the outermost one stands for the turn."""
-        if not _is_inside_a_turn(record, around):
+    def start_span(self, record: SpanStart, open_spans: Mapping[str, SpanStart]) -> None:
+        """Take the start of a span that belongs to a turn; the outermost such span is the turn."""
+        if not _is_inside_turn(record, open_spans):
             self.open.add(record.span_id or record.name)
 
-    def span_ended(self, record: Line, key: str, closed: Sequence[Line]) -> None:
-        """The end of such an outermost span; `closed` are the last spans that ended."""
+    def end_span(self, record: Line, key: str, closed: Sequence[Line]) -> None:
+        """Take the end of an outermost span; `closed` are the most recently ended spans."""
         end = moment_ms(record)
         start = end - (record.duration_ms or 0.0)
         self.open.discard(key)
         turn = self._turn_of(record, start)
-        turn.reaches(start, end)
-        if self._loose_calls:
-            self._take_loose_calls(turn)
+        turn.extend(start, end)
+        if self._unassigned_calls:
+            self._assign_calls(turn)
         if turn.run_id is None and self.open:
             turn.overlapped = True
-        turn.rooted = turn.ended = True
-        # Most turns are too short to be told of, so that their spans need not be looked for.
+        turn.has_root_span = turn.ended = True
+        # Most turns are too short to be listed, so that their spans are not needed.
         if turn.end - turn.start >= self.slowest.floor:
             turn.spans.append(record)
-            turn.spans += descendants(key, closed, MOST_INSIDE - len(turn.spans))
+            turn.spans += descendants(key, closed, MAX_INSIDE - len(turn.spans))
 
-    def step_ended(self, step: ClosedSpan) -> None:
-        """A step of preparation that is inside of no other span."""
-        self._steps.append(step)
-        if len(self._steps) > MOST_STEPS:
-            del self._steps[0]
+    def add_preparation(self, span: ClosedSpan) -> None:
+        """Take a span of preparation that is inside no other span."""
+        self._preparation.append(span)
+        if len(self._preparation) > MAX_UNCLAIMED:
+            del self._preparation[0]
 
-    def request_ended(self, record: ProviderCall) -> None:
-        """A request to a provider."""
+    def end_request(self, record: ProviderCall) -> None:
+        """Take a request to a provider."""
         run_id, span_id = record.run_id, record.span_id
         if run_id is None or span_id is None or _CALL not in span_id:
-            if len(self._loose_calls) < MOST_STEPS:
-                self._loose_calls.append(record)
+            if len(self._unassigned_calls) < MAX_UNCLAIMED:
+                self._unassigned_calls.append(record)
             return
         start = record.timestamp.timestamp() * 1000
         turn = self._latest
-        if turn is None or turn.name != run_id or turn.retrying:
-            turn = self._asking(run_id, record.pid, start)
-        turn.asked(record, start)
+        if turn is None or turn.name != run_id or turn.at_attempt_start:
+            turn = self._turn_of_request(run_id, record.pid, start)
+        turn.add_request(record, start)
 
-    def marked(self, record: Mark) -> None:
-        """A mark that bears the run id of an agent: a request begins, or it was decided whether to ask again."""
-        run_id = run_of_call(record)
+    def add_mark(self, record: Mark) -> None:
+        """Take a mark with the run id of an agent: a request begins, or OpenClaw decided whether to retry."""
+        run_id = agent_run_of_call(record)
         if run_id is not None:
-            self._asking(run_id, record.pid, moment_ms(record))
+            self._turn_of_request(run_id, record.pid, moment_ms(record))
             return
         turn = self._live.get(record.run_id or "")
         decision = record.attributes.decision if record.attributes is not None else None
@@ -199,37 +200,37 @@ class Turns:
             turn.ended = decision == "rejected"
 
     def finish(self, still_open: Mapping[str, SpanStart], last: float) -> None:
-        """There is no more to come; `last` is when the process was last heard of."""
+        """Close all turns; `last` is when the process wrote its last line."""
         for key in self.open:
             if key in still_open:
                 record = still_open[key]
                 start = moment_ms(record)
                 turn = self._turn_of(record, start)
-                turn.reaches(start, last)
-                turn.steps.append(ClosedSpan(record.name, detail_of(record), key, None, start, last, False))
+                turn.extend(start, last)
+                turn.preparation.append(ClosedSpan(record.name, detail_of(record), key, None, start, last, False))
                 turn.ended = False
         for name in list(self._live):
             self._close(self._live.pop(name))
 
     def _turn_of(self, root: Line, start: float) -> LiveTurn:
-        """The turn that a span stands for. One without a run id has that of the requests within it, if it is one."""
+        """Return the turn of a span. Without a run id, it is that of the requests inside the span if they share one."""
         run_id = root.attributes.run_id if root.attributes is not None else None
         if run_id is None:
-            within = [turn for turn in self._live.values() if not turn.rooted and turn.start >= start]
+            within = [turn for turn in self._live.values() if not turn.has_root_span and turn.start >= start]
             if len(within) == 1:
                 return within[0]
         return self._turn(run_id, run_id or root.span_id or root.name, root.pid, start)
 
-    def _take_loose_calls(self, turn: LiveTurn) -> None:
-        for call in self._loose_calls:
+    def _assign_calls(self, turn: LiveTurn) -> None:
+        for call in self._unassigned_calls:
             if turn.start <= (start := moment_ms(call)) <= turn.end:
-                turn.asked(call, start)
-        self._loose_calls.clear()
+                turn.add_request(call, start)
+        self._unassigned_calls.clear()
 
-    def _asking(self, run_id: str, pid: int | None, moment: float) -> LiveTurn:
-        """The turn that a request is part of; the first one of an attempt claims what was prepared for it."""
+    def _turn_of_request(self, run_id: str, pid: int | None, moment: float) -> LiveTurn:
+        """Return the turn of a request; the first request of an attempt claims the spans that prepared it."""
         turn = self._turn(run_id, run_id, pid, moment)
-        if self._steps and turn.retrying:
+        if self._preparation and turn.at_attempt_start:
             self._claim(turn, moment)
         return turn
 
@@ -237,48 +238,48 @@ class Turns:
         turn = self._live.pop(name, None)
         if turn is None:
             turn = LiveTurn(run_id, name, pid, start)
-            if len(self._live) >= MOST_LIVE:
+            if len(self._live) >= MAX_LIVE:
                 self._close(self._live.pop(next(iter(self._live))))
         self._live[name] = self._latest = turn
         return turn
 
     def _close(self, turn: LiveTurn) -> None:
-        if turn.calls or turn.rooted or turn.steps:
-            self.over += 1
+        if turn.calls or turn.has_root_span or turn.preparation:
+            self.total += 1
             duration = turn.end - turn.start
             if duration >= self.slowest.floor:
                 self.slowest.offer(duration, (turn.start, turn.name), turn)
 
-    def _claim(self, turn: LiveTurn, asked: float) -> None:
-        """Give the turn the steps that were taken for it: the first one of each kind, if no long pause follows it."""
-        turn.retrying = False
+    def _claim(self, turn: LiveTurn, request_start: float) -> None:
+        """Assign to the turn the first preparation span of each kind, as long as no long pause follows it."""
+        turn.at_attempt_start = False
         recent: list[ClosedSpan] = []
-        following = asked
-        for step in reversed(self._steps):
-            if following - step.end > LONGEST_PAUSE_MS:
+        following = request_start
+        for span in reversed(self._preparation):
+            if following - span.end > MAX_PAUSE_MS:
                 break
-            recent.append(step)
-            following = min(following, step.start)
+            recent.append(span)
+            following = min(following, span.start)
         claimed: set[tuple[str, str | None]] = set()
-        self._steps = []
-        for step in reversed(recent):
-            kind = (step.name, step.detail)
+        self._preparation = []
+        for span in reversed(recent):
+            kind = (span.name, span.detail)
             if kind in claimed:
-                self._steps.append(step)
+                self._preparation.append(span)
             else:
                 claimed.add(kind)
-                turn.reaches(step.start, step.end)
-                turn.steps.append(step)
-        turn.overlapped = turn.overlapped or bool(self._steps)
+                turn.extend(span.start, span.end)
+                turn.preparation.append(span)
+        turn.overlapped = turn.overlapped or bool(self._preparation)
 
 
-def _is_inside_a_turn(record: Line, around: Mapping[str, SpanStart]) -> bool:
+def _is_inside_turn(record: Line, open_spans: Mapping[str, SpanStart]) -> bool:
     parent = record.parent_span_id
-    for _ in range(DEEPEST):
-        above = around.get(parent) if parent is not None else None
-        if above is None:
+    for _ in range(MAX_DEPTH):
+        enclosing = open_spans.get(parent) if parent is not None else None
+        if enclosing is None:
             return False
-        if is_turn(above):
+        if is_turn(enclosing):
             return True
-        parent = above.parent_span_id
+        parent = enclosing.parent_span_id
     return False

@@ -1,4 +1,4 @@
-"""Names of functions and files, short, and without what would tell about the machine."""
+"""Short names of functions and files, without paths that reveal something about the machine."""
 
 from __future__ import annotations
 
@@ -10,70 +10,70 @@ import msgspec
 from critiqor.model.profiles import CodeFrame
 from critiqor.model.sanitize import sanitize
 
-LONGEST_NAME = 80
-MOST_FOLDERS = 3
-"""Of the path within a package."""
-NOWHERE = -1
-"""The line that V8 gives to what has none."""
+MAX_NAME_LENGTH = 80
+MAX_FOLDERS = 3
+"""Path components kept within a package."""
+NO_LINE = -1
+"""V8's line number of a function without a line."""
 _SEPARATORS = re.compile(r"[\\/]+")
-_NO_FILES = ("data:", "blob:", "wasm:")
+_OTHER_SCHEMES = ("data:", "blob:", "wasm:")
 _QUOTED = re.compile(r"'([^']*)'")
 
 
 class CallFrame(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A function as V8 writes it."""
+    """A function as V8 writes it to a profile."""
 
     function_name: str = ""
     url: str = ""
-    line_number: Annotated[int, msgspec.Meta(ge=NOWHERE, le=1 << 31)] = NOWHERE
-    """From 0."""
+    line_number: Annotated[int, msgspec.Meta(ge=NO_LINE, le=1 << 31)] = NO_LINE
+    """Counted from 0."""
 
 
-class Frames:
-    """The functions of one file, each once."""
+class FrameIndex:
+    """Numbers the distinct functions of one file."""
 
     def __init__(self) -> None:
         self._numbers: dict[CodeFrame, int] = {}
-        self._met: dict[CallFrame, int] = {}
+        self._known: dict[CallFrame, int] = {}
 
     def number(self, call: CallFrame) -> int:
-        """The place of a function in the list of all."""
-        number = self._met.get(call)
+        """Return the index of a function in the list of all."""
+        number = self._known.get(call)
         if number is None:
-            number = self._numbers.setdefault(frame_of(call), len(self._numbers))
-            self._met[call] = number
+            number = self._numbers.setdefault(build_frame(call), len(self._numbers))
+            self._known[call] = number
         return number
 
     def all(self) -> list[CodeFrame]:
-        """In the order of their numbers."""
+        """Return the functions in the order of their numbers."""
         return list(self._numbers)
 
 
-def frame_of(call: CallFrame) -> CodeFrame:
-    """A function as it is told."""
-    line = call.line_number + 1 if call.line_number > NOWHERE else None
+def build_frame(call: CallFrame) -> CodeFrame:
+    """Return the function with shortened names."""
+    line = call.line_number + 1 if call.line_number > NO_LINE else None
     return CodeFrame(short_name(call.function_name) or "(anonymous)", short_file(call.url), line)
 
 
 def short_name(name: str) -> str:
-    """A name without the folders of a path in it: names of functions can be made of anything."""
+    """Return a function name without folders: it can contain any text, also a path."""
     return _cut(_SEPARATORS.split(name)[-1])
 
 
 def short_event(name: str) -> str:
-    """The name of a trace event; a path in it, as of a module that is loaded, becomes short and stays in its quotes."""
+    """Return the name of a trace event, with a quoted path in it (of a loaded module) shortened."""
     if _QUOTED.search(name):
         return _cut(_QUOTED.sub(lambda quoted: f"'{short_file(quoted[1]) or ''}'", name))
     return short_name(name)
 
 
 def short_file(url: str) -> str | None:
-    """A module of Node's own, a place within a package, or a bare file name."""
+    """Return a built-in module of Node, a path within a package, or a bare file name."""
     if url.startswith("node:"):
         return _cut(url)
-    if url.startswith(_NO_FILES):
+    if url.startswith(_OTHER_SCHEMES):
         return url.partition(":")[0]
-    # What follows can be anything, a token as well.
+    # A query or fragment can contain anything, even a token.
     parts = [part for part in _SEPARATORS.split(re.split(r"[?#]", url, maxsplit=1)[0]) if part]
     if not parts:
         return None
@@ -83,10 +83,10 @@ def short_file(url: str) -> str | None:
     inside = parts[packages[-1] + 1 :]
     scoped = 2 if inside[0].startswith("@") else 1
     package, path = inside[:scoped], inside[scoped:]
-    if len(path) > MOST_FOLDERS:
-        path = ["…", *path[-MOST_FOLDERS:]]
+    if len(path) > MAX_FOLDERS:
+        path = ["…", *path[-MAX_FOLDERS:]]
     return _cut("/".join((*package, *path)))
 
 
 def _cut(text: str) -> str:
-    return sanitize(text.strip(), max_length=LONGEST_NAME).strip()
+    return sanitize(text.strip(), max_length=MAX_NAME_LENGTH).strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from critiqor.timeline.profiles.places import CallFrame, Frames, frame_of, short_event, short_file
+from critiqor.timeline.profiles.frame_names import CallFrame, FrameIndex, build_frame, short_event, short_file
 
 
 @pytest.mark.parametrize(
@@ -32,15 +32,15 @@ def test_file_is_told_without_the_folders_of_the_machine(url: str, told: str | N
 
 
 def test_function_without_a_name_is_anonymous_and_lines_count_from_one() -> None:
-    frame = frame_of(CallFrame("", "/x/index.js", 0))
+    frame = build_frame(CallFrame("", "/x/index.js", 0))
     assert (frame.name, frame.file, frame.line) == ("(anonymous)", "index.js", 1)
-    assert frame_of(CallFrame("(idle)")).line is None
+    assert build_frame(CallFrame("(idle)")).line is None
 
 
 def test_name_of_a_function_can_hold_no_path_no_control_character_and_no_novel() -> None:
-    assert frame_of(CallFrame("/home/anna/plan.js")).name == "plan.js"
-    assert frame_of(CallFrame("a\x1b[31mb")).name == "a [31mb"
-    assert len(frame_of(CallFrame("x" * 5000)).name) == 80
+    assert build_frame(CallFrame("/home/anna/plan.js")).name == "plan.js"
+    assert build_frame(CallFrame("a\x1b[31mb")).name == "a [31mb"
+    assert len(build_frame(CallFrame("x" * 5000)).name) == 80
 
 
 def test_module_in_the_name_of_a_trace_event_is_told_by_its_package() -> None:
@@ -51,7 +51,7 @@ def test_module_in_the_name_of_a_trace_event_is_told_by_its_package() -> None:
 
 
 def test_function_that_is_met_twice_is_one() -> None:
-    frames = Frames()
+    frames = FrameIndex()
     first = frames.number(CallFrame("f", "/a/x.js", 3))
     assert frames.number(CallFrame("g", "/a/x.js", 3)) != first
     assert frames.number(CallFrame("f", "/b/x.js", 3)) == first
