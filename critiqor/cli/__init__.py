@@ -1,4 +1,4 @@
-"""The command line: one file a verb; parse, call, print."""
+"""The command line. Each verb is a module in `verbs` that parses options, calls the library and prints the result."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from itertools import takewhile
 
 from critiqor.cli.group import critiqor
 from critiqor.cli.output import report_error
-from critiqor.cli.terminal.ascii_fallback import use_letters_of
+from critiqor.cli.terminal.ascii_fallback import enable_ascii_fallback
 
 
 def main() -> None:
-    """The `critiqor` command. No traceback reaches a user."""
-    # What follows `--` is for the launched program.
+    """Run the `critiqor` command. Errors are reported without a traceback."""
+    # Arguments after `--` belong to the launched program.
     as_json = "--json" in takewhile(lambda word: word != "--", sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
-        use_letters_of(stream)
+        enable_ascii_fallback(stream)
     try:
-        # Outside its standalone mode, click returns the exit code that a verb asked for.
+        # Outside its standalone mode, click returns the exit code that a verb set.
         sys.exit(critiqor.main(prog_name="critiqor", standalone_mode=False) or 0)
     except Exception as error:
         sys.exit(report_error(error, as_json=as_json))

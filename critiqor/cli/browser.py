@@ -1,4 +1,4 @@
-"""Opening a link where somebody is there to see it."""
+"""Whether a person and a display are there, and opening a link in the browser."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import os
 import sys
 
 
-def is_at_a_terminal() -> bool:
-    """Whether somebody types, and no CI."""
+def is_interactive() -> bool:
+    """Return whether a person is at the terminal: input and output are terminals, and this is no CI job."""
     return not os.environ.get("CI") and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def somebody_looks() -> bool:
-    """Whether somebody types at a machine with a display."""
-    if not is_at_a_terminal():
+def has_display() -> bool:
+    """Return whether a person is at the terminal of a machine with a display."""
+    if not is_interactive():
         return False
     return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def open_link(link: str) -> None:
-    """Open a link in the user's browser, if there can be one."""
-    if somebody_looks():
+    """Open a link in the user's browser; do nothing without a display."""
+    if has_display():
         import webbrowser
 
         webbrowser.open(link)

@@ -1,4 +1,4 @@
-"""Names that a shell completes: runs, findings, folders. A completion that fails offers nothing, and says nothing."""
+"""Values that a shell completes: runs, findings, scenarios and folders. A failed completion offers nothing."""
 
 from __future__ import annotations
 
@@ -13,60 +13,61 @@ if TYPE_CHECKING:
 
     from critiqor.storage.paths import SessionPaths
 
-MOST_OFFERED = 200
-"""Runs, the newest; more are no choice any more."""
-LONGEST_HELP = 80
+MAX_ITEMS = 200
+"""Runs or findings that are offered."""
+MAX_HELP_LENGTH = 80
+"""Characters of the description beside a value."""
 _SAFE = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-"""What is completed is typed into a shell as it is, and a file can hold anything."""
+"""Names that may be offered: the shell inserts them unquoted, and a file can contain anything."""
 
 
 def run_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Runs of the folder, the newest first, with what was found in them."""
+    """Complete run ids, newest first, each with its headline."""
     from click.shell_completion import CompletionItem
 
     from critiqor.storage.run_record import load_head
 
-    offered: list[CompletionItem] = []
+    items: list[CompletionItem] = []
     with suppress(Exception):
         paths = _paths(ctx)
         for run_id in reversed(paths.run_ids()):
             if not run_id.startswith(incomplete):
                 continue
             headline = None
-            with suppress(Exception):  # a broken record has a name all the same
+            with suppress(Exception):  # a run with a broken record can still be named
                 head = load_head(paths, run_id)
                 headline = head["headline"] or head["status"]
-            offered.append(CompletionItem(run_id, help=_help(headline)))
-            if len(offered) == MOST_OFFERED:
+            items.append(CompletionItem(run_id, help=_description(headline)))
+            if len(items) == MAX_ITEMS:
                 break
-    return offered
+    return items
 
 
 def run_or_file_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The same, and files where no run has a name like that."""
+    """Complete run ids and file names."""
     from click.shell_completion import CompletionItem
 
-    # First, because shells forget what came before it.
+    # The file item comes first: shells drop the items before it.
     return [CompletionItem(incomplete, type="file"), *run_names(ctx, parameter, incomplete)]
 
 
 def finding_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Findings of the run that was named before, the worst first."""
+    """Complete the finding ids of the run named before, most severe first."""
     from click.shell_completion import CompletionItem
 
     from critiqor.run.diagnosis import load_diagnosed
 
-    offered: list[CompletionItem] = []
+    items: list[CompletionItem] = []
     with suppress(Exception):
         findings = load_diagnosed(ctx.params["run"], _paths(ctx).runs_dir).failure_analysis.findings
-        for finding in findings[:MOST_OFFERED]:
+        for finding in findings[:MAX_ITEMS]:
             if finding.id.startswith(incomplete) and _SAFE.fullmatch(finding.id):
-                offered.append(CompletionItem(finding.id, help=_help(f"{finding.severity}: {finding.title}")))
-    return offered
+                items.append(CompletionItem(finding.id, help=_description(f"{finding.severity}: {finding.title}")))
+    return items
 
 
 def scenario_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Scenarios of the folder that was named, or those that are shipped; by their files, of which none is read."""
+    """Complete scenarios of --folder or the shipped ones, by file name, without reading the files."""
     from click.shell_completion import CompletionItem
 
     with suppress(Exception):
@@ -78,21 +79,21 @@ def scenario_names(ctx: click.Context, parameter: click.Parameter, incomplete: s
 
 
 def scenario_or_file_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The same, and files."""
+    """Complete scenarios and file names."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file"), *scenario_names(ctx, parameter, incomplete)]
 
 
 def folder_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Folders."""
+    """Complete folder names."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="dir")]
 
 
 def _paths(ctx: click.Context) -> SessionPaths:
-    """The runs folder, as the verb would find it: settings are not read for a completion, so they are read here."""
+    """Return the runs folder that the verb would use. Click loads no settings for a completion, so load them here."""
     import io
 
     from critiqor.cli.settings import default_map
@@ -105,8 +106,8 @@ def _paths(ctx: click.Context) -> SessionPaths:
     return paths_for(runs_dir)
 
 
-def _help(text: str | None) -> str | None:
-    """A few words beside a name, on one line: shells take every line for another name."""
+def _description(text: str | None) -> str | None:
+    """Return a short description on one line: shells read a second line as another value."""
     from critiqor.cli.output import plain
 
-    return None if text is None else plain(" ".join(text[: 2 * LONGEST_HELP].split()))[:LONGEST_HELP]
+    return None if text is None else plain(" ".join(text[: 2 * MAX_HELP_LENGTH].split()))[:MAX_HELP_LENGTH]

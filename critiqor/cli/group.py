@@ -1,4 +1,4 @@
-"""The root command. Verbs are imported only when they are needed, because start-up is felt on every call."""
+"""The root command. A verb is imported only when it is called, so that the command starts fast."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
 
 VERBS = {
     "monitor": "Launch OpenClaw in this terminal and record it.",
-    "attach": "Record an OpenClaw that runs by itself, as a service.",
-    "detach": "Take the recorder out of it again.",
+    "attach": "Record an OpenClaw that runs as a service.",
+    "detach": "Remove the recorder from an OpenClaw service.",
     "watch": "Follow a run while it is recorded.",
     "finalize": "Seal the recorded evidence and diagnose it.",
-    "abort": "Give up the active session; what was recorded is kept.",
-    "import": "Make runs of what was recorded elsewhere, and diagnose them.",
+    "abort": "End the active session without a diagnosis; the evidence is kept.",
+    "import": "Import traces and transcripts of other tools as runs.",
     "runs": "List the runs of this folder.",
-    "show": "Show one run: what happened, and how far it can be trusted.",
-    "dashboard": "Look at runs in a browser, on this machine.",
+    "show": "Show one run: what happened, and whether it can be trusted.",
+    "dashboard": "Open the runs in a browser.",
     "explain": "Explain one finding of a run, step by step, with its events.",
     "timeline": "Show where the time of a run went.",
-    "profile": "Show which code took the time of a deeply profiled run.",
+    "profile": "Show which code took the time of a profiled run.",
     "diagnose": "Diagnose a run again from its sealed evidence.",
-    "report": "Report on a run: Markdown, HTML, PDF or JSON.",
-    "export": "Write a run in a format that other tools open.",
+    "report": "Write a report on a run: Markdown, HTML, PDF or JSON.",
+    "export": "Export a run in a format that other tools read.",
     "compare": "Compare a run from before a change with one from after it.",
-    "trends": "Follow the runs of one agent over time.",
-    "check": "Hold a run against a policy; a gate for CI.",
-    "benchmark": "Place a run among the runs of the same benchmark.",
-    "visibility": "Say who may see a run, or change that.",
-    "verify": "Check that the sealed evidence of a run is untouched.",
-    "completion": "Make a shell complete verbs, options, runs and findings.",
-    "doctor": "Check that a recording would work here.",
-    "demo": "Show what it does on three short runs, without OpenClaw.",
-    "agent": "Run one turn of an agent in the embedded loop, without OpenClaw.",
-    "lab": "Play scripted scenarios, and see whether what goes wrong is noticed.",
+    "trends": "Show how the runs of one agent change over time.",
+    "check": "Check a run against a policy; a gate for CI.",
+    "benchmark": "Rank a run among the runs of the same benchmark.",
+    "visibility": "Show or change who may see a run.",
+    "verify": "Check that the sealed evidence of a run is unchanged.",
+    "completion": "Set up shell completion of verbs, options, runs and findings.",
+    "doctor": "Check that a recording would work on this machine.",
+    "demo": "Record and diagnose three short runs, without OpenClaw.",
+    "agent": "Run one message through the embedded agent loop, without OpenClaw.",
+    "lab": "Run scripted scenarios and check that their failures are found.",
 }
-"""Every verb with its summary, in the order of the help page. A verb lives in the module of its name, with
-an underscore behind it where that is a word of Python's own."""
+"""Every verb with its summary, in the order of the help page. A verb is defined in the module of its name, with
+an underscore appended if the name is a Python keyword."""
 
 
 class VerbGroup(click.Group):
-    """Finds verbs by name and imports them one at a time."""
+    """A command group that imports a verb when it is looked up."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -64,10 +64,10 @@ class VerbGroup(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Verbs, without importing any."""
+        """Complete verbs without importing them."""
         from click.shell_completion import CompletionItem
 
-        verbs = [CompletionItem(verb, help=told) for verb, told in VERBS.items() if verb.startswith(incomplete)]
+        verbs = [CompletionItem(verb, help=summary) for verb, summary in VERBS.items() if verb.startswith(incomplete)]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -82,20 +82,20 @@ class VerbGroup(click.Group):
 
 @click.command(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="critiqor")
-@click.option("--quiet", "-q", is_flag=True, help="Answers and errors only: no messages, no progress.")
-@click.option("--verbose", "-v", is_flag=True, help="With an error, show where in Critiqor it comes from.")
-@click.option("--no-color", is_flag=True, help="No colors; the variable NO_COLOR does the same.")
+@click.option("--quiet", "-q", is_flag=True, help="Print results and errors only: no messages, no progress.")
+@click.option("--verbose", "-v", is_flag=True, help="Print the traceback of an error.")
+@click.option("--no-color", is_flag=True, help="Disable colors, as the variable NO_COLOR does.")
 @click.pass_context
 def critiqor(ctx: click.Context, quiet: bool, verbose: bool, no_color: bool) -> None:
     """Flight recorder and crash investigator for OpenClaw agents.
 
     \b
     critiqor monitor openclaw                                     record the terminal UI
-    critiqor monitor openclaw -- agent --local --message "…"      record one turn
+    critiqor monitor openclaw -- agent --local --message "…"      record one message
     critiqor finalize                                             seal and diagnose
     """
-    from critiqor.cli.output import Manner, behave
+    from critiqor.cli.output import OutputOptions, set_output_options
     from critiqor.cli.settings import default_map
 
-    behave(Manner(quiet, verbose, no_color))
+    set_output_options(OutputOptions(quiet, verbose, no_color))
     ctx.default_map = default_map(VERBS)

@@ -1,4 +1,4 @@
-"""Commands that a user is told to type next: with the runs folder that he named himself, so that they can be pasted."""
+"""Suggested commands: add the user's --runs-dir to them, so that they work when pasted."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ import re
 from shlex import quote
 
 _COMMAND = re.compile(r"critiqor [a-z-]+(?: (?!-- |--$)(?:'[^']*'|[^\s'(),;]+))*")
-"""A verb with its words, up to those of another program. What is said of it stands behind two spaces, or in
-parentheses."""
+"""A verb with its arguments, up to `--`. The explanation of a command follows two spaces or is in parentheses."""
 
-_named: str | None = None
-
-
-def named_folder(folder: str | None) -> None:
-    """Remember the runs folder of the command line. What comes from the environment or a file need not be repeated."""
-    global _named
-    _named = folder
+_runs_dir: str | None = None
 
 
-def pasted(hint: str) -> str:
-    """A hint of ours whose commands find the runs that the user looks at."""
-    return hint if _named is None else _COMMAND.sub(_with_folder, hint)
+def remember_runs_dir(folder: str | None) -> None:
+    """Set the --runs-dir of the command line; None if it came from the environment, a file or the default."""
+    global _runs_dir
+    _runs_dir = folder
 
 
-def _with_folder(found: re.Match[str]) -> str:
-    command = found[0]
-    if _named is None or "--runs-dir" in command or not _takes_a_folder(command.split()[1:]):
+def add_runs_dir(hint: str) -> str:
+    """Add the --runs-dir of the command line to every command in a hint that takes one."""
+    return hint if _runs_dir is None else _COMMAND.sub(_add_to_command, hint)
+
+
+def _add_to_command(match: re.Match[str]) -> str:
+    command = match[0]
+    if _runs_dir is None or "--runs-dir" in command or not _takes_runs_dir(command.split()[1:]):
         return command
-    return f"{command} --runs-dir {quote(_named)}"
+    return f"{command} --runs-dir {quote(_runs_dir)}"
 
 
-def _takes_a_folder(words: list[str]) -> bool:
+def _takes_runs_dir(words: list[str]) -> bool:
     import click
 
     from critiqor.cli.group import critiqor

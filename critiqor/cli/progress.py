@@ -1,4 +1,4 @@
-"""How far long work has got: on standard error, where somebody looks on, and gone when it is done."""
+"""Progress of long work: a line on standard error, shown only on a terminal and removed at the end."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ if TYPE_CHECKING:
 
     from critiqor.model import Event
 
-LEAST_BYTES = 2 << 20
-"""Of a journal, or of evidence: with a smaller one all is done before anybody has read what is done."""
+MIN_BYTES = 2 << 20
+"""Size of a journal or of evidence from which progress is shown; smaller ones are done before it could be read."""
 
 
-def sealing(run: str | None, runs_dir: str) -> AbstractContextManager[Callable[[Event], None] | None]:
-    """Around the finalize of a run: what it yields is handed every event; None where there is nothing to show."""
+def finalize_progress(run: str | None, runs_dir: str) -> AbstractContextManager[Callable[[Event], None] | None]:
+    """Show progress while a run is finalized; yields the observer of events, or None if nothing is shown."""
     journal = _large_journal(run, runs_dir) if shows_progress() else None
-    return nullcontext(None) if journal is None else _sealing(journal)
+    return nullcontext(None) if journal is None else _count_events(journal)
 
 
-def counting(doing: str, noun: str) -> AbstractContextManager[Callable[[], None]]:
-    """Around work of unknown size: what it yields is called once for each that is done."""
-    return _counting(doing, noun) if shows_progress() else nullcontext(_ignored)
+def count_progress(description: str, noun: str) -> AbstractContextManager[Callable[[], None]]:
+    """Show progress of work of unknown size; yields a function to call once for each item done."""
+    return _count_items(description, noun) if shows_progress() else nullcontext(_ignore)
 
 
-def writing(doing: str, run: str, runs_dir: str) -> AbstractContextManager[object]:
-    """Around what reads a whole run and writes it elsewhere; it says nothing of a run that is read in a moment."""
-    return _waiting(doing) if shows_progress() and _is_large(run, runs_dir) else nullcontext()
+def export_progress(
+    description: str, run: str, runs_dir: str, *, to_stdout: bool = False
+) -> AbstractContextManager[object]:
+    """Show that a large run is being written.
+
+    Nothing is shown beside a stream, which may be printed on the same terminal.
+    """
+    is_shown = not to_stdout and shows_progress() and _is_large(run, runs_dir)
+    return _wait(description) if is_shown else nullcontext()
 
 
 def _is_large(run: str, runs_dir: str) -> bool:
@@ -38,9 +44,9 @@ def _is_large(run: str, runs_dir: str) -> bool:
     from critiqor.storage.paths import paths_for
 
     try:
-        return paths_for(runs_dir).evidence_summary_path(run).stat().st_size >= LEAST_BYTES
+        return paths_for(runs_dir).evidence_summary_path(run).stat().st_size >= MIN_BYTES
     except (CritiqorError, OSError):
-        return False  # whatever is wrong with the run, the verb says it
+        return False  # the verb reports what is wrong with the run
 
 
 def _large_journal(run: str | None, runs_dir: str) -> Path | None:
@@ -51,16 +57,16 @@ def _large_journal(run: str | None, runs_dir: str) -> Path | None:
     try:
         run_id = run or (load_active_session(runs_dir) or {}).get("run_id")
         journal = paths_for(runs_dir).journal_path(run_id) if run_id else None
-        return journal if journal is not None and journal.stat().st_size >= LEAST_BYTES else None
+        return journal if journal is not None and journal.stat().st_size >= MIN_BYTES else None
     except (CritiqorError, OSError):
-        return None  # whatever is wrong with the run, finalize says it
+        return None  # the verb reports what is wrong with the run
 
 
 @contextmanager
-def _sealing(journal: Path) -> Iterator[Callable[[Event], None]]:
-    from critiqor.cli.terminal.working import working
+def _count_events(journal: Path) -> Iterator[Callable[[Event], None]]:
+    from critiqor.cli.terminal.progress_line import progress_line
 
-    with working("sealing and diagnosing", "event", _lines_in(journal)) as advance:
+    with progress_line("sealing and diagnosing", "event", _count_lines(journal)) as advance:
 
         def observe(event: Event) -> None:
             advance()
@@ -69,25 +75,25 @@ def _sealing(journal: Path) -> Iterator[Callable[[Event], None]]:
 
 
 @contextmanager
-def _counting(doing: str, noun: str) -> Iterator[Callable[[], None]]:
-    from critiqor.cli.terminal.working import working
+def _count_items(description: str, noun: str) -> Iterator[Callable[[], None]]:
+    from critiqor.cli.terminal.progress_line import progress_line
 
-    with working(doing, noun, None) as advance:
+    with progress_line(description, noun, None) as advance:
         yield advance
 
 
 @contextmanager
-def _waiting(doing: str) -> Iterator[None]:
-    from critiqor.cli.terminal.working import working
+def _wait(description: str) -> Iterator[None]:
+    from critiqor.cli.terminal.progress_line import progress_line
 
-    with working(doing, None, None):
+    with progress_line(description, None, None):
         yield
 
 
-def _ignored() -> None:
-    """Nobody looks on."""
+def _ignore() -> None:
+    """Do nothing: no progress is shown."""
 
 
-def _lines_in(journal: Path) -> int:
+def _count_lines(journal: Path) -> int:
     with journal.open("rb", buffering=0) as file:
         return sum(data.count(b"\n") for data in iter(lambda: file.read(1 << 20), b""))

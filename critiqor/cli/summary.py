@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from critiqor.cli.hints import pasted
+from critiqor.cli.hints import add_runs_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     whose = f"{record['metadata']['agent_id']}  {record['timestamps']['created_at']}"
     if not record.get("diagnosis"):
         state = _state(record)
-        following = f"  Next: {pasted(state.following)}"
+        following = f"  Next: {add_runs_dir(state.following)}"
         return page([f"{run_id}  {standing(record)}  {whose}", "", f"  {state.words}", following])
     diagnosis = convert(record["diagnosis"], Diagnosis)
     lines = [f"{run_id}  {standing(record, diagnosis.outcome.state)}  {whose}", "", *diagnosis_lines(diagnosis)]
@@ -44,10 +44,10 @@ def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
     if notes:
         lines += ["", "  What the recorder did not see:", *(f"    · {note}" for note in notes)]
     if diagnosis.primary_diagnosis is not None:
-        following = pasted(f"critiqor explain {run_id} {diagnosis.primary_diagnosis.finding_id}")
+        following = add_runs_dir(f"critiqor explain {run_id} {diagnosis.primary_diagnosis.finding_id}")
         lines += ["", f"  Next: {following}"]
     seal = record["seal"]
-    verify = pasted(f"critiqor verify {run_id}")
+    verify = add_runs_dir(f"critiqor verify {run_id}")
     lines += ["", f"  sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}…   {verify}"]
     return page(lines)
 
@@ -74,7 +74,7 @@ def run_lanes(run_id: str, runs_dir: str | Path, stalls: Iterable[Stall]) -> lis
     """A run on lanes of time; none where its evidence cannot be read, which is no reason to show nothing of it."""
     from msgspec import DecodeError
 
-    from critiqor.cli.terminal.lanes import lanes_of
+    from critiqor.cli.terminal.lanes import build_lanes
     from critiqor.errors import CritiqorError
     from critiqor.exporters.trace.activity import activity
     from critiqor.run.diagnosis import load_diagnosed
@@ -84,7 +84,7 @@ def run_lanes(run_id: str, runs_dir: str | Path, stalls: Iterable[Stall]) -> lis
     with suppress(CritiqorError):  # a run that is not diagnosed yet has none
         findings = load_diagnosed(run_id, runs_dir).failure_analysis.findings
     try:
-        return lanes_of(activity(evidence_events(run_id, runs_dir)), findings, stalls)
+        return build_lanes(activity(evidence_events(run_id, runs_dir)), findings, stalls)
     except (CritiqorError, OSError, DecodeError, UnicodeDecodeError, RecursionError):
         return []
 

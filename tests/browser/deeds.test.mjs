@@ -82,7 +82,7 @@ describe("somebody at a desk", () => {
     await visitor.go(`/runs/${runs.claim}/timeline`);
     const whole = visitor.path;
     const bars = await page.$$eval('a[href*="/events/"]', (links) => links.length);
-    const chart = await visitor.named("group", "What took time, from left to right");
+    const chart = await visitor.named("group", "Activity over time, from left to right");
     await chart.scrollIntoView();
     const { x, y, width, height } = await chart.boundingBox();
     await page.mouse.move(x + width * 0.5, y + height - 4);
@@ -155,7 +155,7 @@ for (const [scheme, other] of [["light", "dark"], ["dark", "light"]]) {
 test("a link to a run opens in another browser until it is revoked, and opens nothing else", async () => {
   const owner = await Visitor.arrive();
   await owner.go(`/runs/${runs.shared}/trust`);
-  await owner.follow(async () => (await owner.named("button", "Make a link")).click());
+  await owner.follow(async () => (await owner.named("button", "Create a link")).click());
   const [opens] = (await owner.text()).match(/http:\/\/\S+\/share\/\S+/);
   const guest = await Visitor.arrive({ opens });
   assert.match(guest.path, new RegExp(`^/runs/${runs.shared}`));

@@ -117,7 +117,7 @@ describe("a run in which everything is hostile", () => {
   test("somebody with a link sees it as text too", async () => {
     const owner = await Visitor.arrive();
     await owner.go(`/runs/${runs.hostile}/trust`);
-    await owner.follow(async () => (await owner.named("button", "Make a link")).click());
+    await owner.follow(async () => (await owner.named("button", "Create a link")).click());
     const guest = await Visitor.arrive({ opens: (await owner.text()).match(/http:\/\/\S+\/share\/\S+/)[0] });
     for (const path of pagesOf(runs.hostile)) {
       await guest.go(path);

@@ -308,11 +308,11 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
     [
         ("critiqor.toml", 'run_dir = "x"', "run_dir"),
         ("critiqor.toml", "= nonsense", "critiqor.toml cannot be read"),
-        ("critiqor.toml", 'openclaw_command = "evil"', "does not take: openclaw_command"),
+        ("critiqor.toml", 'openclaw_command = "evil"', "unknown settings in critiqor.toml: openclaw_command"),
         ("critiqor.toml", 'visibility = "secret"', "secret"),
         ("critiqor.toml", 'timeout = "soon"', "soon"),
         ("critiqor.toml", f"timeout = {'9' * 5000}", "critiqor.toml cannot be read"),
-        ("config/critiqor/config.toml", 'run_dir = "x"', "config.toml does not take: run_dir"),
+        ("config/critiqor/config.toml", 'run_dir = "x"', "unknown settings in config.toml: run_dir"),
         ("config/critiqor/config.toml", "= nonsense", "config.toml cannot be read"),
     ],
 )

@@ -19,12 +19,10 @@ from wcwidth import wcswidth
 
 from critiqor.cli import terminal, views
 from critiqor.cli.terminal.axis import Axis, Interval
-from critiqor.cli.terminal.bars import LEVELS, bar, cells, sparkline, trust_bar
-from critiqor.cli.terminal.context import context_growth
-from critiqor.cli.terminal.lanes import chart_lines, lanes_of
+from critiqor.cli.terminal.bars import LEVELS, bar, cells, context_growth, sparkline, trust_bar
+from critiqor.cli.terminal.lanes import build_lanes, chart_lines
 from critiqor.cli.terminal.live_table import _table
-from critiqor.cli.terminal.palette import COLORS
-from critiqor.cli.terminal.screen import harmless, theirs
+from critiqor.cli.terminal.screen import COLORS, sanitize_line, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.views.timeline import turn_lines
 from critiqor.lab.batch import ScenarioResult
@@ -120,9 +118,9 @@ def test_lanes_show_who_was_at_work_when() -> None:
         slice_("model", 0, 10),
         slice_("tool", 10, 20),
     ]
-    chart = rows(chart_lines(lanes_of(run), 51))
-    assert chart["turns"] == "█" * 40
-    assert set(chart["steps"][:20]) == {"█"} and set(chart["steps"][21:]) == {"▓"}
+    chart = rows(chart_lines(build_lanes(run), 51))
+    assert chart["agent runs"] == "█" * 40
+    assert set(chart["turns"][:20]) == {"█"} and set(chart["turns"][21:]) == {"▓"}
     assert chart["model"] == "█" * 11
     assert chart["tools"] == " " * 10 + "█" * 11
     assert chart["tools+"].endswith(" 40.00 s")
@@ -131,7 +129,7 @@ def test_lanes_show_who_was_at_work_when() -> None:
 
 def test_a_failure_is_seen_whatever_else_was_in_that_moment() -> None:
     busy = [slice_("tool", 0.001 * place, 0.001 * place + 0.0005, failed=place == 13) for place in range(2000)]
-    chart = chart_lines(lanes_of(busy), 40)
+    chart = chart_lines(build_lanes(busy), 40)
     assert chart[0].plain.count("✗") == 1
     assert "✗ failed" in chart[-1].plain
 
@@ -139,9 +137,9 @@ def test_a_failure_is_seen_whatever_else_was_in_that_moment() -> None:
 def test_what_happens_at_the_same_time_stands_in_rows_of_its_own_up_to_three() -> None:
     apart = {"family": "a"}
     two = [slice_("tool", 0, 10, **apart), slice_("tool", 5, 15, **apart)]
-    assert [lane.rows for lane in lanes_of(two)] == [2]
+    assert [lane.rows for lane in build_lanes(two)] == [2]
     many = [slice_("tool", place, 50 + place, depth=2) for place in range(20)]
-    [lane] = lanes_of(many)
+    [lane] = build_lanes(many)
     assert lane.rows == 3
     assert len(chart_lines([lane], 60)) == 5  # and the axis, and what the signs mean
 
@@ -149,7 +147,7 @@ def test_what_happens_at_the_same_time_stands_in_rows_of_its_own_up_to_three() -
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_counts_beside_the_lanes_fit_however_long_they_are(width: int) -> None:
     busy = [slice_("tool", place, place + 0.5, failed=place < 1100) for place in range(1234)]
-    chart = chart_lines(lanes_of(busy), width)
+    chart = chart_lines(build_lanes(busy), width)
     assert chart[0].plain.endswith("  1,234, 1,100 failed")
     assert {line.cell_len for line in chart if line.cell_len > width} == set()
 
@@ -167,26 +165,26 @@ def test_findings_retries_compactions_and_stalls_have_lanes() -> None:
     ]
     stalls = [Stall(delay_ms=500, at="1970-01-01T00:00:09.000Z", pid=1, line=1, active=None, cause=None, suspects=[])]
     began = finding(first_bad_step=event_id_for(3000, "w", 1))
-    lanes = {lane.name: lane for lane in lanes_of(run, [began, finding(first_bad_step="timeline_0000007")], stalls)}
-    assert [*lanes] == ["findings", "turns", "memory", "compaction", "retries", "stalls"]
+    lanes = {lane.name: lane for lane in build_lanes(run, [began, finding(first_bad_step="timeline_0000007")], stalls)}
+    assert [*lanes] == ["findings", "agent runs", "memory", "compaction", "retries", "stalls"]
     assert [(bar.start_us, bar.style) for bar in lanes["findings"].bars] == [(3 * SECOND, "red")]
     assert [bar.start_us for bar in lanes["retries"].bars] == [4 * SECOND, 5 * SECOND]
     assert (lanes["stalls"].bars[0].start_us, lanes["stalls"].bars[0].end_us) == (8_500_000, 9 * SECOND)
 
 
 def test_a_run_in_which_nothing_took_time_has_no_chart() -> None:
-    assert lanes_of([], [finding(first_bad_step=event_id_for(3000, "w", 1))]) == []
+    assert build_lanes([], [finding(first_bad_step=event_id_for(3000, "w", 1))]) == []
     assert chart_lines([], 80) == []
-    assert chart_lines(lanes_of([slice_("tool", 0, 1)]), 5) == []
+    assert chart_lines(build_lanes([slice_("tool", 0, 1)]), 5) == []
 
 
 def test_hours_in_which_nothing_happened_take_one_column() -> None:
     run = [slice_("turn", 0, 10), slice_("turn", 7200, 7210), slice_("turn", 7210, 7220)]
-    chart = rows(chart_lines(lanes_of(run), 51))
-    turns = chart["steps"]
+    chart = rows(chart_lines(build_lanes(run), 51))
+    turns = chart["turns"]
     assert turns.count("┊") == 1
     assert abs(turns.index("┊") - 13) <= 1  # a third of the time before it, two thirds behind it
-    assert "┊ nothing for up to 120 min" in "".join(chart.values())
+    assert "┊ idle for up to 120 min" in "".join(chart.values())
 
 
 intervals = st.lists(
@@ -258,28 +256,28 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_nothing_that_a_terminal_obeys_is_left_of_a_text_of_others(text: str) -> None:
-    assert harmless(text).isprintable()
+    assert sanitize_line(text).isprintable()
 
 
 @given(st.text(max_size=300))
 def test_a_text_of_others_is_one_printable_line_with_a_width_that_everyone_agrees_on(text: str) -> None:
-    line = harmless(text)
+    line = sanitize_line(text)
     assert line.isprintable()
     assert not any(unicodedata.bidirectional(character) in {"LRE", "RLE", "LRO", "RLO"} for character in line)
     assert wcswidth(line) >= 0
 
 
 def test_wide_characters_keep_their_place_and_emoji_lose_what_terminals_disagree_on() -> None:
-    assert harmless("漢字 ok") == "漢字 ok"
-    assert harmless("❤\ufe0f") == "❤"
-    assert harmless("a" + "\u0301" * 50) == "a\u0301\u0301"
+    assert sanitize_line("漢字 ok") == "漢字 ok"
+    assert sanitize_line("❤\ufe0f") == "❤"
+    assert sanitize_line("a" + "\u0301" * 50) == "a\u0301\u0301"
 
 
 def test_a_megabyte_is_cut_and_says_so() -> None:
-    line = harmless("x" * (1 << 20))
+    line = sanitize_line("x" * (1 << 20))
     assert len(line) == 600 and line.endswith("x…")
-    assert harmless("short") == "short"
-    assert theirs("[bold red]not markup[/]").plain == "[bold red]not markup[/]"
+    assert sanitize_line("short") == "short"
+    assert untrusted("[bold red]not markup[/]").plain == "[bold red]not markup[/]"
 
 
 def _luminance(number: int) -> float:
@@ -316,6 +314,6 @@ def test_the_table_of_scenarios_keeps_verdict_and_figures_however_narrow_the_ter
     shown = {long: _played(long, passed=False), "short": _played("short", passed=True), "now": None}
     title, heads, *lines = drawn(_table("2 of 3", shown), width)
     assert heads.split()[-2:] == ["trust", "seconds"]
-    assert [line.split()[0] for line in lines] == ["FAILED", "ok", "playing"]
+    assert [line.split()[0] for line in lines] == ["FAILED", "ok", "running"]
     assert [line.split()[-2:] for line in lines[:2]] == [["70", "12.5"]] * 2
     assert max(map(wcswidth, (title, heads, *lines))) <= width

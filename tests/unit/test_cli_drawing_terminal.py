@@ -142,13 +142,13 @@ def test_show_draws_the_growth_of_the_context_the_causal_chain_and_the_lanes(hom
     chain = drawn.text.split("  how it came about\n")[1].splitlines()
     assert [line[:6] for line in chain[:2]] == ["  ├── ", "  └── "]
     lanes = {line[:11].strip(): line[11:64] for line in drawn.lines if line[:11].strip() in LANES and "█" in line}
-    assert [*lanes] == ["turns", "model", "tools", "compaction"]
-    assert lanes["turns"].strip() == "█" * 53
+    assert [*lanes] == ["agent runs", "model", "tools", "compaction"]
+    assert lanes["agent runs"].strip() == "█" * 53
     assert set(lanes["tools"].split()[-1]) == {"✗"}
     assert drawn.lines[-1] == "Next: critiqor explain run_002 finding_001"
 
 
-LANES = ("findings", "turns", "steps", "model", "tools", "memory", "retries", "compaction", "stalls")
+LANES = ("findings", "agent runs", "turns", "model", "tools", "memory", "retries", "compaction", "stalls")
 
 
 def test_explain_draws_the_chain_as_a_tree_with_the_very_events(home: Path) -> None:

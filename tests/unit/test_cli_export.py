@@ -256,9 +256,9 @@ def test_the_writing_of_a_large_run_is_shown_but_not_beside_a_stream(
     runs.seal(*RECORDS)
     seen: list[str] = []
     monkeypatch.setattr(progress, "shows_progress", lambda: True)
-    monkeypatch.setattr(progress, "_waiting", lambda doing: nullcontext(seen.append(doing)))
+    monkeypatch.setattr(progress, "_wait", lambda description: nullcontext(seen.append(description)))
     assert cli("export", "run_001", "--format", "otlp", *options).code == 0
     assert seen == [], "a small one is written in a moment"
-    monkeypatch.setattr(progress, "LEAST_BYTES", 0)
+    monkeypatch.setattr(progress, "MIN_BYTES", 0)
     assert cli("export", "run_001", "--format", "otlp", *options).code == 0
     assert seen == shown

@@ -10,15 +10,15 @@ import pytest
 from diagnosed import diagnosis, finding, store
 from support import Cli, Runs
 
-from critiqor.cli.file_errors import fix_for
+from critiqor.cli.output import file_error_fix
 from critiqor.errors import ExitCode
 
 
 @pytest.mark.parametrize(
     ("number", "name", "fix"),
     [
-        (errno.ENOSPC, None, "make room on that disk, then type the same again"),
-        (errno.EROFS, "out.md", "name a place that can be written to"),
+        (errno.ENOSPC, None, "free some space on that disk, then run the command again"),
+        (errno.EROFS, "out.md", "choose a folder that is writable"),
         (errno.EACCES, "locked/out.md", "ls -ld {here}/locked   shows who may use it"),
         (errno.EPERM, "locked", "ls -ld {here}/locked   shows who may use it"),
         (errno.ENOENT, "not there/yet/out.md", "mkdir -p '{here}/not there/yet'"),
@@ -34,7 +34,7 @@ def test_what_helps_depends_on_what_is_wrong(
     (tmp_path / "locked").mkdir()
     (tmp_path / "file").touch()
     error = OSError(number, os.strerror(number), name)
-    assert fix_for(error) == (fix and fix.format(here=tmp_path))
+    assert file_error_fix(error) == (fix and fix.format(here=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_file_system_that_is_read_only_is_told_with_the_file_that_was_named(
     store(runs, diagnosis())
     real = os.statvfs(tmp_path)
     read_only = os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, *real[9:]))
-    monkeypatch.setattr("critiqor.cli.targets.os.statvfs", lambda folder: read_only)
+    monkeypatch.setattr("critiqor.cli.file_output.os.statvfs", lambda folder: read_only)
     refused = cli("report", "run_001", "-o", "out.md")
     assert refused.err.startswith("critiqor: Read-only file system: out.md\n  → ")
     assert not (tmp_path / "out.md").exists()

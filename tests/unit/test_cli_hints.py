@@ -11,7 +11,7 @@ from story import Story
 from support import Cli, Runs, attached, recorded, run_critiqor
 from terminal import shown
 
-from critiqor.cli.hints import named_folder, pasted
+from critiqor.cli.hints import add_runs_dir, remember_runs_dir
 from critiqor.errors import ExitCode
 from critiqor.session import abort_session
 
@@ -51,12 +51,12 @@ def elsewhere(tmp_path: Path) -> Runs:
     ],
 )
 def test_a_command_gets_the_folder_where_it_takes_one(hint: str, with_folder: str) -> None:
-    named_folder("a b")
+    remember_runs_dir("a b")
     try:
-        assert pasted(hint) == with_folder
+        assert add_runs_dir(hint) == with_folder
     finally:
-        named_folder(None)
-    assert pasted(hint) == hint
+        remember_runs_dir(None)
+    assert add_runs_dir(hint) == hint
 
 
 def _told(text: str) -> str:

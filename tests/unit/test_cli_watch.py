@@ -27,7 +27,7 @@ from support import (
 )
 from terminal import displayed, spawn
 
-from critiqor.cli.terminal.event_lines import Happening
+from critiqor.cli.terminal.event_lines import EventLine
 from critiqor.cli.views.watch import LiveRun
 from critiqor.errors import ExitCode
 from critiqor.model import now_ms
@@ -343,7 +343,7 @@ def live_lines(columns: int, rows: int, **figures: Any) -> list[str]:
     usual = {"events": 1, "model_calls": 1, "tool_calls": 1, "errors": 0, "tokens": 1, "cost_usd": None}
     seen = Figures(**{**usual, "unreadable": 0, "last_event_at": None, **figures})
     head = {"run_id": "run_001", "status": "MONITORING", "owner": None, "metadata": {"agent_id": "a"}}
-    latest = [Happening("12:00:00.000", "tool_call", "exec", False)]
+    latest = [EventLine("12:00:00.000", "tool_call", "exec", False)]
     live = LiveRun({**head, "timestamps": {"created_at": "now"}}, seen, latest, 0, ["Ctrl-C leaves"])
     out = io.StringIO()
     Console(file=out, width=columns, height=rows, color_system=None).print(live)

@@ -13,7 +13,7 @@ from support import Runs
 
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web.application import application
-from critiqor.dashboard.web.bind_address import place_of
+from critiqor.dashboard.web.bind_address import resolve_host
 from critiqor.dashboard.web.middleware import CONTENT_SECURITY
 
 PAGES = (*RUN_PAGES, "/live/stream")
@@ -199,13 +199,13 @@ def test_a_shared_run_is_seen_by_its_link_until_that_is_revoked(runs: Runs, dash
 def test_it_is_told_from_where_a_link_leads_here_and_what_must_run_for_that(runs: Runs, dashboard: Dashboard) -> None:
     run_id = failing_tests(runs, visibility="shared")
     here = dashboard.user().post(f"/runs/{run_id}/links", headers={"origin": dashboard.site.address}).text
-    assert "from this machine alone" in here and f"critiqor dashboard --port {PORT} --no-browser" in here
+    assert "on this machine only" in here and f"critiqor dashboard --port {PORT} --no-browser" in here
     assert f"critiqor dashboard --host ADDRESS --port {PORT} --require-token" in here
-    site = Site(runs.paths, PORT, place_of("192.0.2.7"), is_token_required=True)
+    site = Site(runs.paths, PORT, resolve_host("192.0.2.7"), is_token_required=True)
     client = TestClient(application(site), base_url=site.address, follow_redirects=False)
     client.get("/open", params={"token": site.access.admit("default")})
     there = client.get(f"/runs/{run_id}/trust").text
-    assert "from this machine alone" not in there
+    assert "on this machine only" not in there
     assert f"critiqor dashboard --host 192.0.2.7 --port {PORT} --require-token --no-browser" in there
 
 

@@ -55,11 +55,11 @@ def rows(page: str, table: str) -> list[str]:
     ("scenario", "lane"),
     [
         ("retry_storm", "Retries"),
-        ("retry_storm", "Steps"),
+        ("retry_storm", "Turns"),
         ("retry_storm", "Tools"),
         ("memory_finds_it", "Memory"),
         ("forgotten_after_compaction", "Compactions"),
-        ("forgotten_after_compaction", "Turns"),
+        ("forgotten_after_compaction", "Agent runs"),
         ("event_loop_stall", "Event-loop stalls"),
         ("event_loop_stall", "Model calls"),
         ("event_loop_stall", "Processes"),

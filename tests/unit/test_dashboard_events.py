@@ -175,7 +175,7 @@ def test_a_run_that_cannot_be_indexed_says_so_and_is_read_without(runs: Runs, mo
     monkeypatch.setattr("critiqor.dashboard.data.index_cache.build_index", refuses)
     client = Dashboard(runs).user()
     page = client.get(f"/runs/{run_id}/evidence?q=npm")
-    assert "There is no index of this run" in page.text
+    assert "This run has no index" in page.text
     assert len(event_ids(page.text)) == 1
     assert "cannot be drawn" in client.get(f"/runs/{run_id}/timeline").text
 
@@ -190,7 +190,7 @@ def test_a_runs_folder_that_can_only_be_read_is_indexed_elsewhere(runs: Runs, mo
 
     monkeypatch.setattr("critiqor.dashboard.data.index_cache.build_index", built)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/evidence?q=npm").text
-    assert "There is no index of this run" not in page and len(event_ids(page)) == 1
+    assert "This run has no index" not in page and len(event_ids(page)) == 1
     assert not (runs.paths.run_folder(run_id) / FILE_NAME).exists()
 
 

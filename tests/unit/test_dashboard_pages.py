@@ -412,7 +412,7 @@ def test_the_lane_chart_draws_what_took_time_and_links_to_its_events(runs: Runs)
     for kind, title in (
         ("model", "Model calls: "),
         ("tool failed", "Tools: exec, 1.00 s, failed"),
-        ("agent", "Turns: "),
+        ("agent", "Agent runs: "),
     ):
         assert f'<rect class="bar {kind}"' in page and title in page
     assert 'class="mark critical"' in page and "/diagnosis#finding_001" in page
@@ -481,28 +481,28 @@ def test_what_is_too_short_to_be_seen_is_joined(runs: Runs) -> None:
     runs.write(run_id, *events)
     runs.finalize(run_id)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
-    assert "short ones, among them read" in page
+    assert "short ones, including read" in page
     assert 100 < page.count("<rect") < 3000
     change_visibility(run_id, "anonymous", runs.folder)
     anonymous = Dashboard(runs).stranger().get(f"/runs/{run_id}/timeline").text
     for shown in (page, anonymous):
-        assert "joined with its neighbours" in shown
+        assert "merged with their neighbours" in shown
     assert re.search(r"Tools: \d+ short ones", anonymous)
 
 
 def test_a_tool_of_any_name_is_not_taken_for_several(runs: Runs) -> None:
     run_id = failing_tests(runs, tool="short ones")
-    assert "joined with its neighbours" not in Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
+    assert "merged with their neighbours" not in Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
 
 
 def test_a_seal_that_was_broken_is_told(runs: Runs) -> None:
     run_id = failing_tests(runs)
     client = Dashboard(runs).user()
-    assert "Untouched since it was sealed" in client.get(f"/runs/{run_id}/trust?verify=1").text
+    assert "Unchanged since it was sealed" in client.get(f"/runs/{run_id}/trust?verify=1").text
     document = runs.paths.evidence_summary_path(run_id)
     document.chmod(0o600)
     document.write_bytes(document.read_bytes().replace(b"npm", b"pip"))
-    assert "It was changed" in client.get(f"/runs/{run_id}/trust?verify=1").text
+    assert "Changed after it was sealed" in client.get(f"/runs/{run_id}/trust?verify=1").text
 
 
 def test_evidence_that_is_gone_is_an_answer_and_no_failure(runs: Runs) -> None:
@@ -528,7 +528,7 @@ def test_evidence_that_goes_while_it_is_looked_at_takes_no_conclusion_with_it(ru
     )
     assert f"critiqor verify {run_id}" in client.get(f"/runs/{run_id}").text
     trust = client.get(f"/runs/{run_id}/trust?verify=1").text
-    assert f"critiqor verify {run_id}" in trust and "It was changed" in trust
+    assert f"critiqor verify {run_id}" in trust and "Changed after it was sealed" in trust
     assert 'id="make-public"' in trust, "it can still be withdrawn"
 
 
@@ -601,6 +601,6 @@ def test_who_finalizes_a_live_run_is_told_that_its_agent_runs_on(runs: Runs) -> 
     run_id = runs.start(visibility="public")
     dashboard = Dashboard(runs)
     page = dashboard.user().get(f"/runs/{run_id}/live").text
-    assert f"critiqor finalize {run_id}</code>: the agent runs on" in page
+    assert f"critiqor finalize {run_id}</code>: the agent keeps running" in page
     assert f"To stop the agent</dt><dd><code>critiqor abort --stop {run_id}" in page
     assert "critiqor abort" not in dashboard.stranger().get(f"/runs/{run_id}/live").text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from critiqor.dashboard.web.bind_address import LOOPBACK, listener_at, place_of
+from critiqor.dashboard.web.bind_address import LOOPBACK, listen, resolve_host
 from critiqor.errors import CritiqorError, UsageError
 
 
@@ -22,11 +22,11 @@ from critiqor.errors import CritiqorError, UsageError
     ],
 )
 def test_it_is_called_by_what_it_listens_on_and_by_nothing_else(host: str, port: int, names: tuple[str, ...]) -> None:
-    assert place_of(host).names(port) == names
+    assert resolve_host(host).names(port) == names
 
 
 def test_a_name_is_kept_beside_the_address_that_it_stands_for() -> None:
-    place = place_of("LocalHost")
+    place = resolve_host("LocalHost")
     assert place.is_loopback
     assert place.names(8000)[0] == "localhost:8000"
     assert any(str(place.address) in name for name in place.names(8000))
@@ -34,12 +34,12 @@ def test_a_name_is_kept_beside_the_address_that_it_stands_for() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "127.9.9.9", "::ffff:127.0.0.1", "localhost"])
 def test_loopback_is_known(host: str) -> None:
-    assert place_of(host).is_loopback
+    assert resolve_host(host).is_loopback
 
 
 @pytest.mark.parametrize("host", ["192.0.2.7", "10.0.0.1", "2001:db8::7", "fd00::7", "169.254.0.1", "::ffff:10.0.0.1"])
 def test_what_others_reach_is_known(host: str) -> None:
-    assert not place_of(host).is_loopback
+    assert not resolve_host(host).is_loopback
 
 
 @pytest.mark.parametrize(
@@ -52,25 +52,25 @@ def test_what_others_reach_is_known(host: str) -> None:
 )
 def test_what_is_no_single_address_is_refused_with_what_to_type(host: str) -> None:
     with pytest.raises(UsageError) as refused:
-        place_of(host)
+        resolve_host(host)
     assert refused.value.fix and "--host ADDRESS" in refused.value.fix
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.3"])
 def test_it_listens_there_and_nowhere_else(host: str) -> None:
-    with listener_at(place_of(host), 0) as listener:
+    with listen(resolve_host(host), 0) as listener:
         assert listener.getsockname()[0] == host
 
 
 def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
     with pytest.raises(CritiqorError):
-        listener_at(place_of("192.0.2.200"), 0)
+        listen(resolve_host("192.0.2.200"), 0)
 
 
 def test_the_port_stays_the_same_unless_somebody_else_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with listener_at(place_of(LOOPBACK), 0) as probe:
+    with listen(resolve_host(LOOPBACK), 0) as probe:
         port = probe.getsockname()[1]
-    monkeypatch.setattr("critiqor.dashboard.web.bind_address.USUAL_PORT", port)
-    with listener_at(place_of(LOOPBACK), None) as first, listener_at(place_of(LOOPBACK), None) as second:
+    monkeypatch.setattr("critiqor.dashboard.web.bind_address.DEFAULT_PORT", port)
+    with listen(resolve_host(LOOPBACK), None) as first, listen(resolve_host(LOOPBACK), None) as second:
         assert first.getsockname()[1] == port
         assert second.getsockname()[1] not in (0, port)

@@ -21,7 +21,7 @@ from support import PATIENCE_SECONDS, Runs
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web import connections
 from critiqor.dashboard.web.application import application
-from critiqor.dashboard.web.bind_address import LOOPBACK, listener_at, place_of
+from critiqor.dashboard.web.bind_address import LOOPBACK, listen, resolve_host
 from critiqor.dashboard.web.connections import Connection
 from critiqor.dashboard.web.middleware import CONTENT_SECURITY
 from critiqor.storage import paths_for
@@ -303,8 +303,8 @@ def test_what_a_proxy_says_is_not_believed(served: Served) -> None:
     "said", [b"", b"GET /runs HTTP/1.1\r\nHost: ", b"GET /static/icon.svg HTTP/1.1\r\nHost: {host}\r\n\r\nGET /"]
 )
 def test_whoever_never_ends_a_request_is_hung_up_on(runs: Runs, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
-    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 0.2)
-    listener = listener_at(place_of(LOOPBACK), 0)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
+    listener = listen(resolve_host(LOOPBACK), 0)
     port = listener.getsockname()[1]
     app = application(Site(runs.paths, port))
     options = uvicorn.Config(

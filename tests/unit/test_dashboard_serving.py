@@ -21,7 +21,7 @@ from support import PATIENCE_SECONDS, Cli, Runs, attached, recorded, run_critiqo
 from terminal import shown
 
 from critiqor.cli import browser
-from critiqor.dashboard.web.bind_address import USUAL_PORT
+from critiqor.dashboard.web.bind_address import DEFAULT_PORT
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_an_open_stream_tells_what_is_recorded_and_does_not_keep_it_from_ending(
 
 
 def test_the_help_names_the_usual_port(tmp_path: Path) -> None:
-    assert f"[default: {USUAL_PORT}, or a free one]" in " ".join(
+    assert f"[default: {DEFAULT_PORT}, or a free one]" in " ".join(
         run_critiqor("dashboard", "--help", home=tmp_path).stdout.split()
     )
 
@@ -77,7 +77,7 @@ def test_a_port_that_is_taken_is_told(runs: Runs, cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         answer = cli("dashboard", "--json", "--port", str(taken.getsockname()[1]))
     assert answer.code == 1
-    assert "cannot be used" in answer.error["message"]
+    assert "cannot listen on" in answer.error["message"]
 
 
 def test_of_several_tenants_one_or_all_must_be_named(runs: Runs, cli: Cli) -> None:
@@ -137,7 +137,7 @@ def test_an_address_that_others_reach_is_refused_without_a_token(runs: Runs, cli
     assert answer.code == 2
     assert f"critiqor dashboard --host {quote(host)} --require-token" in answer.error["fix"]
     # Nobody has these addresses, so that it goes no further than to the system.
-    assert "cannot be used" in cli("dashboard", "--json", "--host", host, "--require-token").error["message"]
+    assert "cannot listen on" in cli("dashboard", "--json", "--host", host, "--require-token").error["message"]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "::ffff:0.0.0.0", "0x0", "0"])
@@ -216,7 +216,7 @@ def test_a_browser_is_opened_only_where_somebody_looks(
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("sys.stdin", Terminal(is_terminal))
     monkeypatch.setattr("sys.stdout", Terminal(is_terminal))
-    assert browser.somebody_looks() is looks
+    assert browser.has_display() is looks
 
 
 @pytest.mark.parametrize(("arguments", "opened"), [([], ["run_001"]), (["--no-dashboard"], []), (["--json"], [])])
@@ -225,7 +225,7 @@ def test_finalize_opens_it_where_somebody_looks_and_wants_it(
 ) -> None:
     runs.start()
     asked: list[str] = []
-    monkeypatch.setattr(browser, "somebody_looks", lambda: True)
+    monkeypatch.setattr(browser, "has_display", lambda: True)
     monkeypatch.setattr("critiqor.cli.verbs.dashboard.open_dashboard", lambda run_id, runs_dir: asked.append(run_id))
     assert cli("finalize", *arguments).code == 0
     assert asked == opened

@@ -72,7 +72,7 @@ def test_a_bad_file_hides_no_other_and_is_not_passed_over(cli: Cli, tmp_path: Pa
 def test_a_command_of_openclaw_that_nothing_would_launch_is_refused(cli: Cli, arguments: list[str], fix: str) -> None:
     told = cli(*arguments, "--openclaw-command", "openclaw")
     assert (told.code, told.out) == (2, "")
-    assert f"→ add {fix}, or leave it out" in told.err
+    assert f"→ add {fix}, or remove --openclaw-command" in told.err
 
 
 def test_an_unknown_scenario_is_an_error_of_usage(cli: Cli) -> None:

@@ -17,8 +17,8 @@ from support import Runs, attached, recorded
 from critiqor.dashboard.data import event_sample as chosen_events
 from critiqor.dashboard.data.event_index import Numbered
 from critiqor.dashboard.data.event_sample import choose
-from critiqor.dashboard.render.causal_picture import ACROSS, Picture, causal_picture
-from critiqor.dashboard.render.html_fragment import PageParts, Places
+from critiqor.dashboard.render.causal_drawing import MAX_COLUMNS, CausalDrawing, draw_causal_graph
+from critiqor.dashboard.render.html_fragment import Anchors, FragmentExtractor
 from critiqor.dashboard.render.offline import PARTS, offline_pages
 from critiqor.errors import CritiqorError
 from critiqor.model import CausalGraph, Event, Finding, GraphEdge, GraphNode
@@ -119,7 +119,7 @@ def test_the_file_holds_the_pages_and_every_event(runs: Runs) -> None:
     ]
     assert {"finding_001", "verdict", "lanes"} <= set(page.ids)
     assert f"All {len(events)} events" in page.text
-    for said in ("What led to what", "npm test", "Done: all tests pass.", "What the recorder did not see"):
+    for said in ("Causes and effects", "npm test", "Done: all tests pass.", "What the recorder did not see"):
         assert said in page.text
 
 
@@ -182,7 +182,7 @@ def test_an_anonymous_run_leaves_without_names_and_texts(runs: Runs) -> None:
     for word in (b"secret plan", b"agent_of_somebody", b"acme", b"Done: all tests pass", str(runs.folder).encode()):
         assert word not in content
     page = Page(content)
-    assert "This run is shown without names, texts and paths." in page.text
+    assert "Anonymized view: names, texts and paths are removed." in page.text
     assert "finding_001" in page.ids
 
 
@@ -231,7 +231,7 @@ def test_a_file_of_many_events_stays_small(runs: Runs) -> None:
     assert max(pieces) < 1 << 20, "it is not held as a whole"
     page = page_of(runs, run_id)
     assert len([name for name in page.ids if name.startswith("event-evt_")]) == chosen_events.MOST_EVENTS
-    assert "as many as it has room for" in page.text
+    assert "up to the size limit" in page.text
 
 
 def test_a_hundred_thousand_events_are_looked_at_one_by_one() -> None:
@@ -278,8 +278,8 @@ def test_cited_events_come_before_their_neighbours_and_those_before_failures(mon
 
 
 def lifted(page: str) -> str:
-    parts = PageParts(Places("run_001", ("overview", "diagnosis"), {"evt_1"}), {"top"})
-    return str(parts.part("diagnosis", page))
+    parts = FragmentExtractor(Anchors("run_001", ("overview", "diagnosis"), {"evt_1"}), {"top"})
+    return str(parts.extract("diagnosis", page))
 
 
 def test_addresses_become_places_and_those_that_lead_nowhere_are_dropped() -> None:
@@ -312,8 +312,8 @@ def test_ids_that_are_taken_get_another_name_and_so_does_what_refers_to_them() -
     )
 
 
-def drawn(graph: CausalGraph, *findings: Finding) -> Picture | None:
-    return causal_picture(msgspec.structs.replace(diagnosis("run_001", *findings), causal_graph=graph))
+def drawn(graph: CausalGraph, *findings: Finding) -> CausalDrawing | None:
+    return draw_causal_graph(msgspec.structs.replace(diagnosis("run_001", *findings), causal_graph=graph))
 
 
 def test_causes_stand_above_what_came_of_them_and_a_circle_is_drawn_too() -> None:
@@ -322,7 +322,7 @@ def test_causes_stand_above_what_came_of_them_and_a_circle_is_drawn_too() -> Non
     circle = [GraphEdge("c", "d", "caused"), GraphEdge("d", "c", "caused"), GraphEdge("gone", "c", "caused")]
     picture = drawn(CausalGraph(nodes, edges + circle), finding(id="f", severity="high"))
     assert picture is not None
-    places = {box.address: box for box in picture.boxes}
+    places = {box.target: box for box in picture.boxes}
     assert places["a"].y < places["b"].y < places["f"].y
     assert places["c"].y < places["d"].y
     assert places["f"].css == "box high"
@@ -336,7 +336,7 @@ def test_a_wide_graph_stays_as_wide_as_paper() -> None:
     edges = [GraphEdge("n0", node.id, "caused") for node in nodes[1:60]]
     picture = drawn(CausalGraph(nodes, edges))
     assert picture is not None
-    assert len({box.x for box in picture.boxes}) <= 2 * ACROSS
+    assert len({box.x for box in picture.boxes}) <= 2 * MAX_COLUMNS
     assert picture.width < 1200
     assert picture.left_out == 10
     assert drawn(CausalGraph()) is None

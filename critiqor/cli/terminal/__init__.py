@@ -1,5 +1,5 @@
-"""What verbs draw where standard output is a terminal: pure functions, from structs to what rich can print.
+"""Drawing on a terminal: functions that turn structs into rich renderables.
 
-Nothing here is imported before something is drawn, because rich takes its time to load. Whatever an agent or a file
-said goes through `critiqor.cli.terminal.screen.theirs`.
+Import these modules only when something is drawn, because rich is slow to load. Text of an agent or a file must go
+through `critiqor.cli.terminal.screen.untrusted`.
 """

@@ -1,4 +1,4 @@
-"""Letters that a terminal or a file has: where it has only those of ASCII, signs of ours are spelt in them."""
+"""ASCII fallback for terminals and files without Unicode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import io
 import os
 
-SPELT = {
+ASCII_SPELLINGS = {
     "\N{RIGHTWARDS ARROW}": "->",
     "\N{HORIZONTAL ELLIPSIS}": "...",
     "\N{MIDDLE DOT}": "-",
@@ -15,40 +15,40 @@ SPELT = {
     "\N{RIGHT SINGLE QUOTATION MARK}": "'",
     "\N{SUPERSCRIPT TWO}": "^2",
 }
-"""Signs that texts of ours hold, in ASCII; anything else becomes a question mark."""
-_NAME = "critiqor_spelt"
-"""Of the encoding, and of what handles letters that another one does not have. By the name of ASCII, click would take
-the stream for one that somebody forgot to set up, and write UTF-8 to it."""
+"""The non-ASCII characters of our own texts, in ASCII; others become a question mark."""
+_NAME = "critiqor_ascii"
+"""Name of the encoding and of the error handler. Click writes UTF-8 to a stream whose encoding is named ASCII, because
+it takes that for a missing locale."""
 
 
-def use_letters_of(stream: object) -> None:
-    """Let a stream write what it can write, and spell the rest: an answer with a wrong letter is better than none."""
+def enable_ascii_fallback(stream: object) -> None:
+    """Make a stream replace the characters that it cannot encode, instead of failing."""
     if not isinstance(stream, io.TextIOWrapper):
         return
-    codecs.register_error(_NAME, _spelt)
-    codecs.register(_codec)
-    # Python writes UTF-8 where the locale is plain. A pipe gets that as ever; a terminal may show three signs for one.
+    codecs.register_error(_NAME, _replace)
+    codecs.register(_find_codec)
+    # In a C locale Python writes UTF-8. That suits a pipe, but a terminal may show several characters for one.
     is_ascii = codecs.lookup(stream.encoding).name == "ascii"
-    if is_ascii or (stream.isatty() and _is_plain_locale()):
+    if is_ascii or (stream.isatty() and _is_c_locale()):
         stream.reconfigure(encoding=_NAME, errors="strict")
     else:
         stream.reconfigure(errors=_NAME)
 
 
-def _is_plain_locale() -> bool:
-    """Whether the user has asked for a locale without letters beyond ASCII; who asks for none gets all of them."""
+def _is_c_locale() -> bool:
+    """Return whether the user set a locale without Unicode; no locale at all counts as Unicode."""
     if everything := os.environ.get("LC_ALL"):
         return everything in ("C", "POSIX")
-    # Where only LANG is set, Python itself adds such an LC_CTYPE before anything else runs.
-    letters = os.environ.get("LC_CTYPE") or "C"
-    return os.environ.get("LANG") in ("C", "POSIX") and letters in ("C", "POSIX", "C.UTF-8", "C.utf8", "UTF-8")
+    # If only LANG is set, Python adds one of these values of LC_CTYPE itself at start-up.
+    ctype = os.environ.get("LC_CTYPE") or "C"
+    return os.environ.get("LANG") in ("C", "POSIX") and ctype in ("C", "POSIX", "C.UTF-8", "C.utf8", "UTF-8")
 
 
-def _spelt(error: UnicodeError) -> tuple[str, int]:
+def _replace(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     unknown = error.object[error.start : error.end]
-    return "".join(SPELT.get(letter, "?") for letter in unknown), error.end
+    return "".join(ASCII_SPELLINGS.get(character, "?") for character in unknown), error.end
 
 
 class _Encoder(codecs.IncrementalEncoder):
@@ -56,7 +56,7 @@ class _Encoder(codecs.IncrementalEncoder):
         return input.encode("ascii", _NAME)
 
 
-def _codec(name: str) -> codecs.CodecInfo | None:
+def _find_codec(name: str) -> codecs.CodecInfo | None:
     if name != _NAME:
         return None
     ascii_ = codecs.lookup("ascii")

@@ -1,4 +1,4 @@
-"""The time axis of a chart: columns of the terminal, with long times in which nothing happened squeezed into one."""
+"""The time axis of a chart: maps moments to terminal columns and shortens long idle times to one column."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-LEAST_GAP = 0.25
-"""A time in which nothing happened is squeezed if it is longer than this share of all in which something did."""
-COLUMNS_A_GAP = 8
-"""A chart of so many columns may have one squeezed gap, of twice as many two: more would tear it into pieces."""
+MIN_GAP = 0.25
+"""An idle time is shortened if it is at least this share of the total busy time."""
+COLUMNS_PER_GAP = 8
+"""Chart columns needed per shortened gap: more gaps would tear the chart to pieces."""
 
 
 class Interval(NamedTuple):
-    """A piece of time, in microseconds."""
+    """A stretch of time, in microseconds."""
 
     start_us: int
     end_us: int
 
 
 class Axis:
-    """Where in `width` columns a moment stands."""
+    """A time axis of `width` columns."""
 
     def __init__(self, busy: Iterable[Interval], width: int) -> None:
-        """`busy` is when something happened; what lies between its first and its last moment is drawn."""
-        covered = _joined(busy)
+        """Span the axis from the start of the first to the end of the last busy interval."""
+        covered = _merge(busy)
         self.width = width
         self.start_us = covered[0].start_us if covered else 0
         self.end_us = covered[-1].end_us if covered else 0
-        self.gaps = _long_gaps(covered, width // COLUMNS_A_GAP)
-        """What is squeezed, in order of time."""
-        self._starts, self._origins, self._scale = self._pieces()
+        self.gaps = _long_gaps(covered, width // COLUMNS_PER_GAP)
+        """The shortened idle times, in order of time."""
+        self._starts, self._origins, self._scale = self._scale_stretches()
 
-    def _pieces(self) -> tuple[list[int], list[float], float]:
-        """Where each stretch between gaps begins, in time and in columns, and how many columns a microsecond takes."""
-        squeezed = sum(gap.end_us - gap.start_us for gap in self.gaps)
-        drawn = max(1, self.end_us - self.start_us - squeezed)
+    def _scale_stretches(self) -> tuple[list[int], list[float], float]:
+        """Return where each stretch between gaps starts, in time and in columns, and the columns per microsecond."""
+        shortened = sum(gap.end_us - gap.start_us for gap in self.gaps)
+        drawn = max(1, self.end_us - self.start_us - shortened)
         scale = (self.width - len(self.gaps)) / drawn
         starts, origins, column = [self.start_us], [0.0], 0.0
         for gap in self.gaps:
@@ -46,36 +46,36 @@ class Axis:
         return starts, origins, scale
 
     def column(self, at_us: int) -> int:
-        """The column of a moment, from 0; what lies outside is at the edge, and what lies in a gap is in its column."""
-        place = max(0, bisect_right(self._starts, at_us) - 1)
-        column = int(self._origins[place] + (at_us - self._starts[place]) * self._scale)
-        if place < len(self.gaps):
-            gap = self._gap_column(place)
-            column = gap if at_us > self.gaps[place].start_us else min(column, gap - 1)
+        """Return the column of a moment, from 0; a moment outside the axis gets the column at its edge."""
+        index = max(0, bisect_right(self._starts, at_us) - 1)
+        column = int(self._origins[index] + (at_us - self._starts[index]) * self._scale)
+        if index < len(self.gaps):
+            gap = self._gap_column(index)
+            column = gap if at_us > self.gaps[index].start_us else min(column, gap - 1)
         return min(max(0, column), self.width - 1)
 
     def gap_columns(self) -> list[int]:
-        """The columns that stand for gaps."""
-        return [self._gap_column(place) for place in range(len(self.gaps))]
+        """Return the columns of the gaps."""
+        return [self._gap_column(index) for index in range(len(self.gaps))]
 
-    def _gap_column(self, place: int) -> int:
-        return int(self._origins[place + 1] - 1)
+    def _gap_column(self, index: int) -> int:
+        return int(self._origins[index + 1] - 1)
 
 
-def _joined(intervals: Iterable[Interval]) -> list[Interval]:
-    """Times that overlap as one, in order."""
-    joined: list[Interval] = []
+def _merge(intervals: Iterable[Interval]) -> list[Interval]:
+    """Merge overlapping intervals, in order of time."""
+    merged: list[Interval] = []
     for interval in sorted(intervals):
-        if joined and interval.start_us <= joined[-1].end_us:
-            joined[-1] = Interval(joined[-1].start_us, max(joined[-1].end_us, interval.end_us))
+        if merged and interval.start_us <= merged[-1].end_us:
+            merged[-1] = Interval(merged[-1].start_us, max(merged[-1].end_us, interval.end_us))
         else:
-            joined.append(interval)
-    return joined
+            merged.append(interval)
+    return merged
 
 
-def _long_gaps(covered: list[Interval], most: int) -> list[Interval]:
-    """The longest ones, in order."""
+def _long_gaps(covered: list[Interval], max_gaps: int) -> list[Interval]:
+    """Return the longest gaps between intervals, in order of time."""
     busy = sum(interval.end_us - interval.start_us for interval in covered)
     gaps = [Interval(one.end_us, other.start_us) for one, other in pairwise(covered)]
-    long = [gap for gap in gaps if 0 < LEAST_GAP * busy <= gap.end_us - gap.start_us]
-    return sorted(sorted(long, key=lambda gap: gap.start_us - gap.end_us)[:most])
+    long = [gap for gap in gaps if 0 < MIN_GAP * busy <= gap.end_us - gap.start_us]
+    return sorted(sorted(long, key=lambda gap: gap.start_us - gap.end_us)[:max_gaps])

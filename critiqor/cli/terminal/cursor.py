@@ -1,4 +1,4 @@
-"""The cursor of the terminal, which whatever is drawn anew hides."""
+"""Restore the terminal cursor, which live displays hide, even if a signal ends the process."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a process; Ctrl-C is an exception already."""
+"""Signals that end a process without cleanup; Ctrl-C already raises KeyboardInterrupt."""
 
 
 class EndedError(KeyboardInterrupt):
-    """A signal asks to end: whoever cleans up after Ctrl-C does it now as well."""
+    """A signal ends the process. Derived from KeyboardInterrupt so that the same cleanup runs as after Ctrl-C."""
 
 
 @contextmanager
-def cursor_shown_again() -> Iterator[None]:
-    """Around what hides the cursor. A signal that ends the process does so a moment later, when that is undone."""
+def restored_cursor() -> Iterator[None]:
+    """Delay signals that would end the process until the block, which hides the cursor, has restored it."""
     received: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
         received.append(number)
         raise EndedError
 
-    # One that is ignored, as nohup wants it, stays so.
+    # An ignored signal, as under nohup, stays ignored.
     replaced = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
     for number in replaced:
         signal.signal(number, end)

@@ -1,4 +1,4 @@
-"""Events on one line each, for whoever looks on while they happen."""
+"""Events as one line each, for following a run while it is recorded."""
 
 from __future__ import annotations
 
@@ -14,64 +14,65 @@ from critiqor.model.timeline import spent
 if TYPE_CHECKING:
     from critiqor.model import Event
 
-LONGEST = 200
-"""Characters of a text that is quoted."""
-TELLING = ("command", "cmd", "path", "file_path", "url", "query", "pattern", "message", "task")
-"""What says of a call at a glance what it does."""
+MAX_QUOTE = 200
+"""Characters of a quoted text."""
+MAIN_ARGUMENTS = ("command", "cmd", "path", "file_path", "url", "query", "pattern", "message", "task")
+"""Arguments of a tool call that say what it does; they are printed first."""
 
 
-class Happening(NamedTuple):
+class EventLine(NamedTuple):
     """An event in words."""
 
     clock: str
-    """Hours, minutes, seconds, UTC."""
+    """Time of day in UTC, with milliseconds."""
     name: str
     detail: str
     failed: bool
 
     @property
-    def line(self) -> str:
+    def text(self) -> str:
         return f"{self.clock}  {'!' if self.failed else ' '} {self.name:<24} {self.detail}".rstrip()
 
 
-def happening(event: Event) -> Happening:
-    """What an event tells at a glance."""
+def format_event(event: Event) -> EventLine:
+    """Summarize an event on one line."""
     failed = event.status == "error"
-    told = [*_facts(event)]
+    details = [*_facts(event)]
     if event.duration_ms is not None and event.duration_ms >= 0:
-        told.append(spent(event.duration_ms))
+        details.append(spent(event.duration_ms))
     if failed:
-        told.append(f"error: {_quoted(event.error)}" if event.error else "error")
-    return Happening(_clock(event.timestamp), _quoted(event.event_type), ", ".join(told), failed)
+        details.append(f"error: {_quote(event.error)}" if event.error else "error")
+    return EventLine(_clock(event.timestamp), _quote(event.event_type), ", ".join(details), failed)
 
 
 def _facts(event: Event) -> list[str]:
     payload = event.payload
     if event.source_layer == "supervisor":
-        return _of_process(event)
+        return _process_facts(event)
     if event.event_type in (EventType.TOKEN_USAGE, "before_provider_request"):
-        model = "/".join(_quoted(payload[name]) for name in ("provider", "model") if isinstance(payload.get(name), str))
+        model = "/".join(_quote(payload[name]) for name in ("provider", "model") if isinstance(payload.get(name), str))
         return [*([model] if model else []), *_usage(payload.get("usage"))]
-    named = [_quoted(event.tool_name)] if event.tool_name else []
-    asked = payload.get("arguments")
-    return [*named, _asked(asked)] if event.event_type == EventType.TOOL_CALL and asked else named
+    tool = [_quote(event.tool_name)] if event.tool_name else []
+    arguments = payload.get("arguments")
+    has_arguments = event.event_type == EventType.TOOL_CALL and arguments
+    return [*tool, _format_arguments(arguments)] if has_arguments else tool
 
 
-def _asked(arguments: Any) -> str:
-    """What a tool was asked, the telling part of it first: the rest may be cut away."""
+def _format_arguments(arguments: Any) -> str:
+    """Format tool arguments as JSON, the main ones first because the end may be cut off."""
     if isinstance(arguments, dict):
-        arguments = {name: arguments[name] for name in sorted(arguments, key=_telling)}
-    return _quoted(json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=str))
+        arguments = {name: arguments[name] for name in sorted(arguments, key=_argument_order)}
+    return _quote(json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
-def _telling(name: Any) -> tuple[int, str]:
-    return (TELLING.index(name) if name in TELLING else len(TELLING), str(name))
+def _argument_order(name: Any) -> tuple[int, str]:
+    return (MAIN_ARGUMENTS.index(name) if name in MAIN_ARGUMENTS else len(MAIN_ARGUMENTS), str(name))
 
 
-def _of_process(event: Event) -> list[str]:
+def _process_facts(event: Event) -> list[str]:
     payload = event.payload
     if event.event_type == EventType.STATE_TRANSITION:
-        return [f"{_quoted(payload.get('from'))} → {_quoted(payload.get('to'))}"]
+        return [f"{_quote(payload.get('from'))} → {_quote(payload.get('to'))}"]
     known = {"pid": payload.get("pid"), "exit code": payload.get("exit_code")}
     return [f"{name} {value}" for name, value in known.items() if isinstance(value, int)]
 
@@ -79,21 +80,21 @@ def _of_process(event: Event) -> list[str]:
 def _usage(usage: Any) -> list[str]:
     if not isinstance(usage, dict):
         return []
-    told = [
-        f"{number(usage[name])} {way}"
-        for name, way in (("input", "in"), ("output", "out"))
+    tokens = [
+        f"{number(usage[name])} {direction}"
+        for name, direction in (("input", "in"), ("output", "out"))
         if is_plausible(usage.get(name))
     ]
     price = price_of(usage)
-    return told if price is None else [*told, money(price)]
+    return tokens if price is None else [*tokens, money(price)]
 
 
 def _clock(timestamp: str) -> str:
-    """The time of day, where there is one."""
+    """Return the time of day; dashes if the timestamp is invalid."""
     moment = ms_from_iso(timestamp)
     return "--:--:--.---" if moment is None else iso_from_ms(moment)[11:23]
 
 
-def _quoted(text: object) -> str:
-    line = one_line(str(text)[: 2 * LONGEST])
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+def _quote(text: object) -> str:
+    line = one_line(str(text)[: 2 * MAX_QUOTE])
+    return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 1] + "…"

@@ -1,4 +1,4 @@
-"""A table of scenarios that is drawn anew while they are played; only on a terminal."""
+"""A table of lab scenarios that is updated while they run; terminals only."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from critiqor.cli.terminal.cursor import cursor_shown_again
-from critiqor.cli.terminal.screen import FAINT, screen, theirs
+from critiqor.cli.terminal.cursor import restored_cursor
+from critiqor.cli.terminal.screen import FAINT, screen, untrusted
 
 if TYPE_CHECKING:
     from critiqor.lab.batch import ScenarioResult, Told
 
-FIGURES = ("trust", "seconds")
+NUMERIC = ("trust", "seconds")
 FRAME_LINES = 4
-"""Lines around the rows: what does not fit on the screen cannot be drawn anew."""
+"""Lines around the rows. Rows that do not fit on the screen cannot be updated."""
 
 
 @contextmanager
 def live_table(count: int) -> Iterator[Told]:
-    """Draw the table on standard error until the end of the block; the result is told what happens to each of `count`.
+    """Draw the table on standard error until the end of the block; yields the function that reports a scenario.
 
-    Meanwhile the latest ones are shown, at the end all.
+    `count` is the number of scenarios. The table shows the latest ones, and at the end all of them.
     """
     known: dict[str, ScenarioResult | None] = {}
     lock = threading.Lock()
     console = screen(sys.stderr)
-    with cursor_shown_again(), Live(Table.grid(), console=console, refresh_per_second=8) as live:
+    with restored_cursor(), Live(Table.grid(), console=console, refresh_per_second=8) as live:
 
-        def tell(name: str, result: ScenarioResult | None) -> None:
+        def report(name: str, result: ScenarioResult | None) -> None:
             with lock:
                 known[name] = result
                 latest = list(known)[-max(1, console.height - FRAME_LINES) :]
                 live.update(_table(_title(known, count), {one: known[one] for one in latest}))
 
-        yield tell
+        yield report
         live.update(_table(_title(known, count), known))
 
 
@@ -51,8 +51,8 @@ def _title(known: Mapping[str, ScenarioResult | None], count: int) -> str:
 def _table(title: str, shown: Mapping[str, ScenarioResult | None]) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for head in ("", "scenario", "expected", "seen", "trust", "seconds"):
-        # Texts give way where the terminal is narrow, verdict and figures never.
-        table.add_column(head, justify="right" if head in FIGURES else "left", no_wrap=head in ("", *FIGURES))
+        # On a narrow terminal texts are shortened, the verdict and numbers are not.
+        table.add_column(head, justify="right" if head in NUMERIC else "left", no_wrap=head in ("", *NUMERIC))
     for name, result in shown.items():
         table.add_row(*_cells(name, result))
     return table
@@ -60,16 +60,16 @@ def _table(title: str, shown: Mapping[str, ScenarioResult | None]) -> Table:
 
 def _cells(name: str, result: ScenarioResult | None) -> list[Text]:
     if result is None:
-        return [Text("playing", FAINT), _text(name), *(Text("") for _ in range(4))]
+        return [Text("running", FAINT), _text(name), *(Text("") for _ in range(4))]
     seen = result.plays[-1].seen
     seconds = sum(verdict.seconds for verdict in result.plays)
-    found = ", ".join(seen.findings) or "nothing" if seen else "not played"
+    found = ", ".join(seen.findings) or "nothing" if seen else "not run"
     trust = "" if seen is None or seen.trust is None else str(seen.trust)
     verdict = Text("ok", "green") if result.passed else Text("FAILED", "bold red")
     return [verdict, _text(name), _text(result.expected), _text(found), Text(trust), Text(f"{seconds:.1f}")]
 
 
-def _text(words: str) -> Text:
-    line = theirs(words)
+def _text(text: str) -> Text:
+    line = untrusted(text)
     line.no_wrap, line.overflow = True, "ellipsis"
     return line

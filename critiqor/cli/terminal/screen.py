@@ -1,4 +1,4 @@
-"""The terminal that is drawn on, and texts of others as they may stand there."""
+"""The rich console with its colors, and helpers for text on it: sanitized, styled, indented, side by side."""
 
 from __future__ import annotations
 
@@ -10,31 +10,55 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from rich.theme import Theme
 
-from critiqor.cli.hints import pasted
+from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.output import plain, wants_color
-from critiqor.cli.terminal.palette import PALETTE
 from critiqor.model.sanitize import Replacement, sanitize
 
-MOST_CHARACTERS = 600
-"""Of a text of others. Whoever wants the rest finds it with --json, or in a pipe."""
-MOST_MARKS = 2
-"""Accents on one letter; some scripts need two, and heaps of them run into the lines above and below."""
+MAX_CHARACTERS = 600
+"""Characters of an untrusted text that are drawn; --json and pipes have the rest."""
+MAX_MARKS = 2
+"""Combining marks on one character: some scripts need two, and more would run into the lines above and below."""
 SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
-"""How findings are coloured."""
+"""Styles of findings."""
 FAINT = "dim"
 INDENT = 2
 GUTTER = 3
-"""Columns between words that stand side by side."""
+"""Columns between texts that are side by side."""
 LABEL = 12
 """Columns of labels."""
+COLORS = {
+    "red": 196,
+    "green": 28,
+    "yellow": 130,
+    "blue": 63,
+    "magenta": 133,
+    "cyan": 30,
+    "bright_red": 161,
+    "bright_blue": 31,
+    "bright_magenta": 98,
+    "dim": 243,
+}
+"""Colors of the styles, as numbers of the 256-color palette of terminals.
+
+The background of a terminal is unknown. The usual yellow is hard to read on white, the usual blue on black, and faint
+text varies. These colors have a contrast of nearly 4 to 1 or more on both; a terminal with fewer colors takes the
+nearest ones.
+"""
+_THEME = Theme(
+    {
+        **{name: f"color({number})" for name, number in COLORS.items()},
+        **{f"bold {name}": f"bold color({number})" for name, number in COLORS.items()},
+    }
+)
 
 
 def screen(stream: TextIO) -> Console:
-    """A console that takes no text for markup, whoever wrote it."""
+    """Return a console that prints text literally, without markup."""
     return Console(
         file=stream,
-        theme=PALETTE,
+        theme=_THEME,
         markup=False,
         emoji=False,
         highlight=False,
@@ -43,35 +67,35 @@ def screen(stream: TextIO) -> Console:
     )
 
 
-def theirs(text: str, style: str = "", most: int = MOST_CHARACTERS) -> Text:
-    """A text that came from an agent or a file: on one line, not endless, and nothing in it that a terminal obeys."""
-    return styled(harmless(text, most), style)
+def untrusted(text: str, style: str = "", max_length: int = MAX_CHARACTERS) -> Text:
+    """Return text of an agent or a file, sanitized: one line of limited length without control characters."""
+    return styled(sanitize_line(text, max_length), style)
 
 
 def styled(text: str, style: str = "") -> Text:
-    """A text of ours in a style of its own: what is appended to it does not take that over."""
+    """Return text in a style that text appended later does not inherit."""
     return Text().append(text, style)
 
 
-def ours(text: str, style: str = "") -> Text:
-    """A line of ours, in which a name of theirs may stand: spaces stay as they are."""
-    text = text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+def preformatted(text: str, style: str = "") -> Text:
+    """Return a line of our own that may quote untrusted names: sanitized, but spaces are kept."""
+    text = text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
     return Text(plain(text).replace("\n", " ").replace("\t", " "), style)
 
 
-def harmless(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The same, as a string."""
-    line = sanitize(text, max_length=most, collapse=True, replacement=Replacement.MARK)
-    return line if line.isascii() else "".join(_even(line))
+def sanitize_line(text: str, max_length: int = MAX_CHARACTERS) -> str:
+    """Return untrusted text as one line of limited length without control characters."""
+    line = sanitize(text, max_length=max_length, collapse=True, replacement=Replacement.MARK)
+    return line if line.isascii() else "".join(_even_width(line))
 
 
-def _even(line: str) -> Iterable[str]:
-    """Characters without those that make terminals disagree on how wide the others are."""
+def _even_width(line: str) -> Iterable[str]:
+    """Drop the characters that make terminals disagree on the width of a line."""
     marks = 0
     for character in line:
         kind = unicodedata.category(character)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
-        if marks <= MOST_MARKS and not _selects_variation(character):
+        if marks <= MAX_MARKS and not _selects_variation(character):
             yield character
 
 
@@ -80,38 +104,38 @@ def _selects_variation(character: str) -> bool:
 
 
 def indented(renderable: RenderableType, columns: int = INDENT) -> Padding:
-    """Something a little to the right."""
+    """Indent a renderable."""
     return Padding(renderable, (0, 0, 0, columns))
 
 
 def facts_grid(facts: Sequence[tuple[str, Text]]) -> Table:
-    """Labels with what they are about, which is wrapped beside them."""
+    """Return labels with their values; long values wrap beside the labels."""
     grid = Table.grid()
     grid.add_column(style=FAINT, no_wrap=True, width=LABEL)
     grid.add_column(overflow="fold")
-    for label, told in facts:
-        grid.add_row(label, told)
+    for label, value in facts:
+        grid.add_row(label, value)
     return grid
 
 
-def side_by_side(words: Iterable[Text], width: int) -> Iterator[Text]:
-    """Words on as few lines as have room for them, none of them torn."""
+def side_by_side(texts: Iterable[Text], width: int) -> Iterator[Text]:
+    """Put texts on as few lines as possible without breaking any of them."""
     line = Text()
-    for word in words:
-        if line.cell_len and line.cell_len + GUTTER + word.cell_len > width:
+    for text in texts:
+        if line.cell_len and line.cell_len + GUTTER + text.cell_len > width:
             yield line
             line = Text()
-        line = line.append(" " * GUTTER).append_text(word) if line.cell_len else word.copy()
+        line = line.append(" " * GUTTER).append_text(text) if line.cell_len else text.copy()
     if line.cell_len:
         yield line
 
 
-def next_step(command: str) -> Text:
-    """What to type next."""
-    return unbroken(styled("\nNext: ", FAINT).append_text(theirs(pasted(command), "bold")))
+def next_command(command: str) -> Text:
+    """Return the suggestion of a command to type next."""
+    return unbroken(styled("\nNext: ", FAINT).append_text(untrusted(add_runs_dir(command), "bold")))
 
 
 def unbroken(line: Text) -> Text:
-    """A line that only the terminal itself may wrap: a command with a line break in it cannot be pasted."""
+    """Leave wrapping of a line to the terminal: a command with a real line break in it cannot be pasted."""
     line.no_wrap, line.overflow = True, "ignore"
     return line

@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option
-from critiqor.cli.running import warn_of_running
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer
+from critiqor.cli.running_agent import warn_if_running
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,7 +44,7 @@ def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool
         data["processes_ended"] = ended
     answer("abort", data, "\n".join(_lines(record, ended)), as_json=as_json)
     if ended is None:
-        warn_of_running(record["run_id"], runs_dir)
+        warn_if_running(record["run_id"], runs_dir)
 
 
 def _lines(record: dict[str, Any], ended: int | None) -> list[str]:
@@ -52,7 +53,7 @@ def _lines(record: dict[str, Any], ended: int | None) -> list[str]:
     run_id, status = record["run_id"], record["status"]
     completed = status == "COMPLETED"
     kept = f"{run_id} is {status} and stays so." if completed else f"{run_id} is {status}; its evidence is kept."
-    following = f"Next: {pasted(f'critiqor show {run_id}' if completed else f'critiqor diagnose {run_id}')}"
+    following = f"Next: {add_runs_dir(f'critiqor show {run_id}' if completed else f'critiqor diagnose {run_id}')}"
     if ended is None:
         return [kept, following]
     stopped = f"OpenClaw is stopped: {counted(ended, 'process', 'processes')} ended." if ended else "Nothing of it ran."

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from critiqor.cli.output import answer, json_option, say
+from critiqor.cli.options import json_option
+from critiqor.cli.output import answer, say
 from critiqor.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from critiqor.cli.metadata import given, metadata_options
-from critiqor.cli.output import answer, json_option, openclaw_command_option, runs_dir_option, say
+from critiqor.cli.options import drop_unset, json_option, metadata_options, openclaw_command_option, runs_dir_option
+from critiqor.cli.output import answer, say
 
 if TYPE_CHECKING:
     from critiqor.recording.attach import Attached
@@ -48,7 +48,7 @@ def openclaw(
         openclaw_command=openclaw_command,
         arguments=arguments,
         dry_run=dry_run,
-        metadata=given(metadata),
+        metadata=drop_unset(metadata),
     )
     attached = attach_openclaw(options, say=say)
     answer("attach", attached, _text(attached, arguments), as_json=as_json)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option, say
-from critiqor.cli.policy_file import policy_option, read_policy
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, policy_option, read_policy, runs_dir_option
+from critiqor.cli.output import answer, say
 from critiqor.errors import CritiqorError, ExitCode
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _text(result: GateResult) -> str:
     lines = [f"{result.run_id} {verdict}"]
     lines += [f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {one_line(rule.explanation)}" for rule in result.rules]
     if failed:
-        lines.append(f"Next: {pasted(f'critiqor show {result.run_id}')}")
+        lines.append(f"Next: {add_runs_dir(f'critiqor show {result.run_id}')}")
     return page(lines)
 
 
@@ -107,7 +107,7 @@ def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None
     else:
         say(
             f"{SUMMARY} is not set, as it is in a workflow of GitHub, so there is no summary of the step\n"
-            f"  → {pasted(f'critiqor report {result.run_id}')}   shows what would be in it"
+            f"  → {add_runs_dir(f'critiqor report {result.run_id}')}   shows what would be in it"
         )
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,7 +71,7 @@ def _text(result: Comparison, timing: TimingComparison) -> str:
     if result.notes:
         lines += ["", *(f"  · {note}" for note in result.notes)]
     lines += ["", *as_lines(timing_parts(timing))]
-    return page([*lines, "", f"  Next: {pasted(f'critiqor show {result.after}')}"])
+    return page([*lines, "", f"  Next: {add_runs_dir(f'critiqor show {result.after}')}"])
 
 
 def _row(became: str, change: CauseChange) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from critiqor.cli.output import answer, json_option
+from critiqor.cli.options import json_option
+from critiqor.cli.output import answer
 
 VARIABLE = "_CRITIQOR_COMPLETE"
 """By which the shell asks for what could come next; click's own name for it."""

@@ -9,10 +9,11 @@ import click
 from click.core import ParameterSource
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer, say
 
 if TYPE_CHECKING:
-    from critiqor.dashboard.web.serving import Opening
+    from critiqor.dashboard.web.serving import ServedDashboard
 
 
 class _Tenants(click.Option):
@@ -74,7 +75,7 @@ def dashboard(
     from critiqor.dashboard.web.serving import serve
     from critiqor.storage.paths import paths_for
 
-    def opened(opening: Opening) -> None:
+    def opened(opening: ServedDashboard) -> None:
         for note in opening.notes:
             say(note)
         answer("dashboard", opening._asdict(), _text(opening), as_json=as_json)
@@ -91,18 +92,18 @@ def open_dashboard(run_id: str, runs_dir: str) -> None:
     from critiqor.dashboard.web.serving import serve
     from critiqor.storage.paths import paths_for
 
-    def opened(opening: Opening) -> None:
+    def opened(opening: ServedDashboard) -> None:
         say(_text(opening))
         _show(opening)
 
     serve(paths_for(runs_dir), opened, run_id=run_id)
 
 
-def _text(opening: Opening) -> str:
+def _text(opening: ServedDashboard) -> str:
     return f"The dashboard is at\n  {opening.link}\nCtrl+C ends it."
 
 
-def _show(opening: Opening) -> None:
+def _show(opening: ServedDashboard) -> None:
     from critiqor.cli.browser import open_link
 
     open_link(opening.link)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.output import answer, json_option, openclaw_command_option, refuse_unused_command, say
+from critiqor.cli.options import json_option, openclaw_command_option, refuse_unused_command
+from critiqor.cli.output import answer, say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

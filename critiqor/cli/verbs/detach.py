@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.output import answer, json_option, openclaw_command_option, say
+from critiqor.cli.options import json_option, openclaw_command_option
+from critiqor.cli.output import answer, say
 
 if TYPE_CHECKING:
     from critiqor.recording.attach import Detached

@@ -6,8 +6,9 @@ import os
 
 import click
 
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, openclaw_command_option, runs_dir_option, say
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, openclaw_command_option, runs_dir_option
+from critiqor.cli.output import answer, say
 from critiqor.errors import ExitCode
 
 
@@ -32,6 +33,6 @@ def doctor(ctx: click.Context, runs_dir: str, openclaw_command: str, with_probe:
     for check in checks:
         lines.append(f"{'ok ' if check.ok else 'NO '} {check.name}: {check.detail}")
         if check.fix:
-            lines.append(f"     → {pasted(check.fix)}")
+            lines.append(f"     → {add_runs_dir(check.fix)}")
     answer("doctor", checks, "\n".join(lines), as_json=as_json)
     ctx.exit(ExitCode.OK if all(check.ok for check in checks) else ExitCode.ERROR)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.output import answer, json_option, runs_dir_option, say
-from critiqor.cli.pages import pages
-from critiqor.cli.policy_file import policy_option, read_policy
-from critiqor.cli.targets import STREAM, patience, target_of
+from critiqor.cli.file_output import STDOUT, offline_pages, output_target
+from critiqor.cli.options import json_option, policy_option, read_policy, runs_dir_option
+from critiqor.cli.output import answer, say
+from critiqor.cli.progress import export_progress
 from critiqor.errors import UsageError
 from critiqor.exporters.formats import FORMATS
 
@@ -64,12 +64,12 @@ def export(
         raise UsageError("--endpoint and --content are for spans", fix=f"--format {SENT_FORMAT}")
     if policy_file is not None and format_name != "junit":
         raise UsageError("--policy is for test cases", fix="--format junit")
-    wishes = Wishes(content, read_policy(policy_file), pages)
+    wishes = Wishes(content, read_policy(policy_file), offline_pages)
     if endpoint is not None:
         if output is not None:
             raise UsageError("--endpoint sends, and --output writes", fix="leave one of them out")
         _send(run, endpoint, runs_dir, wishes, as_json=as_json)
-    elif output == STREAM and as_json:
+    elif output == STDOUT and as_json:
         raise UsageError("--json would stand in the very output that --output - asks for", fix="leave one of them out")
     else:
         _write(run, format_name, output, runs_dir, wishes, as_json=as_json)
@@ -78,8 +78,8 @@ def export(
 def _write(run: str, format_name: str, output: str | None, runs_dir: str, wishes: Wishes, *, as_json: bool) -> None:
     from critiqor.exporters import export_run
 
-    with patience(f"writing {run} as {format_name}", run, runs_dir, output):
-        written = export_run(run, format_name, target_of(format_name, output), runs_dir, wishes)
+    with export_progress(f"writing {run} as {format_name}", run, runs_dir, to_stdout=output == STDOUT):
+        written = export_run(run, format_name, output_target(format_name, output), runs_dir, wishes)
     if as_json:
         answer("export", written, "", as_json=True)
     else:
@@ -89,7 +89,7 @@ def _write(run: str, format_name: str, output: str | None, runs_dir: str, wishes
 def _send(run: str, endpoint: str, runs_dir: str, wishes: Wishes, *, as_json: bool) -> None:
     from critiqor.exporters import send_run
 
-    with patience(f"sending {run}", run, runs_dir):
+    with export_progress(f"sending {run}", run, runs_dir):
         sent = send_run(run, endpoint, runs_dir, wishes)
     if as_json:
         answer("export", sent, "", as_json=True)

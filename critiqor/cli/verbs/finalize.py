@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option, say
-from critiqor.cli.running import warn_of_running
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer, say
+from critiqor.cli.running_agent import warn_if_running
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,23 +24,25 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
 
     With a terminal and a display, and outside CI, the dashboard is opened afterwards.
     """
-    from critiqor.cli.progress import sealing
+    from critiqor.cli.progress import finalize_progress
     from critiqor.cli.summary import run_drawing, run_summary
     from critiqor.run.lifecycle import complete_session
 
-    with sealing(run, runs_dir) as observe:
+    with finalize_progress(run, runs_dir) as observe:
         record = complete_session(run, runs_dir, observe)
     text = run_summary(record, runs_dir)
     answer("finalize", record, text, as_json=as_json, drawing=lambda: run_drawing(record, runs_dir))
-    warn_of_running(record["run_id"], runs_dir)
+    warn_if_running(record["run_id"], runs_dir)
     if not no_dashboard and not as_json:
-        from critiqor.cli.browser import is_at_a_terminal, somebody_looks
+        from critiqor.cli.browser import has_display, is_interactive
 
-        if somebody_looks():
+        if has_display():
             from critiqor.cli.verbs.dashboard import open_dashboard
 
             open_dashboard(record["run_id"], runs_dir)
-        elif is_at_a_terminal():
+        elif is_interactive():
             say(
-                pasted(f"there is no display to open the dashboard on; its link: critiqor dashboard {record['run_id']}")
+                add_runs_dir(
+                    f"there is no display to open the dashboard on; its link: critiqor dashboard {record['run_id']}"
+                )
             )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer
 from critiqor.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
     """
     import secrets
 
-    from critiqor.cli.progress import counting
+    from critiqor.cli.progress import count_progress
     from critiqor.importers import FORMATS, read_traces
     from critiqor.run.lifecycle import import_run
 
@@ -39,7 +40,7 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
     format_name = ""
     runs: list[dict[str, Any]] = []
     left_out: list[dict[str, Any]] = []
-    with counting(f"reading {file.name}", "trace") as done:
+    with count_progress(f"reading {file.name}", "trace") as done:
         for trace in read_traces(file, secrets.token_bytes(32)):
             format_name = trace.format
             if trace.events:
@@ -64,7 +65,7 @@ def _text(heading: str, runs: list[dict[str, Any]], left_out: list[dict[str, Any
         lines += [f"    · {note}" for note in run["notes"]]
     for trace in left_out:
         lines.append(f"left out  {trace['trace_id']}  {'; '.join(trace['notes']) or 'no events'}")
-    following = pasted(f"critiqor show {runs[0]['run_id']}") if runs else None
+    following = add_runs_dir(f"critiqor show {runs[0]['run_id']}") if runs else None
     lines.append(f"Next: {following}" if following else "Nothing could be imported.")
     # A name with a line break must not look like a line of ours.
     return "\n".join(line.replace("\n", " ") for line in lines)

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names, scenario_names, scenario_or_file_names
-from critiqor.cli.output import (
-    answer,
-    json_option,
-    openclaw_command_option,
-    refuse_unused_command,
-    runs_dir_option,
-    say,
-)
+from critiqor.cli.options import json_option, openclaw_command_option, refuse_unused_command, runs_dir_option
+from critiqor.cli.output import answer, say
 from critiqor.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from critiqor.cli.hints import pasted
-from critiqor.cli.metadata import given, metadata_options
-from critiqor.cli.output import openclaw_command_option, runs_dir_option, say
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import drop_unset, metadata_options, openclaw_command_option, runs_dir_option
+from critiqor.cli.output import say
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -63,6 +63,6 @@ def openclaw(
         timeout=timeout,
         timeline=not no_timeline,
         deep_profile=deep_profile,
-        metadata=given(metadata),
+        metadata=drop_unset(metadata),
     )
-    ctx.exit(monitor_openclaw(options, say=lambda message: say(pasted(message))).exit_code)
+    ctx.exit(monitor_openclaw(options, say=lambda message: say(add_runs_dir(message))).exit_code)

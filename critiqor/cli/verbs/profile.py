@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option, say
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer, say
 from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,5 +58,5 @@ def _text(request: ArtifactRequest) -> str:
     if request.kind == "heap_snapshot":
         lines.append("A heap snapshot holds all that was in memory, secrets too. Open it in the DevTools of a browser.")
     else:
-        lines.append(f"Next: {pasted(f'critiqor profile {request.run_id}')}")
+        lines.append(f"Next: {add_runs_dir(f'critiqor profile {request.run_id}')}")
     return "\n".join(lines)

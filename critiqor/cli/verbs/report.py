@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.output import answer, json_option, runs_dir_option, say
-from critiqor.cli.pages import pages
-from critiqor.cli.targets import FILES, STREAM, patience, target_of
+from critiqor.cli.file_output import FILE_FORMATS, STDOUT, offline_pages, output_target
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer, say
+from critiqor.cli.progress import export_progress
 from critiqor.errors import UsageError
 from critiqor.exporters.formats import FORMATS
 
@@ -37,16 +38,18 @@ def report(run: str, format_name: str | None, output: str | None, runs_dir: str,
     """
     from critiqor.exporters import Wishes, export_run, load_report
 
-    if output is None and format_name not in FILES:
-        output = STREAM
-    if as_json and output == STREAM:
-        if format_name == "markdown" or format_name in FILES:
+    if output is None and format_name not in FILE_FORMATS:
+        output = STDOUT
+    if as_json and output == STDOUT:
+        if format_name == "markdown" or format_name in FILE_FORMATS:
             raise UsageError("--json would stand in the very output that the report goes to", fix="--output FILE")
         answer("report", load_report(run, runs_dir), "", as_json=True)
         return
     format_name = format_name or "markdown"
-    with patience(f"writing {run} as {format_name}", run, runs_dir, output):
-        written = export_run(run, format_name, target_of(format_name, output), runs_dir, Wishes(pages=pages))
+    with export_progress(f"writing {run} as {format_name}", run, runs_dir, to_stdout=output == STDOUT):
+        written = export_run(
+            run, format_name, output_target(format_name, output), runs_dir, Wishes(pages=offline_pages)
+        )
     if as_json:
         answer("report", written, "", as_json=True)
         return

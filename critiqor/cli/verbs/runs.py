@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,9 @@ def runs(runs_dir: str, as_json: bool) -> None:
 
     paths = paths_for(runs_dir)
     listed = [listed_run(paths, run_id) for run_id in reversed(paths.run_ids())]
-    text = "\n".join(_lines(listed)) if listed else f"{_nothing(paths)}\nNext: {pasted('critiqor monitor openclaw')}"
+    text = (
+        "\n".join(_lines(listed)) if listed else f"{_nothing(paths)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
+    )
     answer("runs", listed, text, as_json=as_json, drawing=lambda: _drawing(listed, paths))
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer
 from critiqor.errors import UnknownRunError, UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _text(result: Trends) -> str:
     if notes := _notes(result):
         lines += ["", *(f"  · {note}" for note in notes)]
     if result.runs:
-        lines += ["", f"  Next: {pasted(f'critiqor show {result.runs[-1].run_id}')}"]
+        lines += ["", f"  Next: {add_runs_dir(f'critiqor show {result.runs[-1].run_id}')}"]
     return page(lines)
 
 
@@ -83,7 +84,10 @@ def title_of(result: Trends) -> str:
 
 
 def _notes(result: Trends) -> list[str]:
-    notes = [*result.notes, *(run.reason + f": {pasted(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed)]
+    notes = [
+        *result.notes,
+        *(run.reason + f": {add_runs_dir(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed),
+    ]
     if result.unreadable:
         notes.append(f"records that cannot be read, whoever's they are: {', '.join(result.unreadable)}")
     return notes

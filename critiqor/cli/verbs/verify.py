@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer
 from critiqor.errors import ExitCode
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.output import answer, json_option, runs_dir_option
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,19 +38,19 @@ def visibility(run: str, who: str | None, runs_dir: str, as_json: bool) -> None:
     if who is None:
         standing = visibility_of(run, runs_dir)
     else:
-        from critiqor.dashboard.web.publishing import publish
+        from critiqor.dashboard.web.links import change_run_visibility
         from critiqor.storage.paths import paths_for
 
-        standing = publish(paths_for(runs_dir), run, who)
+        standing = change_run_visibility(paths_for(runs_dir), run, who)
     answer("visibility", standing, _text(standing), as_json=as_json, drawing=lambda: _drawing(standing))
 
 
 def _drawing(standing: Standing) -> RenderableType:
     from rich.console import Group
 
-    from critiqor.cli.terminal.screen import ours
+    from critiqor.cli.terminal.screen import preformatted
 
-    return Group(*map(ours, _text(standing).split("\n")))
+    return Group(*map(preformatted, _text(standing).split("\n")))
 
 
 def _text(standing: Standing) -> str:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.hints import pasted
-from critiqor.cli.output import answer_line, is_drawn, json_option, runs_dir_option, say
-from critiqor.cli.running import say_how_to_stop, warn_of_running
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.output import answer_line, can_draw, say
+from critiqor.cli.running_agent import say_how_to_stop, warn_if_running
 
 if TYPE_CHECKING:
     from critiqor.run.tail import Follower
@@ -41,7 +42,7 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
     _refuse_what_is_over(follower.head)
     over = None
     with suppress(KeyboardInterrupt):
-        over = _drawn(follower) if is_drawn(sys.stdout) and not as_json else _told(follower, as_json=as_json)
+        over = _drawn(follower) if can_draw(sys.stdout) and not as_json else _told(follower, as_json=as_json)
     reason, following = _end(follower.head, over)
     if as_json:
         data = {"run_id": run_id, "over": over, "figures": follower.figures(), "next": following}
@@ -51,7 +52,7 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
         if over is None:
             say_how_to_stop(run_id, runs_dir)
     if over is not None:
-        warn_of_running(run_id, runs_dir)
+        warn_if_running(run_id, runs_dir)
 
 
 def _active(runs_dir: str) -> str:
@@ -76,7 +77,7 @@ def _refuse_what_is_over(head: dict[str, Any]) -> None:
 def _told(follower: Follower, *, as_json: bool) -> str:
     """Print what happens, until the run is over; returns why it is."""
     from critiqor.cli.output import plain
-    from critiqor.cli.terminal.event_lines import happening
+    from critiqor.cli.terminal.event_lines import format_event
 
     while True:
         look = follower.look()
@@ -84,7 +85,7 @@ def _told(follower: Follower, *, as_json: bool) -> str:
             if as_json:
                 answer_line("watch", {"event": event})
             else:
-                click.echo(plain(happening(event).line))
+                click.echo(plain(format_event(event).text))
         sys.stdout.flush()
         if look.over is not None:
             return look.over
@@ -96,17 +97,17 @@ def _drawn(follower: Follower) -> str:
     """The same as a live table."""
     from rich.live import Live
 
-    from critiqor.cli.terminal.cursor import cursor_shown_again
-    from critiqor.cli.terminal.event_lines import Happening, happening
+    from critiqor.cli.terminal.cursor import restored_cursor
+    from critiqor.cli.terminal.event_lines import EventLine, format_event
     from critiqor.cli.terminal.screen import screen
     from critiqor.cli.views.watch import LiveRun
     from critiqor.model import now_ms
 
-    latest: deque[Happening] = deque(maxlen=MOST_REMEMBERED)
-    with cursor_shown_again(), Live(console=screen(sys.stdout), auto_refresh=False) as live:
+    latest: deque[EventLine] = deque(maxlen=MOST_REMEMBERED)
+    with restored_cursor(), Live(console=screen(sys.stdout), auto_refresh=False) as live:
         while True:
             look = follower.look()
-            latest.extend(happening(event) for event in look.events[-MOST_REMEMBERED:])
+            latest.extend(format_event(event) for event in look.events[-MOST_REMEMBERED:])
             hints = _hints(follower.head) if look.over is None else []
             live.update(LiveRun(follower.head, follower.figures(), list(latest), now_ms(), hints), refresh=True)
             if look.over is not None:
@@ -116,7 +117,7 @@ def _drawn(follower: Follower) -> str:
 
 
 def _hints(head: dict[str, Any]) -> list[str]:
-    from critiqor.cli.running import stop_command
+    from critiqor.cli.running_agent import stop_command
 
     leaving = "Ctrl-C leaves, the run goes on"
     return [leaving] if head["owner"] is None else [leaving, f"to stop it: {stop_command(head['run_id'])}"]
@@ -127,6 +128,6 @@ def _end(head: dict[str, Any], over: str | None) -> tuple[str, str]:
     run_id, status = head["run_id"], head["status"]
     reason = f"{run_id} goes on unwatched" if over is None else f"{run_id} is over: {over}"
     if over is None:
-        return reason, pasted(f"critiqor watch {run_id}   (or: critiqor finalize {run_id})")
+        return reason, add_runs_dir(f"critiqor watch {run_id}   (or: critiqor finalize {run_id})")
     verbs = {"COMPLETED": "show", "ABORTED": "diagnose"}
-    return reason, pasted(f"critiqor {verbs.get(status, 'finalize')} {run_id}")
+    return reason, add_runs_dir(f"critiqor {verbs.get(status, 'finalize')} {run_id}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.text import Text
 from rich.tree import Tree
 
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, styled, theirs
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, styled, untrusted
 from critiqor.model import CausalStep, Finding
 from critiqor.run.explanation import ExplainedStep
 
@@ -22,7 +22,7 @@ def chain_tree(finding: Finding) -> Tree:
 
 def explained_tree(finding: Finding, chain: Iterable[ExplainedStep]) -> Tree:
     """The steps with their events."""
-    tree = Tree(theirs(finding.title, SEVERITIES[finding.severity]), guide_style=FAINT)
+    tree = Tree(untrusted(finding.title, SEVERITIES[finding.severity]), guide_style=FAINT)
     for step in chain:
         add_step(tree, step)
     return tree
@@ -48,18 +48,18 @@ def add_step(tree: Tree, step: ExplainedStep) -> None:
 
 def _happened(step: CausalStep | ExplainedStep) -> Text:
     joint = styled(f"{step.relation} → ", "italic") if step.relation else Text()
-    return joint.append_text(theirs(step.happened))
+    return joint.append_text(untrusted(step.happened))
 
 
 def _facts(step: ExplainedStep) -> Iterable[Text]:
     event = step.event
     if step.line is not None:
         told = ", ".join(f"{name} {value}" for name, value in step.line.items())
-        yield theirs(f"{step.event_id}  {told}", FAINT)
+        yield untrusted(f"{step.event_id}  {told}", FAINT)
     elif event is None:
-        yield theirs(f"{step.event_id}: not in the evidence", FAINT)
+        yield untrusted(f"{step.event_id}: not in the evidence", FAINT)
     else:
         name = f"{event.event_type} {event.tool_name or ''}".strip()
-        where = theirs(f"{event.timestamp} {event.event_id} {name} ", FAINT)
-        yield where.append(" ").append_text(theirs(event.status, "red" if event.status == "error" else "green"))
-        yield from map(theirs, step.shown)
+        where = untrusted(f"{event.timestamp} {event.event_id} {name} ", FAINT)
+        yield where.append(" ").append_text(untrusted(event.status, "red" if event.status == "error" else "green"))
+        yield from map(untrusted, step.shown)

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.bars import bar
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_step, styled, theirs
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.model import SEVERITIES as WORST_FIRST
 from critiqor.model import Finding
@@ -33,7 +33,7 @@ def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iter
         yield styled("✗ FAILED  ", "bold red").append(f"{result.run_id} fails {len(failed)} of {asked} rules", "bold")
     else:
         yield styled("✓ PASSED  ", "bold green").append(f"{result.run_id} passes {asked} of {asked} rules", "bold")
-    yield theirs(policy, FAINT)
+    yield untrusted(policy, FAINT)
     yield Text()
     yield FittingTable(["rule", "measured", "wanted"], [_row(rule) for rule in result.rules])
     reasons = [_reason(rule) for rule in failed if rule.actual is None or isinstance(rule.actual, bool)]
@@ -48,7 +48,7 @@ def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iter
             yield indented(Text(f"and {len(broke) - SHOWN_FINDINGS} more", FAINT))
     if failed:
         run_id = result.run_id
-        yield next_step(f"critiqor explain {run_id} {broke[0].id}" if broke else f"critiqor show {run_id}")
+        yield next_command(f"critiqor explain {run_id} {broke[0].id}" if broke else f"critiqor show {run_id}")
 
 
 def _row(rule: RuleResult) -> list[Text]:
@@ -62,13 +62,13 @@ def _measured(rule: RuleResult) -> Text:
         return bar(actual / 100, style=style or "green").append(f" {actual:>3}", style)
     if actual is None and rule.rule == "max_severity":
         return Text("no finding")
-    return theirs(_words(rule, actual), style)
+    return untrusted(_words(rule, actual), style)
 
 
 def _wanted(rule: RuleResult) -> Text:
     limit = _words(rule, rule.limit)
     words = {"min": f"at least {limit}", "max": f"at most {limit}", "forbidden": f"none of {limit}"}
-    return theirs(words.get(rule.rule.partition("_")[0], limit))
+    return untrusted(words.get(rule.rule.partition("_")[0], limit))
 
 
 def _words(rule: RuleResult, value: bool | int | float | str | list[str] | None) -> str:
@@ -82,7 +82,7 @@ def _words(rule: RuleResult, value: bool | int | float | str | list[str] | None)
 
 
 def _reason(rule: RuleResult) -> Text:
-    return styled(f"{rule.rule}: ", "red").append_text(theirs(rule.explanation))
+    return styled(f"{rule.rule}: ", "red").append_text(untrusted(rule.explanation))
 
 
 def _breaking(failed: Iterable[RuleResult], findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -108,6 +108,6 @@ def _list(value: object) -> list[object]:
 
 def _finding(finding: Finding) -> RenderableType:
     points = finding.impact.trust_points
-    title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity]).append_text(theirs(finding.title))
+    title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity]).append_text(untrusted(finding.title))
     lost = f"-{points} " if points else ""
-    return indented(title.append(f"  {lost}", FAINT).append_text(theirs(f"{finding.id} {finding.type}", FAINT)))
+    return indented(title.append(f"  {lost}", FAINT).append_text(untrusted(f"{finding.id} {finding.type}", FAINT)))

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.bars import bar, score_style
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, indented, next_step, styled, theirs
-from critiqor.cli.terminal.tables import FittingTable, drawn_parts
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, indented, next_command, styled, untrusted
+from critiqor.cli.terminal.tables import FittingTable, draw_parts
 from critiqor.cli.wording import LABELS, difference, figure
 from critiqor.comparison.compare import CauseChange, Comparison
 from critiqor.model.timing import TimingComparison
@@ -33,8 +33,8 @@ def comparison_drawing(result: Comparison, timing: TimingComparison) -> Group:
 
 def _parts(result: Comparison, timing: TimingComparison) -> Iterator[RenderableType]:
     mark, style = VERDICTS.get(result.verdict, ("·", "bold"))
-    yield styled(f"{mark} ", style).append_text(theirs(result.summary, style))
-    yield theirs(f"{result.before} → {result.after}", FAINT)
+    yield styled(f"{mark} ", style).append_text(untrusted(result.summary, style))
+    yield untrusted(f"{result.before} → {result.after}", FAINT)
     yield Text()
     trust = result.figures.trust
     yield facts_grid([("before", _trust(trust.before)), ("after", _trust(trust.after))])
@@ -50,10 +50,10 @@ def _parts(result: Comparison, timing: TimingComparison) -> Iterator[RenderableT
     yield FittingTable(["", "before", "after", "difference"], list(_figures(result)))
     if result.notes:
         yield Text()
-        yield from (indented(theirs(f"· {note}", FAINT)) for note in result.notes)
+        yield from (indented(untrusted(f"· {note}", FAINT)) for note in result.notes)
     yield Text()
-    yield from drawn_parts(list(timing_parts(timing)))
-    yield next_step(f"critiqor show {result.after}")
+    yield from draw_parts(list(timing_parts(timing)))
+    yield next_command(f"critiqor show {result.after}")
 
 
 def _trust(trust: float | None) -> Text:
@@ -71,8 +71,8 @@ def _problem(became: str, style: str, change: CauseChange) -> list[Text]:
         Text(became, style),
         Text(severity, SEVERITIES[severities[-1]]),
         Text(count),
-        theirs(change.cause, most=60),
-        theirs(change.title),
+        untrusted(change.cause, max_length=60),
+        untrusted(change.title),
     ]
 
 

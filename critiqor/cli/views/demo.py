@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import FAINT, indented, styled, theirs, unbroken
+from critiqor.cli.terminal.screen import FAINT, indented, styled, unbroken, untrusted
 from critiqor.cli.views.show import concluded
 from critiqor.lab.demo import Act
 
@@ -27,4 +27,4 @@ def _parts(acts: Sequence[Act], following: Iterable[tuple[str, str]]) -> Iterato
     yield Text("Next", "bold")
     for command, purpose in following:
         yield indented(Text(purpose, FAINT))
-        yield unbroken(Text("    ").append_text(theirs(command, "bold")))
+        yield unbroken(Text("    ").append_text(untrusted(command, "bold")))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import FAINT, indented, styled, theirs
+from critiqor.cli.terminal.screen import FAINT, indented, styled, untrusted
 from critiqor.cli.views.show import concluded
 from critiqor.model import Diagnosis
 from critiqor.run.diagnosis import Rediagnosis
@@ -20,7 +20,7 @@ def rediagnosis_drawing(run: RenderableType, change: Rediagnosis) -> Group:
 
 def document_drawing(diagnosis: Diagnosis) -> Group:
     """The diagnosis of evidence that belongs to no run here."""
-    return Group(theirs(diagnosis.run_id, "bold"), Text(), *concluded(diagnosis))
+    return Group(untrusted(diagnosis.run_id, "bold"), Text(), *concluded(diagnosis))
 
 
 def _changes(change: Rediagnosis) -> Iterator[RenderableType]:
@@ -29,8 +29,8 @@ def _changes(change: Rediagnosis) -> Iterator[RenderableType]:
     before = change.previous_rule_set
     rules = f"{change.rule_set}, as before" if before == change.rule_set else f"{before} → {change.rule_set}"
     told = [
-        *(styled("- gone  ", "green").append_text(theirs(cause)) for cause in change.gone),
-        *(styled("+ new   ", "red").append_text(theirs(cause)) for cause in change.new),
+        *(styled("- gone  ", "green").append_text(untrusted(cause)) for cause in change.gone),
+        *(styled("+ new   ", "red").append_text(untrusted(cause)) for cause in change.new),
     ]
     if change.previous_trust != change.trust:
         told.append(styled("  trust ", "yellow").append(f"{change.previous_trust} → {change.trust}"))

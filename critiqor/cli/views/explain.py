@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.bars import bar
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, next_step, styled, theirs
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, next_command, styled, untrusted
 from critiqor.cli.views.chain import evidence_tree, explained_tree
 from critiqor.run.explanation import Explanation
 
@@ -24,10 +24,10 @@ def finding_drawing(run_id: str, explanation: Explanation, trust: str, wasted: s
 def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Iterator[RenderableType]:
     finding = explanation.finding
     style = SEVERITIES[finding.severity]
-    yield styled(f"{finding.severity.upper()}  ", style).append_text(theirs(finding.title, "bold"))
-    yield theirs(f"{run_id} {finding.id} · {finding.type}", FAINT)
+    yield styled(f"{finding.severity.upper()}  ", style).append_text(untrusted(finding.title, "bold"))
+    yield untrusted(f"{run_id} {finding.id} · {finding.type}", FAINT)
     yield Text()
-    yield theirs(finding.explanation)
+    yield untrusted(finding.explanation)
     yield Text()
     if explanation.chain:
         yield explained_tree(finding, explanation.chain)
@@ -43,8 +43,8 @@ def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> It
             ("sure", bar(finding.confidence / 100).append(f"  {finding.confidence} of 100")),
             ("trust", Text(trust)),
             ("wasted", Text(wasted)),
-            ("change", theirs(finding.recommendation)),
-            ("verify", theirs(finding.verification)),
+            ("change", untrusted(finding.recommendation)),
+            ("verify", untrusted(finding.verification)),
         ]
     )
-    yield next_step(f"critiqor timeline {run_id}")
+    yield next_command(f"critiqor timeline {run_id}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import next_step, theirs
+from critiqor.cli.terminal.screen import next_command, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.model.formatting import counted
 
@@ -16,5 +16,5 @@ HEADS = ("scenario", "must lead to", "on", "")
 
 def scenarios_drawing(rows: Sequence[Sequence[str]], following: str) -> Group:
     """Name, expected finding, where it is played and what it is about; then what to type next."""
-    table = FittingTable(HEADS, [[theirs(cell) for cell in row] for row in rows], wrapped=True)
-    return Group(table, Text(), Text(counted(len(rows), "scenario")), next_step(following))
+    table = FittingTable(HEADS, [[untrusted(cell) for cell in row] for row in rows], wrapped=True)
+    return Group(table, Text(), Text(counted(len(rows), "scenario")), next_command(following))

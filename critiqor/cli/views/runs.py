@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.hints import pasted
+from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.listed_runs import ListedRun
 from critiqor.cli.terminal.bars import bar, score_style, sparkline
-from critiqor.cli.terminal.screen import FAINT, next_step, styled, theirs
+from critiqor.cli.terminal.screen import FAINT, next_command, styled, untrusted
 from critiqor.model.formatting import counted
 
 MOST_SHOWN = 50
@@ -26,7 +26,7 @@ VERDICTS = {"ready": "green", "review": "yellow", "unsafe": "red"}
 def runs_drawing(listed: Sequence[ListedRun], nothing: str) -> Group:
     """Runs, the newest first; `nothing` is said where there are none."""
     if not listed:
-        return Group(theirs(nothing), next_step("critiqor monitor openclaw"))
+        return Group(untrusted(nothing), next_command("critiqor monitor openclaw"))
     return Group(*_parts(listed))
 
 
@@ -39,8 +39,10 @@ def _parts(listed: Sequence[ListedRun]) -> Iterator[RenderableType]:
     yield Text()
     yield RunsTable(listed[:MOST_SHOWN])
     if len(listed) > MOST_SHOWN:
-        yield Text(f"and {len(listed) - MOST_SHOWN:,} older: {pasted('critiqor runs --json')} has them all", FAINT)
-    yield next_step(f"critiqor show {listed[0].run_id}")
+        yield Text(
+            f"and {len(listed) - MOST_SHOWN:,} older: {add_runs_dir('critiqor runs --json')} has them all", FAINT
+        )
+    yield next_command(f"critiqor show {listed[0].run_id}")
 
 
 class RunsTable:
@@ -66,7 +68,7 @@ class RunsTable:
 def _cells(run: ListedRun, width: int) -> dict[str, Text]:
     """By their titles."""
     cells = {
-        "run": theirs(run.run_id, "bold", most=20),
+        "run": untrusted(run.run_id, "bold", max_length=20),
         "trust": _trust(run, WIDE_BAR if width >= ROOMY else NARROW_BAR),
     }
     if width >= JUDGED:
@@ -74,10 +76,10 @@ def _cells(run: ListedRun, width: int) -> dict[str, Text]:
     if width >= PRICED:
         cells["cost"] = Text(run.cost)
     if width >= DATED:
-        cells["created"] = theirs(_date(run.created_at), FAINT)
+        cells["created"] = untrusted(_date(run.created_at), FAINT)
     if width >= WHOSE:
-        cells["agent"] = theirs(run.agent_id or "-", most=20)
-    return {**cells, "what happened": theirs(run.headline or "", most=200)}
+        cells["agent"] = untrusted(run.agent_id or "-", max_length=20)
+    return {**cells, "what happened": untrusted(run.headline or "", max_length=200)}
 
 
 def _trust(run: ListedRun, width: int) -> Text:
@@ -86,7 +88,7 @@ def _trust(run: ListedRun, width: int) -> Text:
     if run.verdict is not None:
         return Text("unknown", "yellow")
     status = "ended, not finalized" if run.ended else run.status.lower()
-    return theirs(status, "red" if run.status == "UNREADABLE" else "yellow")
+    return untrusted(status, "red" if run.status == "UNREADABLE" else "yellow")
 
 
 def _date(created_at: str | None) -> str:

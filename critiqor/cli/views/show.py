@@ -9,21 +9,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from critiqor.cli.hints import pasted
+from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.summary import SHOWN_FINDINGS, cost_words, time_words
-from critiqor.cli.terminal.bars import bar, score_style, trust_bar
-from critiqor.cli.terminal.context import context_growth
+from critiqor.cli.terminal.bars import bar, context_growth, score_style, trust_bar
 from critiqor.cli.terminal.lanes import Lane, LanesChart
 from critiqor.cli.terminal.screen import (
     FAINT,
     SEVERITIES,
     facts_grid,
     indented,
-    next_step,
-    ours,
+    next_command,
+    preformatted,
     styled,
-    theirs,
     unbroken,
+    untrusted,
 )
 from critiqor.cli.views.chain import chain_tree
 from critiqor.cli.wording import standing
@@ -58,13 +57,13 @@ def sealed_run(run: ShownRun) -> Group:
 
 def unsealed_run(head: Mapping[str, Any], words: str, following: str) -> Group:
     """A run that is not sealed: where it stands, and what to type next."""
-    return Group(head_line(head), Text(), theirs(words), next_step(following))
+    return Group(head_line(head), Text(), untrusted(words), next_command(following))
 
 
 def head_line(head: Mapping[str, Any], outcome: str | None = None) -> Text:
     """Which run it is, where it stands, and whose it is."""
     whose = f"{standing(head, outcome)} · {head['metadata']['agent_id']} · {head['timestamps']['created_at']}"
-    return styled(f"{head['run_id']}  ", "bold").append_text(theirs(whose, FAINT))
+    return styled(f"{head['run_id']}  ", "bold").append_text(untrusted(whose, FAINT))
 
 
 def _parts(run: ShownRun) -> Iterator[RenderableType]:
@@ -75,12 +74,14 @@ def _parts(run: ShownRun) -> Iterator[RenderableType]:
     yield from concluded(diagnosis, run.lanes)
     if run.notes:
         yield Text("\nWhat the recorder did not see")
-        yield from (indented(theirs(f"· {note}", FAINT)) for note in run.notes)
+        yield from (indented(untrusted(f"· {note}", FAINT)) for note in run.notes)
     yield Text()
-    verify = pasted(f"critiqor verify {run_id}")
-    yield unbroken(ours(f"sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}… · {verify}", FAINT))
+    verify = add_runs_dir(f"critiqor verify {run_id}")
+    yield unbroken(
+        preformatted(f"sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}… · {verify}", FAINT)
+    )
     primary = diagnosis.primary_diagnosis
-    yield next_step(f"critiqor explain {run_id} {primary.finding_id}" if primary else f"critiqor timeline {run_id}")
+    yield next_command(f"critiqor explain {run_id} {primary.finding_id}" if primary else f"critiqor timeline {run_id}")
 
 
 def concluded(diagnosis: Diagnosis, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
@@ -102,7 +103,7 @@ def concluded(diagnosis: Diagnosis, lanes: Sequence[Lane] = ()) -> Iterator[Rend
 def verdict(diagnosis: Diagnosis) -> Text:
     """What to think of it, in a word and a sentence."""
     word, style = MARKS[diagnosis.readiness]
-    return styled(f"{word}  ", style).append_text(theirs(diagnosis.headline, "bold"))
+    return styled(f"{word}  ", style).append_text(untrusted(diagnosis.headline, "bold"))
 
 
 def figures(diagnosis: Diagnosis) -> Table:
@@ -119,13 +120,13 @@ def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
         for finding in findings[:SHOWN_FINDINGS]:
             if finding.impact.trust_points:
                 lost = styled(f"-{finding.impact.trust_points} ", SEVERITIES[finding.severity])
-                yield "", lost.append_text(theirs(f"{finding.type} {finding.id}", FAINT))
+                yield "", lost.append_text(untrusted(f"{finding.type} {finding.id}", FAINT))
     confidence = diagnosis.confidence_score
     yield "confidence", bar(confidence / 100, style=score_style(confidence)).append(f"  {confidence} of 100")
     for reason, points in diagnosis.confidence_lost.items():
-        yield "", styled(f"-{points} ", "yellow").append_text(theirs(reason, FAINT))
+        yield "", styled(f"-{points} ", "yellow").append_text(untrusted(reason, FAINT))
     outcome = diagnosis.outcome
-    yield "outcome", theirs(f"{outcome.state.replace('_', ' ')} ({outcome.known_from})")
+    yield "outcome", untrusted(f"{outcome.state.replace('_', ' ')} ({outcome.known_from})")
     yield "cost", Text(cost_words(diagnosis.cost_analysis))
     if (spent := time_words(diagnosis)) is not None:
         yield "time", Text(spent)
@@ -136,11 +137,11 @@ def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
 def _finding(finding: Finding, *, with_chain: bool) -> Iterator[RenderableType]:
     title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity])
     points = finding.impact.trust_points
-    yield title.append_text(theirs(finding.title, "bold")).append(f"  -{points}" if points else "", FAINT)
-    yield indented(theirs(finding.explanation))
+    yield title.append_text(untrusted(finding.title, "bold")).append(f"  -{points}" if points else "", FAINT)
+    yield indented(untrusted(finding.explanation))
     cited = finding.evidence
     more = f" and {len(cited) - 3} more" if len(cited) > 3 else ""
-    yield indented(theirs(f"{finding.id} {finding.type}, evidence: {', '.join(cited[:3]) or 'none'}{more}", FAINT))
+    yield indented(untrusted(f"{finding.id} {finding.type}, evidence: {', '.join(cited[:3]) or 'none'}{more}", FAINT))
     if with_chain and finding.causal_chain:
         yield indented(chain_tree(finding))
-    yield indented(styled("→ ", "green").append_text(theirs(finding.recommendation)))
+    yield indented(styled("→ ", "green").append_text(untrusted(finding.recommendation)))

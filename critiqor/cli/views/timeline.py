@@ -9,8 +9,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.lanes import Lane, LanesChart
-from critiqor.cli.terminal.screen import next_step, side_by_side, styled
-from critiqor.cli.terminal.tables import drawn_parts
+from critiqor.cli.terminal.screen import next_command, side_by_side, styled
+from critiqor.cli.terminal.tables import draw_parts
 from critiqor.model.timeline import TimelineSummary, Turn, spent
 from critiqor.timeline.layout import Part
 
@@ -70,7 +70,7 @@ def timing_drawing(
 
 def report_drawing(parts: Sequence[Part]) -> Group:
     """Only what a report has."""
-    return Group(*drawn_parts(parts))
+    return Group(*draw_parts(parts))
 
 
 def _parts(
@@ -85,6 +85,6 @@ def _parts(
     if lanes:
         yield LanesChart(lanes)
         yield Text()
-    yield from drawn_parts(parts)
+    yield from draw_parts(parts)
     if following is not None:
-        yield next_step(following)
+        yield next_command(following)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_step, ours, styled, theirs
+from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.verbs.trends import FIGURES, title_of, when
 from critiqor.cli.wording import LABELS, figure
@@ -23,7 +23,7 @@ def trends_drawing(result: Trends, notes: Sequence[str]) -> Group:
 
 
 def _parts(result: Trends, notes: Sequence[str]) -> Iterator[RenderableType]:
-    yield theirs(title_of(result), "bold")
+    yield untrusted(title_of(result), "bold")
     if result.runs:
         yield Text()
         heads = ("run", "created", *(LABELS[name] for name in FIGURES), "main problem")
@@ -33,20 +33,20 @@ def _parts(result: Trends, notes: Sequence[str]) -> Iterator[RenderableType]:
         yield from _cause(cause)
     if notes:
         yield Text()
-        yield from (indented(ours(f"· {note}", FAINT)) for note in notes)
+        yield from (indented(preformatted(f"· {note}", FAINT)) for note in notes)
     if result.runs:
-        yield next_step(f"critiqor show {result.runs[-1].run_id}")
+        yield next_command(f"critiqor show {result.runs[-1].run_id}")
 
 
 def _run(run: RunPoint) -> list[Text]:
     told = [Text(figure(name, getattr(run, name))) for name in FIGURES]
     created = (run.created_at or "-")[:16].replace("T", " ")
-    problem = theirs((run.primary_type or "-").replace("_", " "))
-    return [theirs(run.run_id, "bold"), theirs(created, FAINT), *told, problem]
+    problem = untrusted((run.primary_type or "-").replace("_", " "))
+    return [untrusted(run.run_id, "bold"), untrusted(created, FAINT), *told, problem]
 
 
 def _cause(cause: CauseTrend) -> Iterator[RenderableType]:
     severity = styled(f"{cause.severity.upper()}  ", SEVERITIES[cause.severity])
-    yield severity.append_text(theirs(cause.title, "bold"))
-    yield indented(ours(f"in {cause.runs} of {cause.of} runs, {when(cause)}"))
-    yield indented(theirs(cause.cause, FAINT, most=LONGEST_CAUSE))
+    yield severity.append_text(untrusted(cause.title, "bold"))
+    yield indented(preformatted(f"in {cause.runs} of {cause.of} runs, {when(cause)}"))
+    yield indented(untrusted(cause.cause, FAINT, max_length=LONGEST_CAUSE))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import facts_grid, indented, next_step, styled, theirs
+from critiqor.cli.terminal.screen import facts_grid, indented, next_command, styled, untrusted
 from critiqor.storage.verification import Verification
 
 
@@ -22,12 +22,12 @@ def _parts(result: Verification) -> Iterator[RenderableType]:
     else:
         yield styled("✗ BROKEN  ", "bold red").append(f"the evidence of {result.run_id} is not what was sealed", "bold")
     yield Text()
-    sealed = [("events", Text(str(result.events))), ("sealed", theirs(result.digest))]
+    sealed = [("events", Text(str(result.events))), ("sealed", untrusted(result.digest))]
     if not result.intact:
-        sealed.append(("found", theirs(result.found or "nothing", "red")))
+        sealed.append(("found", untrusted(result.found or "nothing", "red")))
     yield facts_grid(sealed)
     if result.problems:
         yield Text()
-        yield from (indented(theirs(f"· {problem}")) for problem in result.problems)
+        yield from (indented(untrusted(f"· {problem}")) for problem in result.problems)
     if result.intact:
-        yield next_step(f"critiqor show {result.run_id}")
+        yield next_command(f"critiqor show {result.run_id}")

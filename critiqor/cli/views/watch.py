@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.event_lines import Happening
-from critiqor.cli.terminal.screen import FAINT, side_by_side, styled, theirs
+from critiqor.cli.terminal.event_lines import EventLine
+from critiqor.cli.terminal.screen import FAINT, side_by_side, styled, untrusted
 from critiqor.cli.views.show import head_line
 from critiqor.model import ms_from_iso
 from critiqor.model.formatting import money, number
@@ -32,7 +32,7 @@ class LiveRun:
         self,
         head: Mapping[str, Any],
         figures: Figures,
-        latest: Sequence[Happening],
+        latest: Sequence[EventLine],
         now_ms: int,
         hints: Sequence[str] = (),
     ) -> None:
@@ -85,10 +85,10 @@ def _whole_seconds(milliseconds: int) -> str:
     return f"{seconds} s" if seconds < 600 else f"{seconds // 60} min"
 
 
-def happening_line(each: Happening, width: int) -> Text:
+def happening_line(each: EventLine, width: int) -> Text:
     """An event on one line; how it is cut is up to whoever prints it."""
     columns, clock = (NAME, each.clock) if width >= ROOMY else (SHORT_NAME, each.clock[:8])
     style = "red" if each.failed else ""
-    name = theirs(each.name, style, most=columns)
+    name = untrusted(each.name, style, max_length=columns)
     line = styled(f"{clock}  ", FAINT).append_text(name).append(" " * (columns - name.cell_len + 1))
-    return line.append_text(theirs(each.detail, style or FAINT))
+    return line.append_text(untrusted(each.detail, style or FAINT))

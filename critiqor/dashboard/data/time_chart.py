@@ -11,10 +11,9 @@ from critiqor.model.trace import Instant, Slice, Trace
 
 KINDS = {
     "process": "Processes",
-    "agent": "Turns",
+    "agent": "Agent runs",
     "retry": "Retries",
-    # What OpenClaw calls a turn here is one model call with its tools. On every page, a turn is a whole agent run.
-    "turn": "Steps",
+    "turn": "Turns",
     "model": "Model calls",
     "tool": "Tools",
     "memory": "Memory",
@@ -50,7 +49,7 @@ def bars_of(trace: Trace) -> Iterator[Bar]:
     for kind in KINDS:
         for placed in lay_out((slice_ for slice_ in trace.slices if _kind(slice_) == kind), end):
             slice_ = placed.slice
-            name = slice_.name.replace("turn", "step", 1) if kind == "turn" else slice_.name
+            name = slice_.name
             lane = min(placed.lane, MOST_LANES)
             event_id = slice_.facts.get("event_id")
             yield Bar(

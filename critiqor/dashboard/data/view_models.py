@@ -8,7 +8,7 @@ from typing import Any
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_view import Showing
 from critiqor.dashboard.pages.paging import Pages
-from critiqor.dashboard.render.drawn_graph import drawn_graph
+from critiqor.dashboard.render.causal_drawing import visible_graph
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw, whole_run
 from critiqor.errors import BrokenRecordError
 from critiqor.exporters.findings import cited_by, first_step
@@ -119,7 +119,7 @@ def _at_once(showing: Showing, names: list[str]) -> dict[str, Event]:
 
 def _graph(showing: Showing, concluded: Diagnosis) -> dict[str, Any] | None:
     """The causal graph as the script of the page takes it; None where there is nothing to draw."""
-    graph = drawn_graph(concluded)
+    graph = visible_graph(concluded)
     if graph is None:
         return None
     return {

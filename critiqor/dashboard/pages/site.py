@@ -17,13 +17,13 @@ from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_view import Showing, worth_reading
 from critiqor.dashboard.render import formatting as wording
 from critiqor.dashboard.web.access import Access, Viewer
-from critiqor.dashboard.web.bind_address import LOOPBACK, Place, place_of
+from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, resolve_host
 from critiqor.dashboard.web.links import Links
 from critiqor.model.formatting import counted
 from critiqor.storage import SessionPaths
 
 HERE = Path(__file__).parent.parent
-HERE_ALONE = place_of(LOOPBACK)
+HERE_ALONE = resolve_host(LOOPBACK)
 RUN_PAGES = {
     "": "Overview",
     "diagnosis": "Diagnosis",
@@ -42,7 +42,7 @@ class Site:
     """The dashboard of one runs folder."""
 
     def __init__(
-        self, paths: SessionPaths, port: int, place: Place = HERE_ALONE, *, is_token_required: bool = False
+        self, paths: SessionPaths, port: int, place: BindAddress = HERE_ALONE, *, is_token_required: bool = False
     ) -> None:
         self.paths = paths
         self.port = port
@@ -100,7 +100,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
-        finalize=wording.told,
+        finalize=wording.finalize_value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

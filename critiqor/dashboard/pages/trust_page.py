@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from critiqor.dashboard.data.run_view import Showing
 from critiqor.dashboard.pages.site import Site
-from critiqor.dashboard.web.publishing import publish
+from critiqor.dashboard.web.links import change_run_visibility
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Coverage
 from critiqor.run.visibility import MEANING
@@ -31,7 +31,7 @@ class TrustPage:
         """Change who may see the run; the address says how, so that no body needs to be read."""
         self._site.user(request)
         showing = self._site.showing(request)
-        publish(self._site.paths, showing.run_id, request.path_params["visibility"])
+        change_run_visibility(self._site.paths, showing.run_id, request.path_params["visibility"])
         return RedirectResponse(f"/runs/{showing.run_id}/trust#visibility", status_code=303)
 
     def make_link(self, request: Request) -> Response:

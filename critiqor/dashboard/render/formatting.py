@@ -1,7 +1,7 @@
-"""How texts and figures are written on pages.
+"""Template filters: texts, numbers and times as they appear on pages.
 
-Whatever came from an agent is hostile: templates escape it, and signs that nobody sees, that turn the direction of
-writing or that a terminal would obey are replaced by something visible before.
+Text of an agent is untrusted. Templates escape it, and before that invisible characters, bidirectional controls and
+control characters are replaced by visible ones.
 """
 
 from __future__ import annotations
@@ -18,49 +18,50 @@ from critiqor.model import formatting as figures
 from critiqor.model.sanitize import Replacement, sanitize
 from critiqor.model.timeline import spent
 
-LONGEST_TEXT = 20_000
+MAX_TEXT = 20_000
 """Characters of one text on a page; the raw event has the rest."""
-LONGEST_RAW = 1_000_000
+MAX_RAW = 1_000_000
+"""Characters of a raw event."""
 VERDICTS = {
-    "ready": "Nothing was found that should stop it.",
-    "review": "Look at what was found before you rely on it.",
+    "ready": "No finding speaks against this run.",
+    "review": "Review the findings before you rely on this run.",
     "unsafe": "Do not rely on this run.",
-    "unknown": "Too little was seen to tell.",
+    "unknown": "The evidence is not sufficient for a verdict.",
 }
-"""What a readiness means for whoever has to decide."""
+"""What a readiness means for the reader."""
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def visible(text: str) -> str:
-    """A text with every sign to be seen; line breaks and tabs stay."""
+    """Replace invisible characters by visible ones; line breaks and tabs stay."""
     return sanitize(text, multiline=True, replacement=Replacement.CODE)
 
 
-def told(value: Any) -> Any:
-    """Whatever a template prints, before it is escaped."""
+def finalize_value(value: Any) -> Any:
+    """Sanitize a value that a template prints, before it is escaped."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
-    if len(value) > LONGEST_TEXT:
-        return visible(value[:LONGEST_TEXT]) + f"… ({len(value) - LONGEST_TEXT} more characters)"
+    if len(value) > MAX_TEXT:
+        return visible(value[:MAX_TEXT]) + f"… ({len(value) - MAX_TEXT} more characters)"
     return visible(value)
 
 
-def raw(value: Any, longest: int = LONGEST_RAW) -> Markup:
-    """A value as indented JSON, to be read and never to be run."""
+def raw(value: Any, max_length: int = MAX_RAW) -> Markup:
+    """Format a value as indented JSON for reading."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    if len(text) > longest:
-        text = text[:longest] + f"… ({len(text) - longest} more characters)"
+    if len(text) > max_length:
+        text = text[:max_length] + f"… ({len(text) - max_length} more characters)"
     return escape(visible(text))
 
 
 def island(value: Any) -> Markup:
-    """Data for a script of ours, as it may stand within a script element."""
+    """Format data as JSON that is safe inside a script element."""
     return Markup(json.dumps(value, ensure_ascii=True, allow_nan=False).translate(_IN_SCRIPT))
 
 
 def segment(text: str) -> str:
-    """A text as one part of a path."""
+    """Quote a text as one segment of a path."""
     return quote(text, safe="")
 
 
@@ -69,7 +70,7 @@ def money(value: float | None) -> str:
 
 
 def price(usage: Usage) -> str:
-    """What model calls cost. Where no price is configured, OpenClaw tells a price of 0."""
+    """Format the cost of model calls. OpenClaw reports 0 for a model without a configured price."""
     if not usage.model_calls:
         return "nothing"
     if usage.cost_usd is None or (usage.cost_usd == 0 and (usage.input_tokens or usage.output_tokens)):
@@ -78,12 +79,12 @@ def price(usage: Usage) -> str:
 
 
 def offset(milliseconds: float) -> str:
-    """A time from the beginning of the run on."""
+    """Format a time relative to the start of the run."""
     return f"{'-' if milliseconds < 0 else '+'}{spent(abs(milliseconds))}"
 
 
 def marked(text: str, search: re.Pattern[str] | None) -> Markup:
-    """A text in which what a search looked for stands out."""
+    """Highlight the matches of a search in a text."""
     shown = visible(text)
     if search is None:
         return escape(shown)
@@ -95,8 +96,8 @@ def marked(text: str, search: re.Pattern[str] | None) -> Markup:
 
 
 def coded(text: str) -> Markup:
-    """A sentence of ours, in which what stands between backticks is code. What it quotes is escaped all the same."""
-    pieces = _CODE.split(told(text))
+    """Render text between backticks as code; everything is escaped."""
+    pieces = _CODE.split(finalize_value(text))
     return Markup("").join(
         Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces)
     )
@@ -115,10 +116,10 @@ def percent(share: float | None) -> str:
 
 
 def words(name: str) -> str:
-    """A name of ours in words."""
+    """Return an identifier as words."""
     return name.replace("_", " ")
 
 
 def moment(text: str | None) -> str:
-    """A time as people read it."""
+    """Format a timestamp for reading."""
     return "unknown" if not text else text.replace("T", " ").removesuffix("Z")

@@ -1,8 +1,8 @@
-"""A page of the dashboard as a part of one file.
+"""Fragments of dashboard pages for the offline report, which is one file.
 
-What a server or a program gives life to is taken out: navigation, forms, buttons, scripts, and whatever a template
-marks with `data-online`. Addresses become places in the file. Only what our own templates wrote is read here, in which
-every text of an agent is escaped; texts go through as they stand.
+What needs a server or a script is removed: navigation, forms, buttons, scripts, and elements that a template marks with
+`data-online`. Addresses become anchors in the file. The input is the output of our own templates, in which all text of
+an agent is already escaped; text is copied unchanged.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _REFERENCES = {"aria-labelledby", "aria-describedby", "aria-controls", "for", "h
 _REQUESTS = {"src", "srcset", "action", "formaction", "ping", "poster", "style", "data-stream"}
 
 
-class Places(NamedTuple):
-    """What is in the file, and where."""
+class Anchors(NamedTuple):
+    """The pages and events in the file, and their anchors."""
 
     run_id: str
     parts: Collection[str]
-    """The pages, by the last part of their address; that of the overview is `overview`."""
+    """The pages, by the last segment of their address; the overview is `overview`."""
     events: Collection[str]
 
-    def of(self, address: str) -> str | None:
-        """The place in the file that an address of the dashboard leads to; None where that is not in the file."""
+    def find(self, address: str) -> str | None:
+        """Return the anchor for an address of the dashboard; None if its target is not in the file."""
         path, _, fragment = address.partition("#")
         path = path.partition("?")[0]
         base = f"/runs/{self.run_id}"
@@ -47,25 +47,26 @@ class _Tag(NamedTuple):
     name: str
     attributes: dict[str, str | None]
     is_closed: bool
-    """Whether it ends where it starts."""
+    """Whether the tag is self-closing."""
 
 
 class _Reader(HTMLParser):
-    """Takes what is inside of one element of a page."""
+    """Parser that collects the content of one element of a page."""
 
-    def __init__(self, root: str, instead: Mapping[str, Markup]) -> None:
+    def __init__(self, root: str, replacements: Mapping[str, Markup]) -> None:
         super().__init__(convert_charrefs=False)
         self._root = root
-        self._instead = instead
-        self._within: list[str] = []
-        """The root and, inside of it, what is left out: names of the elements whose end is awaited."""
+        self._replacements = replacements
+        self._open: list[str] = []
+        """Tags of the open root element and of the open element inside it that is skipped."""
         self._nested: list[int] = []
+        """Per open element: number of elements of the same tag that are open inside it."""
         self.pieces: list[str | _Tag] = []
         self.stylesheets: list[str] = []
 
     @property
-    def _is_taking(self) -> bool:
-        return len(self._within) == 1
+    def _is_collecting(self) -> bool:
+        return len(self._open) == 1
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._start(tag, dict(attrs), is_closed=False)
@@ -77,38 +78,38 @@ class _Reader(HTMLParser):
         if tag == "link" and attributes.get("rel") == "stylesheet":
             self.stylesheets.append(attributes.get("href") or "")
         has_end = not is_closed and tag not in _VOID
-        if not self._within:
+        if not self._open:
             if self._root in (tag, attributes.get("id")) and has_end:
-                self._await(tag)
-        elif not self._is_taking:
-            self._nested[-1] += tag == self._within[-1] and has_end
+                self._enter(tag)
+        elif not self._is_collecting:
+            self._nested[-1] += tag == self._open[-1] and has_end
         elif tag in _ONLINE or not _ONLINE_ATTRIBUTES.isdisjoint(attributes):
             if has_end:
-                self._await(tag)
-        elif (name := attributes.get("id")) is not None and name in self._instead:
-            self.pieces.append(self._instead[name])
+                self._enter(tag)
+        elif (name := attributes.get("id")) is not None and name in self._replacements:
+            self.pieces.append(self._replacements[name])
             if has_end:
-                self._await(tag)
+                self._enter(tag)
         else:
-            self._nested[-1] += tag == self._within[-1] and has_end
+            self._nested[-1] += tag == self._open[-1] and has_end
             self.pieces.append(_Tag(tag, attributes, is_closed))
 
-    def _await(self, tag: str) -> None:
-        self._within.append(tag)
+    def _enter(self, tag: str) -> None:
+        self._open.append(tag)
         self._nested.append(0)
 
     def handle_endtag(self, tag: str) -> None:
-        if self._within and tag == self._within[-1]:
+        if self._open and tag == self._open[-1]:
             if self._nested[-1] == 0:
-                self._within.pop()
+                self._open.pop()
                 self._nested.pop()
                 return
             self._nested[-1] -= 1
-        if self._is_taking and tag not in _VOID:
+        if self._is_collecting and tag not in _VOID:
             self.pieces.append(f"</{tag}>")
 
     def handle_data(self, data: str) -> None:
-        if self._is_taking:
+        if self._is_collecting:
             self.pieces.append(data)
 
     def handle_entityref(self, name: str) -> None:
@@ -118,16 +119,18 @@ class _Reader(HTMLParser):
         self.handle_data(f"&#{name};")
 
 
-class PageParts:
-    """Parts of one file, whose ids stay apart."""
+class FragmentExtractor:
+    """Extracts fragments of pages, and keeps their ids unique within the file."""
 
-    def __init__(self, places: Places, taken: Collection[str]) -> None:
-        self._places = places
+    def __init__(self, anchors: Anchors, taken: Collection[str]) -> None:
+        self._anchors = anchors
         self._taken = set(taken)
 
-    def part(self, name: str, page: str, root: str = "main", instead: Mapping[str, Markup] | None = None) -> Markup:
-        """What is inside of an element, named by its tag or its id; other content instead of some, by their ids."""
-        reader = _read(page, root, instead or {})
+    def extract(
+        self, name: str, page: str, root: str = "main", replacements: Mapping[str, Markup] | None = None
+    ) -> Markup:
+        """Return the content of the element with the tag or id `root`, with some elements replaced by id."""
+        reader = _parse(page, root, replacements or {})
         ids = {piece.attributes.get("id") or "" for piece in reader.pieces if isinstance(piece, _Tag)} - {""}
         renamed = {one: f"{name}-{one}" for one in ids & self._taken}
         self._taken |= ids
@@ -135,35 +138,35 @@ class PageParts:
         return Markup("".join(written))
 
     def _tag(self, tag: _Tag, renamed: Mapping[str, str]) -> str:
-        told = []
+        attributes = []
         for name, value in tag.attributes.items():
             new = value
             if name in _REQUESTS or name.startswith("on"):
                 continue
             if name in ("href", "xlink:href"):
-                new = self._place(value or "", renamed)
+                new = self._anchor(value or "", renamed)
                 if new is None:
                     continue
             elif name == "id":
                 new = renamed.get(value or "", value)
             elif name in _REFERENCES:
                 new = " ".join(renamed.get(one, one) for one in (value or "").split())
-            told.append(f" {name}" if new is None else f' {name}="{escape(new)}"')
-        return f"<{tag.name}{''.join(told)}{'/' * tag.is_closed}>"
+            attributes.append(f" {name}" if new is None else f' {name}="{escape(new)}"')
+        return f"<{tag.name}{''.join(attributes)}{'/' * tag.is_closed}>"
 
-    def _place(self, address: str, renamed: Mapping[str, str]) -> str | None:
+    def _anchor(self, address: str, renamed: Mapping[str, str]) -> str | None:
         if address.startswith("#"):
             return f"#{renamed.get(address[1:], address[1:])}"
-        return self._places.of(address)
+        return self._anchors.find(address)
 
 
-def stylesheets_of(page: str) -> list[str]:
-    """The addresses of what a page is styled with."""
-    return _read(page, "main", {}).stylesheets
+def find_stylesheets(page: str) -> list[str]:
+    """Return the addresses of the stylesheets of a page."""
+    return _parse(page, "main", {}).stylesheets
 
 
-def _read(page: str, root: str, instead: Mapping[str, Markup]) -> _Reader:
-    reader = _Reader(root, instead)
+def _parse(page: str, root: str, replacements: Mapping[str, Markup]) -> _Reader:
+    reader = _Reader(root, replacements)
     reader.feed(page)
     reader.close()
     return reader

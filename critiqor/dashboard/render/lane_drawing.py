@@ -1,4 +1,4 @@
-"""The picture of a run: what took time, as bars in lanes, for the window that is looked at."""
+"""The lane chart of a run as a drawing: bars in lanes for a window of time."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from critiqor.model.timeline import line_id
 from critiqor.model.trace import us_of
 
 WIDTH, GUTTER, LANE, TOP = 1000, 132, 20, 40
-"""Of the picture: the part with time, the names before it, the height of a lane, the axis above."""
+"""Sizes in pixels: width of the time axis, width of the lane names, height of a lane, height of the axis."""
 GAP = 8
-"""Between two kinds."""
-MOST_TICKS = 8
-MOST_MARKS = 50
-_LETTER = 6.6
-"""Width of a letter on a bar."""
-_SAID_BY_LANE = ("agent run", "step", "model call", "compaction", "process")
-"""Names that say no more than the lane does."""
+"""Pixels between two kinds of lanes."""
+MAX_TICKS = 8
+MAX_MARKS = 50
+_CHARACTER = 6.6
+"""Width of a character on a bar, in pixels."""
+_GENERIC_NAMES = ("agent run", "turn", "model call", "compaction", "process")
+"""Names that repeat the name of the lane."""
 
 
 class Detail(NamedTuple):
-    """How much is drawn."""
+    """Level of detail of a drawing."""
 
     buckets: int
-    """What is shorter than that part of the window is joined with its neighbours."""
-    most_bars: int
+    """Bars shorter than the window divided by this number are merged with their neighbours."""
+    max_bars: int
     kinds: tuple[str, ...]
 
 
 WHOLE = Detail(250, 1500, tuple(KINDS))
 SMALL = Detail(120, 200, ("agent", "retry", "model", "tool", "memory", "compaction", "stall"))
-"""For a page that is about something else."""
+"""For the overview page."""
 
 
 class DrawnBar(NamedTuple):
-    """A bar where it is in the picture."""
+    """A bar with its position, in pixels."""
 
     x: float
     y: int
@@ -51,11 +51,11 @@ class DrawnBar(NamedTuple):
     title: str
     href: str | None
     label: str = ""
-    """What there is room for on it."""
+    """The name, as far as it fits on the bar."""
 
 
 class Row(NamedTuple):
-    """One kind of bars."""
+    """The lanes of one kind."""
 
     name: str
     y: int
@@ -63,22 +63,25 @@ class Row(NamedTuple):
 
 
 class Tick(NamedTuple):
+    """A mark on the time axis."""
+
     x: float
     label: str
 
 
 class Window(NamedTuple):
-    """The part of a run that is drawn; microseconds since 1970."""
+    """The part of a run that is drawn, in microseconds since 1970."""
 
     start: int
     end: int
     first: int
+    """Start of the run."""
     last: int
-    """Where the run itself begins and ends."""
+    """End of the run."""
 
     @property
     def address(self) -> str:
-        """As it stands in an address: milliseconds since the beginning of the run."""
+        """The query of the address, in milliseconds since the start of the run."""
         return f"?from={(self.start - self.first) / 1000}&to={(self.end - self.first) / 1000}"
 
     @property
@@ -86,7 +89,7 @@ class Window(NamedTuple):
         return (self.start, self.end) == (self.first, self.last)
 
     def moved(self, left: float, right: float) -> Window:
-        """Another part, whose edges are that many lengths of this one further right, within the run."""
+        """Return a window whose edges are shifted by multiples of its length, within the run."""
         length = self.end - self.start
         start = max(self.first, min(round(self.start + left * length), self.last - 1))
         end = min(self.last, max(round(self.end + right * length), start + 1))
@@ -94,23 +97,23 @@ class Window(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The whole picture."""
+    """A lane chart."""
 
     window: Window
     bars: list[DrawnBar]
     rows: list[Row]
     ticks: list[Tick]
     marks: list[DrawnBar]
-    """Where findings began."""
+    """Starts of findings."""
     height: int
     joined: bool
-    """Whether something was too short to be drawn alone."""
+    """Whether short bars were merged."""
     width: int = WIDTH
     gutter: int = GUTTER
 
 
 def whole_run(showing: Showing) -> Window | None:
-    """All of a run; None while that is not known, and where nothing took time."""
+    """Return the window of the whole run; None without an index, or if nothing took time."""
     index = showing.index()
     extent = index.extent() if index is not None else None
     if extent is None:
@@ -120,11 +123,11 @@ def whole_run(showing: Showing) -> Window | None:
 
 
 def draw(showing: Showing, window: Window, detail: Detail = WHOLE) -> Drawing:
-    """The picture of a window."""
+    """Draw a window of a run."""
     index = showing.index()
     lanes = dict(index.lanes()) if index is not None else {}
     least = max(1, (window.end - window.start) // detail.buckets)
-    bars = showing.bars(window.start, window.end, least, detail.most_bars)
+    bars = showing.bars(window.start, window.end, least, detail.max_bars)
     stalls = list(_stalls(showing.diagnosis))
     if stalls:
         lanes["stall"] = 1
@@ -135,26 +138,26 @@ def draw(showing: Showing, window: Window, detail: Detail = WHOLE) -> Drawing:
             tops[kind] = y
             rows.append(Row(KINDS[kind], y, lanes[kind] * LANE))
             y += lanes[kind] * LANE + GAP
-    # Those that are around others come first, and are painted over.
+    # Longer bars first: the bars inside them are painted over them.
     shown = sorted((bar for bar in bars if bar.kind in tops), key=lambda bar: bar.start_us - bar.end_us)
     covered = _covered(shown)
-    drawn = [_drawn(showing, window, bar, tops[bar.kind], labelled=bar not in covered) for bar in shown]
+    drawn = [_place_bar(showing, window, bar, tops[bar.kind], labelled=bar not in covered) for bar in shown]
     joined = any(bar.times > 1 for bar in shown)
     return Drawing(window, drawn, rows, _ticks(window), _marks(showing, window), y, joined)
 
 
 def _covered(bars: list[Bar]) -> set[Bar]:
-    """Those with another one painted over them, under which no name could be read."""
+    """Return the bars that another bar is painted over: their names would be unreadable."""
     lanes: dict[tuple[str, int], list[Bar]] = {}
     for bar in sorted(bars, key=lambda bar: (bar.start_us, -bar.end_us)):
         lanes.setdefault((bar.kind, bar.lane), []).append(bar)
     return {bar for lane in lanes.values() for bar, behind in pairwise(lane) if behind.start_us < bar.end_us}
 
 
-def _drawn(showing: Showing, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
+def _place_bar(showing: Showing, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
     x = _x(window, bar.start_us)
     width = max(2.0, round(_x(window, bar.end_us) - x, 2))
-    title = f"{KINDS[bar.kind]}: {_named(bar)}, {duration((bar.end_us - bar.start_us) / 1000)}"
+    title = f"{KINDS[bar.kind]}: {_bar_name(bar)}, {duration((bar.end_us - bar.start_us) / 1000)}"
     return DrawnBar(
         x,
         top + (bar.lane - 1) * LANE,
@@ -162,19 +165,19 @@ def _drawn(showing: Showing, window: Window, bar: Bar, top: int, *, labelled: bo
         f"bar {bar.kind}" + " failed" * bool(bar.failed),
         title + ", failed" * bool(bar.failed),
         None if bar.event_id is None else showing.at.event(bar.event_id),
-        _fitting(_named(bar), width) if labelled and bar.name not in (KINDS[bar.kind], *_SAID_BY_LANE) else "",
+        _shorten(_bar_name(bar), width) if labelled and bar.name not in (KINDS[bar.kind], *_GENERIC_NAMES) else "",
     )
 
 
-def _named(bar: Bar) -> str:
+def _bar_name(bar: Bar) -> str:
     if bar.times == 1:
         return bar.name
-    return f"{bar.times} short ones" + f", among them {bar.name}" * (bar.name != KINDS[bar.kind])
+    return f"{bar.times} short ones" + f", including {bar.name}" * (bar.name != KINDS[bar.kind])
 
 
-def _fitting(name: str, width: float) -> str:
-    """A name as far as a bar has room for it; nothing where that would not be read."""
-    room = int((width - 8) / _LETTER)
+def _shorten(name: str, width: float) -> str:
+    """Shorten a name to the width of a bar; empty if the rest would be unreadable."""
+    room = int((width - 8) / _CHARACTER)
     if len(name) <= room:
         return name
     return f"{name[: room - 1]}…" if room >= 8 else ""
@@ -186,8 +189,8 @@ def _x(window: Window, moment: int) -> float:
 
 
 def _ticks(window: Window) -> list[Tick]:
-    """Round times from the beginning of the run on, as many as can be read beside each other."""
-    least = (window.end - window.start) / MOST_TICKS
+    """Return round times since the start of the run, few enough to be readable."""
+    least = (window.end - window.start) / MAX_TICKS
     power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= least)
     first = -(-(window.start - window.first) // step) * step
@@ -196,12 +199,12 @@ def _ticks(window: Window) -> list[Tick]:
 
 
 def _marks(showing: Showing, window: Window) -> list[DrawnBar]:
-    """Where findings began."""
+    """Mark where findings began."""
     index = showing.index()
     if showing.diagnosis is None or index is None:
         return []
     marks = []
-    for finding in showing.diagnosis.failure_analysis.findings[:MOST_MARKS]:
+    for finding in showing.diagnosis.failure_analysis.findings[:MAX_MARKS]:
         at = index.moment(first_step(finding))
         if at is not None and window.start <= at <= window.end:
             title = f"{finding.severity}: {finding.title}"
@@ -211,7 +214,7 @@ def _marks(showing: Showing, window: Window) -> list[DrawnBar]:
 
 
 def _stalls(diagnosis: Diagnosis | None) -> Iterable[Bar]:
-    """Moments in which an event loop stood still, at the time at which that was measured."""
+    """Yield the event-loop stalls, which end when they were measured."""
     for stall in diagnosis.timeline.stalls if diagnosis is not None and diagnosis.timeline is not None else ():
         end = ms_from_iso(stall.at)
         if end is not None:

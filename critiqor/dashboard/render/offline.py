@@ -1,7 +1,7 @@
-"""The pages of a run as one file that needs no server, no network and no program.
+"""The offline report: the pages of a run as one HTML file that needs no server and no network.
 
-Each page is asked for as a browser would ask, by a viewer who may see as much as the run's visibility lets out, and
-becomes a part of the file. The same run gives the same bytes: nothing tells when the file was made.
+Each page is rendered as for a browser, with the permissions that the run's visibility grants, and becomes a part of the
+file. The same run gives the same bytes: the file contains no time of creation.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from critiqor.dashboard.data.run_view import Showing
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.site import HERE, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
-from critiqor.dashboard.render.causal_picture import BOX_HEIGHT, BOX_WIDTH, Picture, causal_picture
+from critiqor.dashboard.render.causal_drawing import BOX_HEIGHT, BOX_WIDTH, CausalDrawing, draw_causal_graph
 from critiqor.dashboard.render.formatting import raw
-from critiqor.dashboard.render.html_fragment import PageParts, Places, stylesheets_of
-from critiqor.dashboard.web.access import STRANGER, Viewer
+from critiqor.dashboard.render.html_fragment import Anchors, FragmentExtractor, find_stylesheets
+from critiqor.dashboard.web.access import ANYONE, Viewer
 from critiqor.errors import BrokenRecordError
 from critiqor.exporters.findings import cited_by
 from critiqor.model import Diagnosis, Finding
@@ -43,40 +43,40 @@ PARTS = {
     "playbook": "Playbook",
     "evidence": "Evidence",
 }
-"""The pages that are in the file, by the last part of their address."""
-MOST_FINDINGS = 1000
-"""More than a diagnosis lists."""
-MOST_LINES = 100
-"""Cited lines of OpenClaw's timeline."""
+"""The pages in the file, by the last segment of their address."""
+MAX_FINDINGS = 1000
+"""More than a diagnosis lists, so that all findings are on one page."""
+MAX_LINES = 100
+"""Lines of OpenClaw's timeline that findings cite."""
 INDEX_SECONDS = 600.0
-"""How long the index of a run is waited for; the chart and the quotes come from it."""
-_PIECE = 1 << 16
+"""How long to wait for the index of the run, which the chart and the quoted events need."""
+_CHUNK = 1 << 16
 BOX = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
 _STYLE, _SCRIPTS = "offline.css", ("theme.js", "offline.js")
 
 
 def offline_pages(run_id: str, runs_dir: str | Path) -> Iterator[bytes]:
-    """The file, piece by piece. A run of which nothing was concluded is refused before the first one."""
-    return _Offline(run_id, runs_dir).pieces()
+    """Render the file in chunks. A run without a diagnosis raises an error before the first chunk."""
+    return _OfflineReport(run_id, runs_dir).chunks()
 
 
-class _Chosen(NamedTuple):
-    """What of the evidence is in the file."""
+class _Sample(NamedTuple):
+    """The evidence in the file."""
 
     choice: Choice
     lines: dict[str, Markup]
-    """Cited lines of OpenClaw's timeline as they were recorded, by their ids."""
+    """Cited lines of OpenClaw's timeline as recorded, by their ids."""
     problem: str | None
-    """Why the evidence cannot be read."""
+    """Why the evidence cannot be read; None if it can."""
 
 
-class _Offline:
-    """One run that is made into a file."""
+class _OfflineReport:
+    """The report of one run."""
 
     def __init__(self, run_id: str, runs_dir: str | Path) -> None:
         paths = paths_for(runs_dir)
         head = records.load_head(paths, run_id)
-        # Nobody listens at a port; only the addresses in the pages are made of it, and those do not stay.
+        # The port is used only in addresses, which do not end up in the file.
         self._site = Site(paths, 0)
         self._viewer = _viewer(head["metadata"])
         run = self._site.library.open(run_id, self._viewer)
@@ -85,87 +85,87 @@ class _Offline:
         self._run_id = run_id
         self._showing = Showing(run, self._site.shelf)
 
-    def pieces(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
         diagnosis = self._showing.diagnosis or self._diagnosis
         findings = diagnosis.failure_analysis.findings
-        chosen = self._chosen(findings)
-        places = Places(self._run_id, PARTS, {*chosen.choice.events.values(), *chosen.lines})
-        picture = causal_picture(diagnosis)
-        pages = RunPages(self._site, MOST_FINDINGS)
-        overview = self._asked(pages.overview)
-        parts = PageParts(places, {*PARTS, "main", "top", "run-nav", "site-nav", "theme-switch", "events"})
-        lifted = {
-            "overview": parts.part("overview", overview),
-            "diagnosis": parts.part(
-                "diagnosis", self._asked(pages.diagnosis), instead={"graph": self._drawn(picture, places)}
+        sample = self._sample(findings)
+        anchors = Anchors(self._run_id, PARTS, {*sample.choice.events.values(), *sample.lines})
+        drawing = draw_causal_graph(diagnosis)
+        pages = RunPages(self._site, MAX_FINDINGS)
+        overview = self._render(pages.overview)
+        parts = FragmentExtractor(anchors, {*PARTS, "main", "top", "run-nav", "site-nav", "theme-switch", "events"})
+        pages_html = {
+            "overview": parts.extract("overview", overview),
+            "diagnosis": parts.extract(
+                "diagnosis", self._render(pages.diagnosis), replacements={"graph": self._graph(drawing, anchors)}
             ),
-            "timeline": parts.part("timeline", self._asked(TimelinePage(self._site).page)),
-            "playbook": parts.part("playbook", self._asked(pages.playbook)),
+            "timeline": parts.extract("timeline", self._render(TimelinePage(self._site).page)),
+            "playbook": parts.extract("playbook", self._render(pages.playbook)),
         }
-        unseen = "" if chosen.problem else parts.part("evidence", self._asked(pages.evidence), root="unseen")
+        unseen = "" if sample.problem else parts.extract("evidence", self._render(pages.evidence), root="unseen")
         style, script = _style(overview), _text(*_SCRIPTS)
         text = self._site.template("offline.html").generate(
             showing=self._showing,
             version=__version__,
             part_names=PARTS,
-            pages=lifted,
+            pages=pages_html,
             unseen=unseen,
             style=Markup(style),
             script=Markup(script),
             icon=f"data:image/svg+xml,{quote(_text('icon.svg'))}",
             policy=_policy(style, script),
-            events=self._events(chosen.choice),
-            choice=chosen.choice,
+            events=self._events(sample.choice),
+            choice=sample.choice,
             around=AROUND,
-            lines=chosen.lines,
-            problem=chosen.problem,
+            lines=sample.lines,
+            problem=sample.problem,
             citing=_citing(findings),
         )
-        return _encoded(text)
+        return _encode(text)
 
-    def _asked(self, page: Callable[[Request], Response]) -> str:
-        """A page as this viewer gets it."""
+    def _render(self, page: Callable[[Request], Response]) -> str:
+        """Render a page for this viewer."""
         scope = {"type": "http", "query_string": b"", "headers": [], "path_params": {"run_id": self._run_id}}
         return bytes(page(Request({**scope, "state": {"viewer": self._viewer}})).body).decode()
 
-    def _chosen(self, findings: list[Finding]) -> _Chosen:
+    def _sample(self, findings: list[Finding]) -> _Sample:
         cited = dict.fromkeys(name for finding in findings for name in cited_by(finding))
-        told = {name: self._showing.timeline_line(name) for name in _lines(cited)}
-        lines = {name: _recorded(line) for name, line in told.items() if line is not None}
+        found = {name: self._showing.timeline_line(name) for name in _timeline_lines(cited)}
+        lines = {name: _format_json(line) for name, line in found.items() if line is not None}
         try:
-            return _Chosen(choose(self._showing.every_event(), cited), lines, None)
+            return _Sample(choose(self._showing.every_event(), cited), lines, None)
         except BrokenRecordError as error:
-            # What was concluded can still be read.
-            return _Chosen(Choice({}, 0, fits=True), lines, self._showing.why_unreadable(error))
+            # The diagnosis can still be shown.
+            return _Sample(Choice({}, 0, fits=True), lines, self._showing.why_unreadable(error))
 
     def _events(self, choice: Choice) -> Iterator[tuple[Numbered, int, Markup]]:
-        """The chosen events, how many were left out before each, and each as it was recorded."""
+        """Yield the sampled events, the number of events left out before each, and each as JSON."""
         before = 0
         last = max(choice.events, default=0)
         for each in self._showing.every_event() if last else ():
             if each.number in choice.events:
-                yield each, each.number - before - 1, _recorded(msgspec.to_builtins(each.event))
+                yield each, each.number - before - 1, _format_json(msgspec.to_builtins(each.event))
                 before = each.number
             if each.number == last:
                 return
 
-    def _drawn(self, picture: Picture | None, places: Places) -> Markup:
-        if picture is None:
+    def _graph(self, drawing: CausalDrawing | None, anchors: Anchors) -> Markup:
+        if drawing is None:
             return Markup("")
-        return Markup(self._site.template("offline_graph.html").render(picture=picture, places=places, **BOX))
+        return Markup(self._site.template("offline_graph.html").render(drawing=drawing, anchors=anchors, **BOX))
 
 
 def _viewer(metadata: dict[str, Any]) -> Viewer:
-    """Somebody who sees of a run what it lets out: a file goes where nobody asks any more who looks."""
-    return STRANGER if metadata["visibility"] == "anonymous" else Viewer(tenants=frozenset({metadata["tenant_id"]}))
+    """Return a viewer with the permissions that the visibility grants: access to a file cannot be checked later."""
+    return ANYONE if metadata["visibility"] == "anonymous" else Viewer(tenants=frozenset({metadata["tenant_id"]}))
 
 
-def _lines(cited: dict[str, None]) -> list[str]:
-    return [name for name in cited if cited_line(name) is not None][:MOST_LINES]
+def _timeline_lines(cited: dict[str, None]) -> list[str]:
+    return [name for name in cited if cited_line(name) is not None][:MAX_LINES]
 
 
 def _citing(findings: list[Finding]) -> dict[str, list[Finding]]:
-    """The findings that rest on an event, by its id."""
+    """Return the findings that cite an event, by the id of the event."""
     citing: dict[str, list[Finding]] = {}
     for finding in findings:
         for name in cited_by(finding):
@@ -173,14 +173,14 @@ def _citing(findings: list[Finding]) -> dict[str, list[Finding]]:
     return citing
 
 
-def _recorded(value: Any) -> Markup:
+def _format_json(value: Any) -> Markup:
     return raw(value, LONGEST_JSON)
 
 
 def _style(page: str) -> str:
-    """What the dashboard's pages are styled with, and what the file needs beside it."""
-    named = [address.removeprefix("/static/") for address in stylesheets_of(page)]
-    return _text(*named, _STYLE)
+    """Return the styles of the dashboard and those of the offline report."""
+    names = [address.removeprefix("/static/") for address in find_stylesheets(page)]
+    return _text(*names, _STYLE)
 
 
 def _text(*names: str) -> str:
@@ -188,7 +188,7 @@ def _text(*names: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """No request to anywhere, and no program but the one that is in here."""
+    """Return a content security policy that allows no requests and only the script of the file."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -199,13 +199,13 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _encoded(texts: Iterator[str]) -> Iterator[bytes]:
-    waiting: list[str] = []
+def _encode(texts: Iterator[str]) -> Iterator[bytes]:
+    pending: list[str] = []
     size = 0
     for text in texts:
-        waiting.append(text)
+        pending.append(text)
         size += len(text)
-        if size > _PIECE:
-            yield "".join(waiting).encode()
-            waiting, size = [], 0
-    yield "".join(waiting).encode()
+        if size > _CHUNK:
+            yield "".join(pending).encode()
+            pending, size = [], 0
+    yield "".join(pending).encode()

@@ -1,4 +1,4 @@
-"""The web application: its addresses, and what is said when something goes wrong."""
+"""The web application: its routes, its middleware and its error pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.pages.trust_page import TrustPage
 from critiqor.dashboard.web.access import Viewer
 from critiqor.dashboard.web.login import Login
-from critiqor.dashboard.web.middleware import Gate
+from critiqor.dashboard.web.middleware import RequestGuard
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UnknownRunError, UsageError
 
 _STATUS: dict[type[CritiqorError], int] = {
@@ -30,13 +30,13 @@ _STATUS: dict[type[CritiqorError], int] = {
 
 
 def application(site: Site) -> Starlette:
-    """The dashboard of a site. Every request passes the gate before anything else."""
-    doors, runs, run = Login(site), RunsPages(site), RunPages(site)
+    """Build the dashboard of a site. Every request passes `RequestGuard` first."""
+    login, runs, run = Login(site), RunsPages(site), RunPages(site)
     timeline, trust, live = TimelinePage(site), TrustPage(site), Live(site)
     routes = [
-        Route("/", doors.front),
-        Route("/open", doors.open),
-        Route("/share/{token}", doors.share),
+        Route("/", login.front),
+        Route("/open", login.open),
+        Route("/share/{token}", login.share),
         Route("/runs", runs.list),
         Route("/compare", runs.compare),
         Route("/runs/{run_id}", run.overview),
@@ -57,27 +57,27 @@ def application(site: Site) -> Starlette:
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
 
-    def told(request: Request, error: Exception) -> Response:
-        return _told(site, request, error)
+    def error_page(request: Request, error: Exception) -> Response:
+        return _error_page(site, request, error)
 
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Gate, access=site.access, hosts=site.hosts, cookie=site.cookie)],
-        exception_handlers={HTTPException: told, CritiqorError: told, OSError: told},
+        middleware=[Middleware(RequestGuard, access=site.access, hosts=site.hosts, cookie=site.cookie)],
+        exception_handlers={HTTPException: error_page, CritiqorError: error_page, OSError: error_page},
     )
 
 
-def _told(site: Site, request: Request, error: Exception) -> HTMLResponse:
+def _error_page(site: Site, request: Request, error: Exception) -> HTMLResponse:
     fix: str | None = None
     if isinstance(error, HTTPException):
         status, message = error.status_code, error.detail
     elif isinstance(error, CritiqorError):
         status, message, fix = _STATUS.get(type(error), 500), error.message, error.fix
         if status not in (400, 404) and not _is_user(request):
-            # What is wrong with a file, and where that is, concerns the user alone.
+            # Only the user may learn which file is broken, and how.
             message, fix = "This run cannot be shown.", None
     else:
-        status, message = 500, "A file of this run cannot be read."
+        status, message = 500, "A file of this run could not be read."
     return site.page(request, "error.html", status=status, status_code=status, message=message, fix=fix)
 
 

@@ -1,4 +1,4 @@
-"""Where the dashboard can be reached: on this machine alone, or at one named address of it."""
+"""The address and port that the dashboard listens on: the loopback address, or one named address of this machine."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from typing import NamedTuple
 from critiqor.errors import CritiqorError, UsageError
 
 LOOPBACK = "127.0.0.1"
-USUAL_PORT = 4747
-"""Always the same, so that an address or a link that somebody has kept leads here again tomorrow."""
+DEFAULT_PORT = 4747
+"""A fixed port keeps bookmarks and shared links valid after a restart."""
 _HTTP = 80
 _HOST_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
-_LONGEST_HOST_NAME = 253
+_MAX_HOST_NAME = 253
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class Place(NamedTuple):
-    """One address of this machine."""
+class BindAddress(NamedTuple):
+    """One address of this machine to listen on."""
 
     address: _Address
-    """The one that is listened on."""
     name: str
-    """As the user has written it: a name or the address itself."""
+    """The host as the user wrote it: a name, or the address itself."""
 
     @property
     def is_loopback(self) -> bool:
@@ -33,56 +32,56 @@ class Place(NamedTuple):
         return self.address.is_loopback
 
     def names(self, port: int) -> tuple[str, ...]:
-        """What browsers may call it in `Host`, the one for links first; nothing else is answered."""
-        spoken = [_spoken(self.name), _spoken(str(self.address))]
+        """Return the accepted values of the `Host` header; the first one is used in links."""
+        hosts = [_in_brackets(self.name), _in_brackets(str(self.address))]
         if str(self.address) in (LOOPBACK, "::1"):
-            spoken.append("localhost")
-        told = [f"{name}:{port}" for name in spoken]
-        # Browsers leave out the port that is usual.
-        return tuple(dict.fromkeys([*spoken, *told] if port == _HTTP else told))
+            hosts.append("localhost")
+        with_port = [f"{name}:{port}" for name in hosts]
+        # Browsers omit the default port of HTTP.
+        return tuple(dict.fromkeys([*hosts, *with_port] if port == _HTTP else with_port))
 
 
-def place_of(host: str) -> Place:
-    """The one address that a host stands for; all addresses at once are none."""
+def resolve_host(host: str) -> BindAddress:
+    """Resolve a host to one address; the wildcard address is refused."""
     fix = "critiqor dashboard --host ADDRESS   with one address or name of this machine"
     name = host.lower().removeprefix("[").removesuffix("]")
     try:
-        address = _resolved(name)
+        address = _resolve(name)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is neither an address nor a name"
-        raise UsageError(f"{host} is no address of this machine: {reason}", fix=fix) from error
+        reason = error.strerror if isinstance(error, OSError) else "it is neither an IP address nor a host name"
+        raise UsageError(f"{host} is not an address of this machine: {reason}", fix=fix) from error
     if address.is_unspecified:
-        message = f"{host} is every address of this machine, and the dashboard answers to one by its name"
+        message = f"{host} stands for every address of this machine; the dashboard listens on one"
         raise UsageError(message, fix=fix)
     if address.is_multicast or (isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None):
-        raise UsageError(f"{host} is no address that a browser can open", fix=fix)
-    return Place(address, name if _is_host_name(name) else str(address))
+        raise UsageError(f"{host} is not an address that a browser can open", fix=fix)
+    return BindAddress(address, name if _is_host_name(name) else str(address))
 
 
-def listener_at(place: Place, port: int | None) -> socket.socket:
-    """A socket that listens there and nowhere else; port 0 is a free one, and without a port it is the usual one.
+def listen(bind: BindAddress, port: int | None) -> socket.socket:
+    """Return a socket that listens on this address only.
 
-    Addresses can be kept only where the port stays the same. Where another dashboard has it, a free one is taken.
+    Port 0 takes a free port. None takes the default port, or a free one if another process uses it.
     """
     if port is None:
         try:
-            return listener_at(place, USUAL_PORT)
+            return listen(bind, DEFAULT_PORT)
         except CritiqorError:
-            return listener_at(place, 0)
-    family = socket.AF_INET if place.address.version == 4 else socket.AF_INET6
+            return listen(bind, 0)
+    family = socket.AF_INET if bind.address.version == 4 else socket.AF_INET6
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((str(place.address), port))
+        listener.bind((str(bind.address), port))
         listener.listen(64)
     except OSError as error:
         listener.close()
-        message = f"port {port} of {place.address} cannot be used: {error.strerror}"
-        raise CritiqorError(message, fix="critiqor dashboard   takes a port that is free") from error
+        message = f"cannot listen on port {port} of {bind.address}: {error.strerror}"
+        raise CritiqorError(message, fix="critiqor dashboard --port 0   takes a free port") from error
     return listener
 
 
-def _resolved(name: str) -> _Address:
+def _resolve(name: str) -> _Address:
     try:
         address: _Address = ipaddress.ip_address(name)
     except ValueError:
@@ -90,16 +89,16 @@ def _resolved(name: str) -> _Address:
             raise
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
         address = ipaddress.ip_address(found[0][4][0])
-    # `::ffff:0.0.0.0` is all addresses as well.
+    # `::ffff:0.0.0.0` is a wildcard address too.
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 
 
 def _is_host_name(name: str) -> bool:
-    """Whether it can stand in a `Host` header; what a system makes an address of, such as `127.1`, is none."""
-    is_name = len(name) <= _LONGEST_HOST_NAME and _HOST_NAME.fullmatch(name) is not None
+    """Return whether a name is valid in a `Host` header. Short forms of addresses, such as `127.1`, are not."""
+    is_name = len(name) <= _MAX_HOST_NAME and _HOST_NAME.fullmatch(name) is not None
     return is_name and not name.rpartition(".")[2].isdigit()
 
 
-def _spoken(name: str) -> str:
+def _in_brackets(name: str) -> str:
     return f"[{name}]" if ":" in name else name

@@ -1,4 +1,4 @@
-"""Connections to the dashboard, as far as the server itself is too patient with them."""
+"""Limits on connections that uvicorn does not enforce: idle clients are disconnected."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-PATIENCE_SECONDS = 10.0
-"""Until a request must have come whole, from its first byte or from the moment of connecting."""
-MOST_CONNECTIONS = 200
-LARGEST_HEAD = 1 << 16
-"""Bytes of the address and the headers of one request."""
+REQUEST_SECONDS = 10.0
+"""Time in which a request must be complete, from the connection or the end of the last response."""
+MAX_CONNECTIONS = 200
+MAX_HEAD_BYTES = 1 << 16
+"""Size of the request line and headers of one request."""
 
 
 class Connection(H11Protocol):
-    """One connection. Whoever connects and says nothing, or begins a request and never ends it, is hung up on."""
+    """An HTTP connection that is closed if no complete request arrives in time."""
 
-    _waiting: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait()
+        self._update_timer()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._wait()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        if self._waiting is None and self._is_asked_for_nothing():
-            self._waiting = self.loop.call_later(PATIENCE_SECONDS, self._hang_up)
-        elif self._waiting is not None and not self._is_asked_for_nothing():
-            self._waiting.cancel()
-            self._waiting = None
+    def _update_timer(self) -> None:
+        if self._timer is None and self._is_idle():
+            self._timer = self.loop.call_later(REQUEST_SECONDS, self._close)
+        elif self._timer is not None and not self._is_idle():
+            self._timer.cancel()
+            self._timer = None
 
-    def _is_asked_for_nothing(self) -> bool:
+    def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
-    def _hang_up(self) -> None:
-        self._waiting = None
-        if self._is_asked_for_nothing():
+    def _close(self) -> None:
+        self._timer = None
+        if self._is_idle():
             self.transport.close()

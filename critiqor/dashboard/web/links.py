@@ -1,4 +1,4 @@
-"""Links that lead somebody else to one run. Only the digests of their tokens are kept, and each can be revoked."""
+"""Links that give others access to one run. Only digests of their tokens are stored, and each can be revoked."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ import msgspec
 
 from critiqor.errors import BrokenRecordError
 from critiqor.model import iso_from_ms, now_ms
+from critiqor.run.visibility import Standing, change_visibility
 from critiqor.storage import SessionPaths, exclusive, write_json
 
-_LARGEST = 1 << 24
-"""Bytes of the file; some ten thousands of links."""
+_MAX_BYTES = 1 << 24
+"""Size of the file: tens of thousands of links."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """One link that was given away."""
+    """A link to a run."""
 
     id: str
-    """Names it; gives no access."""
+    """Identifies the link; gives no access."""
     run_id: str
     digest: str
-    """SHA-256 of its token, in hexadecimal."""
+    """SHA-256 of the token, in hexadecimal."""
     created_at: str
     revoked_at: str | None = None
 
 
 class Links:
-    """The links of a runs folder, in a file of it."""
+    """The links of a runs folder, stored in `.links.json`."""
 
     def __init__(self, paths: SessionPaths) -> None:
         self._paths = paths
@@ -42,17 +43,17 @@ class Links:
         return self._paths.runs_dir / ".links.json"
 
     def of_run(self, run_id: str) -> list[Link]:
-        """Those that lead to a run, the newest first."""
+        """Return the links to a run, newest first."""
         return [link for link in reversed(self._read()) if link.run_id == run_id]
 
     def run_of(self, token: str) -> str | None:
-        """The run that a token leads to; None where it leads nowhere, or no longer."""
+        """Return the run of a token; None if the token is unknown or its link is revoked."""
         digest = _digest(token)
         found = (link.run_id for link in self._read() if link.digest == digest and link.revoked_at is None)
         return next(found, None)
 
     def make(self, run_id: str) -> str:
-        """A new link to a run; returns its token, which is kept nowhere."""
+        """Create a link to a run; return its token, which is stored nowhere."""
         token = secrets.token_urlsafe(32)
         link = Link(id=secrets.token_hex(4), run_id=run_id, digest=_digest(token), created_at=iso_from_ms(now_ms()))
         with exclusive(self._paths.lock_path):
@@ -60,20 +61,20 @@ class Links:
         return token
 
     def revoke(self, run_id: str, link_id: str) -> None:
-        """Let a link lead nowhere from now on."""
+        """Revoke a link."""
         self._revoke(lambda link: (link.run_id, link.id) == (run_id, link_id))
 
     def revoke_all(self, run_id: str) -> None:
-        """The same for every link to a run."""
+        """Revoke every link to a run."""
         self._revoke(lambda link: link.run_id == run_id)
 
-    def _revoke(self, is_meant: Callable[[Link], bool]) -> None:
+    def _revoke(self, matches: Callable[[Link], bool]) -> None:
         now = iso_from_ms(now_ms())
         with exclusive(self._paths.lock_path):
             links = self._read()
-            if any(is_meant(link) and link.revoked_at is None for link in links):
+            if any(matches(link) and link.revoked_at is None for link in links):
                 revoked = [
-                    msgspec.structs.replace(link, revoked_at=link.revoked_at or now) if is_meant(link) else link
+                    msgspec.structs.replace(link, revoked_at=link.revoked_at or now) if matches(link) else link
                     for link in links
                 ]
                 write_json(self._file, revoked)
@@ -88,14 +89,22 @@ class Links:
             raise BrokenRecordError(message, fix=f"remove {self._file}, which revokes all links") from error
 
 
+def change_run_visibility(paths: SessionPaths, run_id: str, to: str) -> Standing:
+    """Change who may see a run. A run that becomes private loses its links; sharing it again restores none of them."""
+    standing = change_visibility(run_id, to, paths.runs_dir)
+    if standing.visibility == "private":
+        Links(paths).revoke_all(run_id)
+    return standing
+
+
 def _read(file: Path) -> bytes:
-    """The file itself: what it links to is not ours, and a pipe would never end."""
+    """Read the file itself. Symbolic links are not followed, and a pipe would never end."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is no file")
-        content = opened.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
+            raise OSError("it is not a regular file")
+        content = opened.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
         raise OSError("it is too large")
     return content
 

@@ -1,8 +1,8 @@
-"""What every request must pass, and what every answer must say, whatever page it is for.
+"""Checks on every request, and security headers on every response.
 
-A page of another site cannot reach the dashboard: the name in `Host` must be ours, or a foreign name was made to point
-here; `Origin`, where a browser tells one, must be ours too; and the cookie is sent to no request from elsewhere.
-Where a token is required, nothing is answered without one but the doors, and the scripts and styles that everybody has.
+Pages of other sites cannot use the dashboard: `Host` must be one of our names (against DNS rebinding), `Origin`, if the
+browser sends one, must be ours, and the cookie is not sent with requests from other sites. If a token is required,
+everything but the login and the static files is refused without one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from critiqor.errors import CritiqorError
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 STATIC = "/static/"
 _WITHOUT_TOKEN = ("/open", "/share/", STATIC)
-"""Where tokens are brought to, and what is the same in every dashboard."""
+"""Paths that need no token: the login, and files that are the same in every dashboard."""
 CONTENT_SECURITY = "; ".join(
     (
         "default-src 'none'",
@@ -34,11 +34,11 @@ CONTENT_SECURITY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_SAID = {
+_SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not `no-referrer`: under it, browsers call the origin of our own forms `null`.
+    # Not `no-referrer`: with it, browsers send `Origin: null` for our own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -46,8 +46,8 @@ _SAID = {
 }
 
 
-class Gate:
-    """Refuses what does not come from our own pages, and finds out who looks."""
+class RequestGuard:
+    """Middleware that refuses requests from other sites and sets the viewer of the request."""
 
     def __init__(self, app: ASGIApp, access: Access, hosts: Iterable[str], cookie: str) -> None:
         self._app = app
@@ -63,49 +63,49 @@ class Gate:
         if scope["type"] != "http":
             return
 
-        is_answered = False
+        has_started = False
 
-        async def answer(message: Message) -> None:
-            nonlocal is_answered
+        async def send_with_headers(message: Message) -> None:
+            nonlocal has_started
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _SAID.items():
+                for name, value in _SECURITY_HEADERS.items():
                     headers[name] = value
-                # Scripts and styles are nobody's secret; they may be kept, and are asked for again.
+                # Static files are not secret: browsers may cache and revalidate them.
                 headers.setdefault("Cache-Control", "no-cache" if scope["path"].startswith(STATIC) else "no-store")
-                is_answered = True
+                has_started = True
             await send(message)
 
         headers = Headers(scope=scope)
         if (refusal := self._refusal(scope["method"], headers)) is not None:
-            await PlainTextResponse(refusal + "\n", status_code=403)(scope, receive, answer)
+            await PlainTextResponse(refusal + "\n", status_code=403)(scope, receive, send_with_headers)
             return
         try:
             viewer = self._access.viewer(_cookie_of(headers, self._cookie))
         except CritiqorError:
             viewer = None
         if viewer is None and self._access.is_token_required and not scope["path"].startswith(_WITHOUT_TOKEN):
-            refusal = "This dashboard needs the link that `critiqor dashboard` has opened, or a link to a run."
-            await PlainTextResponse(refusal + "\n", status_code=403)(scope, receive, answer)
+            refusal = "Open this dashboard with the link that `critiqor dashboard` printed, or with a link to a run."
+            await PlainTextResponse(refusal + "\n", status_code=403)(scope, receive, send_with_headers)
             return
         scope.setdefault("state", {})["viewer"] = viewer
         try:
-            await self._app(scope, receive, answer)
+            await self._app(scope, receive, send_with_headers)
         except Exception:
-            # Nobody who looks learns more of it, and the terminal shows no trace of ours.
-            if is_answered or os.environ.get("CRITIQOR_DEBUG"):
+            # The viewer learns no details, and no traceback reaches the terminal.
+            if has_started or os.environ.get("CRITIQOR_DEBUG"):
                 raise
-            await PlainTextResponse("That did not work.\n", status_code=500)(scope, receive, answer)
+            await PlainTextResponse("Internal error.\n", status_code=500)(scope, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return "This address is not that of the dashboard."
+            return "The dashboard is not at this address."
         origins = headers.getlist("origin")
         if any(origin not in self._origins for origin in origins):
             return "Requests from other sites are refused."
         if method not in SAFE_METHODS and not origins:
-            return "A request that changes something must say where it comes from."
+            return "A request that changes something needs an Origin header."
         return None
 
 

@@ -1,4 +1,4 @@
-"""Serving the dashboard until it is interrupted: on this machine alone, or at one address of it behind a token."""
+"""Serve the dashboard until it is interrupted: on the loopback address, or on another address with a token."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web.access import Viewer
 from critiqor.dashboard.web.application import application
-from critiqor.dashboard.web.bind_address import LOOPBACK, Place, listener_at, place_of
-from critiqor.dashboard.web.connections import LARGEST_HEAD, MOST_CONNECTIONS, Connection
+from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, listen, resolve_host
+from critiqor.dashboard.web.connections import MAX_CONNECTIONS, MAX_HEAD_BYTES, Connection
 from critiqor.errors import UsageError
 from critiqor.storage import SessionPaths
 
 
-class Opening(NamedTuple):
-    """A dashboard that is about to answer."""
+class ServedDashboard(NamedTuple):
+    """A dashboard that is ready for requests."""
 
     link: str
-    """Opens it; holds the token."""
+    """Address with the token of the user."""
     address: str
     tenants: list[str]
-    """Whose runs it shows."""
+    """Tenants whose runs are shown."""
     port: int
     requires_token: bool
-    """Whether somebody without a token sees nothing, be a run public or not."""
+    """Whether requests without a token are refused, even for public runs."""
     notes: list[str]
-    """What is to be known of that address."""
+    """Warnings about the address."""
 
 
 def serve(
     paths: SessionPaths,
-    opened: Callable[[Opening], None],
+    opened: Callable[[ServedDashboard], None],
     *,
     run_id: str | None = None,
     tenants: Iterable[str] = (),
@@ -45,42 +45,42 @@ def serve(
     port: int | None = None,
     requires_token: bool = False,
 ) -> None:
-    """Serve the runs of some tenants until the process is interrupted; `opened` is told once it can be reached."""
-    place = place_of(host)
-    if not place.is_loopback and not requires_token:
-        message = f"others can reach {host}, so that the dashboard listens there only if everybody needs a token"
+    """Serve the runs of some tenants until the process is interrupted; `opened` is called once it listens."""
+    bind = resolve_host(host)
+    if not bind.is_loopback and not requires_token:
+        message = f"other machines can reach {host}, so the dashboard needs --require-token there"
         raise UsageError(message, fix=f"critiqor dashboard --host {quote(host)} --require-token")
     shown = tenants_of(paths, run_id, tenants)
     if run_id is not None:
         RunCatalog(paths).open(run_id, Viewer(tenants=frozenset(shown)))
-    listener = listener_at(place, port)
-    taken: int = listener.getsockname()[1]
-    site = Site(paths, taken, place, is_token_required=requires_token)
-    asked = {"token": site.access.admit(*shown), **({"run": run_id} if run_id else {})}
-    link = f"{site.address}/open?{urlencode(asked)}"
-    opening = Opening(link, site.address, shown, taken, requires_token, _notes(place))
+    listener = listen(bind, port)
+    bound_port: int = listener.getsockname()[1]
+    site = Site(paths, bound_port, bind, is_token_required=requires_token)
+    query = {"token": site.access.admit(*shown), **({"run": run_id} if run_id else {})}
+    link = f"{site.address}/open?{urlencode(query)}"
+    served = ServedDashboard(link, site.address, shown, bound_port, requires_token, _notes(bind))
     options = uvicorn.Config(
         application(site),
         http=Connection,
         ws="none",
-        h11_max_incomplete_event_size=LARGEST_HEAD,
-        limit_concurrency=MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        limit_concurrency=MAX_CONNECTIONS,
         proxy_headers=False,
-        log_level="critical",  # a trace would reach the terminal
-        access_log=False,  # addresses hold tokens
+        log_level="critical",  # no tracebacks on the terminal
+        access_log=False,  # addresses contain tokens
         server_header=False,
         lifespan="off",
         timeout_graceful_shutdown=1,
     )
-    # Interrupting it is how it is ended, and nothing went wrong.
+    # An interrupt is the normal way to end it.
     with listener, suppress(KeyboardInterrupt):
-        # Connections wait in the queue of the system until the server takes them.
-        opened(opening)
+        # Early connections wait in the backlog until the server accepts them.
+        opened(served)
         uvicorn.Server(options).run(sockets=[listener])
 
 
 def tenants_of(paths: SessionPaths, run_id: str | None, tenants: Iterable[str]) -> list[str]:
-    """Whose runs are to be shown: as told, else those of the run, else those of the only tenant there is."""
+    """Return the tenants to show: the given ones, else that of the run, else the only one in the folder."""
     named = list(dict.fromkeys(tenants))
     if named:
         return named
@@ -92,14 +92,16 @@ def tenants_of(paths: SessionPaths, run_id: str | None, tenants: Iterable[str]) 
     if len(found) > 1:
         each = [f"--tenant {quote(name)}".replace("\n", " ") for name in found]
         commands = [f"critiqor dashboard {option}" for option in (*each, " ".join(each))]
-        raise UsageError("this runs folder has runs of several tenants", fix="\n    ".join(commands))
+        raise UsageError(
+            "the runs of this folder belong to several tenants: name those to show", fix="\n    ".join(commands)
+        )
     return found or ["default"]
 
 
-def _notes(place: Place) -> list[str]:
-    if place.is_loopback:
+def _notes(bind: BindAddress) -> list[str]:
+    if bind.is_loopback:
         return []
     return [
-        "This is plain HTTP: whoever can listen on the network can read along, the token included. "
-        "Use a tunnel or a proxy with TLS; `ssh -L` needs no --host at all."
+        "This is plain HTTP: everyone on the network path can read the pages and the token. "
+        "Use a tunnel or a proxy with TLS; with `ssh -L` no --host is needed."
     ]

@@ -146,7 +146,7 @@ export async function settled(visitor, runIds) {
   for (const run of runIds) {
     await visitor.until(async () => {
       await visitor.page.goto(`${address}/runs/${run}/timeline`);
-      return !/being made/.test(await visitor.text());
+      return !/being built/.test(await visitor.text());
     });
   }
   await visitor.wrongs();

@@ -1,22 +1,20 @@
-"""An agent that runs on although nobody records it any more: said aloud, with the command that ends it."""
+"""Messages about an agent that still runs, with the command that stops it."""
 
 from __future__ import annotations
 
-from critiqor.cli.hints import pasted
+from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.output import say, warn
 
-ATTACHED = (
-    "OpenClaw was attached to and not launched by Critiqor: it runs on by itself; stop its service by its own means"
-)
+ATTACHED = "Critiqor was attached to this OpenClaw and did not launch it, so it keeps running; stop it as a service"
 
 
 def stop_command(run_id: str) -> str:
-    """What ends everything that was launched for a run."""
-    return pasted(f"critiqor abort --stop {run_id}")
+    """Return the command that stops every process launched for a run."""
+    return add_runs_dir(f"critiqor abort --stop {run_id}")
 
 
-def warn_of_running(run_id: str, runs_dir: str) -> None:
-    """Say that what was launched for a run that is over still runs, where it does."""
+def warn_if_running(run_id: str, runs_dir: str) -> None:
+    """Warn if the agent of a finished run still runs, because it is no longer recorded."""
     from critiqor.recording.stop import running_agent
     from critiqor.run.lifecycle import load_record_head
 
@@ -29,7 +27,7 @@ def warn_of_running(run_id: str, runs_dir: str) -> None:
 
 
 def say_how_to_stop(run_id: str, runs_dir: str) -> None:
-    """The same of a run that goes on."""
+    """Print how to stop the agent of a run that is still being recorded."""
     from critiqor.recording.stop import running_agent
 
     agent = running_agent(run_id, runs_dir)

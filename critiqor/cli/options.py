@@ -1,0 +1,120 @@
+"""Click options that several verbs share, and the values that they are parsed to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from critiqor.cli.completion_values import folder_names
+from critiqor.cli.hints import remember_runs_dir
+from critiqor.errors import UsageError
+
+if TYPE_CHECKING:
+    from critiqor.policy.gate import Policy
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_METADATA_OPTIONS = (
+    click.option("--agent-id", envvar="CRITIQOR_AGENT_ID", help="Agent of the run.  [default: openclaw_agent]"),
+    click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Tenant that owns the run.  [default: default]"),
+    click.option(
+        "--visibility",
+        envvar="CRITIQOR_VISIBILITY",
+        type=click.Choice(["private", "public", "anonymous", "shared"]),
+        help="Who may see the run.  [default: private]",
+    ),
+    click.option(
+        "--benchmark-id",
+        envvar="CRITIQOR_BENCHMARK_ID",
+        help="Benchmark that the run is ranked in.  [default: openclaw_runtime_v1]",
+    ),
+    click.option(
+        "--difficulty-tier", envvar="CRITIQOR_DIFFICULTY_TIER", help="Difficulty of the task.  [default: standard]"
+    ),
+)
+
+
+def runs_dir_option(function: _Function) -> _Function:
+    """Add --runs-dir."""
+    return click.option(
+        "--runs-dir",
+        envvar="CRITIQOR_RUNS_DIR",
+        default="runs",
+        show_default=True,
+        shell_complete=folder_names,
+        callback=_remember_if_typed,
+        help="Folder that holds the runs.",
+    )(function)
+
+
+def _remember_if_typed(ctx: click.Context, parameter: click.Parameter, folder: str) -> str:
+    if ctx.get_parameter_source("runs_dir") is click.core.ParameterSource.COMMANDLINE:
+        remember_runs_dir(folder)
+    return folder
+
+
+def json_option(function: _Function) -> _Function:
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)
+
+
+def openclaw_command_option(function: _Function) -> _Function:
+    """Add --openclaw-command."""
+    return click.option(
+        "--openclaw-command",
+        envvar="CRITIQOR_OPENCLAW_COMMAND",
+        default="openclaw",
+        show_default=True,
+        help="The OpenClaw to launch: a name or a path, with arguments if needed.",
+    )(function)
+
+
+def refuse_unused_command(ctx: click.Context, option: str) -> None:
+    """Reject an --openclaw-command on the command line that would be ignored without `option`.
+
+    One from the settings or the environment is meant for every verb, so it is not an error.
+    """
+    if ctx.get_parameter_source("openclaw_command") is click.core.ParameterSource.COMMANDLINE:
+        message = f"--openclaw-command has no effect without {option}"
+        raise UsageError(message, fix=f"add {option}, or remove --openclaw-command")
+
+
+def metadata_options(function: _Function) -> _Function:
+    """Add the options that describe a new run; the verb takes them as `**metadata`."""
+    for option in reversed(_METADATA_OPTIONS):
+        function = option(function)
+    return function
+
+
+def drop_unset(metadata: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the metadata options that have a value."""
+    return {name: value for name, value in metadata.items() if value is not None}
+
+
+def policy_option(function: _Function) -> _Function:
+    """Add --policy FILE."""
+    return click.option(
+        "--policy",
+        "policy_file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Policy as a .toml or .json file.  [default: the run was recorded to its end, trust of at least 70, "
+        "confidence of at least 50, no finding above medium]",
+    )(function)
+
+
+def read_policy(path: Path | None) -> Policy:
+    """Parse a policy file; None stands for the default policy."""
+    from critiqor.diagnosis import FAILURE_TYPES
+    from critiqor.policy.gate import DEFAULT_POLICY, PolicyError, parse_policy
+
+    if path is None:
+        return DEFAULT_POLICY
+    form = path.suffix.lower()
+    if form not in (".toml", ".json"):
+        raise UsageError(f"{path.name} is neither a .toml nor a .json file", fix=f"rename {path.name}")
+    try:
+        return parse_policy(path.read_bytes(), "toml" if form == ".toml" else "json", FAILURE_TYPES)
+    except PolicyError as error:
+        raise UsageError(f"{path.name}: {error}", fix=f"correct {path.name}") from error

@@ -1,0 +1,45 @@
+"""A line on standard error that shows the progress of long work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from critiqor.cli.terminal.cursor import restored_cursor
+from critiqor.cli.terminal.screen import sanitize_line, screen
+
+BATCH = 500
+"""Items between two updates of the line: an update takes longer than most items."""
+
+
+@contextmanager
+def progress_line(description: str, noun: str | None, total: int | None) -> Iterator[Callable[[], None]]:
+    """Show the line until the end of the block; yields a function to call for each of `total` items done.
+
+    Without a noun nothing is counted: the line shows the description and the elapsed time.
+    """
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        *([BarColumn(bar_width=24)] if total else []),
+        *([] if noun is None else [_count_column(total), TextColumn(f"{noun}s", markup=False)]),
+        TimeElapsedColumn(),
+    ]
+    with restored_cursor(), Progress(*columns, console=screen(sys.stderr), transient=True) as progress:
+        task = progress.add_task(sanitize_line(description, 60), total=total)
+        done = 0
+
+        def advance() -> None:
+            nonlocal done
+            done += 1
+            if total is None or done % BATCH == 0:
+                progress.update(task, completed=done)
+
+        yield advance
+
+
+def _count_column(total: int | None) -> MofNCompleteColumn | TextColumn:
+    return MofNCompleteColumn(separator=" of ") if total else TextColumn("{task.completed:.0f}", markup=False)
