@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, Protocol
 
 import psutil
 
-import critiqor
 from critiqor.model import event_id_for, iso_from_ms, now_ms
 from critiqor.session import create_session, finalize_session, load_record, paths_for
 
 BIN = Path(sys.executable).parent
-STANDIN = Path(critiqor.__file__).parent / "lab" / "standin_openclaw.mjs"
+STANDIN = Path(__file__).with_name("standin_openclaw.mjs")
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what must happen; never how long it takes."""
 

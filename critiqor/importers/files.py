@@ -1,4 +1,4 @@
-"""Reading files of others: JSON Lines or one JSON document, bounded, and one bad line costs only itself."""
+"""Reading input files: JSON Lines or one JSON document, bounded; a broken line does not affect the others."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import msgspec
 
 from critiqor.errors import UsageError
 
-LARGEST_DOCUMENT = 256 << 20
-"""Bytes of one JSON value: a line, or a file that is one value; reading takes several times as much memory."""
-_PACKED = {
+MAX_VALUE_BYTES = 256 << 20
+"""Largest JSON value, of a line or a whole file; decoding takes several times as much memory."""
+_BINARY_FORMATS = {
     b"SQLite format 3\0": ("an SQLite database", "for OpenClaw's own: openclaw sessions export-trajectory --help"),
     b"\x28\xb5\x2f\xfd": ("compressed (zstd)", "zstd -d FILE"),
     b"\x1f\x8b": ("compressed (gzip)", "gunzip FILE"),
@@ -22,7 +22,7 @@ _PACKED = {
 
 
 class Entry(NamedTuple):
-    """One JSON value of a file, or why there is none."""
+    """One JSON value of a file, or the problem with it."""
 
     line: int
     value: Any
@@ -30,42 +30,42 @@ class Entry(NamedTuple):
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
-    """Every value of a file: one for each line that is not empty, or one in all where the whole file is one value."""
+    """Yield every value of a file: one per line that is not empty, or one if the whole file is a single value."""
     document = _document(path)
     if document is not None:
         yield document
         return
     with path.open("rb", buffering=1 << 18) as file:
         number = 0
-        while data := file.readline(LARGEST_DOCUMENT):
+        while data := file.readline(MAX_VALUE_BYTES):
             number += 1
-            if len(data) == LARGEST_DOCUMENT and not data.endswith(b"\n"):
-                while (rest := file.readline(LARGEST_DOCUMENT)) and not rest.endswith(b"\n"):
+            if len(data) == MAX_VALUE_BYTES and not data.endswith(b"\n"):
+                while (rest := file.readline(MAX_VALUE_BYTES)) and not rest.endswith(b"\n"):
                     pass
                 yield Entry(number, None, "too long")
             elif not data.isspace():
                 yield _entry(number, data)
 
 
-def refuse_what_is_no_text(path: Path) -> None:
-    """Say what it is where a file can be no JSON at all."""
+def reject_binary_file(path: Path) -> None:
+    """Raise UsageError if a file is missing or cannot be JSON."""
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
         raise UsageError(f"{path.name} {problem}", fix="critiqor import FILE")
     with path.open("rb") as file:
         start = file.read(16)
-    for magic, (what, fix) in _PACKED.items():
+    for magic, (what, fix) in _BINARY_FORMATS.items():
         if start.startswith(magic):
             raise UsageError(f"{path.name} is {what}", fix=fix.replace("FILE", path.name))
 
 
 def _document(path: Path) -> Entry | None:
-    """The value of a file that is one value over several lines."""
+    """Return the value of a file that is one value over several lines, else None."""
     with path.open("rb") as file:
         first = b"\n"
         while first.isspace():
-            first = file.readline(LARGEST_DOCUMENT)
-    if not first or _entry(1, first).problem is None or path.stat().st_size > LARGEST_DOCUMENT:
+            first = file.readline(MAX_VALUE_BYTES)
+    if not first or _entry(1, first).problem is None or path.stat().st_size > MAX_VALUE_BYTES:
         return None
     document = _entry(1, path.read_bytes())
     return document if document.problem is None else None
@@ -77,7 +77,7 @@ def _entry(line: int, data: bytes) -> Entry:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        # It takes what strict readers refuse: lone surrogates, a byte order mark, numbers that are none.
+        # The standard library accepts what strict decoders reject: lone surrogates, a byte order mark, NaN.
         return Entry(line, json.loads(data.decode("utf-8-sig", "replace")), None)
     except RecursionError:
         return Entry(line, None, "too deep")

@@ -1,9 +1,9 @@
-"""The neutral shape: JSON Lines, one trace a line, as benchmarks of agents are converted to.
+"""The neutral format: JSON Lines with one trace per line, a target for converting agent benchmarks.
 
     {"labels": {"trace_id": …}, "events": [{"i": 0, "type": "user", "text": …}, …]}
 
-One event of a trace becomes one event here, under a number that leads back to it. Labels say what people think of the
-run: nothing but the name of the trace is read of them.
+Each event of a trace becomes one event, with a number that leads back to it. Labels are judgements of people about the
+run: only the name of the trace is read from them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from critiqor.importers.event_writer import MAIN, NO_TIME, EventFields, EventWriter
 from critiqor.importers.files import Entry, read_entries
-from critiqor.importers.ledger import MAIN, NO_TIME, Known, Ledger
 from critiqor.importers.trace import ImportedTrace
-from critiqor.importers.values import as_count, as_list, as_ms, as_object, as_text, as_told_duration, unwrapped
+from critiqor.importers.values import as_count, as_list, as_ms, as_object, as_text, parse_duration, unwrap_arguments
 from critiqor.model import EventType
 
 NAME = "neutral"
@@ -29,73 +29,73 @@ _TYPES = {
     "end": "agent_end",
 }
 _UNKNOWN = "unknown"
-_MOST_NUMBERS = 36**5 - 1
-"""Event ids sort as text up to here."""
+_MAX_SEQUENCE = 36**5 - 1
+"""Event ids sort correctly as text up to this number."""
 
 
 def is_neutral(value: Any) -> bool:
-    """Whether a line is a trace in this shape."""
+    """Return whether a value is a trace in this format."""
     return isinstance(value, dict) and isinstance(value.get("events"), list)
 
 
 def read_neutral(path: Path, key: bytes) -> Iterator[ImportedTrace]:
-    """The traces of a file; a line that is none becomes one without events, whose notes say why."""
+    """Yield the traces of a file; a line that is none becomes a trace without events, whose notes say why."""
     for entry in read_entries(path):
         yield _read_trace(entry, key)
 
 
 def _read_trace(entry: Entry, key: bytes) -> ImportedTrace:
     if not is_neutral(entry.value):
-        ledger = Ledger(f"line-{entry.line}", key)
-        ledger.notes.add("lines that could not be read", f"{entry.line}: {entry.problem or 'no list of events'}")
-        return ledger.trace(NAME)
+        writer = EventWriter(f"line-{entry.line}", key)
+        writer.notes.add("lines that could not be read", f"{entry.line}: {entry.problem or 'no list of events'}")
+        return writer.trace(NAME)
     trace_id = as_text(as_object(entry.value.get("labels")).get("trace_id")) or f"line-{entry.line}"
-    told = [event for event in entry.value["events"] if isinstance(event, dict)]
-    times = [moment for event in told if (moment := as_ms(event.get("ts"))) is not None]
-    ledger = Ledger(trace_id, key, start=times[0] if times else None)
-    if len(told) < len(entry.value["events"]):
-        ledger.notes.add("entries that are no events", times=len(entry.value["events"]) - len(told))
-    if len(times) < len(told):
-        where = "beside the one ahead of them" if times else "a millisecond apart in the year 2000"
-        ledger.notes.add(f"events without a time, placed {where}", times=len(told) - len(times))
-    agents = _Agents(told)
+    events = [event for event in entry.value["events"] if isinstance(event, dict)]
+    times = [moment for event in events if (moment := as_ms(event.get("ts"))) is not None]
+    writer = EventWriter(trace_id, key, start=times[0] if times else None)
+    if len(events) < len(entry.value["events"]):
+        writer.notes.add("entries that are not events", times=len(entry.value["events"]) - len(events))
+    if len(times) < len(events):
+        where = "at that of the preceding event" if times else "a millisecond apart in the year 2000"
+        writer.notes.add(f"events without a time, placed {where}", times=len(events) - len(times))
+    agents = _AgentRuns(events)
     latest = 0
-    for number, event in _numbered(told, ledger):
+    for number, event in _number_events(events, writer):
         at = as_ms(event.get("ts")) if times else NO_TIME + number
         is_late = at is not None and at < latest
         if is_late:
-            ledger.notes.add("events told with a time before the one ahead of them, and placed beside it")
+            writer.notes.add("events with a time before the preceding event, placed at its time")
         latest = max(latest, at or 0)
         kind = _TYPES.get(str(event.get("type")), _UNKNOWN)
         if kind == _UNKNOWN:
-            ledger.notes.add("events of an unknown type", (as_text(event.get("type")) or "none")[:40])
-        known = _envelope(event, kind)
-        known.at = at
-        known.agent_run_id = agents.run_of(event)
+            writer.notes.add("events of an unknown type", (as_text(event.get("type")) or "none")[:40])
+        fields = _fields(event, kind)
+        fields.at = at
+        fields.agent_run_id = agents.find(event)
         payload = _payload(event, kind) | ({"ts": event["ts"]} if is_late else {})
-        ledger.write(kind, known, payload, sequence=number + 1)
-    return ledger.trace(NAME)
+        writer.write(kind, fields, payload, sequence=number + 1)
+    return writer.trace(NAME)
 
 
-def _numbered(events: list[dict[str, Any]], ledger: Ledger) -> list[tuple[int, dict[str, Any]]]:
-    """Events in the order of their own numbers, or of their places where the numbers are no order."""
-    told = [as_count(event.get("i")) for event in events]
-    numbers = [number for number in told if number is not None and number < _MOST_NUMBERS]
+def _number_events(events: list[dict[str, Any]], writer: EventWriter) -> list[tuple[int, dict[str, Any]]]:
+    """Return the events in the order of their numbers, or of their positions if the numbers are not usable."""
+    stated = [as_count(event.get("i")) for event in events]
+    numbers = [number for number in stated if number is not None and number < _MAX_SEQUENCE]
     if len(set(numbers)) == len(events):
         return sorted(zip(numbers, events, strict=True), key=lambda pair: pair[0])
     if numbers:
-        ledger.notes.add("traces whose numbering has holes or doubles, numbered by place")
+        writer.notes.add("traces with missing or repeated event numbers, numbered by position")
     return list(enumerate(events))
 
 
-class _Agents:
-    """Whose event it is: a result belongs to whom its call belongs to, and the rest to the first agent named."""
+class _AgentRuns:
+    """Assigns events to agent runs: a result to that of its call, an event without an agent to the first one named."""
 
     def __init__(self, events: list[dict[str, Any]]) -> None:
         self._first = next((agent for event in events if (agent := _agent_of(event))), MAIN)
         self._callers: dict[str | None, deque[str]] = defaultdict(deque)
 
-    def run_of(self, event: dict[str, Any]) -> str:
+    def find(self, event: dict[str, Any]) -> str:
         agent = _agent_of(event)
         call_id = as_text(event.get("tool_call_id"))
         if event.get("type") == "tool_call":
@@ -111,15 +111,15 @@ def _agent_of(event: dict[str, Any]) -> str | None:
     return as_text(event.get("agent")) or as_text(event.get("agent_end"))
 
 
-def _envelope(event: dict[str, Any], kind: str) -> Known:
+def _fields(event: dict[str, Any], kind: str) -> EventFields:
     text = event.get("text")
-    said = as_text(event.get("error_text")) or (text if isinstance(text, str) else "")
-    return Known(
+    message = as_text(event.get("error_text")) or (text if isinstance(text, str) else "")
+    return EventFields(
         tool_name=as_text(event.get("tool")),
         tool_call_id=as_text(event.get("tool_call_id")),
-        error=said if event.get("is_error") is True or kind == "error" else None,
-        # At the beginning of something nothing has been measured yet.
-        duration_ms=None if kind in ("input", EventType.TOOL_CALL) else as_told_duration(event.get("duration")),
+        error=message if event.get("is_error") is True or kind == "error" else None,
+        # A start event cannot have a measured duration.
+        duration_ms=None if kind in ("input", EventType.TOOL_CALL) else parse_duration(event.get("duration")),
         raw=as_text(event.get("type")),
     )
 
@@ -128,7 +128,7 @@ def _payload(event: dict[str, Any], kind: str) -> dict[str, Any]:
     payload: dict[str, Any] = {name: event.get(name) for name in ("span_id", "msg", "agent_end")}
     text = event.get("text")
     if kind == EventType.TOOL_CALL:
-        payload["arguments"] = unwrapped(event.get("args"))
+        payload["arguments"] = unwrap_arguments(event.get("args"))
     elif kind == EventType.TOOL_OUTPUT:
         payload["result"] = text
     elif kind == _UNKNOWN:

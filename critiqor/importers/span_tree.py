@@ -1,4 +1,4 @@
-"""The spans of one trace as the tree that they are, whatever is missing, doubled or out of place in it."""
+"""The tree of the spans of one trace, also if spans are missing, repeated or inconsistent."""
 
 from __future__ import annotations
 
@@ -7,68 +7,68 @@ from typing import Any
 
 import msgspec
 
-from critiqor.importers.ledger import MAIN
+from critiqor.importers.event_writer import MAIN
 from critiqor.importers.span_records import Span
 from critiqor.importers.trace import Notes
 
 
 class Node(msgspec.Struct):
-    """A span and its place in the tree; what is below is filled in by whoever walks it."""
+    """A span and its place in the tree; the fields from `kind` on are set while the tree is walked."""
 
     span: Span
     children: list[Node]
     parent: Node | None = None
     start: int = 0
-    """Nanoseconds since 1970; where the span does not tell, the earliest that it can have begun."""
+    """Nanoseconds since 1970; for a span without a time, the earliest possible start."""
     kind: str = ""
     agent: str = MAIN
     """The agent run that it belongs to."""
     is_in_model: bool = False
-    """Whether it is a part of a model call."""
+    """Whether it is part of a model call."""
     has_failed_child: bool = False
     exit_code: int | None = None
-    """How a command ended that it ran."""
+    """Exit code of a command that it ran."""
     inner_usage: dict[str, Any] | None = None
-    """What a part of this model call said of its usage."""
+    """Usage stated by a part of this model call."""
 
 
-def tree_of(spans: list[Span], notes: Notes, first: int) -> list[Node]:
-    """The roots, in order. A span whose parent is not there is one; `first` is where those begin that tell no time."""
-    nodes = _linked(spans, notes)
+def build_tree(spans: list[Span], notes: Notes, first: int) -> list[Node]:
+    """Return the roots in order. A span without its parent is a root; `first` is the start of spans without a time."""
+    nodes = _link(spans, notes)
     reached: set[int] = set()
     roots = [node for node in nodes if node.parent is None]
     for root in roots:
-        reached |= _placed(root, first)
+        reached |= _set_starts(root, first)
     for node in nodes:
         if id(node) not in reached:
-            # All that is left belongs to circles; each is opened at its first span.
+            # The remaining spans form cycles; each is opened at its first span.
             notes.add("spans that are their own ancestors", node.span.name[:40])
             if node.parent is not None:
                 node.parent.children = [child for child in node.parent.children if child is not node]
             node.parent = None
             roots.append(node)
-            reached |= _placed(node, first)
+            reached |= _set_starts(node, first)
     return sorted(roots, key=_start)
 
 
 def walk(root: Node) -> Iterator[tuple[Node, bool]]:
-    """Every node twice: on the way down, and on the way up, then with True. A stack, because traces can be deep."""
+    """Yield every node on the way down and, with True, on the way up. Uses a stack, because traces can be deep."""
     waiting = [(root, False)]
     while waiting:
-        node, is_over = waiting.pop()
-        yield node, is_over
-        if not is_over:
+        node, is_exit = waiting.pop()
+        yield node, is_exit
+        if not is_exit:
             waiting.append((node, True))
             waiting += [(child, False) for child in reversed(node.children)]
 
 
-def _linked(spans: list[Span], notes: Notes) -> list[Node]:
+def _link(spans: list[Span], notes: Notes) -> list[Node]:
     nodes: list[Node] = []
     by_id: dict[str, Node] = {}
     for span in spans:
         twin = by_id.get(span.span_id or "")
         if twin is not None:
-            notes.add("spans that were there twice", span.name[:40])
+            notes.add("spans that occur twice", span.name[:40])
             if twin.span == span:
                 continue
         node = Node(span, [])
@@ -84,18 +84,18 @@ def _linked(spans: list[Span], notes: Notes) -> list[Node]:
     return nodes
 
 
-def _placed(root: Node, first: int) -> set[int]:
-    """Give every node of a tree its start, put siblings in order, and tell which nodes these are."""
+def _set_starts(root: Node, first: int) -> set[int]:
+    """Set the start of every node of a tree, sort siblings, and return the identities of the nodes."""
     reached: set[int] = set()
     waiting = [root]
     while waiting:
         node = waiting.pop()
         reached.add(id(node))
-        told = node.span.start if node.span.start is not None else node.span.end
-        node.start = told if told is not None else node.parent.start if node.parent else first
+        time = node.span.start if node.span.start is not None else node.span.end
+        node.start = time if time is not None else node.parent.start if node.parent else first
         waiting += node.children
-    for node, is_over in walk(root):
-        if is_over:
+    for node, is_exit in walk(root):
+        if is_exit:
             node.children.sort(key=_start)
     return reached
 

@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry: one trace is one run, a span what began and ended in it.
+"""OpenTelemetry spans: each trace is one run.
 
 A tool span becomes a call at its start and a result at its end, a model span a request and a response, an agent span a
-start and an end. What ran below an agent span is that agent's. Other spans are only told of when they failed.
+start and an end. Spans below an agent span belong to that agent. Other spans are only reported if they failed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from critiqor.importers.event_writer import MAIN, EventFields, EventWriter
 from critiqor.importers.files import read_entries
-from critiqor.importers.ledger import MAIN, Known, Ledger
-from critiqor.importers.span_messages import (
+from critiqor.importers.span_attributes import (
     arguments_of,
     documents_of,
     model_of,
@@ -24,10 +24,10 @@ from critiqor.importers.span_messages import (
     text_of,
     usage_of,
 )
-from critiqor.importers.span_records import Span, spans_in
-from critiqor.importers.span_tree import Node, tree_of, walk
+from critiqor.importers.span_records import Span, find_spans
+from critiqor.importers.span_tree import Node, build_tree, walk
 from critiqor.importers.trace import ImportedTrace, Notes
-from critiqor.importers.values import as_count, as_text, tidy_ms
+from critiqor.importers.values import as_count, as_text, round_ms
 from critiqor.model import EventType
 
 NAME = "otel_spans"
@@ -49,27 +49,27 @@ _KINDS = {
     ("traceloop.span.kind", "AGENT"): _AGENT,
     ("traceloop.span.kind", "WORKFLOW"): _AGENT,
 }
-_NAMED = {"openclaw.run": _AGENT, "openclaw.model.usage": ""}
-"""Spans of OpenClaw's own exporter that only their names tell; the second counts its model calls once more."""
+_KINDS_BY_NAME = {"openclaw.run": _AGENT, "openclaw.model.usage": ""}
+"""Spans of OpenClaw's exporter without a kind; the second one repeats the usage of its model calls."""
 _EXIT_CODE = "openclaw.exec.exit_code"
-_SOURCES = ("openinference.span.kind", "gen_ai.operation.name", "traceloop.span.kind")
+_KIND_ATTRIBUTES = ("openinference.span.kind", "gen_ai.operation.name", "traceloop.span.kind")
 
 
 def read_spans(path: Path, key: bytes) -> Iterator[ImportedTrace]:
-    """The traces of a file; their spans can stand anywhere in it."""
+    """Yield the traces of a file; the spans of a trace can be anywhere in it."""
     notes = Notes()
     traces: dict[str, list[Span]] = {}
     for line, value, problem in read_entries(path):
         found = False
-        for span in spans_in(value):
+        for span in find_spans(value):
             found = True
             if span.trace_id is None:
                 notes.add("spans without a trace id, taken together", span.name[:40])
             traces.setdefault(span.trace_id or path.name.split(".")[0], []).append(span)
         if not found:
             notes.add("lines that could not be read", f"{line}: {problem or 'no span'}")
-    # Whose a lost line was is not known, so every trace tells of it.
-    shared = Ledger(path.name, key, notes=notes).trace(NAME)
+    # The trace of an unreadable line is unknown, so every trace reports it.
+    shared = EventWriter(path.name, key, notes=notes).trace(NAME)
     for trace_id, spans in traces.items():
         trace = _Trace(trace_id, spans, key).read()
         yield msgspec.structs.replace(trace, notes=[*shared.notes, *trace.notes])
@@ -79,12 +79,14 @@ def read_spans(path: Path, key: bytes) -> Iterator[ImportedTrace]:
 
 class _Moment(NamedTuple):
     at: int
+    """Nanoseconds since 1970."""
     order: int
     write: Callable[[int], None]
+    """Called with the time in milliseconds."""
 
 
 class _Trace:
-    """One trace, from spans to events."""
+    """Converts one trace from spans to events."""
 
     def __init__(self, trace_id: str, spans: list[Span], key: bytes) -> None:
         times = [time for span in spans for time in (span.start, span.end) if time is not None]
@@ -94,22 +96,22 @@ class _Trace:
         )
         session_key = next((name for name in named if name), None)
         start = None if first is None else first // 1_000_000
-        self._ledger = Ledger(trace_id, key, session_key=session_key, start=start)
+        self._writer = EventWriter(trace_id, key, session_key=session_key, start=start)
         if first is None:
-            self._ledger.notes.add("traces without any time, placed in the year 2000")
-        self._roots = tree_of(spans, self._ledger.notes, first or 0)
+            self._writer.notes.add("traces without any time, placed in the year 2000")
+        self._roots = build_tree(spans, self._writer.notes, first or 0)
         self._moments: list[_Moment] = []
-        self._asked = False
+        self._has_input = False
 
     def read(self) -> ImportedTrace:
-        for node, is_over in (step for root in self._roots for step in walk(root)):
-            if is_over:
+        for node, is_exit in (visit for root in self._roots for visit in walk(root)):
+            if is_exit:
                 self._leave(node)
             else:
                 self._enter(node)
         for moment in sorted(self._moments, key=lambda moment: moment[:2]):
             moment.write(moment.at // 1_000_000)
-        return self._ledger.trace(NAME)
+        return self._writer.trace(NAME)
 
     def _enter(self, node: Node) -> None:
         span, parent = node.span, node.parent
@@ -120,14 +122,14 @@ class _Trace:
         is_part = parent is not None and (parent.is_in_model or parent.kind == _MODEL)
         node.is_in_model = is_part and node.kind not in (_AGENT, _TOOL, _RETRIEVER)
         if node.kind == _MODEL and node.is_in_model:
-            # Frameworks and clients both tell of a call; the outer one is what the agent asked for.
-            self._ledger.notes.add("model calls told of inside other model calls, counted once", span.name[:40])
+            # Frameworks and clients both report a call; the outer one is what the agent requested.
+            self._writer.notes.add("model calls nested in other model calls, counted once", span.name[:40])
             node.kind = "inner"
         writers = {_AGENT: self._agent_start, _MODEL: self._request, _TOOL: self._call, _RETRIEVER: self._call}
         if node.kind in writers:
-            self._note(node.start, lambda at: writers[node.kind](node, at))
+            self._schedule(node.start, lambda at: writers[node.kind](node, at))
         elif node.kind != "inner":
-            self._ledger.notes.add("spans of neither an agent, a model nor a tool, left out", span.name[:40])
+            self._writer.notes.add("spans of neither an agent, a model nor a tool, left out", span.name[:40])
 
     def _leave(self, node: Node) -> None:
         span, parent = node.span, node.parent
@@ -139,96 +141,96 @@ class _Trace:
         writers = {_AGENT: self._agent_end, _MODEL: self._response, _TOOL: self._result, _RETRIEVER: self._result}
         write = writers.get(node.kind)
         if write is None:
-            # What failed below is told of there.
+            # A failure of a child is reported there.
             write = self._failure if span.error is not None and not node.has_failed_child else None
         if write is None:
             return
         if span.end is None and span.error is None:
-            self._ledger.notes.add("spans that never ended", span.name[:40])
+            self._writer.notes.add("spans that never ended", span.name[:40])
             return
         if span.end is not None and span.end < node.start:
-            self._ledger.notes.add("spans that ended before they began", span.name[:40])
-        self._note(max(node.start, span.end or 0), lambda at: write(node, at))
+            self._writer.notes.add("spans that ended before they began", span.name[:40])
+        self._schedule(max(node.start, span.end or 0), lambda at: write(node, at))
 
-    def _note(self, at: int, write: Callable[[int], None]) -> None:
+    def _schedule(self, at: int, write: Callable[[int], None]) -> None:
         self._moments.append(_Moment(at, len(self._moments), write))
 
     def _agent_start(self, node: Node, at: int) -> None:
         span = node.span
-        self._ledger.write("agent_start", _known(node, at), {"agent_name": span.name, "span_id": span.span_id})
-        asked = question_of(span.attributes) or text_of(span.attributes.get("input.value"))
-        if asked and not self._asked:
-            self._asked = True
-            self._ledger.write("input", _known(node, at), {"role": "user", "text": asked})
+        self._writer.write("agent_start", _fields(node, at), {"agent_name": span.name, "span_id": span.span_id})
+        question = question_of(span.attributes) or text_of(span.attributes.get("input.value"))
+        if question and not self._has_input:
+            self._has_input = True
+            self._writer.write("input", _fields(node, at), {"role": "user", "text": question})
 
     def _agent_end(self, node: Node, at: int) -> None:
         span = node.span
-        said = reply_of(span.attributes).text or text_of(span.attributes.get("output.value"))
-        payload = {"text": said, "agent_name": span.name, "success": span.error is None, "span_id": span.span_id}
-        self._ledger.write("agent_end", _known(node, at, ended=True), payload)
+        text = reply_of(span.attributes).text or text_of(span.attributes.get("output.value"))
+        payload = {"text": text, "agent_name": span.name, "success": span.error is None, "span_id": span.span_id}
+        self._writer.write("agent_end", _fields(node, at, ended=True), payload)
 
     def _request(self, node: Node, at: int) -> None:
         attributes = node.span.attributes
-        asked = None if self._asked else question_of(attributes)
-        if asked:
-            self._asked = True
-            self._ledger.write("input", _known(node, at), {"role": "user", "text": asked})
+        question = None if self._has_input else question_of(attributes)
+        if question:
+            self._has_input = True
+            self._writer.write("input", _fields(node, at), {"role": "user", "text": question})
         payload = {**model_of(attributes), "span_id": node.span.span_id}
-        self._ledger.write("before_provider_request", _known(node, at), payload)
+        self._writer.write("before_provider_request", _fields(node, at), payload)
 
     def _response(self, node: Node, at: int) -> None:
         span, model = node.span, model_of(node.span.attributes)
         usage = usage_of(span.attributes) or node.inner_usage
         outcome = "completed" if span.error is None else "error"
-        told = {"outcome": outcome, "usage": usage, "span_id": span.span_id}
-        self._ledger.write(EventType.TOKEN_USAGE, _known(node, at, ended=True), model | told)
+        result = {"outcome": outcome, "usage": usage, "span_id": span.span_id}
+        self._writer.write(EventType.TOKEN_USAGE, _fields(node, at, ended=True), model | result)
         reply = reply_of(span.attributes)
         if reply.text or reply.tool_calls:
-            said = {"role": "assistant", "text": reply.text, "tool_calls": reply.tool_calls or None}
-            known = _known(node, at)
-            self._ledger.write("message_end", known, said | model | {"stop_reason": reply.stop_reason})
+            message = {"role": "assistant", "text": reply.text, "tool_calls": reply.tool_calls or None}
+            fields = _fields(node, at)
+            self._writer.write("message_end", fields, message | model | {"stop_reason": reply.stop_reason})
 
     def _call(self, node: Node, at: int) -> None:
-        looks_up = node.kind == _RETRIEVER
-        self._ledger.write_call(_known(node, at), _asked_of(node), looks_up=looks_up, source="span")
+        is_lookup = node.kind == _RETRIEVER
+        self._writer.write_tool_call(_fields(node, at), _arguments(node), is_lookup=is_lookup, source="span")
 
     def _result(self, node: Node, at: int) -> None:
-        looks_up = node.kind == _RETRIEVER
-        found = documents_of(node.span.attributes) if looks_up else None
+        is_lookup = node.kind == _RETRIEVER
+        found = documents_of(node.span.attributes) if is_lookup else None
         result = result_of(node.span.attributes) if found is None else {"results": found}
-        known = _known(node, at, ended=True)
-        self._ledger.write_result(known, _asked_of(node), result, looks_up=looks_up, source="span")
+        fields = _fields(node, at, ended=True)
+        self._writer.write_tool_result(fields, _arguments(node), result, is_lookup=is_lookup, source="span")
 
     def _failure(self, node: Node, at: int) -> None:
         payload = {"name": node.span.name, "span_id": node.span.span_id}
-        self._ledger.write("error", _known(node, at, ended=True), payload)
+        self._writer.write("error", _fields(node, at, ended=True), payload)
 
 
-def _known(node: Node, at: int, *, ended: bool = False) -> Known:
+def _fields(node: Node, at: int, *, ended: bool = False) -> EventFields:
     span, attributes = node.span, node.span.attributes
-    known = Known(at=at, agent_run_id=node.agent, raw=f"{node.kind or 'other'} span")
+    fields = EventFields(at=at, agent_run_id=node.agent, raw=f"{node.kind or 'other'} span")
     if node.kind in (_TOOL, _RETRIEVER):
         named = (as_text(attributes.get(name)) for name in ("gen_ai.tool.name", "tool.name", "traceloop.entity.name"))
-        known.tool_name = next((name for name in named if name), None) or span.name or None
+        fields.tool_name = next((name for name in named if name), None) or span.name or None
         identified = (as_text(attributes.get(name)) for name in ("gen_ai.tool.call.id", "tool_call.id", "tool.id"))
-        known.tool_call_id = next((name for name in identified if name), None) or span.span_id
+        fields.tool_call_id = next((name for name in identified if name), None) or span.span_id
     if ended:
-        # A command that exits non-zero has failed, whatever the tool that ran it says.
-        known.error = f"exit code {node.exit_code}" if span.error is None and node.exit_code else span.error
+        # A command that exits non-zero has failed, whatever its tool reports.
+        fields.error = f"exit code {node.exit_code}" if span.error is None and node.exit_code else span.error
         if span.start is not None and span.end is not None and span.end >= span.start:
-            known.duration_ms = tidy_ms((span.end - span.start) / 1_000_000)
-    return known
+            fields.duration_ms = round_ms((span.end - span.start) / 1_000_000)
+    return fields
 
 
-def _asked_of(node: Node) -> Any:
+def _arguments(node: Node) -> Any:
     arguments = arguments_of(node.span.attributes)
     return {"query": arguments} if node.kind == _RETRIEVER and isinstance(arguments, str) else arguments
 
 
 def _kind_of(span: Span, *, is_root: bool) -> str:
-    if span.name in _NAMED:
-        return _NAMED[span.name]
-    told = [(name, (as_text(span.attributes.get(name)) or "").upper()) for name in _SOURCES]
-    kind = next((_KINDS[name] for name in (*told, ("openinference.span.kind", span.kind)) if name in _KINDS), "")
-    # A chain that nothing is around of is what the user asked for.
+    if span.name in _KINDS_BY_NAME:
+        return _KINDS_BY_NAME[span.name]
+    stated = [(name, (as_text(span.attributes.get(name)) or "").upper()) for name in _KIND_ATTRIBUTES]
+    kind = next((_KINDS[name] for name in (*stated, ("openinference.span.kind", span.kind)) if name in _KINDS), "")
+    # A chain at the root stands for the whole task.
     return _AGENT if kind == _CHAIN and is_root else kind

@@ -1,4 +1,4 @@
-"""What an importer hands over: one run that was recorded elsewhere, and what of it could not be read."""
+"""The result of an import: the events of one run, and notes about what could not be read."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ import msgspec
 
 from critiqor.model import Event
 
-MOST_PLACES = 5
-"""Places that a note names; the others are counted."""
-LONGEST_NOTE = 300
+MAX_PLACES = 5
+"""Places named in a note; further ones are only counted."""
+MAX_NOTE_LENGTH = 300
 
 
 class ImportedTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """One run that was recorded elsewhere, as events in the form of sealed evidence: in order, redacted and bounded."""
+    """One run that was recorded elsewhere, as events like those of sealed evidence: ordered, redacted and bounded."""
 
     trace_id: str
-    """What the source calls it."""
+    """Its id in the source."""
     format: str
-    """In which format it was told; one of `critiqor.importers.FORMATS`."""
+    """One of `critiqor.importers.FORMATS`."""
     events: list[Event]
-    """Empty where nothing of it could be read."""
+    """Empty if nothing could be read."""
     notes: list[str]
-    """What could not be read or is not told, in sentences."""
+    """What could not be read or is unknown, in sentences."""
 
 
 class Notes:
-    """Collects what could not be read: each kind of trouble once, counted, with the first few places."""
+    """Collects problems: each kind once, counted, with the first few places."""
 
     def __init__(self) -> None:
         self._places: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, trouble: str, place: str = "", *, times: int = 1) -> None:
-        """`trouble` ends where a count can follow, such as "lines that could not be read"."""
-        self._counts[trouble] = self._counts.get(trouble, 0) + times
-        places = self._places.setdefault(trouble, [])
-        if place and len(places) < MOST_PLACES and place not in places:
+    def add(self, problem: str, place: str = "", *, times: int = 1) -> None:
+        """Count a problem; its text ends where a count can follow, such as "lines that could not be read"."""
+        self._counts[problem] = self._counts.get(problem, 0) + times
+        places = self._places.setdefault(problem, [])
+        if place and len(places) < MAX_PLACES and place not in places:
             places.append(place)
 
     def sentences(self) -> list[str]:
-        """One sentence for each kind of trouble."""
-        return [self._sentence(trouble, count) for trouble, count in self._counts.items()]
+        """Return one sentence per kind of problem."""
+        return [self._sentence(problem, count) for problem, count in self._counts.items()]
 
-    def _sentence(self, trouble: str, count: int) -> str:
-        places = self._places[trouble]
+    def _sentence(self, problem: str, count: int) -> str:
+        places = self._places[problem]
         more = ", …" if places and count > len(places) else ""
-        told = f"{trouble}: {count}" + (f" ({', '.join(places)}{more})" if places else "")
-        return told if len(told) <= LONGEST_NOTE else told[: LONGEST_NOTE - 1] + "…"
+        sentence = f"{problem}: {count}" + (f" ({', '.join(places)}{more})" if places else "")
+        return sentence if len(sentence) <= MAX_NOTE_LENGTH else sentence[: MAX_NOTE_LENGTH - 1] + "…"

@@ -1,7 +1,7 @@
 """Session transcripts of OpenClaw: the JSON Lines of its `sessions` folder, and `events.jsonl` of a trajectory export.
 
-Both hold the same entries, each with the one that it follows. OpenClaw saves messages a second time when it rewrites
-history on a new branch; such copies are left out, because the agent did not do it twice.
+Both contain the same entries, each with the id of its predecessor. OpenClaw saves messages a second time when it
+rewrites history on a new branch; such copies are left out, because the agent acted only once.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from critiqor.errors import UsageError
+from critiqor.importers.event_writer import EventWriter
 from critiqor.importers.files import read_entries
-from critiqor.importers.ledger import Ledger
-from critiqor.importers.messages import SavedEntry, write_messages
+from critiqor.importers.session_messages import SavedEntry, write_messages
 from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import as_ms, as_number, as_object, as_text
 
@@ -22,44 +22,44 @@ TRAJECTORY = "openclaw_trajectory"
 _ENTRY_TYPES = frozenset(
     ("session", "message", "compaction", "model_change", "thinking_level_change", "custom", "custom_message")
 )
-_TELLING = frozenset(("message", "compaction"))
+_RELEVANT = frozenset(("message", "compaction"))
 
 
 def is_transcript(value: Any) -> bool:
-    """Whether a line is of a session transcript."""
+    """Return whether a line belongs to a session transcript."""
     if not isinstance(value, dict) or as_text(value.get("type")) not in _ENTRY_TYPES:
         return False
     return "timestamp" in value and ("parentId" in value or "version" in value)
 
 
 def is_trajectory(value: Any) -> bool:
-    """Whether a line is of a trajectory."""
+    """Return whether a line belongs to a trajectory."""
     return isinstance(value, dict) and value.get("traceSchema") == "openclaw-trajectory"
 
 
 def read_transcript(path: Path, key: bytes) -> Iterator[ImportedTrace]:
-    """The one session of a transcript."""
+    """Yield the one session of a transcript."""
     session_id = path.name.split(".")[0]
     broken: list[str] = []
     entries: list[SavedEntry] = []
     for line, value, problem in read_entries(path):
         if not isinstance(value, dict):
-            broken.append(f"{line}: {problem or 'no object'}")
+            broken.append(f"{line}: {problem or 'not an object'}")
         elif value.get("type") == "session":
             session_id = as_text(value.get("id")) or session_id
         else:
             entries.append(_from_transcript(line, value))
-    yield _session(entries, broken, _ledger(session_id, key, entries), TRANSCRIPT)
+    yield _session(entries, broken, _open_writer(session_id, key, entries), TRANSCRIPT)
 
 
 def read_trajectory(path: Path, key: bytes) -> Iterator[ImportedTrace]:
-    """The one session of a trajectory export; what its runtime noted beside the transcript is left out."""
+    """Yield the one session of a trajectory export; runtime records besides the transcript are left out."""
     session_id, session_key = path.name.split(".")[0], None
     broken: list[str] = []
     entries: list[SavedEntry] = []
     for line, value, problem in read_entries(path):
         if not isinstance(value, dict):
-            broken.append(f"{line}: {problem or 'no object'}")
+            broken.append(f"{line}: {problem or 'not an object'}")
             continue
         session_id = as_text(value.get("sessionId")) or session_id
         session_key = as_text(value.get("sessionKey")) or session_key
@@ -67,24 +67,24 @@ def read_trajectory(path: Path, key: bytes) -> Iterator[ImportedTrace]:
             entries.append(_from_trajectory(line, value))
     if not entries:
         raise UsageError(
-            f"{path.name} holds what OpenClaw's runtime noted, and no messages",
-            fix="import the transcript beside it, or the events.jsonl of: openclaw sessions export-trajectory",
+            f"{path.name} contains runtime records of OpenClaw, but no messages",
+            fix="import the transcript in the same folder, or the events.jsonl of: openclaw sessions export-trajectory",
         )
-    yield _session(entries, broken, _ledger(session_id, key, entries, session_key), TRAJECTORY)
+    yield _session(entries, broken, _open_writer(session_id, key, entries, session_key), TRAJECTORY)
 
 
-def _ledger(session_id: str, key: bytes, entries: list[SavedEntry], session_key: str | None = None) -> Ledger:
-    telling = (entry for entry in entries if entry.kind in _TELLING)
-    times = (time for entry in telling for time in (entry.said_at, entry.saved_at))
+def _open_writer(session_id: str, key: bytes, entries: list[SavedEntry], session_key: str | None = None) -> EventWriter:
+    relevant = (entry for entry in entries if entry.kind in _RELEVANT)
+    times = (time for entry in relevant for time in (entry.sent_at, entry.saved_at))
     start = next((time for time in times if time is not None), None)
-    return Ledger(session_id, key, session_key=session_key, start=start)
+    return EventWriter(session_id, key, session_key=session_key, start=start)
 
 
-def _session(entries: list[SavedEntry], broken: list[str], ledger: Ledger, format_name: str) -> ImportedTrace:
+def _session(entries: list[SavedEntry], broken: list[str], writer: EventWriter, format_name: str) -> ImportedTrace:
     for place in broken:
-        ledger.notes.add("lines that could not be read", place)
-    write_messages(_without_copies(entries, ledger), ledger)
-    return ledger.trace(format_name)
+        writer.notes.add("lines that could not be read", place)
+    write_messages(_without_copies(entries, writer), writer)
+    return writer.trace(format_name)
 
 
 def _from_transcript(line: int, value: dict[str, Any]) -> SavedEntry:
@@ -112,20 +112,20 @@ def _from_trajectory(line: int, value: dict[str, Any]) -> SavedEntry:
     )
 
 
-def _without_copies(entries: Iterable[SavedEntry], ledger: Ledger) -> Iterator[SavedEntry]:
-    """Messages and compactions, each once: copies stand on a branch from an earlier entry and repeat what followed."""
+def _without_copies(entries: Iterable[SavedEntry], writer: EventWriter) -> Iterator[SavedEntry]:
+    """Yield messages and compactions once each; copies follow a branch from an earlier entry and repeat its sequel."""
     seen: set[tuple[Any, ...]] = set()
     previous: str | None = None
     is_copying = False
     for entry in entries:
-        if entry.kind in _TELLING:
-            told = (entry.content.get(name) for name in ("role", "toolCallId", "tokensBefore", "firstKeptEntryId"))
-            identity = (entry.kind, as_number(entry.content.get("timestamp")), *map(as_text, told))
+        if entry.kind in _RELEVANT:
+            parts = (entry.content.get(name) for name in ("role", "toolCallId", "tokensBefore", "firstKeptEntryId"))
+            identity = (entry.kind, as_number(entry.content.get("timestamp")), *map(as_text, parts))
             has_jumped = entry.parent is not None and previous is not None and entry.parent != previous
             is_copying = (is_copying or has_jumped) and identity in seen
             seen.add(identity)
             if is_copying:
-                ledger.notes.add("messages that were saved a second time, left out")
+                writer.notes.add("messages that were saved a second time, left out")
             else:
                 yield entry
         previous = entry.id or previous

@@ -1,4 +1,4 @@
-"""Values of any type made into what they are meant to be, or None: files of others keep to no schema."""
+"""Conversion of untyped values to the expected type, or None: imported files follow no schema."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any
 from critiqor.model import ms_from_iso
 
 LATEST_MS = 36**9 - 1
-"""The last moment that an event id can hold, in the year 5188."""
-_MOST = 1 << 53
+"""The last time that an event id can represent, in the year 5188."""
+_MAX_NUMBER = 1 << 53
 _DURATION = re.compile(r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,12})?)S)?)?")
 
 
 def as_text(value: Any) -> str | None:
-    """A text, or a number as one; None for anything else and for nothing."""
+    """Return a text, or a number as text; None for anything else and for an empty text."""
     if isinstance(value, str):
         return value or None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64 else None
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """An object, or an empty one for anything else."""
+    """Return an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list, or an empty one for anything else."""
+    """Return a list; an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
 def as_number(value: Any) -> int | float | None:
-    """A number that is not negative, also where it was written as a text."""
+    """Return a number that is not negative, also from a text."""
     if isinstance(value, str) and re.fullmatch(r"\d{1,19}(\.\d{1,19})?", value, re.ASCII):
         value = float(value) if "." in value else int(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -44,13 +44,13 @@ def as_number(value: Any) -> int | float | None:
 
 
 def as_count(value: Any) -> int | None:
-    """A whole number that is not negative and that every reader of JSON can hold."""
+    """Return an integer that is not negative and that every JSON reader can represent."""
     number = as_number(value)
-    return int(number) if number is not None and number < _MOST and number == int(number) else None
+    return int(number) if number is not None and number < _MAX_NUMBER and number == int(number) else None
 
 
 def as_moment(value: Any) -> int | None:
-    """Nanoseconds since 1970 of an ISO 8601 time, or of a number of seconds, milli-, micro- or nanoseconds."""
+    """Return nanoseconds since 1970, from an ISO 8601 time or a number of seconds, milli-, micro- or nanoseconds."""
     if isinstance(value, str) and (moment := ms_from_iso(value)) is not None and not value.isdigit():
         return _micros(value, moment) if 0 <= moment <= LATEST_MS else None
     number = as_number(value)
@@ -62,52 +62,56 @@ def as_moment(value: Any) -> int | None:
 
 
 def as_ms(value: Any) -> int | None:
-    """The same in milliseconds."""
+    """Return the same in milliseconds."""
     moment = as_moment(value)
     return None if moment is None else moment // 1_000_000
 
 
 def _micros(text: str, milliseconds: int) -> int:
-    """The moment to the microsecond, as far as the text tells it."""
+    """Return the time in nanoseconds, with the digits after the milliseconds taken from the text."""
     fraction = re.search(r":\d\d[.,](\d{1,9})", text)
     digits = fraction[1].ljust(9, "0") if fraction else "000000000"
     return milliseconds * 1_000_000 + int(digits[3:])
 
 
-def as_told_duration(value: Any) -> int | float | None:
-    """Milliseconds of an ISO 8601 duration such as `PT1M1.95S`, or of a number of seconds."""
+def parse_duration(value: Any) -> int | float | None:
+    """Return the milliseconds of an ISO 8601 duration such as `PT1M1.95S`, or of a number of seconds."""
     if isinstance(value, str) and (parts := _DURATION.fullmatch(value)) and value[-1] not in "PT":
         days, hours, minutes, seconds = (float(part or 0) for part in parts.groups())
-        return tidy_ms((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
-    seconds_told = as_number(value)
-    return None if seconds_told is None else as_duration(seconds_told * 1000)
+        return round_ms((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+    number = as_number(value)
+    return None if number is None else as_duration(number * 1000)
 
 
 def as_duration(milliseconds: Any) -> int | float | None:
-    """A number of milliseconds that can have passed."""
+    """Return a plausible number of milliseconds."""
     number = as_number(milliseconds)
-    return None if number is None or number >= _MOST else tidy_ms(number)
+    return None if number is None or number >= _MAX_NUMBER else round_ms(number)
 
 
-def tidy_ms(milliseconds: float) -> int | float:
-    """To the microsecond, and whole where it is."""
+def round_ms(milliseconds: float) -> int | float:
+    """Round to microseconds, to an integer if possible."""
     rounded = round(milliseconds, 3)
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-_WRAPPED = frozenset({"args", "sanitize_inputs_outputs", "kwargs"})
+_WRAPPER_KEYS = frozenset({"args", "sanitize_inputs_outputs", "kwargs"})
 
 
-def unwrapped(arguments: Any) -> Any:
-    """The arguments of a tool call themselves: smolagents wraps them together with its own switches."""
-    if not isinstance(arguments, dict) or arguments.keys() != _WRAPPED or not isinstance(arguments["kwargs"], dict):
+def unwrap_arguments(arguments: Any) -> Any:
+    """Return the arguments of a tool call without the wrapper of smolagents."""
+    if (
+        not isinstance(arguments, dict)
+        or arguments.keys() != _WRAPPER_KEYS
+        or not isinstance(arguments["kwargs"], dict)
+    ):
         return arguments
-    named, in_order = arguments["kwargs"], arguments["args"]
-    return {**named, "args": in_order} if in_order else named
+    named, positional = arguments["kwargs"], arguments["args"]
+    return {**named, "args": positional} if positional else named
 
 
-def parsed(value: Any) -> Any:
-    """What a text says that is JSON; anything else as it is."""
+def parse_json(value: Any) -> Any:
+    """Decode a text that is a JSON object or list; return anything else unchanged."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:

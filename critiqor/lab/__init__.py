@@ -1,1 +1,1 @@
-"""Scripted models and scenarios that run an agent the same way every time."""
+"""Scripted scenarios that run an agent reproducibly, on the embedded loop or a real OpenClaw, to test the diagnosis."""

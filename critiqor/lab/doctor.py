@@ -1,4 +1,4 @@
-"""Would a recording work here? Each check that fails names its fix; the probe proves the whole chain with one turn."""
+"""Checks whether a recording would work on this machine; a failed check names its fix, and the probe records a turn."""
 
 from __future__ import annotations
 
@@ -34,51 +34,53 @@ from critiqor.run.lifecycle import (
 )
 
 PROBE_TIMEOUT_SECONDS = 180.0
-TESTED = ("2026.6.1", "2026.9.6")
+TESTED_VERSIONS = ("2026.6.1", "2026.9.6")
+"""OpenClaw versions."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a recording needs."""
+    """One requirement of a recording."""
 
     name: str
     ok: bool
     detail: str
     """What was found."""
     fix: str | None = None
-    """What to do about it; where all is well, what to do next."""
+    """How to fix it; if all is well, what to do next."""
 
 
-def examine(runs_dir: str | Path, openclaw_command: str, environment: Mapping[str, str]) -> Iterator[Check]:
-    """All checks that need no start of OpenClaw."""
-    yield _folder_check(paths_for(runs_dir).runs_dir)
-    yield _slot_check(runs_dir)
+def run_checks(runs_dir: str | Path, openclaw_command: str, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Yield all checks that do not start OpenClaw."""
+    yield _check_folder(paths_for(runs_dir).runs_dir)
+    yield _check_active_session(runs_dir)
     try:
         installation = find_openclaw(openclaw_command, environment)
     except OpenClawNotFoundError as error:
         yield Check(name="openclaw", ok=False, detail=error.message, fix=error.fix)
         return
-    yield _openclaw_check(installation)
-    yield _node_check(installation)
-    yield _plugin_check(environment)
-    yield from _attachment_checks(environment)
+    yield _check_openclaw(installation)
+    yield _check_node(installation)
+    yield _check_plugin(environment)
+    yield from _check_attachment(environment)
 
 
 def probe(openclaw_command: str, environment: Mapping[str, str]) -> Check:
-    """Record one scripted turn of the real OpenClaw in a home of its own, and look for every fact of it."""
+    """Record one scripted turn of the real OpenClaw in a temporary home, and check that all of it was recorded."""
     folder = Path(tempfile.mkdtemp(prefix="critiqor-probe-"))
     try:
-        missing = _probe_in(folder, openclaw_command, environment)
+        missing = _record_probe(folder, openclaw_command, environment)
     except CritiqorError as error:
         return Check(name="probe", ok=False, detail=error.message, fix=error.fix)
     if missing:
         log = _tail(folder / "openclaw.log")
-        detail = f"not recorded: {', '.join(missing)}. OpenClaw said: {log}"
-        return Check(name="probe", ok=False, detail=detail, fix=f"everything it left is in {folder}")
+        detail = f"not recorded: {', '.join(missing)}. Last output of OpenClaw: {log}"
+        return Check(name="probe", ok=False, detail=detail, fix=f"see the files in {folder}")
     shutil.rmtree(folder, ignore_errors=True)
     return Check(name="probe", ok=True, detail="one scripted turn was launched, recorded, sealed and diagnosed")
 
 
-def _probe_in(folder: Path, openclaw_command: str, environment: Mapping[str, str]) -> list[str]:
+def _record_probe(folder: Path, openclaw_command: str, environment: Mapping[str, str]) -> list[str]:
+    """Record the probe and return the events that are missing."""
     steps = [Step(tools=(ToolUse("probe_1", "exec", {"command": "echo probe"}),)), Step(text="The probe is done.")]
     runs = folder / "runs"
     with ScriptedModel(steps) as model, (folder / "openclaw.log").open("wb") as log:
@@ -102,15 +104,15 @@ def _tail(log: Path) -> str:
     return " / ".join(lines[-3:]) or "nothing"
 
 
-def _folder_check(folder: Path) -> Check:
+def _check_folder(folder: Path) -> Check:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         return Check(name="runs folder", ok=True, detail=str(folder))
-    detail = f"{existing} cannot be written"
+    detail = f"{existing} is not writable"
     return Check(name="runs folder", ok=False, detail=detail, fix="choose another with --runs-dir")
 
 
-def _slot_check(runs_dir: str | Path) -> Check:
+def _check_active_session(runs_dir: str | Path) -> Check:
     active = load_active_session(runs_dir)
     if active is None:
         return Check(name="active session", ok=True, detail="none")
@@ -119,35 +121,34 @@ def _slot_check(runs_dir: str | Path) -> Check:
         detail += ", attached to an OpenClaw that runs by itself"
     if active["owner"] is None or owner_is_alive(active):
         return Check(name="active session", ok=True, detail=detail)
-    # As after every recording: no fault of the installation.
+    # This is the normal state after a recording, not a fault of the installation.
     run_id = active["run_id"]
     following = f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
     return Check(name="active session", ok=True, detail=f"{detail}, and its process has ended", fix=following)
 
 
-def _openclaw_check(installation: Installation) -> Check:
-    version = installation.version or "of unknown version"
-    detail = (
-        f"{shlex.join((installation.command, *installation.arguments))}, {version} (tested with {', '.join(TESTED)})"
-    )
+def _check_openclaw(installation: Installation) -> Check:
+    version = installation.version or "unknown version"
+    command = shlex.join((installation.command, *installation.arguments))
+    detail = f"{command}, {version} (tested with {', '.join(TESTED_VERSIONS)})"
     return Check(name="openclaw", ok=True, detail=detail)
 
 
-def _node_check(installation: Installation) -> Check:
+def _check_node(installation: Installation) -> Check:
     version, needed = installation.node_version, installation.node_requirement
     if version is None:
         fix = "install Node 24 and put it on PATH"
         return Check(name="node", ok=False, detail="no Node found for this OpenClaw", fix=fix)
     if needed and node_satisfies(version, needed) is False:
-        detail = f"{version}, and this OpenClaw needs {needed}"
+        detail = f"{version}, but this OpenClaw needs {needed}"
         return Check(name="node", ok=False, detail=detail, fix="install Node 24 and put it first on PATH")
     return Check(name="node", ok=True, detail=f"{version} (needs {needed})" if needed else version)
 
 
-def _plugin_check(environment: Mapping[str, str]) -> Check:
+def _check_plugin(environment: Mapping[str, str]) -> Check:
     if not (plugin_folder() / "index.js").is_file():
-        fix = "install critiqor again"
-        return Check(name="plugin", ok=False, detail=f"{plugin_folder()} is not complete", fix=fix)
+        fix = "reinstall critiqor"
+        return Check(name="plugin", ok=False, detail=f"{plugin_folder()} is incomplete", fix=fix)
     configuration = locate_configuration((), environment)
     if not configuration.exists:
         detail = f"no OpenClaw configuration at {configuration.path}"
@@ -157,11 +158,11 @@ def _plugin_check(environment: Mapping[str, str]) -> Check:
         return Check(name="plugin", ok=False, detail=obstacle.reason, fix=obstacle.fix)
     if policy.problem:
         return Check(name="plugin", ok=False, detail=policy.problem, fix="openclaw doctor")
-    return Check(name="plugin", ok=True, detail=f"would be loaded beside {configuration.path}")
+    return Check(name="plugin", ok=True, detail=f"will be loaded in addition to {configuration.path}")
 
 
-def _attachment_checks(environment: Mapping[str, str]) -> Iterator[Check]:
-    """Whether what `critiqor attach openclaw` has put into OpenClaw's settings is still whole; nothing without it."""
+def _check_attachment(environment: Mapping[str, str]) -> Iterator[Check]:
+    """Check that the recorder that `critiqor attach openclaw` installed is complete; yields nothing if not attached."""
     folder = AttachmentFolder(locate_configuration((), environment))
     try:
         attachment = folder.read()
@@ -173,8 +174,8 @@ def _attachment_checks(environment: Mapping[str, str]) -> Iterator[Check]:
         return
     if missing:
         fix = "critiqor attach openclaw   (or: critiqor detach openclaw)"
-        detail = f"the recorder in {folder.installed} is of another version or half removed"
+        detail = f"the recorder in {folder.installed} is another version or partly removed"
         yield Check(name="attachment", ok=False, detail=detail, fix=fix)
         return
-    run = f"last for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run"
-    yield Check(name="attachment", ok=True, detail=f"the recorder is in OpenClaw's settings, {run}")
+    run = f"last for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run yet"
+    yield Check(name="attachment", ok=True, detail=f"the recorder is installed in OpenClaw's settings, {run}")

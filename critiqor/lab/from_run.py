@@ -19,7 +19,7 @@ from critiqor.errors import CritiqorError
 from critiqor.importers.values import as_count
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.scenario import (
-    PLACES,
+    PLATFORMS,
     Command,
     Expectation,
     Kill,
@@ -93,7 +93,7 @@ def scenario_from_run(run_id: str, runs_dir: str | Path) -> Drafted:
     scenario = Scenario(
         name=re.sub(r"[^a-z0-9_-]", "-", run_id.lower()),
         description=f"Recorded as {run_id}: {diagnosis.headline}",
-        on=("embedded",) if story.answers else PLACES,
+        on=("embedded",) if story.answers else PLATFORMS,
         because="OpenClaw cannot be given tools that only answer." if story.answers else "",
         turns=turns,
         summary=story.summary,

@@ -1,4 +1,4 @@
-"""A scenario: what users say, what the model and the world do, and what must be found. It comes from a file of TOML."""
+"""The structure of a scenario: messages of users, script of the model, environment, faults and expected findings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msgspec import Meta
 from critiqor.lab.model.model_script import Script, Step
 from critiqor.model.diagnosis import OutcomeState, Severity
 
-Place = Literal["embedded", "openclaw"]
-"""What a scenario is played on: the embedded loop, or a real OpenClaw."""
-PLACES: tuple[Place, ...] = ("embedded", "openclaw")
+Platform = Literal["embedded", "openclaw"]
+"""What a scenario is played on: the embedded loop or a real OpenClaw."""
+PLATFORMS: tuple[Platform, ...] = ("embedded", "openclaw")
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 Score = Annotated[int, Meta(ge=0, le=100)]
@@ -23,131 +23,133 @@ class ModelStep(Step, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """A step of the model's script."""
 
     times: Annotated[int, Meta(ge=1, le=1000)] = 1
-    """How often in a row."""
+    """How often the step is repeated."""
     when: When = "always"
-    """`fault`: part of what goes wrong, left out where the scenario is played without its fault. `fault_free`: what
-    the model does in its place then."""
+    """`fault`: part of the fault, left out when the scenario is played without its fault. `fault_free`: what the model
+    does instead then."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One message to the agent, and what the model does about it. Turns of one session follow each other; different
-    sessions go on at the same time."""
+    """One message to the agent and the model's reaction.
+
+    Turns of one session follow each other; sessions run in parallel.
+    """
 
     message: Annotated[str, Meta(min_length=1)]
-    """What the user says. By it the model knows which steps to play, so every turn says something else."""
+    """What the user says. The model selects the steps by this text, so every turn needs a different one."""
     session: Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")] = "main"
     spawned: bool = False
-    """Nobody says it: it is the task that the agent gives to a subagent, and these are the subagent's steps."""
+    """Whether it is the task that the agent gives to a subagent, instead of a user's message."""
     steps: Annotated[tuple[ModelStep, ...], Meta(min_length=1)]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A command line that is not run but answered from here."""
+    """A command line that is answered from the scenario instead of being run."""
 
     line: Annotated[str, Meta(min_length=1)]
-    """The whole command line. Several of the same are answered one after the other, the last one from then on."""
+    """The whole command line. Equal lines are answered in order; the last answer is repeated."""
     output: str = ""
     exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
     delay_s: Seconds = 0.0
 
 
 class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a scripted tool gives back."""
+    """A result of a scripted tool."""
 
     text: str = ""
     error: bool = False
 
 
 class ScriptedTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A tool that the agent has and that only answers. The embedded loop offers it; an OpenClaw does not."""
+    """An additional tool that returns scripted results. Only the embedded loop can offer it."""
 
     name: Annotated[str, Meta(min_length=1)]
     answers: Annotated[tuple[ToolAnswer, ...], Meta(min_length=1)]
-    """One after the other, the last one from then on."""
+    """Results in order; the last one is repeated."""
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The agent's processes are ended by a signal."""
+    """A signal to the agent's processes."""
 
     request: Count
-    """The request to the model at which it happens, from 1."""
+    """The model request at which it happens, from 1."""
     during: Literal["model", "tool"] = "model"
-    """While the model is asked, or while the first tool runs that it asked for."""
+    """During the model call, or during the first tool call of its response."""
     signal: Literal["KILL", "TERM", "INT", "HUP"] = "KILL"
     after_s: Seconds = 0.0
-    """How long after that."""
+    """Delay of the signal."""
 
 
 class Freeze(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The agent's processes stand still for a while, as on a machine that has no time for them."""
+    """A pause of the agent's processes, as on an overloaded machine."""
 
     request: Count
-    """The request to the model at which it begins."""
+    """The model request at which it begins, from 1."""
     for_s: Seconds
 
 
 class FullDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """From one request to the model on the agent's processes cannot make a file longer, until another."""
+    """A period, from one model request to another, in which the agent's processes cannot make a file longer."""
 
     request: Count
     until_request: Count | None = None
 
 
 class DiskError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """At one request to the model the last records of the recorder turn into zeros, as after a power cut."""
+    """At a model request, the last records of the recorder are overwritten with zeros, as after a power cut."""
 
     request: Count
     records: Annotated[int, Meta(ge=1, le=1000)] = 1
 
 
 class Clock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The time of day runs faster, for the agent and for the monitor."""
+    """A time of day that runs faster, for the agent and the monitor."""
 
     speed: Annotated[float, Meta(gt=1, le=100_000)]
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is around the agent."""
+    """The environment of the agent and the faults in it."""
 
     files: dict[str, str] = {}
-    """What the workspace holds, by path."""
+    """Contents of the workspace by path."""
     full: tuple[str, ...] = ()
-    """Files of the workspace that take no byte, as on a disk without room."""
+    """Files of the workspace that cannot be written, as on a full disk."""
     commands: tuple[Command, ...] = ()
     tools: tuple[ScriptedTool, ...] = ()
     helpers: tuple[str, ...] = ()
-    """Command lines of programs that the agent's process starts for itself; the embedded loop alone tells of them."""
+    """Command lines of programs that the agent's process starts by itself; only the embedded loop reports them."""
     timeout_s: Seconds | None = None
-    """Seconds after which the monitor ends the run."""
+    """Time limit of the monitor."""
     kill: Kill | None = None
     freeze: Freeze | None = None
     full_disk: FullDisk | None = None
     disk_error: DiskError | None = None
     clock: Clock | None = None
     slow_config_s: Seconds | None = None
-    """Seconds that it takes the agent to read a file of its configuration."""
+    """Time that the agent needs to read a file of its configuration."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How the agent knows its model."""
+    """How the agent reaches its model."""
 
     api_key: str = "unused"
-    """Left empty, there is none."""
+    """Empty: no key."""
     context_window: Annotated[int, Meta(ge=1000, le=10_000_000)] = 128_000
     timeout_s: Seconds | None = None
-    """Seconds of silence after which the agent gives up a request."""
+    """Silence after which the agent gives up a request."""
     reachable: bool = True
-    """Whether anything answers at its address."""
+    """Whether anything listens at its address."""
 
 
 class FaultFree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is different where the scenario is played without its fault.
+    """Differences of the scenario when it is played without its fault.
 
-    Helpers, kills, freezes, troubles with the disk, another clock and time limits are gone then anyway.
+    Helpers, kills, freezes, disk faults, a faster clock and time limits are removed in any case.
     """
 
     files: dict[str, str] = {}
-    """Contents in place of those of the same path."""
+    """Contents that replace those of the same path."""
     commands: tuple[Command, ...] | None = None
     tools: tuple[ScriptedTool, ...] | None = None
     provider: Provider | None = None
@@ -155,51 +157,51 @@ class FaultFree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What must be found, and what must not."""
+    """The findings that are required and those that are forbidden."""
 
     primary: str | None = None
-    """The type of the primary diagnosis; left out, nothing at all may be found."""
+    """Failure type of the primary diagnosis; if left out, nothing may be found."""
     severity: tuple[Severity, ...] = ()
-    """What the primary diagnosis may weigh."""
+    """Allowed severities of the primary diagnosis."""
     findings: tuple[str, ...] = ()
-    """Types that must be found as well."""
+    """Further required failure types."""
     absent: tuple[str, ...] = ()
-    """Types that must not be found; `*` stands for all that are not named above."""
+    """Forbidden failure types; `*` stands for all that are not required."""
     trust: tuple[Score, Score] | None = None
-    """The least and the greatest trust score."""
+    """Lowest and highest allowed trust score."""
     outcome: OutcomeState | None = None
     coverage: dict[str, int | bool] = {}
-    """Fields of the coverage block with their values."""
+    """Required values of fields of the coverage block."""
 
     @property
     def types(self) -> frozenset[str]:
-        """Everything that must be found."""
+        """All required failure types."""
         return frozenset((*self.findings, *([self.primary] if self.primary else [])))
 
 
-class Talk(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is said to an agent, and the tools that it has beside its own."""
+class EmbeddedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages to an agent on the embedded loop, and its additional tools."""
 
     turns: tuple[Turn, ...]
     tools: tuple[ScriptedTool, ...] = ()
     helpers: tuple[str, ...] = ()
     shell: str = ""
-    """The shell that runs its commands, where that is not the loop's own."""
+    """The shell that runs its commands; empty for the default one."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One story of an agent."""
+    """A scripted interaction with an agent, and what its diagnosis must find."""
 
     name: str = ""
-    """The name of its file."""
+    """The name of its file, without extension."""
     description: Annotated[str, Meta(min_length=1)]
-    """What happens, in one sentence: what is injected, or what looks like a failure and is none."""
-    on: Annotated[tuple[Place, ...], Meta(min_length=1)] = PLACES
+    """What happens, in one sentence: the injected fault, or what looks like a failure but is not one."""
+    on: Annotated[tuple[Platform, ...], Meta(min_length=1)] = PLATFORMS
     because: str = ""
-    """Why it cannot be played everywhere."""
+    """Why it cannot be played on every platform."""
     turns: Annotated[tuple[Turn, ...], Meta(min_length=1)]
     summary: str | None = None
-    """What the model answers when it is asked to sum up for a compaction."""
+    """What the model responds when it is asked for the summary of a compaction."""
     world: World = World()
     provider: Provider = Provider()
     config: dict[str, Any] = {}
@@ -209,22 +211,22 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def has_fault(self) -> bool:
-        """Whether anything is to be found."""
+        """Whether a finding is expected."""
         return bool(self.expect.types)
 
     @property
-    def told(self) -> tuple[Turn, ...]:
-        """The turns that somebody sends."""
+    def sent_turns(self) -> tuple[Turn, ...]:
+        """The turns that users send."""
         return tuple(turn for turn in self.turns if not turn.spawned)
 
     def scripts(self) -> tuple[Script, ...]:
-        """What the model plays."""
+        """Return the scripts of the model, with the fault."""
         return tuple(Script(turn.message, _steps(turn, "fault")) for turn in self.turns)
 
     def without_fault(self) -> Scenario:
-        """The same story, in which nothing goes wrong."""
+        """Return the same scenario without its fault."""
         free, world = self.fault_free, self.world
-        turns = tuple(msgspec.structs.replace(turn, steps=_of(turn, "fault_free")) for turn in self.turns)
+        turns = tuple(msgspec.structs.replace(turn, steps=_select_steps(turn, "fault_free")) for turn in self.turns)
         return msgspec.structs.replace(
             self,
             turns=turns,
@@ -238,11 +240,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
 
-def _of(turn: Turn, when: When) -> tuple[ModelStep, ...]:
-    """The steps that are played; from then on they are so whenever it is played."""
-    played = (step for step in turn.steps if step.when in ("always", when))
-    return tuple(msgspec.structs.replace(step, when="always") for step in played)
+def _select_steps(turn: Turn, when: When) -> tuple[ModelStep, ...]:
+    """Return the steps that apply, marked as always applicable."""
+    selected = (step for step in turn.steps if step.when in ("always", when))
+    return tuple(msgspec.structs.replace(step, when="always") for step in selected)
 
 
 def _steps(turn: Turn, when: When) -> tuple[Step, ...]:
-    return tuple(step for step in _of(turn, when) for _ in range(step.times))
+    return tuple(step for step in _select_steps(turn, when) for _ in range(step.times))

@@ -1,4 +1,4 @@
-"""Scenarios in files: read with errors that name the key, and chosen by name from a folder."""
+"""Reading scenario files, with errors that name the wrong key, and selecting scenarios by name."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from critiqor.lab.scenario import (
 )
 from critiqor.model import Coverage
 
-LARGEST = 1_000_000
-"""Bytes of a scenario file."""
+MAX_BYTES = 1_000_000
+"""Of a scenario file."""
 SHIPPED = Path(__file__).parent / "scenarios"
 _EVERYTHING_ELSE = "*"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<where>[^`]*)`)?")
-_WRONG = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?", re.DOTALL)
+_UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<where>[^`]*)`)?")
+_OTHER_ERROR = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?", re.DOTALL)
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "": Scenario,
     "turns": Turn,
@@ -65,21 +65,21 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def shipped_scenarios() -> list[Scenario]:
-    """Those that come with Critiqor, by name."""
-    return scenarios_in(SHIPPED)
+    """Return the scenarios that come with Critiqor, sorted by name."""
+    return read_scenarios(SHIPPED)
 
 
 class ScenarioFolder(NamedTuple):
-    """What a folder holds."""
+    """The scenarios of a folder."""
 
     scenarios: list[Scenario]
-    """By name."""
+    """Sorted by name."""
     broken: dict[str, UsageError]
-    """Files that are none, by the name that they would have."""
+    """Errors of files that are not valid scenarios, by name."""
 
 
 def read_folder(folder: Path) -> ScenarioFolder:
-    """Every scenario of a folder; a file that is none hides no other, and where there is nothing else, is the error."""
+    """Read every scenario of a folder. Errors of invalid files are collected, or raised if no file is valid."""
     scenarios: list[Scenario] = []
     broken: dict[str, UsageError] = {}
     for file in _files(folder):
@@ -92,61 +92,59 @@ def read_folder(folder: Path) -> ScenarioFolder:
     return ScenarioFolder(scenarios, broken)
 
 
-def scenarios_in(folder: Path) -> list[Scenario]:
-    """Every scenario of a folder, by name; a file that is none is an error."""
+def read_scenarios(folder: Path) -> list[Scenario]:
+    """Return every scenario of a folder, sorted by name. Raises UsageError if a file is invalid."""
     return [read_scenario(file) for file in _files(folder)]
 
 
 def _files(folder: Path) -> list[Path]:
     files = sorted(folder.glob("*.toml"))
     if not files:
-        raise UsageError(
-            f"{folder} holds no scenarios (*.toml)", fix="critiqor lab list   shows those that are shipped"
-        )
+        raise UsageError(f"{folder} contains no scenarios (*.toml)", fix="critiqor lab list   shows the shipped ones")
     return files
 
 
-def chosen(scenarios: Iterable[Scenario], names: Collection[str]) -> list[Scenario]:
-    """The scenarios of these names, in the order of the names; all of them where no name is given."""
+def select_scenarios(scenarios: Iterable[Scenario], names: Collection[str]) -> list[Scenario]:
+    """Return the scenarios with these names, in the order of the names; all scenarios if no name is given."""
     known = {scenario.name: scenario for scenario in scenarios}
     for name in names:
         if name not in known:
-            raise UsageError(f"there is no scenario {name!r}{_meant(name, known)}", fix="critiqor lab list")
+            raise UsageError(f"there is no scenario {name!r}{_suggestion(name, known)}", fix="critiqor lab list")
     return [known[name] for name in dict.fromkeys(names)] if names else list(known.values())
 
 
 def read_scenario(file: Path) -> Scenario:
-    """The scenario of a file; what is wrong with it is said with the name of the key."""
+    """Read the scenario in a file. Raises UsageError, which names the wrong key."""
     try:
         if not _NAME.fullmatch(file.stem):
-            raise _MistakeError("the name of the file must be of small letters, digits, - and _")
+            raise _InvalidScenarioError("the file name may contain only lowercase letters, digits, - and _")
         with file.open("rb") as opened:
-            content = opened.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise _MistakeError(f"it is larger than {LARGEST // 1_000_000} MB")
+            content = opened.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise _InvalidScenarioError(f"it is larger than {MAX_BYTES // 1_000_000} MB")
         return parse_scenario(content, file.stem)
-    except _MistakeError as error:
+    except _InvalidScenarioError as error:
         raise UsageError(f"{file.name}: {error}", fix=f"correct {file}") from error
 
 
-class _MistakeError(Exception):
-    """What is wrong with a scenario."""
+class _InvalidScenarioError(Exception):
+    """A mistake in a scenario."""
 
 
 def parse_scenario(content: bytes, name: str) -> Scenario:
-    """A scenario from the content of its file."""
+    """Parse the content of a scenario file."""
     try:
         document = tomllib.loads(content.decode())
-    # ValueError: not TOML, not UTF-8, or a number of thousands of digits.
+    # ValueError: not TOML, not UTF-8, or a number with thousands of digits.
     except (ValueError, RecursionError) as error:
-        raise _MistakeError(f"it cannot be read as TOML: {error}") from error
+        raise _InvalidScenarioError(f"it is not valid TOML: {error}") from error
     if "name" in document:
-        raise _MistakeError("name: a scenario is named by its file")
+        raise _InvalidScenarioError("name: the file name is the name of a scenario")
     try:
-        # TOML tells 1 from 1.0, and a number of seconds may be either.
+        # TOML distinguishes 1 from 1.0; a number of seconds may be either.
         scenario = msgspec.convert({**document, "name": name}, Scenario)
     except msgspec.ValidationError as error:
-        raise _MistakeError(_plainly(str(error))) from error
+        raise _InvalidScenarioError(_describe(str(error))) from error
     _check(scenario)
     return scenario
 
@@ -158,12 +156,12 @@ def _check(scenario: Scenario) -> None:
     for path in paths:
         parts = PurePosixPath(path)
         if not path or parts.is_absolute() or ".." in parts.parts or "\0" in path:
-            raise _MistakeError(f"world.files: {path!r} is not a path inside the workspace")
+            raise _InvalidScenarioError(f"world.files: {path!r} is not a path inside the workspace")
     for key in ("tools", "helpers"):
         if getattr(scenario.world, key) and "openclaw" in scenario.on:
-            raise _MistakeError(f'world.{key}: only the embedded loop can have them; add on = ["embedded"]')
+            raise _InvalidScenarioError(f'world.{key}: only the embedded loop supports them; add on = ["embedded"]')
     if len(scenario.on) < 2 and not scenario.because:
-        raise _MistakeError(f"on: say in `because` why it is played on {scenario.on[0]} only")
+        raise _InvalidScenarioError(f"on: say in `because` why it is played on {scenario.on[0]} only")
 
 
 def _check_turns(scenario: Scenario) -> None:
@@ -171,14 +169,14 @@ def _check_turns(scenario: Scenario) -> None:
     for number, turn in enumerate(scenario.turns):
         where = f"turns[{number}]"
         if messages.count(turn.message) > 1:
-            raise _MistakeError(f"{where}.message: another turn says the same, and the model would confuse them")
+            raise _InvalidScenarioError(f"{where}.message: another turn has the same; the model needs different ones")
         if not any(step.when != "fault_free" for step in turn.steps):
-            raise _MistakeError(f"{where}.steps: nothing is played")
+            raise _InvalidScenarioError(f"{where}.steps: no step is played with the fault")
         for count, step in enumerate(turn.steps):
             if any(not tool.name for tool in step.tools):
-                raise _MistakeError(f"{where}.steps[{count}].tools: a call has no name")
-    if not scenario.told:
-        raise _MistakeError("turns: nobody says anything; one of them must not be `spawned`")
+                raise _InvalidScenarioError(f"{where}.steps[{count}].tools: a call has no name")
+    if not scenario.sent_turns:
+        raise _InvalidScenarioError("turns: no user sends a message; one of them must not be `spawned`")
 
 
 def _check_expectation(expect: Expectation) -> None:
@@ -186,27 +184,30 @@ def _check_expectation(expect: Expectation) -> None:
         for name in named:
             if name is None or (key == "absent" and name == _EVERYTHING_ELSE) or name in FAILURE_TYPES:
                 continue
-            raise _MistakeError(f"expect.{key}: there is no failure type {name!r}{_meant(name, FAILURE_TYPES)}")
+            hint = _suggestion(name, FAILURE_TYPES)
+            raise _InvalidScenarioError(f"expect.{key}: there is no failure type {name!r}{hint}")
     if both := sorted(expect.types & set(expect.absent)):
-        raise _MistakeError(f"expect.absent: {both[0]} is expected as well")
+        raise _InvalidScenarioError(f"expect.absent: {both[0]} is also expected")
     if expect.findings and expect.primary is None:
-        raise _MistakeError("expect.primary: which of the findings is the primary one?")
+        raise _InvalidScenarioError("expect.primary: say which of the findings is the primary one")
     for name in expect.coverage:
         if name not in Coverage.__struct_fields__:
-            raise _MistakeError(f"expect.coverage: there is no {name!r}{_meant(name, Coverage.__struct_fields__)}")
+            hint = _suggestion(name, Coverage.__struct_fields__)
+            raise _InvalidScenarioError(f"expect.coverage: there is no field {name!r}{hint}")
     if expect.trust is not None and expect.trust[0] > expect.trust[1]:
-        raise _MistakeError("expect.trust: the least score comes first")
+        raise _InvalidScenarioError("expect.trust: the lowest score comes first")
 
 
-def _plainly(error: str) -> str:
-    unknown = _UNKNOWN.fullmatch(error)
+def _describe(error: str) -> str:
+    """Rewrite an error of msgspec, with the path of the key."""
+    unknown = _UNKNOWN_KEY.fullmatch(error)
     if unknown is not None:
         where, key = unknown["where"] or "", unknown["key"]
         table = _TABLES.get(re.sub(r"\[(?:\d+|\.\.\.)\]", "", where))
         known = [name for name in table.__struct_fields__ if name != "name" or where] if table else []
-        told = f"{where}.{key}".lstrip(".")
-        return f"there is no key `{told}`{_meant(key, known)}; the keys there are {', '.join(known)}"
-    wrong = _WRONG.fullmatch(error)
+        path = f"{where}.{key}".lstrip(".")
+        return f"there is no key `{path}`{_suggestion(key, known)}; the keys there are {', '.join(known)}"
+    wrong = _OTHER_ERROR.fullmatch(error)
     what, where = (wrong["what"], wrong["where"] or "") if wrong else (error, "")
     missing = re.fullmatch(r"Object missing required field `(\w+)`", what)
     if missing is not None:
@@ -214,13 +215,13 @@ def _plainly(error: str) -> str:
     return f"{where}: {what[:1].lower()}{what[1:]}" if where else what
 
 
-def _meant(word: str, known: Collection[str]) -> str:
+def _suggestion(word: str, known: Collection[str]) -> str:
     close = get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def others_absent(expect: Expectation) -> frozenset[str]:
-    """Every type that must not be found."""
+def forbidden_types(expect: Expectation) -> frozenset[str]:
+    """Return every failure type that must not be found."""
     if expect.primary is None or _EVERYTHING_ELSE in expect.absent:
         return frozenset(FAILURE_TYPES) - expect.types
     return frozenset(expect.absent)

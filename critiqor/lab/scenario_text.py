@@ -1,4 +1,4 @@
-"""A scenario as the text of its file, such as somebody would write it by hand."""
+"""Writing a scenario as TOML, formatted as by hand."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import msgspec
 from critiqor.lab.scenario import Scenario
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_IN_LINE = frozenset(("steps.tools", "tools.arguments", "expect.coverage"))
-"""Tables that stand on the line of their key, with the name of the table around them."""
+_INLINE_TABLES = frozenset(("steps.tools", "tools.arguments", "expect.coverage"))
+"""Tables written inline, on the line of their key; each with the name of the enclosing table."""
 _ENDING_QUOTES = re.compile(r'"{3,}|"+\Z')
-"""Quotes that would end a text of several lines."""
-# What JSON leaves as it is and TOML wants escaped.
+"""Quotes that would end a multi-line string."""
+# Characters that JSON does not escape and TOML requires escaped.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def scenario_text(scenario: Scenario, comment: str = "") -> str:
-    """The text of a scenario's file; `comment` stands above it."""
+    """Return the text of a scenario file, with `comment` at the top."""
     document = msgspec.to_builtins(scenario)
     document.pop("name", None)
     document = {key: value for key, value in document.items() if value != {} or key == "expect"}
@@ -30,13 +30,13 @@ def scenario_text(scenario: Scenario, comment: str = "") -> str:
 
 
 def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
-    below = {key: value for key, value in table.items() if _stands_below(path, key, value)}
+    below = {key: value for key, value in table.items() if _has_header(path, key, value)}
     lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if key not in below]
     for key, value in below.items():
         name = ".".join(map(_key, (*path, key)))
         if isinstance(value, Mapping):
             inner = _table(value, (*path, key))
-            # A table that holds nothing but tables needs no line of its own.
+            # A table that contains only tables needs no header.
             lines += ["", f"[{name}]"] if not inner or inner[0] else []
             lines += inner
         else:
@@ -45,8 +45,8 @@ def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def _stands_below(path: tuple[str, ...], key: str, value: Any) -> bool:
-    if path and f"{path[-1]}.{key}" in _IN_LINE:
+def _has_header(path: tuple[str, ...], key: str, value: Any) -> bool:
+    if path and f"{path[-1]}.{key}" in _INLINE_TABLES:
         return False
     rows = isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value)
     return rows or isinstance(value, Mapping)
@@ -68,7 +68,7 @@ def _one_line(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Several lines stay several lines."""
+    """Format a string; a text of several lines becomes a multi-line string."""
     if "\n" not in text.rstrip("\n"):
         return _quoted(text)
     escaped = _ENDING_QUOTES.sub(lambda found: len(found[0]) * '\\"', text.replace("\\", "\\\\"))

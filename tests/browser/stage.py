@@ -24,7 +24,7 @@ from critiqor.lab.model.model_script import ToolUse  # noqa: E402
 from critiqor.lab.runners.openclaw_home import workspace_of  # noqa: E402
 from critiqor.lab.runners.runner import Runner  # noqa: E402
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn  # noqa: E402
-from critiqor.lab.scenario_file import chosen, shipped_scenarios  # noqa: E402
+from critiqor.lab.scenario_file import select_scenarios, shipped_scenarios  # noqa: E402
 from critiqor.session import abort_session  # noqa: E402
 
 PLAYED = {
@@ -42,7 +42,7 @@ def make_demo(folder: Path) -> dict[str, str]:
     """Runs of agents that follow a script, by what they are for."""
     runner, made = Runner("embedded"), dict[str, str]()
     for name, scenario in PLAYED.items():
-        [play] = chosen(shipped_scenarios(), (scenario,))
+        [play] = select_scenarios(shipped_scenarios(), (scenario,))
         made[name] = runner.play(play, folder / name, folder / "runs").run_id
     return made
 

@@ -13,7 +13,7 @@ import pytest
 from support import STANDIN, Answer, Cli, Runs, environment, kill_tree, run_critiqor, script
 
 from critiqor.errors import ActiveSessionError, CritiqorError, OpenClawNotFoundError, UsageError
-from critiqor.lab.doctor import examine
+from critiqor.lab.doctor import run_checks
 from critiqor.openclaw import OpenClawCommands
 from critiqor.recording.attach import Attached, AttachOptions, Detached, attach_openclaw, detach_openclaw
 from critiqor.run.tail import Follower
@@ -157,7 +157,7 @@ def test_a_configuration_outside_of_the_state_folder_has_its_plugins_beside_it(
     first = service.attach()
     assert f"copied to {copied}, by" in first.changes[0]
     assert (copied / "index.js").is_file()
-    assert [check for check in examine(service.runs.folder, str(STANDIN), service.environment) if not check.ok] == []
+    assert [check for check in run_checks(service.runs.folder, str(STANDIN), service.environment) if not check.ok] == []
     before = service.file.read_bytes()
     assert service.attach().changes == []
     assert service.file.read_bytes() == before
@@ -229,10 +229,10 @@ def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) 
 def test_doctor_says_when_what_was_attached_is_not_whole_any_more(service: Service) -> None:
     service.attach()
     (service.state / "extensions" / "critiqor" / "recorder.js").write_text("// older")
-    [check] = [check for check in examine(service.runs.folder, str(STANDIN), service.environment) if not check.ok]
+    [check] = [check for check in run_checks(service.runs.folder, str(STANDIN), service.environment) if not check.ok]
     assert (check.name, str(check.fix).split("   ")[0]) == ("attachment", "critiqor attach openclaw")
     (service.state / "critiqor" / "attachment.json").write_text("{")
-    [check] = [check for check in examine(service.runs.folder, str(STANDIN), service.environment) if not check.ok]
+    [check] = [check for check in run_checks(service.runs.folder, str(STANDIN), service.environment) if not check.ok]
     assert (check.name, str(check.fix).split(",")[0]) == ("attachment", "openclaw plugins uninstall critiqor --force")
 
 

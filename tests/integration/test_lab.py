@@ -21,10 +21,10 @@ from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_t
 from critiqor.diagnosis import FAILURE_TYPES, detectors
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.runners.fault_injection import agent_processes
-from critiqor.lab.runners.runner import Played, Runner
+from critiqor.lab.runners.runner import PlayedScenario, Runner
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, ScriptedTool, ToolAnswer, Turn, World
 from critiqor.lab.scenario_file import shipped_scenarios
-from critiqor.lab.verdict import missed_in, seen_in
+from critiqor.lab.verdict import find_mismatches, summarize_diagnosis
 from critiqor.model import Diagnosis
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import evidence_events
@@ -34,7 +34,7 @@ SCENARIOS = {scenario.name: scenario for scenario in shipped_scenarios() if "emb
 FAULTY = {name: scenario for name, scenario in SCENARIOS.items() if scenario.has_fault}
 REGISTRIES = ("RUN_DETECTORS", "SESSION_DETECTORS", "RECORDING_DETECTORS")
 
-Plays = dict[str, "Future[Played]"]
+Plays = dict[str, "Future[PlayedScenario]"]
 
 
 def playing(scenarios: dict[str, Scenario], folder: Path) -> Iterator[Plays]:
@@ -69,7 +69,7 @@ def faultless_plays(tmp_path_factory: pytest.TempPathFactory, plays: Plays) -> I
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_is_diagnosed_as_it_must_be(name: str, plays: Plays) -> None:
     played = plays[name].result()
-    missed = missed_in(SCENARIOS[name], played.diagnosis, played.coverage)
+    missed = find_mismatches(SCENARIOS[name], played.diagnosis, played.coverage)
     assert (missed, played.unplayed) == ([], 0), played.diagnosis.headline
 
 
@@ -77,7 +77,7 @@ def test_a_scenario_is_diagnosed_as_it_must_be(name: str, plays: Plays) -> None:
 def test_without_its_detector_a_scenario_fails(
     kind: str, plays: Plays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = [name for name in FAULTY if kind in seen_in(plays[name].result().diagnosis).findings]
+    found = [name for name in FAULTY if kind in summarize_diagnosis(plays[name].result().diagnosis).findings]
     remove(kind, monkeypatch)
     assert any(missed_again(name, plays[name].result(), tmp_path / name) for name in found)
 
@@ -86,7 +86,7 @@ def test_without_its_detector_a_scenario_fails(
 def test_without_its_fault_nothing_is_found(name: str, faultless_plays: Plays) -> None:
     played = faultless_plays[name].result()
     clean = msgspec.structs.replace(FAULTY[name], expect=Expectation())
-    assert missed_in(clean, played.diagnosis, played.coverage) == []
+    assert find_mismatches(clean, played.diagnosis, played.coverage) == []
 
 
 def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,11 +105,11 @@ def find_nothing(*_: Any) -> list[Any]:
     return []
 
 
-def missed_again(name: str, played: Played, copy: Path) -> list[str]:
+def missed_again(name: str, played: PlayedScenario, copy: Path) -> list[str]:
     """What is missed when a copy of the same evidence is diagnosed once more."""
     shutil.copytree(played.runs, copy)
     diagnosis = msgspec.convert(diagnose_run(played.run_id, copy), Diagnosis)
-    return missed_in(SCENARIOS[name], diagnosis, played.coverage)
+    return find_mismatches(SCENARIOS[name], diagnosis, played.coverage)
 
 
 OWN = """
@@ -140,7 +140,7 @@ def test_own_scenarios_pass_a_gate_or_fail_it_and_a_failed_one_is_kept(cli: Cli,
     bad, good = told.data["results"]
     assert (bad["passed"], good["passed"]) == (False, True)
     [verdict] = bad["plays"]
-    assert verdict["missed"] == ["the primary diagnosis is none, and not tool_loop"]
+    assert verdict["missed"] == ["the primary diagnosis is none, expected tool_loop"]
     assert (Path(verdict["run"]) / "runs" / "run_001" / "session.json").is_file()
     assert "1 of 2 scenarios as expected on the embedded loop" in Path("lab.md").read_text()
     assert "bad: FAILED" in told.err

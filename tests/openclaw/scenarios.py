@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from critiqor.lab.scenario_file import chosen, shipped_scenarios
+from critiqor.lab.scenario_file import select_scenarios, shipped_scenarios
 
 NAMES = (
     "clean",
@@ -18,4 +18,4 @@ NAMES = (
     "over_budget",
     "secret_in_output",
 )
-SCENARIOS = tuple(chosen(shipped_scenarios(), NAMES))
+SCENARIOS = tuple(select_scenarios(shipped_scenarios(), NAMES))

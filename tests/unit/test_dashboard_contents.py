@@ -14,7 +14,7 @@ from support import Runs, attached, recorded
 from critiqor.dashboard.pages.timeline_page import SPLIT
 from critiqor.dashboard.render.formatting import duration, money, number, price
 from critiqor.lab.runners.runner import Runner
-from critiqor.lab.scenario_file import chosen, shipped_scenarios
+from critiqor.lab.scenario_file import select_scenarios, shipped_scenarios
 from critiqor.run.diagnosis import load_diagnosed
 from critiqor.run.visibility import change_visibility
 
@@ -29,7 +29,7 @@ class Played:
         self.runs = Runs(folder / "runs")
         self.run_ids: dict[str, str] = {}
         for name in PLAYED:
-            [scenario] = chosen(shipped_scenarios(), (name,))
+            [scenario] = select_scenarios(shipped_scenarios(), (name,))
             self.run_ids[name] = Runner("embedded").play(scenario, folder / name, self.runs.folder).run_id
         self.dashboard = Dashboard(self.runs)
         self.user = self.dashboard.user()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support import Runs, script
 
-from critiqor.lab.doctor import Check, examine
+from critiqor.lab.doctor import Check, run_checks
 from critiqor.openclaw import locate_configuration, write_overlay
 
 
@@ -27,7 +27,7 @@ def configure(home: Path, text: str) -> None:
 
 def checks_of(home: Path, command: str = "openclaw") -> dict[str, Check]:
     environment = {"HOME": str(home), "PATH": str(home / "bin")}
-    return {check.name: check for check in examine(home / "runs", command, environment)}
+    return {check.name: check for check in run_checks(home / "runs", command, environment)}
 
 
 def test_all_is_well_where_nothing_is_wrong(home: Path) -> None:

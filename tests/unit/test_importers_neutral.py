@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.errors import UsageError
-from critiqor.importers import FORMATS, ImportedTrace, read_traces, recognise
+from critiqor.importers import FORMATS, ImportedTrace, detect_format, read_traces
 from critiqor.model import Event, event_id_for
 from critiqor.model.event import place_of
 from critiqor.storage.record_filter import RecordFilter
@@ -100,8 +100,8 @@ def test_times_that_go_back_or_are_missing_change_no_order(tmp_path: Path) -> No
     ]
     assert trace.events[2].payload["ts"] == times[2]
     assert trace.notes == [
-        "events without a time, placed beside the one ahead of them: 2",
-        "events told with a time before the one ahead of them, and placed beside it: 1",
+        "events without a time, placed at that of the preceding event: 2",
+        "events with a time before the preceding event, placed at its time: 1",
     ]
 
 
@@ -194,7 +194,7 @@ def test_one_bad_event_costs_only_itself(tmp_path: Path) -> None:
     path = write(tmp_path, {"events": [{"i": 0, "type": "user", "text": "a"}, "what", None, {"i": 1, "type": "end"}]})
     [trace] = read_traces(path)
     assert [event.event_type for event in trace.events] == ["input", "agent_end"]
-    assert "entries that are no events: 2" in trace.notes
+    assert "entries that are not events: 2" in trace.notes
 
 
 def test_what_strict_readers_refuse_is_made_readable(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_secret_across_the_edge_of_an_excerpt_is_not_left_over() -> None:
         (b"[]\n", "a list"),
         (b"{}\n", "an empty object"),
         (b'{"a": 1, "b": 2}\n', "an object with a, b"),
-        (b"17\n", "a bare value"),
+        (b"17\n", "a plain value"),
     ],
 )
 def test_what_is_in_no_known_format_is_refused_with_what_was_found(tmp_path: Path, content: bytes, found: str) -> None:
@@ -295,14 +295,14 @@ def test_what_is_packed_is_refused_with_how_to_unpack_it(tmp_path: Path, content
     path = tmp_path / "odd"
     path.write_bytes(content)
     with pytest.raises(UsageError) as refused:
-        recognise(path)
+        detect_format(path)
     assert fix in (refused.value.fix or "")
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(UsageError):
-            recognise(path)
+            detect_format(path)
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("\ud800")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.importers import ImportedTrace, read_traces, recognise
+from critiqor.importers import ImportedTrace, detect_format, read_traces
 from critiqor.model import Event
 
 START = 1_742_401_928_000_000_000
@@ -152,7 +152,7 @@ def openinference() -> list[dict[str, Any]]:
 def test_genai_conventions_in_otlp(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(envelope(*genai()), indent=2))
-    assert recognise(path) == "otel_spans"
+    assert detect_format(path) == "otel_spans"
     [trace] = read_traces(path)
     assert (trace.trace_id, trace.notes) == ("t1", [])
     assert kinds(trace) == [
@@ -379,7 +379,13 @@ def test_spans_that_are_out_of_order_in_every_way(tmp_path: Path) -> None:
     assert "unfinished" not in {event.tool_name for event in of(trace, "tool_output")}
     assert [event.event_id for event in trace.events] == sorted({event.event_id for event in trace.events})
     told = " ".join(trace.notes)
-    for trouble in ("twice: 2", "parent is missing: 1", "own ancestors: 2", "before they began: 1", "never ended: 2"):
+    for trouble in (
+        "occur twice: 2",
+        "parent is missing: 1",
+        "own ancestors: 2",
+        "before they began: 1",
+        "never ended: 2",
+    ):
         assert trouble in told
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.errors import UsageError
-from critiqor.importers import ImportedTrace, read_traces, recognise
+from critiqor.importers import ImportedTrace, detect_format, read_traces
 from critiqor.model import Event
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -76,7 +76,7 @@ def of(trace: ImportedTrace, kind: str) -> list[Event]:
 @pytest.mark.parametrize("version", ["2026.6.1", "2026.9.6"])
 def test_a_transcript_of_a_real_openclaw(version: str) -> None:
     path = FIXTURES / f"openclaw-{version}.jsonl"
-    assert recognise(path) == "openclaw_transcript"
+    assert detect_format(path) == "openclaw_transcript"
     [trace] = read_traces(path)
     assert [event.event_id for event in trace.events] == sorted({event.event_id for event in trace.events})
     assert kinds(trace)[:6] == [
@@ -100,7 +100,7 @@ def test_a_transcript_of_a_real_openclaw(version: str) -> None:
         of(trace, "token_usage")
     )
     assert len(of(trace, "tool_call")) == len(of(trace, "tool_output"))
-    assert any("no message tells of" in note and "frobnicate" in note for note in trace.notes)
+    assert any("without the message that requested them" in note and "frobnicate" in note for note in trace.notes)
     assert of(trace, "agent_end")[0].payload["success"] is True
     assert of(trace, "message_end")[-1].payload["text"] == "All done, everything went well."
 
@@ -142,7 +142,7 @@ def test_the_same_session_from_a_trajectory_export(tmp_path: Path) -> None:
         lines.append({**base, "source": "transcript", **told, "data": data})
     path = tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert recognise(path) == "openclaw_trajectory"
+    assert detect_format(path) == "openclaw_trajectory"
     [exported] = read_traces(path)
     [transcript] = read_traces(FIXTURES / "openclaw-2026.9.6.jsonl")
     assert {event.session_key for event in exported.events} == {"agent:main:scratch"}

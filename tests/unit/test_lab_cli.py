@@ -54,7 +54,7 @@ def test_a_bad_file_hides_no_other_and_is_not_passed_over(cli: Cli, tmp_path: Pa
     (folder / "bad.toml").write_text("nonsense")
     listed = cli("lab", "list", "--scenarios", folder)
     assert listed.code == 2
-    assert "left out: bad.toml: it cannot be read as TOML" in listed.err
+    assert "left out: bad.toml: it is not valid TOML" in listed.err
     assert "good" in listed.out
     assert listed.out.endswith(f"1 scenario. Next: critiqor lab run --scenarios '{folder}'\n")
     played = cli("lab", "run", "--scenarios", folder)

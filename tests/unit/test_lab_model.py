@@ -248,7 +248,7 @@ def test_a_request_without_tools_is_answered_with_the_summary_and_takes_no_step(
 
 def test_whoever_watches_is_told_before_and_after_each_answer() -> None:
     told: list[tuple[str, int]] = []
-    watch = {"on_request": lambda n: told.append(("asked", n)), "on_answer": lambda n: told.append(("answered", n))}
+    watch = {"on_request": lambda n: told.append(("asked", n)), "on_response": lambda n: told.append(("answered", n))}
     with ScriptedModel([Step(text="a")], **watch) as model:
         for number in (1, 2):
             words_of(model)
@@ -313,5 +313,5 @@ def test_its_models_are_listed_and_nothing_else_is_there() -> None:
 def test_a_port_that_is_taken_is_said() -> None:
     with ScriptedModel([Step(text="Hi.")]) as model:
         port = int(model.base_url.split(":")[2].split("/")[0])
-        with pytest.raises(CritiqorError, match=f"port {port} cannot be had"):
+        with pytest.raises(CritiqorError, match=f"port {port} is not available"):
             ScriptedModel([Step(text="Hi.")], port=port)

@@ -14,12 +14,12 @@ from critiqor.errors import UsageError
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.scenario import Command, Expectation, ModelStep, Provider, Scenario, Turn, World
 from critiqor.lab.scenario_file import (
-    LARGEST,
-    chosen,
-    others_absent,
+    MAX_BYTES,
+    forbidden_types,
     parse_scenario,
     read_scenario,
-    scenarios_in,
+    read_scenarios,
+    select_scenarios,
     shipped_scenarios,
 )
 from critiqor.lab.scenario_text import scenario_text
@@ -43,7 +43,7 @@ def read(folder: Path, text: str, name: str = "mine.toml") -> Scenario:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("description = ", "it cannot be read as TOML"),
+        ("description = ", "it is not valid TOML"),
         (WHOLE, "`expect` is missing"),
         (WHOLE + "[expect]\nprimry = 'tool_loop'", "no key `expect.primry` (did you mean 'primary'?)"),
         (WHOLE + "steps = 3\n[expect]", "no key `turns[0].steps[0].steps`"),
@@ -51,23 +51,23 @@ def read(folder: Path, text: str, name: str = "mine.toml") -> Scenario:
         (WHOLE + "status = 'bad'\n[expect]", "turns[0].steps[0].status: expected `int`, got `str`"),
         (WHOLE + "tools = [{ arguments = {} }]\n[expect]", "turns[0].steps[0].tools: a call has no name"),
         (WHOLE + "tools = [{ nam = 'exec' }]\n[expect]", "`turns[0].steps[0].tools[0].nam` (did you mean 'name'?)"),
-        (WHOLE + "when = 'fault_free'\n[expect]", "turns[0].steps: nothing is played"),
+        (WHOLE + "when = 'fault_free'\n[expect]", "turns[0].steps: no step is played with the fault"),
         (WHOLE + "[world.kil]\n[expect]", "no key `world.kil` (did you mean 'kill'?)"),
         (WHOLE + "[world.kill]\n[expect]", "`world.kill.request` is missing"),
         (WHOLE + "[world.files]\n'../x' = ''\n[expect]", "'../x' is not a path inside the workspace"),
         (WHOLE + "[expect]\nprimary = 'tool_lop'", "expect.primary: there is no failure type 'tool_lop'"),
         (WHOLE + "[expect]\nabsent = ['tool_lop']", "(did you mean 'tool_loop'?)"),
-        (WHOLE + "[expect]\nfindings = ['tool_loop']", "which of the findings is the primary one?"),
-        (WHOLE + "[expect]\nprimary='timeout'\nabsent=['timeout']", "expect.absent: timeout is expected as well"),
-        (WHOLE + "[expect]\ntrust = [80, 20]", "expect.trust: the least score comes first"),
+        (WHOLE + "[expect]\nfindings = ['tool_loop']", "say which of the findings is the primary one"),
+        (WHOLE + "[expect]\nprimary='timeout'\nabsent=['timeout']", "expect.absent: timeout is also expected"),
+        (WHOLE + "[expect]\ntrust = [80, 20]", "expect.trust: the lowest score comes first"),
         (
             WHOLE + "[expect]\ncoverage = { missing_record = 0 }",
-            "no 'missing_record' (did you mean 'missing_records'?)",
+            "no field 'missing_record' (did you mean 'missing_records'?)",
         ),
         ("on = ['embedded']\n" + WHOLE + "[expect]", "say in `because` why"),
-        ("name = 'x'\n" + WHOLE + "[expect]", "a scenario is named by its file"),
-        (WHOLE + WHOLE.split("\n", 2)[2] + "[expect]", "another turn says the same"),
-        (WHOLE.replace('"Do it."', '"Do it."\nspawned = true') + "[expect]", "nobody says anything"),
+        ("name = 'x'\n" + WHOLE + "[expect]", "the file name is the name of a scenario"),
+        (WHOLE + WHOLE.split("\n", 2)[2] + "[expect]", "another turn has the same"),
+        (WHOLE.replace('"Do it."', '"Do it."\nspawned = true') + "[expect]", "no user sends a message"),
     ],
 )
 def test_a_bad_file_is_refused_with_the_name_of_the_key(tmp_path: Path, text: str, told: str) -> None:
@@ -80,20 +80,20 @@ def test_a_bad_file_is_refused_with_the_name_of_the_key(tmp_path: Path, text: st
 
 def test_what_is_no_text_or_too_large_or_badly_named_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe")
-    (tmp_path / "b.toml").write_bytes(b"#" * (LARGEST + 1))
+    (tmp_path / "b.toml").write_bytes(b"#" * (MAX_BYTES + 1))
     (tmp_path / "C D.toml").write_text(WHOLE + "[expect]")
-    for name, told in (("a", "cannot be read"), ("b", "larger than"), ("C D", "small letters")):
+    for name, told in (("a", "not valid TOML"), ("b", "larger than"), ("C D", "lowercase letters")):
         with pytest.raises(UsageError, match=told):
             read_scenario(tmp_path / f"{name}.toml")
 
 
 def test_a_folder_without_scenarios_and_a_name_that_is_none_are_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no scenarios"):
-        scenarios_in(tmp_path)
+    with pytest.raises(UsageError, match="contains no scenarios"):
+        read_scenarios(tmp_path)
     read(tmp_path, WHOLE + "[expect]")
     with pytest.raises(UsageError, match="did you mean 'mine'"):
-        chosen(scenarios_in(tmp_path), ["mien"])
-    assert [scenario.name for scenario in chosen(scenarios_in(tmp_path), ["mine", "mine"])] == ["mine"]
+        select_scenarios(read_scenarios(tmp_path), ["mien"])
+    assert [scenario.name for scenario in select_scenarios(read_scenarios(tmp_path), ["mine", "mine"])] == ["mine"]
 
 
 def test_steps_are_repeated_and_played_with_or_without_the_fault(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_steps_are_repeated_and_played_with_or_without_the_fault(tmp_path: Path)
 
 
 def test_a_star_stands_for_every_type_that_is_not_expected() -> None:
-    assert others_absent(Expectation(primary="timeout", absent=("tool_loop",))) == {"tool_loop"}
-    assert others_absent(Expectation(primary="timeout", absent=("*",))) == set(FAILURE_TYPES) - {"timeout"}
-    assert others_absent(Expectation()) == set(FAILURE_TYPES), "where nothing is expected, nothing may be found"
+    assert forbidden_types(Expectation(primary="timeout", absent=("tool_loop",))) == {"tool_loop"}
+    assert forbidden_types(Expectation(primary="timeout", absent=("*",))) == set(FAILURE_TYPES) - {"timeout"}
+    assert forbidden_types(Expectation()) == set(FAILURE_TYPES), "where nothing is expected, nothing may be found"
 
 
 texts = some.text(max_size=40)

@@ -8,7 +8,7 @@ from diagnosed import diagnosis, finding
 from critiqor.lab.batch import LabResult, LeftOut, ScenarioResult
 from critiqor.lab.report import lab_lines, lab_markdown, summary
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn
-from critiqor.lab.verdict import Verdict, missed_in, seen_in
+from critiqor.lab.verdict import Verdict, find_mismatches, summarize_diagnosis
 from critiqor.model import Coverage
 from critiqor.model.timing import RepeatedFigures
 
@@ -25,56 +25,56 @@ def scenario(**expect: object) -> Scenario:
     [
         ({"primary": "false_success_claim", "findings": ("tool_loop",), "absent": ("*",)}, []),
         ({"primary": "false_success_claim", "severity": ("critical",), "trust": (0, 20), "outcome": "completed"}, []),
-        ({"primary": "tool_loop"}, ["the primary diagnosis is false_success_claim, and not tool_loop"]),
+        ({"primary": "tool_loop"}, ["the primary diagnosis is false_success_claim, expected tool_loop"]),
         (
             {"primary": "false_success_claim", "severity": ("low", "medium")},
-            ["it weighs critical, and not low or medium"],
+            ["its severity is critical, expected low or medium"],
         ),
         ({"primary": "false_success_claim", "findings": ("timeout",)}, ["timeout was not found"]),
-        ({"primary": "false_success_claim", "absent": ("tool_loop",)}, ["tool_loop was found, and should not be"]),
-        ({"primary": "false_success_claim", "absent": ("*",)}, ["tool_loop was found, and should not be"]),
-        ({"primary": "false_success_claim", "trust": (50, 60)}, ["trust is 20, and not 50 to 60"]),
-        ({"primary": "false_success_claim", "outcome": "failed"}, ["the outcome is completed, and not failed"]),
+        ({"primary": "false_success_claim", "absent": ("tool_loop",)}, ["tool_loop was found, but must not be"]),
+        ({"primary": "false_success_claim", "absent": ("*",)}, ["tool_loop was found, but must not be"]),
+        ({"primary": "false_success_claim", "trust": (50, 60)}, ["trust is 20, expected 50 to 60"]),
+        ({"primary": "false_success_claim", "outcome": "failed"}, ["the outcome is completed, expected failed"]),
         (
             {"primary": "false_success_claim", "coverage": {"missing_records": 1, "recorder_attached": False}},
-            ["coverage.missing_records is 0, and not 1"],
+            ["coverage.missing_records is 0, expected 1"],
         ),
         (
             {},
             [
-                "the primary diagnosis is false_success_claim, and not none",
-                "false_success_claim was found, and should not be",
-                "tool_loop was found, and should not be",
+                "the primary diagnosis is false_success_claim, expected none",
+                "false_success_claim was found, but must not be",
+                "tool_loop was found, but must not be",
             ],
         ),
     ],
 )
 def test_everything_that_is_not_as_it_must_be_is_named(expect: dict[str, object], missed: list[str]) -> None:
     found = diagnosis("run_001", CLAIM, LOOP, trust=20)
-    assert missed_in(scenario(**expect), found, Coverage()) == missed
+    assert find_mismatches(scenario(**expect), found, Coverage()) == missed
 
 
 def test_a_clean_run_is_as_expected_only_where_nothing_is_expected() -> None:
     clean = diagnosis("run_001", trust=100)
-    assert missed_in(scenario(trust=(100, 100)), clean, Coverage()) == []
-    assert missed_in(scenario(primary="timeout"), clean, Coverage()) == [
-        "the primary diagnosis is none, and not timeout"
+    assert find_mismatches(scenario(trust=(100, 100)), clean, Coverage()) == []
+    assert find_mismatches(scenario(primary="timeout"), clean, Coverage()) == [
+        "the primary diagnosis is none, expected timeout"
     ]
 
 
 def test_an_unknown_trust_is_in_no_range() -> None:
     blind = diagnosis("run_001", trust=None)
-    assert missed_in(scenario(trust=(0, 100)), blind, Coverage()) == ["trust is unknown, and not 0 to 100"]
+    assert find_mismatches(scenario(trust=(0, 100)), blind, Coverage()) == ["trust is unknown, expected 0 to 100"]
 
 
 def test_what_a_busy_machine_does_by_itself_counts_only_where_it_is_named() -> None:
     busy = diagnosis("run_001", LOOP, finding("latency_stall:x", "low", 5), trust=65)
-    assert missed_in(scenario(primary="tool_loop", absent=("*",), trust=(70, 70)), busy, Coverage()) == []
-    named = missed_in(scenario(primary="tool_loop", absent=("latency_stall",)), busy, Coverage())
-    assert named == ["latency_stall was found, and should not be"]
+    assert find_mismatches(scenario(primary="tool_loop", absent=("*",), trust=(70, 70)), busy, Coverage()) == []
+    named = find_mismatches(scenario(primary="tool_loop", absent=("latency_stall",)), busy, Coverage())
+    assert named == ["latency_stall was found, but must not be"]
     stall = diagnosis("run_001", finding("latency_stall:x", "low", 5), trust=95)
-    assert missed_in(scenario(), stall, Coverage()) == []
-    assert missed_in(scenario(primary="latency_stall"), stall, Coverage()) == []
+    assert find_mismatches(scenario(), stall, Coverage()) == []
+    assert find_mismatches(scenario(primary="latency_stall"), stall, Coverage()) == []
 
 
 def result(name: str, passed: bool, **fields: object) -> ScenarioResult:
@@ -83,7 +83,7 @@ def result(name: str, passed: bool, **fields: object) -> ScenarioResult:
         on="embedded",
         passed=passed,
         missed=[] if passed else ["tool_loop was not found"],
-        seen=seen_in(diagnosis("run_001", CLAIM, trust=50)),
+        seen=summarize_diagnosis(diagnosis("run_001", CLAIM, trust=50)),
         seconds=1.25,
         run=None if passed else "/where/it/lies",
     )
@@ -112,7 +112,7 @@ def test_a_report_tells_what_was_injected_seen_and_missed_and_nothing_in_it_beco
     row = next(line for line in told.splitlines() if line.startswith("| bad |"))
     injected = "Somebody \\| says \\`it\\` \\<b\\>works\\</b\\>."
     assert row == f"| bad | {injected} | tool\\_loop | false\\_success\\_claim | 50 | NO | 1.2 |"
-    assert "- tool\\_loop was not found\n- everything that it left is in /where/it/lies" in told
+    assert "- tool\\_loop was not found\n- its files are kept in /where/it/lies" in told
     assert "| other | It needs a plugin. |" in told
 
 
@@ -124,7 +124,7 @@ def test_lines_for_a_terminal_have_every_scenario_and_what_failed_below() -> Non
     lines = lab_lines(lab(result("good", True), result("bad", False)))
     assert lines[0] == "ok  good  false_success_claim, trust 50 (1.2 s)"
     assert lines[1].startswith("NO  bad ")
-    assert lines[2] == "--  other: not played here. It needs a plugin."
+    assert lines[2] == "--  other: does not apply here. It needs a plugin."
     assert "  tool_loop was not found" in lines
     assert lines[-1] == summary(lab(result("good", True), result("bad", False)))
 
@@ -132,5 +132,5 @@ def test_lines_for_a_terminal_have_every_scenario_and_what_failed_below() -> Non
 def test_times_of_repeated_plays_are_told_with_whether_all_were_diagnosed_alike() -> None:
     figures = RepeatedFigures(kind="turn", name="turn", runs=3, median_ms=10, p95_ms=20, max_ms=20, variance_ms2=4)
     told = result("again", False, timings=[figures], same_diagnosis=False)
-    assert "Times of again: 1 plays, not diagnosed alike" in lab_markdown(lab(told))
-    assert "  its plays were not diagnosed alike" in lab_lines(lab(told))
+    assert "Times of again: 1 plays, different diagnoses" in lab_markdown(lab(told))
+    assert "  its plays have different diagnoses" in lab_lines(lab(told))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from critiqor.lab.runners.openclaw_home import merged
+from critiqor.lab.runners.openclaw_home import merge_settings
 from critiqor.lab.runners.replay_shell import write_replay_shell
-from critiqor.lab.runners.sandbox import furnish
+from critiqor.lab.runners.sandbox import fill_workspace
 from critiqor.lab.scenario import Command, World
 
 
@@ -40,7 +40,7 @@ def test_commands_at_the_same_time_get_one_answer_each(tmp_path: Path) -> None:
 
 
 def test_a_workspace_holds_the_files_of_the_world_and_a_full_one_takes_no_byte(tmp_path: Path) -> None:
-    furnish(World(files={"a/b.txt": "apples\n"}, full=("c/report.txt",)), tmp_path)
+    fill_workspace(World(files={"a/b.txt": "apples\n"}, full=("c/report.txt",)), tmp_path)
     assert (tmp_path / "a" / "b.txt").read_text() == "apples\n"
     with pytest.raises(OSError, match="No space left"):
         (tmp_path / "c" / "report.txt").write_text("x")
@@ -48,7 +48,7 @@ def test_a_workspace_holds_the_files_of_the_world_and_a_full_one_takes_no_byte(t
 
 def test_configuration_is_merged_table_by_table() -> None:
     below = {"a": {"b": 1, "c": 2}, "d": [1]}
-    assert merged(below, {"a": {"c": 3}, "d": [2], "e": 4}) == {"a": {"b": 1, "c": 3}, "d": [2], "e": 4}
+    assert merge_settings(below, {"a": {"c": 3}, "d": [2], "e": 4}) == {"a": {"b": 1, "c": 3}, "d": [2], "e": 4}
     assert below == {"a": {"b": 1, "c": 2}, "d": [1]}
 
 

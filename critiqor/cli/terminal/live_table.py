@@ -16,7 +16,7 @@ from critiqor.cli.terminal.cursor import restored_cursor
 from critiqor.cli.terminal.screen import FAINT, screen, untrusted
 
 if TYPE_CHECKING:
-    from critiqor.lab.batch import ScenarioResult, Told
+    from critiqor.lab.batch import ProgressCallback, ScenarioResult
 
 NUMERIC = ("trust", "seconds")
 FRAME_LINES = 4
@@ -24,7 +24,7 @@ FRAME_LINES = 4
 
 
 @contextmanager
-def live_table(count: int) -> Iterator[Told]:
+def live_table(count: int) -> Iterator[ProgressCallback]:
     """Draw the table on standard error until the end of the block; yields the function that reports a scenario.
 
     `count` is the number of scenarios. The table shows the latest ones, and at the end all of them.

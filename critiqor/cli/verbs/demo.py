@@ -30,7 +30,7 @@ def demo(ctx: click.Context, on_openclaw: bool, openclaw_command: str, as_json: 
     import shutil
     import tempfile
 
-    from critiqor.lab.demo import ACTS, perform
+    from critiqor.lab.demo import ACTS, play_acts
     from critiqor.lab.runners.runner import Runner
 
     if not on_openclaw:
@@ -39,7 +39,7 @@ def demo(ctx: click.Context, on_openclaw: bool, openclaw_command: str, as_json: 
     runner = Runner("openclaw" if on_openclaw else "embedded", openclaw_command)
     acts: list[Act] = []
     try:
-        for act in perform(runner, folder):
+        for act in play_acts(runner, folder):
             acts.append(act)
             say(f"recorded {len(acts)} of {len(ACTS)}")
     except BaseException:

@@ -23,9 +23,9 @@ def doctor(ctx: click.Context, runs_dir: str, openclaw_command: str, with_probe:
 
     The probe starts the real OpenClaw once, in a home folder of its own with a scripted model, and takes half a minute.
     """
-    from critiqor.lab.doctor import examine, probe
+    from critiqor.lab.doctor import probe, run_checks
 
-    checks = list(examine(runs_dir, openclaw_command, os.environ))
+    checks = list(run_checks(runs_dir, openclaw_command, os.environ))
     if with_probe and all(check.ok for check in checks if check.name in ("openclaw", "node")):
         say("recording one scripted turn …")
         checks.append(probe(openclaw_command, os.environ))

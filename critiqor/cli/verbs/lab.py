@@ -18,8 +18,8 @@ from critiqor.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from critiqor.lab.batch import ScenarioResult, Told
-    from critiqor.lab.scenario import Place
+    from critiqor.lab.batch import ProgressCallback, ScenarioResult
+    from critiqor.lab.scenario import Platform
     from critiqor.lab.scenario_file import ScenarioFolder
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -85,7 +85,7 @@ def run(
     ctx: click.Context,
     /,
     names: tuple[str, ...],
-    place: Place,
+    place: Platform,
     repeat: int,
     report: Path | None,
     folder: Path | None,
@@ -186,17 +186,17 @@ def model(script: str, port: int, as_json: bool) -> None:
 
 def _scenarios(folder: Path | None, names: tuple[str, ...]) -> ScenarioFolder:
     """Those that are meant, and the files of the folder that should be among them and are none."""
-    from critiqor.lab.scenario_file import ScenarioFolder, chosen, read_folder, shipped_scenarios
+    from critiqor.lab.scenario_file import ScenarioFolder, read_folder, select_scenarios, shipped_scenarios
 
     if folder is None:
-        return ScenarioFolder(chosen(shipped_scenarios(), names), {})
+        return ScenarioFolder(select_scenarios(shipped_scenarios(), names), {})
     found = read_folder(folder)
     for name in names:
         if name in found.broken:
             raise found.broken[name]
     broken = {} if names else found.broken
     _say_broken(broken)
-    return ScenarioFolder(chosen(found.scenarios, names), broken)
+    return ScenarioFolder(select_scenarios(found.scenarios, names), broken)
 
 
 def _say_broken(broken: dict[str, UsageError]) -> None:
@@ -204,7 +204,7 @@ def _say_broken(broken: dict[str, UsageError]) -> None:
         say(f"left out: {error}")
 
 
-def _progress(count: int, drawn: bool) -> AbstractContextManager[Told]:
+def _progress(count: int, drawn: bool) -> AbstractContextManager[ProgressCallback]:
     if not drawn:
         return nullcontext(_say_result)
     from critiqor.cli.terminal.live_table import live_table

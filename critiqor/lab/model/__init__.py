@@ -1,1 +1,1 @@
-"""A scripted model on loopback."""
+"""The scripted model: an OpenAI-compatible server that plays scripts."""

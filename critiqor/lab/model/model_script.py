@@ -1,4 +1,4 @@
-"""What a scripted model does, request by request: words, tool calls, and every way in which a provider can fail."""
+"""The script of a model, request by request: text, tool calls, and every way in which a provider can fail."""
 
 from __future__ import annotations
 
@@ -7,62 +7,62 @@ from typing import Any, Literal
 import msgspec
 
 Ending = Literal["done", "stall", "disconnect", "malformed", "unfinished", "error"]
-"""How the stream of an answer ends.
+"""How the stream of a response ends.
 
-`done`: as it should. `stall`: in the middle nothing more comes. `disconnect`: in the middle the connection is cut.
-`malformed`: in the middle comes something that is no JSON. `error`: in the middle comes an error instead of words.
-`unfinished`: it is closed politely, without a finish reason.
+`done`: normally. `stall`: nothing more comes after half of it. `disconnect`: the connection is cut after half of it.
+`malformed`: invalid JSON comes after half of it. `error`: an error comes after half of it. `unfinished`: it is closed
+normally, but without a finish reason.
 """
 
 
 class ToolUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One tool call that the scripted model asks for."""
+    """One tool call of the scripted model."""
 
     id: str = ""
-    """Left empty, the model makes one up that no other call has."""
+    """If empty, the model generates a unique one."""
     name: str = ""
     arguments: dict[str, Any] | str = {}
-    """A text goes out as it is, whether it is JSON or not."""
+    """A string is sent as it is, whether it is JSON or not."""
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the model does when it is asked once."""
+    """The response of the model to one request."""
 
     text: str = ""
-    """The words that are streamed back."""
+    """The text of the response."""
     tools: tuple[ToolUse, ...] = ()
-    """Tool calls that follow the words; with any, the finish reason is `tool_calls`."""
+    """Tool calls after the text; with any, the finish reason is `tool_calls`."""
     status: int = 200
-    """An HTTP status other than 200 answers with an error instead of a stream."""
+    """A status other than 200 answers with an HTTP error instead of a stream."""
     delay_s: float = 0.0
-    """Seconds to wait before the first byte."""
+    """Seconds before the first byte."""
     input_tokens: int = 1000
     output_tokens: int = 20
     thinking: str = ""
-    """Reasoning that is streamed before the words."""
+    """Reasoning before the text."""
     error: str = ""
-    """What an error says; `scripted HTTP <status>` where nothing is told."""
+    """Message of an error; `scripted HTTP <status>` if empty."""
     retry_after_s: float | None = None
-    """Seconds that an error asks to wait before the next request."""
+    """Seconds to wait before the next request, sent with an error."""
     ends: Ending = "done"
     pieces: int = 1
-    """In how many pieces the words come."""
+    """Number of pieces in which the text is streamed."""
     pause_s: float = 0.0
     """Seconds between two pieces."""
     finish: str = ""
-    """A finish reason of its own, such as `length`."""
+    """Another finish reason, such as `length`."""
 
 
 class Script(msgspec.Struct, frozen=True):
-    """What the model does in answer to one message of a user."""
+    """The responses of the model to one message of a user."""
 
     message: str
-    """What the user says: by it a request is known, whatever is around it and whichever session it comes from."""
+    """The user's text. It identifies a request, whatever surrounds it and whichever session it comes from."""
     steps: tuple[Step, ...]
 
 
-def tokens_of(step: Step) -> dict[str, int]:
-    """What the answer to a request says of its usage."""
+def usage_of(step: Step) -> dict[str, int]:
+    """Return the token usage of a response."""
     return {
         "prompt_tokens": step.input_tokens,
         "completion_tokens": step.output_tokens,

@@ -1,1 +1,1 @@
-"""Running a scenario on the embedded loop or on a real OpenClaw, in a sandbox, with injected faults."""
+"""Playing one scenario: its sandbox, its faults, and the runners for the embedded loop and a real OpenClaw."""

@@ -1,9 +1,9 @@
-"""Another time of day: a Python program whose clock runs faster, so that minutes of silence fit into a moment.
+"""A faster clock for a Python program, so that minutes of silence take less than a second.
 
     python -m critiqor.lab.runners.clock SPEED START MODULE [ARGUMENTS…]
 
-runs a module as `python -m MODULE ARGUMENTS…` does; START is the moment, in nanoseconds since 1970, from which on time
-flies. What is measured by `perf_counter` takes as much longer; timers stay as they are.
+runs a module like `python -m MODULE ARGUMENTS…`. From START on, in nanoseconds since 1970, the time of day and
+`perf_counter` run faster; timers are not changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 
 
 def speed_up(speed: float, start_ns: int) -> None:
-    """Let the time of day of this process run at `speed` from `start_ns` on."""
+    """Make the clock of this process run at `speed` from `start_ns` on."""
     real_ns = time.time_ns
 
     def faster_ns() -> int:

@@ -1,4 +1,4 @@
-"""Scenarios on the embedded loop: a process of its own under the same monitor, in about a second."""
+"""Playing scenarios on the embedded loop: one process under the same monitor, in about a second."""
 
 from __future__ import annotations
 
@@ -12,51 +12,52 @@ from typing import Any
 import msgspec
 
 from critiqor.errors import CritiqorError
-from critiqor.lab.runners.openclaw_runner import record
+from critiqor.lab.runners.openclaw_runner import run_monitored
 from critiqor.lab.runners.sandbox import Sandbox
-from critiqor.lab.scenario import Clock, Talk
+from critiqor.lab.scenario import Clock, EmbeddedTask
 from critiqor.recording.monitor import MonitorResult
 
 TIMEOUT_SECONDS = 60.0
 LOOP = "critiqor.agentloop"
 HOST = "critiqor.lab.runners.embedded_host"
 CONFIGURATION: dict[str, Any] = {"agents": {"defaults": {"retry": {"minDelayMs": 10, "maxDelayMs": 50}}}}
-"""Failed model calls are tried again at once: nobody's provider is spared by a wait."""
+"""Failed model calls are retried at once: there is no real provider to spare."""
 
 
-def perform(stage: Sandbox) -> MonitorResult:
-    """Play the turns of a scenario under the monitor, to their end."""
-    told, world = stage.scenario.told, stage.scenario.world
-    talk = Talk(turns=told, tools=world.tools, helpers=world.helpers, shell=stage.environment.get("SHELL", ""))
-    if talk == Talk(turns=told[:1]):
+def run_embedded(sandbox: Sandbox) -> MonitorResult:
+    """Play the turns of a scenario under the monitor."""
+    turns, world = sandbox.scenario.sent_turns, sandbox.scenario.world
+    shell = sandbox.environment.get("SHELL", "")
+    task = EmbeddedTask(turns=turns, tools=world.tools, helpers=world.helpers, shell=shell)
+    if task == EmbeddedTask(turns=turns[:1]):
         module = LOOP
-        arguments: tuple[str, ...] = ("agent", "--local", "--agent", "main", "--message", told[0].message)
+        arguments: tuple[str, ...] = ("agent", "--local", "--agent", "main", "--message", turns[0].message)
     else:
-        file = stage.folder / "talk.json"
-        file.write_bytes(msgspec.json.encode(talk))
+        file = sandbox.folder / "task.json"
+        file.write_bytes(msgspec.json.encode(task))
         module, arguments = HOST, (str(file),)
-    clock = stage.scenario.world.clock
+    clock = sandbox.scenario.world.clock
     if clock is not None:
-        return _by_another_clock(stage, clock, module, arguments)
-    return record(stage, _command(module), arguments, TIMEOUT_SECONDS)
+        return _run_with_clock(sandbox, clock, module, arguments)
+    return run_monitored(sandbox, _command(module), arguments, TIMEOUT_SECONDS)
 
 
 def _command(*module: str) -> str:
     return shlex.join((sys.executable, "-m", *module))
 
 
-def _by_another_clock(stage: Sandbox, clock: Clock, module: str, arguments: tuple[str, ...]) -> MonitorResult:
-    """The monitor has to live by the same clock as the agent, and so it is a process of its own."""
+def _run_with_clock(sandbox: Sandbox, clock: Clock, module: str, arguments: tuple[str, ...]) -> MonitorResult:
+    """Run with another clock. The monitor needs the same clock as the agent, so it gets its own process."""
     faster = ("critiqor.lab.runners.clock", str(clock.speed), str(time.time_ns()))
-    runs = ("--runs-dir", str(stage.runs))
-    limit = ("--timeout", str(stage.scenario.world.timeout_s or TIMEOUT_SECONDS))
+    runs = ("--runs-dir", str(sandbox.runs))
+    limit = ("--timeout", str(sandbox.scenario.world.timeout_s or TIMEOUT_SECONDS))
     monitor = ("critiqor", "monitor", "openclaw", *runs, *limit, "--openclaw-command", _command(*faster, module))
-    with stage.log.open("ab") as log:
+    with sandbox.log.open("ab") as log:
         exit_codes = [
             subprocess.run(
                 [sys.executable, "-m", *faster, *verb],
-                env=stage.environment,
-                cwd=stage.folder,
+                env=sandbox.environment,
+                cwd=sandbox.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -65,8 +66,8 @@ def _by_another_clock(stage: Sandbox, clock: Clock, module: str, arguments: tupl
             for verb in ((*monitor, "--", *arguments), ("critiqor", "finalize", *runs, "--no-dashboard"))
         ]
     if exit_codes[1] != 0:
-        raise CritiqorError("the run could not be finalized", fix=f"see {stage.log}")
-    return MonitorResult(_only_run(stage.runs), exit_codes[0], attached=True)
+        raise CritiqorError("the run was not finalized", fix=f"see {sandbox.log}")
+    return MonitorResult(_only_run(sandbox.runs), exit_codes[0], attached=True)
 
 
 def _only_run(runs: Path) -> str:

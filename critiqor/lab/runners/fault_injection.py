@@ -1,4 +1,4 @@
-"""What happens to an agent's processes while it works: a kill, a disk without room, a machine without time for them."""
+"""Faults injected into an agent's processes while they run: kills, freezes, full disks and lost records."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import psutil
 from critiqor.lab.scenario import Freeze, Kill, World
 
 _POLL_SECONDS = 0.01
-_PATIENCE_SECONDS = 60.0
-_CALL = b'"event_type":"tool_call"'
+_MAX_WAIT_SECONDS = 60.0
+_TOOL_CALL = b'"event_type":"tool_call"'
 
 
 def agent_processes(folder: Path) -> list[psutil.Process]:
-    """Every process of an agent that is recorded into this folder or one below it, as its environment tells."""
+    """Return the processes whose environment says that they are recorded into this folder or one below it."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -31,63 +31,63 @@ def agent_processes(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def end_agents(folder: Path) -> None:
-    """End whatever is still recorded below this folder."""
+def kill_agents(folder: Path) -> None:
+    """Kill every process that is still recorded into this folder or one below it."""
     for process in agent_processes(folder):
         with contextlib.suppress(psutil.Error):
             process.kill()
 
 
-class FaultInjection:
-    """Watches the requests to a model, and disturbs the agent at the one that was named, before that is answered."""
+class FaultInjector:
+    """Injects the faults of a scenario at the model requests that it names, before they are answered."""
 
     def __init__(self, runs_dir: Path, world: World) -> None:
         self._runs_dir = runs_dir
         self._world = world
-        self._calls_before = 0
-        self._over = threading.Event()
+        self._earlier_calls = 0
+        self._stopped = threading.Event()
 
-    def end(self) -> None:
-        """The agent has ended, and nothing more is to be done to it."""
-        self._over.set()
+    def stop(self) -> None:
+        """Inject no more faults: the agent has ended."""
+        self._stopped.set()
 
-    def asked(self, request: int) -> None:
-        """The model was asked, and has not answered yet."""
+    def on_request(self, request: int) -> None:
+        """Inject the faults of a request that is not answered yet."""
         kill, freeze, full = self._world.kill, self._world.freeze, self._world.full_disk
         if full is not None and request == full.request:
-            self._limit_files(0)
+            self._limit_file_size(0)
         elif full is not None and request == full.until_request:
-            self._limit_files(None)
+            self._limit_file_size(None)
         error = self._world.disk_error
         if error is not None and request == error.request:
-            self._wipe(error.records)
+            self._overwrite_records(error.records)
         if freeze is not None and request == freeze.request:
             self._send(signal.SIGSTOP)
-            self._do(lambda: self._thaw(freeze))
+            self._start_thread(lambda: self._thaw(freeze))
         if kill is not None and request == kill.request:
-            self._calls_before = self._calls_seen()
+            self._earlier_calls = self._recorded_calls()
             if kill.during == "model":
                 self._kill(kill)
 
-    def answered(self, request: int) -> None:
-        """The model has answered."""
+    def on_response(self, request: int) -> None:
+        """Inject the faults that follow the response to a request."""
         kill = self._world.kill
         if kill is not None and kill.during == "tool" and request == kill.request:
-            self._do(lambda: self._kill_in_tool(kill))
+            self._start_thread(lambda: self._kill_in_tool(kill))
 
-    def _do(self, deed: Callable[[], None]) -> None:
-        threading.Thread(target=deed, daemon=True).start()
+    def _start_thread(self, action: Callable[[], None]) -> None:
+        threading.Thread(target=action, daemon=True).start()
 
     def _kill_in_tool(self, kill: Kill) -> None:
-        if self._wait_until(lambda: self._calls_seen() > self._calls_before):
+        if self._wait_until(lambda: self._recorded_calls() > self._earlier_calls):
             self._kill(kill)
 
     def _kill(self, kill: Kill) -> None:
-        if not self._over.wait(kill.after_s):
+        if not self._stopped.wait(kill.after_s):
             self._send(signal.Signals[f"SIG{kill.signal}"])
 
     def _thaw(self, freeze: Freeze) -> None:
-        self._over.wait(freeze.for_s)
+        self._stopped.wait(freeze.for_s)
         self._send(signal.SIGCONT)
 
     def _send(self, number: signal.Signals) -> None:
@@ -95,13 +95,13 @@ class FaultInjection:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
 
-    def _limit_files(self, size: int | None) -> None:
+    def _limit_file_size(self, size: int | None) -> None:
         for process in agent_processes(self._runs_dir):
             with contextlib.suppress(psutil.Error, OSError):
                 hard = process.rlimit(psutil.RLIMIT_FSIZE)[1]
                 process.rlimit(psutil.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
-    def _wipe(self, records: int) -> None:
+    def _overwrite_records(self, records: int) -> None:
         for journal in self._runs_dir.glob("*/journal.jsonl"):
             with journal.open("r+b") as file:
                 lines = file.read().splitlines(keepends=True)
@@ -109,16 +109,16 @@ class FaultInjection:
                 file.seek(sum(map(len, lines[:-records])))
                 file.write(bytes(len(lost)))
 
-    def _calls_seen(self) -> int:
-        """Tool calls that the recorder has written down."""
+    def _recorded_calls(self) -> int:
+        """Return the number of tool calls that the recorder has written."""
         try:
-            return sum(journal.read_bytes().count(_CALL) for journal in self._runs_dir.glob("*/journal.jsonl"))
+            return sum(journal.read_bytes().count(_TOOL_CALL) for journal in self._runs_dir.glob("*/journal.jsonl"))
         except OSError:
             return 0
 
     def _wait_until(self, condition: Callable[[], bool]) -> bool:
-        until = time.monotonic() + _PATIENCE_SECONDS
+        until = time.monotonic() + _MAX_WAIT_SECONDS
         while not condition():
-            if time.monotonic() > until or self._over.wait(_POLL_SECONDS):
+            if time.monotonic() > until or self._stopped.wait(_POLL_SECONDS):
                 return False
         return True

@@ -1,4 +1,4 @@
-"""A home folder for an OpenClaw with a scripted model: no account, no network, none of the user's state."""
+"""A home folder for an OpenClaw with a scripted model: no account, no network, nothing of the user's state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "SYSTEMROOT")
+_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "SYSTEMROOT")
 
 
 def write_openclaw_home(
@@ -21,10 +21,10 @@ def write_openclaw_home(
     api_key: str = "unused",
     timeout_s: float | None = None,
 ) -> dict[str, str]:
-    """Make `folder` the home of an OpenClaw whose only model is at `model_url`; returns the environment to run it in.
+    """Create a home for an OpenClaw whose only model is at `model_url`, and return the environment to run it in.
 
-    `extra` is merged deeply over its configuration; `context_window` is how many tokens the model takes, `timeout_s`
-    for how many seconds it may be silent. With an empty `api_key` there is none.
+    `extra` is merged into its configuration. `context_window` is in tokens; `timeout_s` is the silence after which a
+    request is given up. An empty `api_key` is left out.
     """
     model = {
         "id": "scripted",
@@ -49,9 +49,9 @@ def write_openclaw_home(
     }
     state = folder / ".openclaw"
     state.mkdir(parents=True, exist_ok=True)
-    configured = msgspec.json.format(msgspec.json.encode(merged(configuration, extra or {})), indent=2)
+    configured = msgspec.json.format(msgspec.json.encode(merge_settings(configuration, extra or {})), indent=2)
     (state / "openclaw.json").write_bytes(configured)
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return {
         **kept,
         "HOME": str(folder),
@@ -62,14 +62,14 @@ def write_openclaw_home(
 
 
 def workspace_of(folder: Path) -> Path:
-    """Where the agent of such a home works."""
+    """Return the workspace of the agent with this home."""
     return folder / ".openclaw" / "workspace"
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """One configuration over another, table by table."""
-    both = dict(below)
-    for name, value in above.items():
+def merge_settings(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two configurations table by table; values of `override` win."""
+    both = dict(base)
+    for name, value in override.items():
         known = both.get(name)
-        both[name] = merged(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value
+        both[name] = merge_settings(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value
     return both

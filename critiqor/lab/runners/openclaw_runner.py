@@ -1,6 +1,6 @@
-"""Scenarios on a real OpenClaw: one turn in a process of its own, several and subagents by a gateway and its clients.
+"""Playing scenarios on a real OpenClaw: a single turn in a local process, several turns and subagents on a gateway.
 
-The home is the lab's own; nothing of the user's OpenClaw is read or written but its program.
+The home folder is temporary; of the user's OpenClaw only the program is used.
 """
 
 from __future__ import annotations
@@ -27,73 +27,73 @@ QUIET_SECONDS = 5.0
 _TOKEN = "lab"
 
 
-def perform(stage: Sandbox, openclaw_command: str) -> MonitorResult:
-    """Play the turns of a scenario under the monitor, to their end."""
-    if len(stage.scenario.turns) == 1:
-        arguments = ("agent", "--local", "--agent", "main", "--message", stage.scenario.turns[0].message)
-        return record(stage, openclaw_command, arguments, TIMEOUT_SECONDS)
-    return _Gateway(stage, openclaw_command).perform()
+def run_openclaw(sandbox: Sandbox, openclaw_command: str) -> MonitorResult:
+    """Play the turns of a scenario under the monitor."""
+    if len(sandbox.scenario.turns) == 1:
+        arguments = ("agent", "--local", "--agent", "main", "--message", sandbox.scenario.turns[0].message)
+        return run_monitored(sandbox, openclaw_command, arguments, TIMEOUT_SECONDS)
+    return _Gateway(sandbox, openclaw_command).play()
 
 
-def record(stage: Sandbox, command: str, arguments: tuple[str, ...], timeout: float) -> MonitorResult:
-    """Launch something under the monitor; what it says goes to the log of the stage."""
+def run_monitored(sandbox: Sandbox, command: str, arguments: tuple[str, ...], timeout: float) -> MonitorResult:
+    """Run a command under the monitor; its output goes to the log of the sandbox."""
     options = MonitorOptions(
-        runs_dir=stage.runs,
+        runs_dir=sandbox.runs,
         openclaw_command=command,
         arguments=arguments,
-        cwd=stage.folder,
-        timeout=stage.scenario.world.timeout_s or timeout,
+        cwd=sandbox.folder,
+        timeout=sandbox.scenario.world.timeout_s or timeout,
     )
-    with stage.log.open("ab") as log:
-        return monitor_openclaw(options, say=lambda _: None, environment=stage.environment, output=log)
+    with sandbox.log.open("ab") as log:
+        return monitor_openclaw(options, say=lambda _: None, environment=sandbox.environment, output=log)
 
 
 class _Gateway:
-    """A monitored gateway, and clients that each say one thing."""
+    """A monitored gateway, and clients that send one message each."""
 
-    def __init__(self, stage: Sandbox, command: str) -> None:
-        self._stage = stage
+    def __init__(self, sandbox: Sandbox, command: str) -> None:
+        self._sandbox = sandbox
         self._command = command
         self._port = _free_port()
         address = {"OPENCLAW_GATEWAY_PORT": str(self._port), "OPENCLAW_GATEWAY_TOKEN": _TOKEN}
-        self._client_environment = {**stage.environment, **address}
-        installation = find_openclaw(command, stage.environment)
+        self._client_environment = {**sandbox.environment, **address}
+        installation = find_openclaw(command, sandbox.environment)
         self._client = [installation.command, *installation.arguments]
 
-    def perform(self) -> MonitorResult:
+    def play(self) -> MonitorResult:
         ended: list[MonitorResult] = []
         arguments = ("gateway", "run", "--port", str(self._port), "--auth", "token", "--token", _TOKEN)
         gateway = threading.Thread(
-            target=lambda: ended.append(record(self._stage, self._command, arguments, TIMEOUT_SECONDS))
+            target=lambda: ended.append(run_monitored(self._sandbox, self._command, arguments, TIMEOUT_SECONDS))
         )
         gateway.start()
         try:
-            _wait_until(lambda: self._is_up() or not gateway.is_alive())
+            _wait_until(lambda: self._is_listening() or not gateway.is_alive())
             sessions: dict[str, list[Turn]] = defaultdict(list)
-            for turn in self._stage.scenario.told:
+            for turn in self._sandbox.scenario.sent_turns:
                 sessions[turn.session].append(turn)
-            clients = [threading.Thread(target=self._converse, args=(turns,)) for turns in sessions.values()]
+            clients = [threading.Thread(target=self._run_session, args=(turns,)) for turns in sessions.values()]
             for client in clients:
                 client.start()
             for client in clients:
                 client.join()
-            self._settle()
+            self._wait_for_subagents()
         finally:
             self._stop()
             gateway.join()
         if not ended:
-            raise CritiqorError("the gateway could not be recorded", fix="critiqor doctor --probe")
+            raise CritiqorError("the gateway was not recorded", fix="critiqor doctor --probe")
         return ended[0]
 
-    def _converse(self, turns: list[Turn]) -> None:
-        with self._stage.log.open("ab") as log:
+    def _run_session(self, turns: list[Turn]) -> None:
+        with self._sandbox.log.open("ab") as log:
             for turn in turns:
                 where = ("--agent", "main", "--session-key", f"agent:main:{turn.session}")
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     subprocess.run(
                         [*self._client, "agent", *where, "--message", turn.message],
                         env=self._client_environment,
-                        cwd=self._stage.folder,
+                        cwd=self._sandbox.folder,
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
@@ -101,27 +101,27 @@ class _Gateway:
                         check=False,
                     )
 
-    def _is_up(self) -> bool:
+    def _is_listening(self) -> bool:
         try:
             socket.create_connection(("127.0.0.1", self._port), 1).close()
         except OSError:
             return False
         return True
 
-    def _settle(self) -> None:
-        """Subagents go on when those who started them have answered: wait until nothing more is recorded."""
-        if not any(turn.spawned for turn in self._stage.scenario.turns):
+    def _wait_for_subagents(self) -> None:
+        """Wait until nothing more is recorded: subagents can continue after their parent has answered."""
+        if not any(turn.spawned for turn in self._sandbox.scenario.turns):
             return
         size, until = -1, time.monotonic() + TIMEOUT_SECONDS
-        while (now := self._recorded()) != size and time.monotonic() < until:
+        while (now := self._recorded_bytes()) != size and time.monotonic() < until:
             size = now
             time.sleep(QUIET_SECONDS)
 
-    def _recorded(self) -> int:
-        return sum(journal.stat().st_size for journal in self._stage.runs.glob("*/journal.jsonl"))
+    def _recorded_bytes(self) -> int:
+        return sum(journal.stat().st_size for journal in self._sandbox.runs.glob("*/journal.jsonl"))
 
     def _stop(self) -> None:
-        for process in agent_processes(self._stage.runs):
+        for process in agent_processes(self._sandbox.runs):
             with contextlib.suppress(psutil.Error):
                 process.terminate()
 

@@ -1,7 +1,7 @@
-"""A shell that answers the command lines it knows from a script, and leaves every other to the real one.
+"""A shell that answers known command lines from a script and passes all others to the real shell.
 
-So a recorded command keeps its words, and with them all that a diagnosis can tell from them, without being run: nothing
-is deployed, sent or deleted a second time. Agents take the shell that SHELL names.
+A recorded command keeps its text, which the diagnosis examines, without being run: nothing is deployed, sent or deleted
+a second time. Agents use the shell in the variable SHELL.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from critiqor.lab.scenario import Command
 
-# Claiming an answer by making a folder is atomic, so that calls at the same time get one answer each.
+# Creating a folder is atomic, so parallel calls claim one answer each.
 _SHELL = """\
 #!/bin/sh
 for line in "$@"; do :; done
@@ -28,7 +28,7 @@ exit "$(cat "$answers/$number/code")"
 
 
 def write_replay_shell(folder: Path, commands: Sequence[Command]) -> dict[str, str]:
-    """Make a shell in `folder`; returns the environment in which an agent uses it."""
+    """Create the shell in `folder`, and return the environment in which an agent uses it."""
     folder.mkdir(parents=True, exist_ok=True)
     answers: dict[str, list[Command]] = defaultdict(list)
     for command in commands:

@@ -1,4 +1,4 @@
-"""Playing scenarios: through the real monitor, finalize and diagnosis, in a folder of their own, and judged."""
+"""Playing a scenario through the real monitor, finalize and diagnosis, and comparing the result."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from critiqor.errors import CritiqorError
-from critiqor.lab.runners import embedded_runner as embedded
-from critiqor.lab.runners import openclaw_runner as real
-from critiqor.lab.runners.sandbox import Sandbox, staged
-from critiqor.lab.scenario import Place, Scenario
-from critiqor.lab.verdict import Verdict, missed_in, seen_in
+from critiqor.lab.runners.embedded_runner import CONFIGURATION, run_embedded
+from critiqor.lab.runners.openclaw_runner import run_openclaw
+from critiqor.lab.runners.sandbox import Sandbox, open_sandbox
+from critiqor.lab.scenario import Platform, Scenario
+from critiqor.lab.verdict import Verdict, find_mismatches, summarize_diagnosis
 from critiqor.model import Coverage, Diagnosis
 from critiqor.model.timeline import TimelineSummary
 from critiqor.run.diagnosis import load_diagnosed, run_timeline
@@ -22,82 +22,83 @@ from critiqor.run.lifecycle import finalize_session, load_record_head, paths_for
 from critiqor.storage.session_document import read_coverage
 
 
-class Played(NamedTuple):
-    """A scenario that was played."""
+class PlayedScenario(NamedTuple):
+    """A scenario that was played, with its diagnosis."""
 
     run_id: str
     runs: Path
     diagnosis: Diagnosis
     coverage: Coverage
     unplayed: int
-    """Steps of the model that the agent never asked for, although nothing kept it from doing so."""
+    """Steps of the model's script that the agent never requested, although nothing stopped it."""
 
     def timeline(self) -> TimelineSummary:
-        """Where its time went."""
+        """Return the summary of its timeline."""
         return run_timeline(self.run_id, self.runs)
 
 
 class Runner:
-    """Plays scenarios in one place."""
+    """Plays scenarios on one platform."""
 
     def __init__(
-        self, place: Place, openclaw_command: str = "openclaw", environment: Mapping[str, str] | None = None
+        self, platform: Platform, openclaw_command: str = "openclaw", environment: Mapping[str, str] | None = None
     ) -> None:
-        self.place: Place = place
+        self.platform: Platform = platform
         self._command = openclaw_command
         self._environment = os.environ if environment is None else environment
 
-    def play(self, scenario: Scenario, folder: Path, runs: Path | None = None) -> Played:
-        """Play a scenario in `folder`, which must not exist yet, seal what was recorded and diagnose it.
+    def play(self, scenario: Scenario, folder: Path, runs: Path | None = None) -> PlayedScenario:
+        """Play a scenario in `folder`, which must not exist yet, then seal and diagnose the run.
 
-        The run lies in `runs`, or in the folder.
+        The run is recorded into `runs`, or into a subfolder of `folder`.
         """
         folder.mkdir(parents=True)
-        extra = embedded.CONFIGURATION if self.place == "embedded" else {}
-        with staged(scenario, folder, self._environment, extra, runs) as stage:
-            result = embedded.perform(stage) if self.place == "embedded" else real.perform(stage, self._command)
+        extra = CONFIGURATION if self.platform == "embedded" else {}
+        with open_sandbox(scenario, folder, self._environment, extra, runs) as sandbox:
+            embedded = self.platform == "embedded"
+            result = run_embedded(sandbox) if embedded else run_openclaw(sandbox, self._command)
             if result.interrupted:
                 raise KeyboardInterrupt
-            unplayed = _unplayed(stage)
-        if load_record_head(result.run_id, runs_dir=stage.runs)["status"] != "COMPLETED":
-            finalize_session(result.run_id, runs_dir=stage.runs)
-        document = paths_for(stage.runs).evidence_summary_path(result.run_id)
-        diagnosis = load_diagnosed(result.run_id, stage.runs)
-        return Played(result.run_id, stage.runs, diagnosis, read_coverage(document), unplayed)
+            unplayed = _unplayed(sandbox)
+        if load_record_head(result.run_id, runs_dir=sandbox.runs)["status"] != "COMPLETED":
+            finalize_session(result.run_id, runs_dir=sandbox.runs)
+        document = paths_for(sandbox.runs).evidence_summary_path(result.run_id)
+        diagnosis = load_diagnosed(result.run_id, sandbox.runs)
+        return PlayedScenario(result.run_id, sandbox.runs, diagnosis, read_coverage(document), unplayed)
 
     def judge(self, scenario: Scenario, folder: Path) -> tuple[Verdict, TimelineSummary | None]:
-        """Play a scenario and say whether everything was found; what a failed one left stays in `folder`."""
-        begun = time.monotonic()
+        """Play a scenario and compare the diagnosis with the expectation; if it differs, `folder` is kept."""
+        started = time.monotonic()
         try:
             played = self.play(scenario, folder)
         except (CritiqorError, OSError) as error:
-            told = error.message if isinstance(error, CritiqorError) else str(error)
-            missed = [f"it could not be played: {told}"]
-            return self._verdict(scenario, missed, None, time.monotonic() - begun, folder), None
-        missed = missed_in(scenario, played.diagnosis, played.coverage)
+            reason = error.message if isinstance(error, CritiqorError) else str(error)
+            missed = [f"it could not be played: {reason}"]
+            return self._verdict(scenario, missed, None, time.monotonic() - started, folder), None
+        missed = find_mismatches(scenario, played.diagnosis, played.coverage)
         if played.unplayed:
-            missed.append(f"the agent stopped {played.unplayed} steps before the model's script was at its end")
+            missed.append(f"the agent stopped {played.unplayed} steps before the end of the model's script")
         timeline = played.timeline()
-        verdict = self._verdict(scenario, missed, played, time.monotonic() - begun, folder)
+        verdict = self._verdict(scenario, missed, played, time.monotonic() - started, folder)
         if verdict.passed:
             shutil.rmtree(folder, ignore_errors=True)
         return verdict, timeline
 
     def _verdict(
-        self, scenario: Scenario, missed: list[str], played: Played | None, seconds: float, folder: Path
+        self, scenario: Scenario, missed: list[str], played: PlayedScenario | None, seconds: float, folder: Path
     ) -> Verdict:
         return Verdict(
             scenario=scenario.name,
-            on=self.place,
+            on=self.platform,
             passed=not missed,
             missed=missed,
-            seen=seen_in(played.diagnosis) if played is not None else None,
+            seen=summarize_diagnosis(played.diagnosis) if played is not None else None,
             seconds=round(seconds, 3),
             run=str(folder) if missed else None,
         )
 
 
-def _unplayed(stage: Sandbox) -> int:
-    world, expect = stage.scenario.world, stage.scenario.expect
-    is_cut_short = world.kill or world.timeout_s or expect.outcome not in (None, "completed")
-    return 0 if is_cut_short else sum(stage.model.unplayed().values())
+def _unplayed(sandbox: Sandbox) -> int:
+    world, expect = sandbox.scenario.world, sandbox.scenario.expect
+    ends_early = world.kill or world.timeout_s or expect.outcome not in (None, "completed")
+    return 0 if ends_early else sum(sandbox.model.unplayed().values())

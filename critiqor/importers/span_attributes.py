@@ -1,16 +1,16 @@
-"""What the attributes of a span say of messages, arguments and usage, by OpenInference and by the GenAI conventions."""
+"""Messages, arguments, results and usage in span attributes, by the OpenInference and GenAI conventions."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from critiqor.importers.values import as_count, as_list, as_number, as_object, as_text, parsed, unwrapped
+from critiqor.importers.values import as_count, as_list, as_number, as_object, as_text, parse_json, unwrap_arguments
 
 Attributes = dict[str, Any]
 
 
 class Reply(NamedTuple):
-    """What a model said."""
+    """The response of a model."""
 
     text: str
     tool_calls: list[dict[str, Any]]
@@ -18,36 +18,36 @@ class Reply(NamedTuple):
 
 
 def reply_of(attributes: Attributes) -> Reply:
-    """What the model of a span answered."""
-    said = _messages(attributes, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
-    text = "\n".join(filter(None, map(_text_of, said)))
-    calls = [call for message in said for call in _calls_of(message)]
-    reasons = [*(message.get("finish_reason") for message in said), *as_list(_reasons(attributes))]
-    if not said:
+    """Return the response of the model in a span."""
+    messages = _messages(attributes, "gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
+    text = "\n".join(filter(None, map(_text_of, messages)))
+    calls = [call for message in messages for call in _calls_of(message)]
+    reasons = [*(message.get("finish_reason") for message in messages), *as_list(_reasons(attributes))]
+    if not messages:
         text = _plain(attributes.get("output.value"))
     return Reply(text, calls, next((reason for reason in map(as_text, reasons) if reason), None))
 
 
 def question_of(attributes: Attributes) -> str | None:
-    """What a user asked, as far as a span of a model or an agent holds it."""
-    asked = _messages(attributes, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
-    texts = [_text_of(message) for message in asked if as_text(message.get("role")) in ("user", "human")]
+    """Return the last user message in a span of a model or an agent."""
+    messages = _messages(attributes, "gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
+    texts = [_text_of(message) for message in messages if as_text(message.get("role")) in ("user", "human")]
     return next((text for text in reversed(texts) if text), None)
 
 
 def arguments_of(attributes: Attributes) -> Any:
-    """What a tool was called with."""
+    """Return the arguments of a tool call."""
     names = ("gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input")
-    return unwrapped(parsed(_first(attributes, *names)))
+    return unwrap_arguments(parse_json(_first(attributes, *names)))
 
 
 def result_of(attributes: Attributes) -> Any:
-    """What a tool gave back."""
+    """Return the result of a tool call."""
     return _first(attributes, "gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
 
 
 def documents_of(attributes: Attributes) -> list[Any] | None:
-    """What a retriever found; None where nothing is told of it."""
+    """Return the documents of a retriever; None if the span has none."""
     found = _collected(attributes, "retrieval.documents")
     if found is None:
         return None
@@ -55,7 +55,7 @@ def documents_of(attributes: Attributes) -> list[Any] | None:
 
 
 def model_of(attributes: Attributes) -> dict[str, Any]:
-    """Which model it was, and whose."""
+    """Return the model and its provider."""
     return {
         "provider": _first(attributes, "llm.provider", "gen_ai.provider.name", "gen_ai.system"),
         "model": _first(attributes, "llm.model_name", "gen_ai.response.model", "gen_ai.request.model"),
@@ -63,29 +63,29 @@ def model_of(attributes: Attributes) -> dict[str, Any]:
 
 
 def usage_of(attributes: Attributes) -> dict[str, Any] | None:
-    """Tokens and money, under the names of the recorder; the conventions count cached tokens as input once more."""
-    told = _count(attributes, "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+    """Return tokens and cost under the recorder's names; the conventions include cached tokens in the input."""
+    prompt = _count(attributes, "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
     output = _count(
         attributes, "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"
     )
-    if told is None and output is None:
+    if prompt is None and output is None:
         return None
     prefix = "llm.token_count.prompt_details."
     read = _count(attributes, f"{prefix}cache_read", "gen_ai.usage.cache_read.input_tokens")
     written = _count(attributes, f"{prefix}cache_write", "gen_ai.usage.cache_creation.input_tokens")
-    usage: dict[str, Any] = {"input": max(0, (told or 0) - (read or 0) - (written or 0)), "output": output or 0}
+    usage: dict[str, Any] = {"input": max(0, (prompt or 0) - (read or 0) - (written or 0)), "output": output or 0}
     usage |= {name: count for name, count in (("cacheRead", read), ("cacheWrite", written)) if count}
     cost = as_number(attributes.get("llm.cost.total"))
     return usage if cost is None else {**usage, "cost": {"total": cost}}
 
 
 def text_of(value: Any) -> str | None:
-    """An input or output as text: as it is, or what a wrapped task says."""
-    told = parsed(value)
-    if isinstance(told, dict):
+    """Return an input or output as text: as it is, or the task in an object."""
+    content = parse_json(value)
+    if isinstance(content, dict):
         for name in ("task", "input", "query", "question", "output", "content", "text"):
-            if isinstance(told.get(name), str):
-                return str(told[name])
+            if isinstance(content.get(name), str):
+                return str(content[name])
     return _plain(value) or None
 
 
@@ -99,13 +99,13 @@ def _count(attributes: Attributes, *names: str) -> int | None:
 
 
 def _reasons(attributes: Attributes) -> Any:
-    return parsed(attributes.get("gen_ai.response.finish_reasons"))
+    return parse_json(attributes.get("gen_ai.response.finish_reasons"))
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, str):
-        told = parsed(value)
-        content = told.get("content") if isinstance(told, dict) else None
+        document = parse_json(value)
+        content = document.get("content") if isinstance(document, dict) else None
         return content if isinstance(content, str) else value
     return ""
 
@@ -119,8 +119,8 @@ def _messages(attributes: Attributes, *names: str) -> list[dict[str, Any]]:
 
 
 def _collected(attributes: Attributes, name: str) -> Any:
-    """A list that was told whole, as JSON text, or item by item under names with numbers in them."""
-    whole = parsed(attributes.get(name))
+    """Return a list that is stored as JSON text, or item by item under names with numbers in them."""
+    whole = parse_json(attributes.get(name))
     if isinstance(whole, list):
         return whole
     tree: dict[str, Any] = {}
@@ -128,15 +128,15 @@ def _collected(attributes: Attributes, name: str) -> Any:
         if key.startswith(f"{name}."):
             *path, last = key[len(name) + 1 :].split(".")
             place = tree
-            for step in path:
-                inner = place.setdefault(step, {})
+            for name_part in path:
+                inner = place.setdefault(name_part, {})
                 place = inner if isinstance(inner, dict) else {}
             place.setdefault(last, value)
     return _listed(tree) if tree else None
 
 
 def _listed(tree: Any) -> Any:
-    """Objects whose names are numbers as the lists that they are."""
+    """Convert objects whose keys are numbers to lists."""
     if isinstance(tree, dict):
         if tree and all(name.isascii() and name.isdigit() and len(name) < 9 for name in tree):
             return [_listed(tree[name]) for name in sorted(tree, key=int)]
@@ -152,18 +152,18 @@ def _text_of(message: dict[str, Any]) -> str:
     texts = []
     for part in parts:
         inner = part.get("message_content", part) if isinstance(part, dict) else part
-        told = inner.get("text", inner.get("content")) if isinstance(inner, dict) else inner
-        is_said = not isinstance(inner, dict) or as_text(inner.get("type")) in (None, "text")
-        if is_said and isinstance(told, str):
-            texts.append(told)
+        text = inner.get("text", inner.get("content")) if isinstance(inner, dict) else inner
+        is_text = not isinstance(inner, dict) or as_text(inner.get("type")) in (None, "text")
+        if is_text and isinstance(text, str):
+            texts.append(text)
     return "\n".join(texts)
 
 
 def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    told = [item.get("tool_call", item) for item in as_list(message.get("tool_calls")) if isinstance(item, dict)]
-    told += [part for part in as_list(message.get("parts")) if as_object(part).get("type") == "tool_call"]
+    items = [item.get("tool_call", item) for item in as_list(message.get("tool_calls")) if isinstance(item, dict)]
+    items += [part for part in as_list(message.get("parts")) if as_object(part).get("type") == "tool_call"]
     calls = []
-    for call in filter(lambda call: isinstance(call, dict), told):
+    for call in filter(lambda call: isinstance(call, dict), items):
         function = as_object(call.get("function"))
         name = as_text(call.get("name")) or as_text(function.get("name")) or as_text(call.get("function.name"))
         calls.append({"id": as_text(call.get("id")), "name": name})
