@@ -126,7 +126,7 @@ def test_numbers_that_are_no_order_are_replaced_by_places(tmp_path: Path, broken
     )
     [trace] = read_traces(path)
     assert numbers(trace) == [0, 1, 2]
-    assert any("numbering" in note for note in trace.notes)
+    assert any("event numbers" in note for note in trace.notes)
 
 
 @pytest.mark.parametrize(
