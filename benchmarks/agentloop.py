@@ -1,12 +1,12 @@
-"""What the embedded agent loop costs: a thousand sessions at once, and the time of a turn without its model.
+"""Cost of the embedded agent loop: a thousand sessions at once, and the time of a turn without its model.
 
     python benchmarks/agentloop.py [--json]
 
-The model is a function in the same process that asks for one tool and then answers, so that what is measured is the
-loop. The crowd is 1,000 sessions with five turns each, all of them sent at once: every run must end, every session
-must be answered in order, and no transcript may hold words of another session. Memory is the peak of processes of
-their own: with 200 sessions, with 1,000, and after three crowds of 1,000, because nothing may be left of a run that has
-ended. Turns are timed one at a time, with and without recorder and timeline, in turn; medians.
+The model is a function in the same process that requests one tool and then answers, so that only the loop is measured.
+The crowd is 1,000 sessions with five turns each, all sent at once: every run must end, every session must be answered
+in order, and no transcript may contain text of another session. Memory is the peak of separate processes: with 200
+sessions, with 1,000, and after three crowds of 1,000, because a run that has ended must release its memory. Turns are
+timed one at a time, alternately with and without recorder and timeline; the figures are medians.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ SETTINGS = {
 
 
 class Answer:
-    """One answer: a tool for a user, words for the tool's result."""
+    """One response: a tool call for a user's message, text for a tool result."""
 
     request_bytes = 2_000
     response_bytes = 800
 
     def __init__(self, request: ModelRequest) -> None:
-        asked = next(message for message in reversed(request.messages) if isinstance(message, UserMessage))
-        self._words = asked.content[0].text if isinstance(asked.content[0], Text) else ""
-        self._asks = asked is request.messages[-1]
+        question = next(message for message in reversed(request.messages) if isinstance(message, UserMessage))
+        self._text = question.content[0].text if isinstance(question.content[0], Text) else ""
+        self._calls_tool = question is request.messages[-1]
 
     async def __aiter__(self) -> AsyncIterator[Delta]:
-        yield TextDelta(f"{self._words}: ")
-        yield TextDelta("I look." if self._asks else "it is done.")
-        if self._asks:
-            yield ToolCallDelta(0, "call_1", "echo", json.dumps({"text": self._words}))
+        yield TextDelta(f"{self._text}: ")
+        yield TextDelta("I look." if self._calls_tool else "it is done.")
+        if self._calls_tool:
+            yield ToolCallDelta(0, "call_1", "echo", json.dumps({"text": self._text}))
         yield UsageDelta(1_000, 20)
-        yield Finished("tool_calls" if self._asks else "stop")
+        yield Finished("tool_calls" if self._calls_tool else "stop")
 
 
 class Model:
-    """Asks nobody."""
+    """A model client without a network."""
 
     def ask(self, request: ModelRequest) -> Answer:
         return Answer(request)
@@ -98,15 +98,15 @@ def runtime(folder: Path, diagnostics: Diagnostics | None = None) -> AgentRuntim
 
 
 async def crowd(folder: Path, sessions: int, *, patient: bool = False) -> dict[str, Any]:
-    """All sessions at once; what went wrong is counted. Patient ones send a turn when the one before is answered."""
+    """Run all sessions at once and count errors. Patient sessions send a turn after the previous one is answered."""
     loop = runtime(folder)
     order: dict[str, list[str]] = defaultdict(list)
 
-    def heard(event: AgentEvent) -> None:
+    def on_event(event: AgentEvent) -> None:
         if event.stream == "lifecycle" and event.data["phase"] in ("start", "end", "error"):
             order[event.session_key].append(f"{event.run_id} {event.data['phase']}")
 
-    loop.streams.listen(heard)
+    loop.streams.listen(on_event)
     began = time.perf_counter()
 
     async def session(number: int) -> tuple[list[str], int]:
@@ -137,7 +137,7 @@ async def crowd(folder: Path, sessions: int, *, patient: bool = False) -> dict[s
 
 
 def is_clean(loop: AgentRuntime, number: int) -> bool:
-    """Whether a transcript holds its own turns, in order, and nothing else."""
+    """Return whether a transcript contains exactly its own turns, in order."""
     found = loop.services.sessions.find("main", f"agent:main:s{number}")
     if found is None:
         return False
@@ -150,7 +150,7 @@ def is_clean(loop: AgentRuntime, number: int) -> bool:
 
 
 async def turn_times(folder: Path) -> dict[str, float]:
-    """Milliseconds of a turn, median: bare, and with recorder and timeline; by the clock, and of the processor."""
+    """Return the median milliseconds of a turn, bare and with recorder and timeline; wall time and CPU time."""
     record = create_session(runs_dir=folder / "runs")
     bare = runtime(folder / "bare")
     diagnostics = Diagnostics(folder / "timeline.jsonl", run_id="bench", event_loop=True)
@@ -176,7 +176,7 @@ async def turn_times(folder: Path) -> dict[str, float]:
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
-# The peak since the program was started, which the peak of a child process is not: that begins at its parent's.
+# VmHWM is the peak since exec. The peak of a child in getrusage would include its parent's.
 PEAK = """
 import asyncio, json, sys
 from pathlib import Path
@@ -190,8 +190,10 @@ for number, sessions in enumerate(sys.argv[4:]):
 
 
 def crowds(*sessions: int, patient: bool = False) -> list[tuple[dict[str, Any], float]]:
-    """Crowds of so many sessions, one after the other in a process of their own: what became of each, and the
-    megabytes that the process had taken at most by then."""
+    """Run crowds of these sizes in order in a separate process.
+
+    Returns the figures of each, and the peak memory of the process by then in megabytes.
+    """
     with TemporaryDirectory() as folder:
         command = [
             sys.executable,
@@ -206,7 +208,7 @@ def crowds(*sessions: int, patient: bool = False) -> list[tuple[dict[str, Any], 
     figures = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     peaks = [int(peak) / 1024 for peak in re.findall(r"VmHWM:\s+(\d+)", done.stdout)]
     if not peaks:
-        raise SystemExit("this system does not tell the peak of a process")
+        raise SystemExit("this system does not report the peak memory of a process")
     return list(zip(figures, peaks, strict=True))
 
 
@@ -242,7 +244,7 @@ def main() -> None:
     )
     print(
         f"a turn with one tool, without its model: {times['bare_ms']:.2f} ms, {times['recorded_ms']:.2f} ms with "
-        f"recorder and timeline (at most 5); of the processor {times['bare_cpu_ms']:.2f} and "
+        f"recorder and timeline (at most 5); CPU time {times['bare_cpu_ms']:.2f} and "
         f"{times['recorded_cpu_ms']:.2f} ms"
     )
 

@@ -1,11 +1,11 @@
-"""How much of the time of a turn is explained, on a real OpenClaw, in every way that people run it.
+"""Share of a turn's time that is attributed, on a real OpenClaw, in every way to run it.
 
     python benchmarks/attribution.py [--all] [--json]
 
-One turn, the terminal UI, a gateway with two turns of a client, and an agent that is killed with all its processes
-while a tool runs; with --all on every pinned version. The model takes a third of a second, which is quick: between a
-request and a tool OpenClaw spends some ten milliseconds of its own, and these are what nobody accounts for. Ends with
-exit code 1 where a limit is missed.
+The modes are one turn, the terminal UI, a gateway with two turns of a client, and an agent that is killed with all its
+processes while a tool runs; with --all on every pinned version. The model responds after a third of a second, which is
+fast: OpenClaw's own ten milliseconds between a request and a tool, which are unattributed, weigh more. The exit code is
+1 if a limit is missed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, chat, rig, wait_un
 from critiqor.lab.model.scripted_model import Step, ToolUse
 from critiqor.model.timeline import TimelineSummary, Turn, spent
 
-MOST_UNATTRIBUTED = 0.1
-ANSWERS_AFTER_S = 0.3
-USUAL = tuple(msgspec.structs.replace(step, delay_s=ANSWERS_AFTER_S) for step in STEPS)
+MAX_UNATTRIBUTED = 0.1
+RESPONSE_SECONDS = 0.3
+USUAL = tuple(msgspec.structs.replace(step, delay_s=RESPONSE_SECONDS) for step in STEPS)
 NEVER_ENDS = (Step(tools=(ToolUse("call_1", "exec", {"command": "sleep 300"}),)), Step(text=FINAL_WORDS))
 
 
@@ -43,7 +43,7 @@ class Mode(NamedTuple):
 
 
 class Figures(msgspec.Struct, kw_only=True):
-    """What was seen of one of them."""
+    """Measurements of one mode."""
 
     version: str
     mode: str
@@ -51,19 +51,19 @@ class Figures(msgspec.Struct, kw_only=True):
     events: int
     parse_errors: int
     torn_tail: int
-    """How many of the errors are a last line that was cut off."""
+    """Parse errors that are a last line that was cut off."""
     turns: int
-    """Those that were really made."""
+    """Turns that took place."""
     turns_seen: int
     """Agent runs in the evidence."""
     turns_attributed: int
-    """Those of them whose time is split."""
+    """Those whose time is split."""
     turns_joined: int
-    """Those of them that the timeline tells of, too."""
+    """Those that are in the timeline too."""
     unattributed: float
-    """The largest share of a turn that is nobody's."""
+    """The largest unattributed share of a turn."""
     largest_gap: str
-    """Where the most of that was, in all turns."""
+    """The largest unattributed gap of all turns."""
     missed: list[str]
     """Limits that were missed."""
 
@@ -104,7 +104,7 @@ MODES = {
 
 
 def measure(version: str, name: str) -> Figures:
-    """Record it, and read what the timeline and the evidence tell."""
+    """Record one mode, and compare the timeline with the evidence."""
     mode = MODES[name]
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
@@ -119,7 +119,7 @@ def measure(version: str, name: str) -> Figures:
         seen = {event["agent_run_id"] for event in made.events("agent_start")}
         answer = made.critiqor("timeline", "run_001", "--json")
     if answer.returncode:
-        raise SystemExit(f"the timeline cannot be told: {answer.stdout}{answer.stderr}")
+        raise SystemExit(f"critiqor timeline failed: {answer.stdout}{answer.stderr}")
     summary = msgspec.convert(json.loads(answer.stdout)["data"], TimelineSummary)
     known = [turn for turn in summary.turns if turn.agent_run_id in seen]
     figures = Figures(
@@ -163,7 +163,7 @@ def missed(figures: Figures, *, may_be_torn: bool) -> list[str]:
             ("a timeline", figures.present and figures.events > 0),
             ("no parse errors", errors == 0),
             ("all turns attributed", figures.turns == figures.turns_seen == figures.turns_attributed),
-            (f"at most {MOST_UNATTRIBUTED:.0%} unattributed", figures.unattributed <= MOST_UNATTRIBUTED),
+            (f"at most {MAX_UNATTRIBUTED:.0%} unattributed", figures.unattributed <= MAX_UNATTRIBUTED),
         )
         if not kept
     ]
@@ -181,7 +181,7 @@ HEADS = (
     "joined",
     "unattributed",
 )
-LIMITS = ("", "limit", "yes", "", "0 (killed: torn tail)", "", "all", "all", "", f"at most {MOST_UNATTRIBUTED:.0%}")
+LIMITS = ("", "limit", "yes", "", "0 (killed: torn tail)", "", "all", "all", "", f"at most {MAX_UNATTRIBUTED:.0%}")
 WIDTHS = (9, 12, 8, 7, 22, 6, 5, 11, 7, 14)
 
 
@@ -189,14 +189,14 @@ def row(*cells: object) -> str:
     return "".join(str(cell).ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
 
 
-def told(figures: Figures) -> str:
+def format_figures(figures: Figures) -> str:
     errors = f"{figures.parse_errors} ({figures.torn_tail} torn)" if figures.torn_tail else figures.parse_errors
     turns = (figures.turns, figures.turns_seen, figures.turns_attributed, figures.turns_joined)
     present = "yes" if figures.present else "no"
     line = row(figures.version, figures.mode, present, figures.events, errors, *turns, f"{figures.unattributed:.1%}")
     if not figures.missed:
         return line
-    return f"{line}  MISSED: {', '.join(figures.missed)} (the largest gap: {figures.largest_gap})"
+    return f"{line}  MISSED: {', '.join(figures.missed)} (largest gap: {figures.largest_gap})"
 
 
 def main() -> None:
@@ -209,9 +209,9 @@ def main() -> None:
         for mode in MODES:
             measured.append(measure(version, mode))
             if not as_json:
-                print(told(measured[-1]), flush=True)
+                print(format_figures(measured[-1]), flush=True)
     if as_json:
-        print(json.dumps({"measured": msgspec.to_builtins(measured), "most_unattributed": MOST_UNATTRIBUTED}))
+        print(json.dumps({"measured": msgspec.to_builtins(measured), "most_unattributed": MAX_UNATTRIBUTED}))
     sys.exit(any(figures.missed for figures in measured))
 
 

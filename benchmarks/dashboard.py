@@ -1,9 +1,9 @@
-"""What a run of 100,000 events costs in the dashboard: pages, searches against reading the file, and memory.
+"""Cost of a run of 100,000 events in the dashboard: pages, searches compared with reading the file, and memory.
 
     python benchmarks/dashboard.py [EVENTS] [--json]
 
-Pages are asked of the application itself, as a browser would ask them, in a process of their own whose memory is looked
-at from outside. The first page is asked before there is an index, while it begins to be made.
+Pages are requested from the application like by a browser, in a separate process whose memory is sampled from outside.
+The first page is requested before the index exists, while it is being built.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ GOALS = {"first_page_s": 1.0, "slowest_search_ms": 300.0, "peak_memory_mb": 200.
 
 def main() -> None:
     if "--child" in sys.argv:
-        print(json.dumps(asked(Path(sys.argv[-1]))))
+        print(json.dumps(request_pages(Path(sys.argv[-1]))))
         return
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
         write_run(runs, numbers[0] if numbers else EVENTS)
         complete_session(runs_dir=runs)
-        figures = measured(runs)
+        figures = measure(runs)
     if "--json" in sys.argv:
         print(json.dumps(figures))
         return
@@ -47,12 +47,12 @@ def main() -> None:
         print(f"{name:28} {value}{goal}")
 
 
-def measured(runs: Path) -> dict[str, Any]:
-    """Ask in a child process, and look at its memory from here."""
+def measure(runs: Path) -> dict[str, Any]:
+    """Request the pages in a child process, and sample its memory."""
     child = subprocess.Popen([sys.executable, __file__, "--child", str(runs)], stdout=subprocess.PIPE, text=True)
     process, peak = psutil.Process(child.pid), [0]
 
-    def look() -> None:
+    def sample_memory() -> None:
         while child.poll() is None:
             try:
                 peak[0] = max(peak[0], process.memory_info().rss)
@@ -60,15 +60,15 @@ def measured(runs: Path) -> dict[str, Any]:
                 return
             time.sleep(0.01)
 
-    looking = threading.Thread(target=look)
-    looking.start()
+    sampler = threading.Thread(target=sample_memory)
+    sampler.start()
     out, _ = child.communicate()
-    looking.join()
+    sampler.join()
     return {**json.loads(out), "peak_memory_mb": round(peak[0] / (1 << 20), 1)}
 
 
-def asked(runs: Path) -> dict[str, Any]:
-    """Everything that is asked of one dashboard."""
+def request_pages(runs: Path) -> dict[str, Any]:
+    """Request all pages and searches, and return the figures."""
     from starlette.testclient import TestClient
 
     from critiqor.dashboard.pages.site import Site
@@ -81,8 +81,8 @@ def asked(runs: Path) -> dict[str, Any]:
     client.get("/open", params={"token": site.access.admit("default")})
     memory = psutil.Process().memory_info().rss
     began = time.perf_counter()
-    first = took(client, "/runs/run_001")
-    evidence = took(client, "/runs/run_001/evidence")
+    first = request_seconds(client, "/runs/run_001")
+    evidence = request_seconds(client, "/runs/run_001/evidence")
     run = site.library.open("run_001", Viewer(tenants=frozenset({"default"})))
     while site.shelf.index_of(run, patience=1.0) is None:
         if problem := site.shelf.problem(run):
@@ -90,13 +90,13 @@ def asked(runs: Path) -> dict[str, Any]:
     indexed = time.perf_counter() - began
     document = site.paths.evidence_summary_path("run_001")
     searches = {
-        word: statistics.median(took(client, "/runs/run_001/evidence", q=word) for _ in range(ROUNDS))
+        word: statistics.median(request_seconds(client, "/runs/run_001/evidence", q=word) for _ in range(ROUNDS))
         for word in SEARCHES
     }
-    plain = statistics.median(read(document) for _ in range(3))
+    plain = statistics.median(read_seconds(document) for _ in range(3))
     slowest = max(searches.values())
     pages = {
-        name: round(1000 * statistics.median(took(client, f"/runs/run_001{path}") for _ in range(3)), 1)
+        name: round(1000 * statistics.median(request_seconds(client, f"/runs/run_001{path}") for _ in range(3)), 1)
         for name, path in {
             "overview": "",
             "diagnosis": "/diagnosis",
@@ -120,16 +120,16 @@ def asked(runs: Path) -> dict[str, Any]:
     }
 
 
-def took(client: Any, path: str, **asked: str) -> float:
+def request_seconds(client: Any, path: str, **query: str) -> float:
     began = time.perf_counter()
-    answer = client.get(path, params=asked or None)
-    if answer.status_code != 200:
-        raise SystemExit(f"{path}: {answer.status_code}")
+    response = client.get(path, params=query or None)
+    if response.status_code != 200:
+        raise SystemExit(f"{path}: {response.status_code}")
     return time.perf_counter() - began
 
 
-def read(document: Path) -> float:
-    """Reading the evidence from end to end, event by event: the least that a search without an index would do."""
+def read_seconds(document: Path) -> float:
+    """Return the seconds to read the evidence event by event: the minimum work of a search without an index."""
     from critiqor.storage.session_document import read_sealed_events
 
     began = time.perf_counter()

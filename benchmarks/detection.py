@@ -1,11 +1,10 @@
-"""What the detectors find in labelled traces of real agents.
+"""Quality of the detectors on labelled traces of real agents.
 
     python benchmarks/detection.py --data DIR [--json]
 
-Every file `*.jsonl` of neutral traces in the folder is diagnosed blind and whole: the labels are looked at only when
-the findings are there, every alarm counts, and each trace is judged once. Intervals are bootstraps over traces.
-Thresholds were chosen by looking at such traces, so the first figure is also given with each trace judged by thresholds
-that were chosen without it.
+Every trace of the neutral files `*.jsonl` in the folder is diagnosed once, without its labels; every finding counts.
+Intervals are bootstraps over traces. The thresholds were chosen on such traces, so the first figure is also computed
+with leave-one-out thresholds: each trace is judged by thresholds chosen without it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NEAR = 2
 RESAMPLES = 2000
 LOOPS = frozenset({"tool_loop", "repeated_tool_failure", "retry_storm"})
 CLAIMS = frozenset({"false_success_claim", "unresolved_tool_error", "tool_misuse"})
-MEANT: dict[str, frozenset[str]] = {
+EXPECTED_TYPES: dict[str, frozenset[str]] = {
     "Resource Abuse": LOOPS,
     "Tool-related": frozenset({"tool_misuse", "repeated_tool_failure", "unresolved_tool_error"}),
     "Tool Output Misinterpretation": frozenset({"ignored_tool_output", "false_success_claim"}),
@@ -36,7 +35,7 @@ MEANT: dict[str, frozenset[str]] = {
     "Context Handling Failures": frozenset({"context_pollution", "compaction_loss", "memory_failure"}),
     "Task Orchestration": frozenset({"no_progress", "premature_stop", "subagent_failure"}),
 }
-"""Labels of people, and the types that come nearest to them. Most labels are about what a run means, not how it ran."""
+"""Human labels and the nearest failure types. Most labels describe the meaning of a run, not its execution."""
 GRID: dict[str, tuple[object, str, tuple[float, ...]]] = {
     "stale calls": (tool_loop, "STALE_CALLS", (1, 2, 3)),
     "in vain": (tool_loop, "IN_VAIN", (3, 4, 5)),
@@ -51,7 +50,7 @@ class Label(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One trace, what people say of it, and what we say."""
+    """One trace with its labels and its diagnosis."""
 
     source: str
     outcome: str | None
@@ -81,25 +80,26 @@ def read_cases(folder: Path) -> list[Case]:
     cases = []
     for path in sorted(folder.glob("*.jsonl")):
         labels = [json.loads(line)["labels"] for line in path.read_text().splitlines() if line.strip()]
-        for told, trace in zip(labels, read_traces(path), strict=True):
-            marked = [Label(one["category"], frozenset(one["event_i"])) for one in told["failure_labels"]]
-            cases.append(Case(path.name, told["outcome"], marked, trace, trace_verdict(trace)))
+        for label, trace in zip(labels, read_traces(path), strict=True):
+            marked = [Label(one["category"], frozenset(one["event_i"])) for one in label["failure_labels"]]
+            cases.append(Case(path.name, label["outcome"], marked, trace, trace_verdict(trace)))
     return cases
 
 
 def score(hits: list[tuple[bool, bool]]) -> Score:
-    """Of pairs (is so, is said)."""
-    true = sum(so and said for so, said in hits)
-    said = sum(said for _, said in hits)
-    so = sum(so for so, _ in hits)
-    precision, recall = true / said if said else 0.0, true / so if so else 0.0
+    """Compute the score of pairs (is labelled, was found)."""
+    true = sum(labelled and found for labelled, found in hits)
+    found_total = sum(found for _, found in hits)
+    labelled_total = sum(labelled for labelled, _ in hits)
+    precision = true / found_total if found_total else 0.0
+    recall = true / labelled_total if labelled_total else 0.0
     return Score(precision, recall, 2 * precision * recall / (precision + recall) if true else 0.0)
 
 
 def interval(
     values: list[tuple[bool, bool]], figure: Callable[[list[tuple[bool, bool]]], float]
 ) -> tuple[float, float]:
-    """The middle 95% of the figure over samples drawn again from the same traces."""
+    """Return the 95% bootstrap interval of a figure."""
     chance = random.Random(20)
     drawn = sorted(figure(chance.choices(values, k=len(values))) for _ in range(RESAMPLES))
     return drawn[RESAMPLES // 40], drawn[-RESAMPLES // 40]
@@ -117,19 +117,19 @@ def thresholds(values: tuple[float, ...]) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def left_out(cases: list[Case], category: str, types: frozenset[str]) -> Score:
-    """Each trace judged by the thresholds that are best for all the others."""
-    said: list[list[bool]] = []
+def leave_one_out(cases: list[Case], category: str, types: frozenset[str]) -> Score:
+    """Score each trace with the thresholds that are best for all the others."""
+    found: list[list[bool]] = []
     for values in itertools.product(*(choices for _, _, choices in GRID.values())):
         with thresholds(values):
             verdicts = [trace_verdict(case.trace) for case in cases]
-        said.append([any(finding.type in types for finding in verdict.findings) for verdict in verdicts])
-    so = [case.has(category) for case in cases]
+        found.append([any(finding.type in types for finding in verdict.findings) for verdict in verdicts])
+    labels = [case.has(category) for case in cases]
     judged = []
     for left in range(len(cases)):
         others = [number for number in range(len(cases)) if number != left]
-        best = max(said, key=lambda row: score([(so[number], row[number]) for number in others]).f1)
-        judged.append((so[left], best[left]))
+        best = max(found, key=lambda row: score([(labels[number], row[number]) for number in others]).f1)
+        judged.append((labels[left], best[left]))
     return score(judged)
 
 
@@ -149,23 +149,23 @@ def main() -> None:
 
 def _labels(cases: list[Case]) -> dict[str, str]:
     figures = {}
-    for category, types in MEANT.items():
+    for category, types in EXPECTED_TYPES.items():
         labelled = [case for case in cases if case.source in {one.source for one in cases if one.has(category)}]
         if not labelled:
             continue
         pairs = [(case.has(category), case.fires(types)) for case in labelled]
-        mine, always = score(pairs), score([(so, True) for so, _ in pairs])
+        actual, always = score(pairs), score([(label, True) for label, _ in pairs])
         low, high = interval(pairs, lambda sample: score(sample).f1)
         hits = [case for case in labelled if case.has(category) and case.fires(types)]
         near = sum(case.is_near(types, category) for case in hits)
         figures[f"{category} by {' or '.join(sorted(types))}"] = (
-            f"precision {mine.precision:.2f}, recall {mine.recall:.2f}, F1 {mine.f1:.2f} "
+            f"precision {actual.precision:.2f}, recall {actual.recall:.2f}, F1 {actual.f1:.2f} "
             f"(95%: {low:.2f} to {high:.2f}), "
             f"always firing F1 {always.f1:.2f}, first_bad_step within {NEAR} events in {near} of {len(hits)} hits; "
-            f"{sum(so for so, _ in pairs)} of {len(pairs)} traces labelled"
+            f"{sum(label for label, _ in pairs)} of {len(pairs)} traces labelled"
         )
         if category == "Resource Abuse":
-            without = left_out(labelled, category, types)
+            without = leave_one_out(labelled, category, types)
             figures[f"{category}, each trace judged by thresholds chosen without it"] = (
                 f"precision {without.precision:.2f}, recall {without.recall:.2f}, F1 {without.f1:.2f}"
             )
@@ -177,11 +177,12 @@ def _outcomes(cases: list[Case]) -> dict[str, str]:
     bad = [case for case in cases if case.outcome == "failure"]
     if not good or not bad:
         return {}
-    grave = sum(any(one.severity in ("critical", "high") for one in case.verdict.findings) for case in good)
+    severe = sum(any(one.severity in ("critical", "high") for one in case.verdict.findings) for case in good)
     pairs = [(case.outcome == "failure", case.fires(CLAIMS)) for case in (*good, *bad)]
     low, high = interval(pairs, _ratio)
+    share = severe / len(good)
     figures = {
-        "high or critical findings on successful runs": f"{grave} of {len(good)} ({grave / len(good):.1%}, at most 5%)",
+        "high or critical findings on successful runs": f"{severe} of {len(good)} ({share:.1%}, at most 5%)",
         f"{' or '.join(sorted(CLAIMS))} on failed runs": f"{_rate(pairs, True):.1%} of {len(bad)} (at least 10%)",
         "the same on successful runs": f"{_rate(pairs, False):.1%} of {len(good)}",
         "ratio": f"{_ratio(pairs):.1f} (at least 2; 95%: {low:.1f} to {high:.1f})",
@@ -196,14 +197,14 @@ def _outcomes(cases: list[Case]) -> dict[str, str]:
 
 
 def _rate(pairs: list[tuple[bool, bool]], failed: bool) -> float:
-    group = [said for so, said in pairs if so is failed]
+    group = [found for has_failed, found in pairs if has_failed is failed]
     return sum(group) / len(group) if group else 0.0
 
 
 def _ratio(pairs: list[tuple[bool, bool]]) -> float:
-    # Half an alarm is added to both sides, so that a sample without any among the successful runs has a ratio too.
-    failed = [said for so, said in pairs if so]
-    worked = [said for so, said in pairs if not so]
+    # Half a finding is added to both sides, so that a sample without findings on successful runs has a ratio.
+    failed = [found for has_failed, found in pairs if has_failed]
+    worked = [found for has_failed, found in pairs if not has_failed]
     return ((sum(failed) + 0.5) / (len(failed) + 1)) / ((sum(worked) + 0.5) / (len(worked) + 1))
 
 

@@ -1,10 +1,10 @@
-"""Whether the same evidence gives the same diagnosis, byte for byte, under every Python that is here.
+"""Checks that the same evidence gives the same diagnosis, byte for byte, under every installed Python.
 
     python benchmarks/determinism.py [--json]
 
-Looks for Python 3.11 and later on PATH and among the versions of pyenv, makes a virtual environment for each, and
-diagnoses the same streams of events there, every time with another hash seed, time zone and language. Prints which
-interpreters were used: with a single one, nothing was compared but its environments.
+Finds Python 3.11 and later on PATH and in pyenv, creates a virtual environment for each, and diagnoses the same streams
+of events there, each time with another hash seed, time zone and language. Prints the interpreters that were used: with
+a single one, only its environments are compared.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ ENVIRONMENTS = (
 
 
 def digest() -> str:
-    """What this interpreter makes of the streams."""
+    """Return the digest of the diagnoses of all streams under this interpreter."""
     from diagnosis import STREAMS
 
     from critiqor.diagnosis import Diagnoser
     from critiqor.model import Coverage
 
-    told = hashlib.sha256()
+    result = hashlib.sha256()
     for stream in STREAMS.values():
-        examination = Diagnoser()
+        diagnoser = Diagnoser()
         for event in islice(stream(), EVENTS):
-            examination.observe(event)
-        concluded = examination.conclude("run_001", "sha256:0", Coverage(agent_events=EVENTS), "")
-        told.update(msgspec.json.encode(concluded))
-    return told.hexdigest()
+            diagnoser.observe(event)
+        diagnosis = diagnoser.conclude("run_001", "sha256:0", Coverage(agent_events=EVENTS), "")
+        result.update(msgspec.json.encode(diagnosis))
+    return result.hexdigest()
 
 
 def interpreters() -> dict[str, str]:
-    """One of every minor version that can run Critiqor, by its full version."""
+    """Return one interpreter per supported minor version, by full version."""
     names = [f"python3.{minor}" for minor in range(11, 30)]
     paths = [sys.executable, *(path for name in names if (path := shutil.which(name)))]
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
@@ -66,22 +66,24 @@ def version_of(path: str) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        return ""  # a shim of pyenv for a version that is not chosen here
+        return ""  # a pyenv shim for a version that is not selected here
 
 
 def digests_of(path: str, folder: Path) -> list[str]:
-    """What another interpreter makes of them, once for each environment."""
+    """Return the digests under another interpreter, one per environment."""
     subprocess.run([path, "-m", "venv", str(folder)], check=True)
     python = str(folder / "bin" / "python")
     needed = f"msgspec=={msgspec.__version__}"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", needed]
     subprocess.run(install, check=True)
-    told = []
+    digests = []
     for environment in ENVIRONMENTS:
         variables = {**os.environ, **environment, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [python, str(HERE / "determinism.py"), "--digest"]
-        told.append(subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.strip())
-    return told
+        digests.append(
+            subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.strip()
+        )
+    return digests
 
 
 def main() -> None:
@@ -92,12 +94,12 @@ def main() -> None:
     for version, path in interpreters().items():
         with tempfile.TemporaryDirectory() as name:
             report[version] = digests_of(path, Path(name) / "venv")
-    same = len({told for digests in report.values() for told in digests}) == 1
+    same = len({each for digests in report.values() for each in digests}) == 1
     if "--json" in sys.argv:
         print(json.dumps({"digests": report, "same": same}))
     else:
         for version, digests in report.items():
-            print(f"Python {version}: {', '.join(told[:16] for told in digests)}")
+            print(f"Python {version}: {', '.join(each[:16] for each in digests)}")
         compared = f"{len(report)} interpreters, {len(ENVIRONMENTS)} environments each"
         print(f"{compared}: {'the same bytes' if same else 'NOT the same bytes'} (the same bytes)")
     if not same:

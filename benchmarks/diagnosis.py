@@ -1,11 +1,11 @@
-"""What diagnosing costs: time for each event of short and long recordings, and memory.
+"""Cost of the diagnosis: time per event of short and long recordings, and memory.
 
     python benchmarks/diagnosis.py [--json]
 
-The stream is that of a busy gateway: several sessions at a time, model calls, tools, memory, messages, some failures
-and loops. It is made event by event and never held. The other streams are as bad as can be, each in another way. Times
-are those of observing and concluding, short and long recordings in turn, medians and their ratio; making the events is
-not counted. Memory is the peak of a process that observes the long stream once.
+The main stream is that of a busy gateway: parallel sessions, model calls, tools, memory, messages, some failures and
+loops, generated event by event. The other streams are different worst cases. Times are those of observing and
+concluding, alternately for short and long recordings; the figures are medians and their ratio. Generating the events is
+not measured. Memory is the peak of a process that observes the long stream once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ START = 1_794_000_000_000
 LOG = "PASS tests/unit/orders_{}.py: total 41.20 EUR after the discount was applied\n"
 
 
-class Maker:
-    """Makes the events of one agent run after the other."""
+class EventGenerator:
+    """Generates the events of agent runs."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -64,41 +64,41 @@ class Maker:
         )
 
     def model(self, session: str, run: str, size: int, error: str | None = None) -> Iterator[Event]:
-        told = {"provider": "lab", "model": "scripted", "contextTokenBudget": 128_000, "requestPayloadBytes": 4 * size}
+        call = {"provider": "lab", "model": "scripted", "contextTokenBudget": 128_000, "requestPayloadBytes": 4 * size}
         usage = None if error else {"input": size, "output": 80, "cacheRead": 0, "cost": {"total": size / 1e6}}
         status = "error" if error else "ok"
-        yield self.event("before_provider_request", session, run, payload=told)
+        yield self.event("before_provider_request", session, run, payload=call)
         yield self.event(
-            "token_usage", session, run, status=status, error=error, duration_ms=900, payload={**told, "usage": usage}
+            "token_usage", session, run, status=status, error=error, duration_ms=900, payload={**call, "usage": usage}
         )
 
-    def said(self, session: str, run: str, text: str, kind: str = "message_end") -> Event:
+    def message(self, session: str, run: str, text: str, kind: str = "message_end") -> Event:
         role = "user" if kind == "input" else "assistant"
         return self.event(kind, session, run, payload={"role": role, "text": text, "stop_reason": "stop"})
 
     def turn(self, session: str, number: int) -> Iterator[Event]:
-        """One agent run of a few dozen events; every few of them something goes wrong."""
+        """Yield one agent run of a few dozen events; some runs contain failures."""
         run = f"{session}-{number}"
         yield self.event("agent_start", session, run, payload={"attempt": 1, "trigger": "user"})
-        yield self.said(session, run, f"Please look at order {number} and tell me what is wrong with it.", "input")
+        yield self.message(session, run, f"Please look at order {number} and tell me what is wrong with it.", "input")
         if number % 7 == 0:
             yield from self.model(session, run, 9_000, "request failed (provider internal error, HTTP 500)")
-        for step in range(6):
-            yield from self.model(session, run, 9_000 + 700 * step)
-            name = f"src/orders_{number % 50}_{0 if number % 10 == 3 else step}.py"
-            yield from self.tool(session, run, f"call_{step}", "read", {"path": name}, LOG.format(name) * 8)
-            failed = "exit code 1" if number % 5 == 1 or step == 2 else None
-            command = {"command": f"pytest tests/unit/orders_{step}.py -q"}
-            yield from self.tool(session, run, f"call_x{step}", "exec", command, LOG.format(step) * 6, failed)
+        for index in range(6):
+            yield from self.model(session, run, 9_000 + 700 * index)
+            name = f"src/orders_{number % 50}_{0 if number % 10 == 3 else index}.py"
+            yield from self.tool(session, run, f"call_{index}", "read", {"path": name}, LOG.format(name) * 8)
+            failed = "exit code 1" if number % 5 == 1 or index == 2 else None
+            command = {"command": f"pytest tests/unit/orders_{index}.py -q"}
+            yield from self.tool(session, run, f"call_x{index}", "exec", command, LOG.format(index) * 6, failed)
         lookup = {"query": f"order {number}", "lookup": "found" if number % 3 else "empty", "result": LOG}
         yield self.event("memory_event", session, run, tool_name="memory_search", payload=lookup)
-        yield self.said(session, run, f"Order {number} fails because the discount is applied twice. I fixed it.")
+        yield self.message(session, run, f"Order {number} fails because the discount is applied twice. I fixed it.")
         yield self.event("agent_end", session, run, payload={"success": True, "usage_total": {"input": 60_000}})
 
 
 def gateway() -> Iterator[Event]:
-    """Several sessions at a time, event by event in turn."""
-    maker, numbers = Maker(), count()
+    """Yield the events of several parallel sessions, interleaved."""
+    maker, numbers = EventGenerator(), count()
     open_turns = [maker.turn(f"agent:main:{session}", next(numbers)) for session in range(SESSIONS)]
     for place in count():
         session = place % SESSIONS
@@ -110,35 +110,35 @@ def gateway() -> Iterator[Event]:
 
 
 def distinct_errors() -> Iterator[Event]:
-    maker = Maker()
+    maker = EventGenerator()
     for number in count():
         name = f"{number:x}".translate(str.maketrans("0123456789", "ghijklmnop"))
         yield from maker.tool("s", "r", f"c{number}", "exec", {"command": f"run {name}"}, "", f"error: {name} broke")
 
 
 def same_failure() -> Iterator[Event]:
-    maker = Maker()
+    maker = EventGenerator()
     for number in count():
         yield from maker.tool("s", "r", f"c{number}", "exec", {"command": "sh deploy.sh"}, "refused", "exit code 7")
 
 
 def tiny_sessions() -> Iterator[Event]:
-    maker = Maker()
+    maker = EventGenerator()
     for number in count():
         yield maker.event("agent_start", f"agent:{number}:main", f"r{number}", payload={"trigger": "user"})
         yield maker.event("agent_end", f"agent:{number}:main", f"r{number}", payload={"success": True})
 
 
 def claims() -> Iterator[Event]:
-    maker = Maker()
+    maker = EventGenerator()
     for number in count():
-        yield maker.said("s", "r", f"All tests pass, order {number} is done. I have saved it to out/{number}.txt.")
+        yield maker.message("s", "r", f"All tests pass, order {number} is done. I have saved it to out/{number}.txt.")
 
 
 def compactions() -> Iterator[Event]:
-    maker = Maker()
+    maker = EventGenerator()
     for number in count():
-        yield maker.said("s", "r", f"Never delete conf/file_{number}.yml, whatever happens to it.", "input")
+        yield maker.message("s", "r", f"Never delete conf/file_{number}.yml, whatever happens to it.", "input")
         yield from maker.tool("s", "r", f"c{number}", "read", {"path": f"{number % 900}.txt"}, f"text {number % 900}")
         yield maker.event("compaction_end", "s", "r")
 
@@ -154,23 +154,23 @@ STREAMS: dict[str, Callable[[], Iterator[Event]]] = {
 
 
 def seconds(stream: Callable[[], Iterator[Event]], events: int) -> float:
-    """Seconds that it takes to observe and conclude."""
-    examination = Diagnoser()
+    """Return the seconds to observe and conclude."""
+    diagnoser = Diagnoser()
     source = stream()
     spent = 0.0
     for _ in range(0, events, CHUNK):
         chunk = list(islice(source, CHUNK))
         began = time.perf_counter()
         for event in chunk:
-            examination.observe(event)
+            diagnoser.observe(event)
         spent += time.perf_counter() - began
     began = time.perf_counter()
-    examination.conclude("run_001", "sha256:0", Coverage(agent_events=events, recorder_attached=True), "")
+    diagnoser.conclude("run_001", "sha256:0", Coverage(agent_events=events, recorder_attached=True), "")
     return spent + time.perf_counter() - began
 
 
 def microseconds(stream: Callable[[], Iterator[Event]], rounds: int) -> tuple[float, float]:
-    """For each event of a short and of a long recording."""
+    """Return the microseconds per event of a short and of a long recording."""
     times: dict[int, list[float]] = {SHORT: [], LONG: []}
     for _ in range(rounds):
         for events, taken in times.items():
@@ -178,7 +178,7 @@ def microseconds(stream: Callable[[], Iterator[Event]], rounds: int) -> tuple[fl
     return statistics.median(times[SHORT]), statistics.median(times[LONG])
 
 
-# The peak since the program was started, which the peak of a child process is not: that begins at its parent's.
+# VmHWM is the peak since exec. The peak of a child in getrusage would include its parent's.
 PEAK = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -189,12 +189,12 @@ print(open("/proc/self/status").read())
 
 
 def peak_memory(name: str) -> float:
-    """Megabytes that it takes to observe the long stream and conclude."""
+    """Return the peak megabytes of observing the long stream and concluding."""
     command = [sys.executable, "-c", PEAK, str(Path(__file__).parent), name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = re.search(r"VmHWM:\s+(\d+)", done.stdout)
     if found is None:
-        raise SystemExit("this system does not tell the peak of a process")
+        raise SystemExit("this system does not report the peak memory of a process")
     return int(found[1]) / 1024
 
 
@@ -206,7 +206,7 @@ def main() -> None:
         if "--json" not in sys.argv:
             at_most = "at most 1.2" if stream is gateway else "at most 1.5"
             print(
-                f"{name}: {short:.1f} µs an event at {SHORT:,}, {long:.1f} at {LONG:,}, ratio {long / short:.2f} "
+                f"{name}: {short:.1f} µs per event at {SHORT:,}, {long:.1f} at {LONG:,}, ratio {long / short:.2f} "
                 f"({at_most}); {report[name]['peak_mb']:.0f} MB (at most 150)",
                 flush=True,
             )

@@ -1,9 +1,9 @@
-"""What finalizing costs: time against a floor, memory, and bytes written.
+"""Cost of finalizing: time against a floor, memory, and bytes written.
 
     python benchmarks/finalize.py [--json]
 
-The floor is the least that could be called sealing: decode every record of the journal as a stream, digest it, write it
-once and fsync it. Both are measured in the same process, interleaved, and the figure is the median of the ratios.
+The floor is the minimum work of sealing: decode every record of the journal as a stream, digest it, write it once and
+fsync it. Both are measured in the same process, interleaved; the figure is the median of the ratios.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ START = 1_794_000_000_000
 
 
 def write_run(folder: Path, events: int, *, redaction: str = rules_digest()) -> Path:
-    """A monitored run whose journal holds `events` records of about 1 KB, calls and results in turn.
+    """Create a monitored run whose journal has `events` records of about 1 KB, calls and results alternately.
 
-    Its recorder announces the redaction rules that it has applied, as the real one does.
+    Its recorder announces the redaction rules that it applied, like the real one.
     """
     run_id = create_session(runs_dir=folder)["run_id"]
     append_event_to_run(run_id, {"event_type": "process_start", "pid": 1, "command": ["openclaw"]}, runs_dir=folder)
@@ -92,15 +92,15 @@ def time_and_bytes(events: int, redaction: str) -> tuple[float, float]:
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as name:
             journal = write_run(Path(name), events, redaction=redaction)
-            least = floor(journal)
+            minimum = floor(journal)
             before, began = written_bytes(), time.perf_counter()
             complete_session(runs_dir=name)
-            ratios.append((time.perf_counter() - began) / least)
+            ratios.append((time.perf_counter() - began) / minimum)
             written.append((written_bytes() - before) / journal.stat().st_size)
     return statistics.median(ratios), statistics.median(written)
 
 
-# The peak since the program was started, which the peak of a child process is not: that begins at its parent's.
+# VmHWM is the peak since exec. The peak of a child in getrusage would include its parent's.
 MEASURED = """
 import re, sys
 from critiqor.cli import main
@@ -112,7 +112,7 @@ finally:
 
 
 def peak_memory(events: int) -> float:
-    """Megabytes that `critiqor finalize` needs at its peak."""
+    """Return the peak megabytes of `critiqor finalize`."""
     with tempfile.TemporaryDirectory() as name:
         write_run(Path(name), events)
         command = [sys.executable, "-c", MEASURED, "finalize", "--no-dashboard", "--runs-dir", name]
@@ -136,7 +136,7 @@ def main() -> None:
         print(json.dumps(report))
         return
     print(f"finalize of 10,000 events ÷ floor: {ratio:.1f} (at most 8)")
-    print(f"the same where the recorder had other redaction rules: {again:.1f} (at most 8)")
+    print(f"the same if the recorder had other redaction rules: {again:.1f} (at most 8)")
     print(f"bytes written ÷ journal bytes: {written:.2f} (at most 2.5)")
     print(f"peak memory at 100,000 events: {large:.0f} MB (at most 150)")
     print(f"peak memory at 100,000 events ÷ at 10,000: {large / small:.2f} (at most 2)")

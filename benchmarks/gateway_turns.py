@@ -1,11 +1,11 @@
-"""What the recorder costs a user: turns on a warm gateway, with and without it.
+"""Overhead of the recorder: duration of turns on a warm gateway, with and without it.
 
     python benchmarks/gateway_turns.py [--turns N] [--json]
 
-Two real gateways run side by side, one under the monitor and one alone, and take turns in random order. A turn is two
-model calls and one tool through the gateway's HTTP endpoint. Two gateways are never quite the same, so this is done
-with several pairs of new ones, started in alternating order. The figure is the median of the ratios, turn by turn, with
-a 95% interval from 10,000 bootstrap samples.
+Two real gateways run side by side, one under the monitor and one without, and execute turns in random order. A turn is
+two model calls and one tool call through the gateway's HTTP endpoint. Two gateways are never quite the same, so several
+new pairs are used, started in alternating order. The figure is the median of the ratios, turn by turn, with a 95%
+interval from 10,000 bootstrap samples.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HTTP = {"gateway": {"mode": "local", "http": {"endpoints": {"chatCompletions": {
 
 
 class Gateway:
-    """A real gateway in a home of its own, recorded or not."""
+    """A real gateway with a temporary home, recorded or not."""
 
     def __init__(self, folder: Path, version: str, *, recorded: bool) -> None:
         self.model = ScriptedModel(STEPS).__enter__()
@@ -74,7 +74,7 @@ class Gateway:
         return True
 
     def turn(self, number: int) -> float:
-        """Seconds for one turn."""
+        """Execute one turn and return its seconds."""
         self.model.rewind()
         body = {"model": "openclaw", "user": f"bench-{number}", "messages": [{"role": "user", "content": "look"}]}
         request = urllib.request.Request(
@@ -91,7 +91,7 @@ class Gateway:
         return seconds
 
     def stop(self) -> None:
-        # The whole group: a gateway that is left behind would be the noise of every later pair.
+        # Stop the whole group: a gateway left running would disturb every later pair.
         os.killpg(self._process.pid, signal.SIGTERM)
         self._process.wait(60)
         wait_until(lambda: not self._is_up())
@@ -99,14 +99,14 @@ class Gateway:
 
 
 def interval(ratios: list[float]) -> tuple[float, float, float]:
-    """The median of the ratios, and its 95% interval."""
+    """Return the median of the ratios and its 95% interval."""
     chance = random.Random(1)
     samples = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(10_000))
     return statistics.median(ratios), samples[250], samples[9750]
 
 
 class Pair:
-    """A recorded gateway and one alone, and the seconds of their turns."""
+    """A recorded gateway and one that is not, and the seconds of their turns."""
 
     def __init__(self, folder: Path, version: str, labels: list[str]) -> None:
         self._folder = folder
@@ -117,7 +117,7 @@ class Pair:
             self._gateways[label] = Gateway(folder / label, version, recorded=label == "recorded")
 
     def run(self, turns: int, chance: random.Random) -> int:
-        """Take turns; returns how many tool results were recorded."""
+        """Execute the turns and return the number of recorded tool results."""
         order = list(self._gateways)
         for number in range(WARM_UP + turns):
             chance.shuffle(order)

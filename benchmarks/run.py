@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other.
+"""Run all benchmarks in order.
 
 python benchmarks/run.py
 """

@@ -1,4 +1,4 @@
-"""What it costs to type `critiqor`: start-up against a bare Python, and a listing of 200 finished runs against that.
+"""Start-up time of the command line: `critiqor --help` against bare Python, and a list of 200 finished runs.
 
     python benchmarks/startup.py [--json]
 

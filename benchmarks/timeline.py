@@ -1,9 +1,9 @@
-"""What reading a timeline costs: throughput against a bare decode of the same lines, and memory.
+"""Cost of reading a timeline: throughput against a bare decode of the same lines, and memory.
 
     python benchmarks/timeline.py [--json]
 
-The floor is a typed decode of every line that keeps nothing. Both are measured in the same process, interleaved, and
-the figure is the median of the ratios. Memory is the peak of a process of its own, whose only work is to read the file.
+The floor is a typed decode of every line that keeps nothing. Both are measured in the same process, interleaved; the
+figure is the median of the ratios. Memory is the peak of a separate process that only reads the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PIDS = (4711, 4712, 4713)
 
 
 class Writer:
-    """One process that writes its timeline: work of a gateway, turn after turn, with everything that a report tells."""
+    """Generates the timeline of one gateway process, turn by turn, with everything that a report shows."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -75,7 +75,7 @@ class Writer:
         yield self._line("span.start", name, **ids, attributes=known)
         for part in inside or ():
             for line in part:
-                # Whatever has no parent yet is inside of this one.
+                # A span without a parent is inside this one.
                 if line["type"].startswith("span."):
                     line.setdefault("parentSpanId", span_id)
                 yield line
@@ -85,14 +85,19 @@ class Writer:
     def _request(self, run_id: str, call: int, number: int) -> Iterator[dict[str, Any]]:
         began, took = iso_from_ms(self._now), number * 1187 % 1900
         self._now += took
-        told = {"model": "scripted", "api": "openai-completions", "terminalReason": "stop", "providerAccepted": True}
+        attributes = {
+            "model": "scripted",
+            "api": "openai-completions",
+            "terminalReason": "stop",
+            "providerAccepted": True,
+        }
         yield self._line("provider.request", "provider.request", runId=run_id, spanId=f"{run_id}:model:{call}") | {
             "timestamp": began,
             "durationMs": took,
             "provider": "lab",
             "operation": "openai-completions",
             "ok": number % 13 > 0,
-            "attributes": told,
+            "attributes": attributes,
         }
 
     def _line(self, kind: str, name: str, **fields: Any) -> dict[str, Any]:
@@ -104,7 +109,7 @@ class Writer:
 
 
 def write_timeline(path: Path, lines: int) -> float:
-    """A timeline of so many lines, by processes that take turns of a few dozen lines; returns bytes a line."""
+    """Write a timeline of interleaved processes, and return its bytes per line."""
     writers = [Writer(pid).lines() for pid in PIDS]
     left = lines
     with path.open("wb") as file:
@@ -117,7 +122,7 @@ def write_timeline(path: Path, lines: int) -> float:
 
 
 def throughput(path: Path) -> tuple[float, float]:
-    """Bare decode divided by reading, and lines that are read in a second."""
+    """Return the time of a bare decode divided by that of reading, and the lines read per second."""
     lines = path.read_bytes().splitlines()
     decode = decoder.decode
     ratios, seconds = [], []
@@ -133,7 +138,7 @@ def throughput(path: Path) -> tuple[float, float]:
     return statistics.median(ratios), len(lines) / statistics.median(seconds)
 
 
-# The peak since the program was started, which the peak of a child process is not: that begins at its parent's.
+# VmHWM is the peak since exec. The peak of a child in getrusage would include its parent's.
 MEASURED = """
 import sys
 from pathlib import Path
@@ -144,12 +149,12 @@ print(open("/proc/self/status").read())
 
 
 def peak_memory(path: Path, lines: int) -> float:
-    """Megabytes that reading needs at its peak."""
+    """Return the peak megabytes of reading."""
     command = [sys.executable, "-c", MEASURED, str(path), str(lines)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     peak = re.search(r"VmHWM:\s+(\d+)", done.stdout)
     if peak is None:
-        raise SystemExit("this system does not tell the peak of memory")
+        raise SystemExit("this system does not report the peak memory of a process")
     return int(peak[1]) / 1024
 
 
@@ -170,7 +175,7 @@ def main() -> None:
     if "--json" in sys.argv:
         print(json.dumps(report))
         return
-    print(f"100,000 lines of {width:.0f} bytes: {speed:,.0f} a second")
+    print(f"100,000 lines of {width:.0f} bytes: {speed:,.0f} per second")
     print(f"throughput ÷ bare typed decode of the same lines: {ratio:.2f} (at least 0.35)")
     print(f"peak memory at 100,000 lines: {memory:.0f} MB (at most 60)")
     print(f"peak memory at 1,000,000 lines ÷ at 100,000: {more / memory:.2f} (at most 1.5)")

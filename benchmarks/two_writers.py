@@ -1,4 +1,4 @@
-"""Two processes that record 1,000 events each into one run at the same time: how many are kept?
+"""Recording into one run by two processes at once: all 2,000 events must be kept.
 
 python benchmarks/two_writers.py [--json]
 """
