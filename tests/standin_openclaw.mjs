@@ -1,20 +1,20 @@
 #!/usr/bin/env node
-// A small stand-in for OpenClaw that keeps its plugin contract: it loads the plugins that the configuration names,
-// registers them, and emits what a real agent run emits, in the same order and shape. It needs no model and no account,
-// and runs in a moment; demos and fast tests launch it under the real monitor.
+// A small stand-in for OpenClaw with the same plugin contract: it loads and registers the plugins in the configuration,
+// and emits the events of a real agent run in the same order and shape. It needs no model and no account and runs in
+// milliseconds; fast tests launch it under the real monitor.
 //
 //   standin_openclaw.mjs agent [--tools N] [--exit CODE] [--hang] [--kill-self] [--crash-in-tool]
-//   standin_openclaw.mjs gateway run          loads its plugins and plays a turn, for each line that it reads
+//   standin_openclaw.mjs gateway run          loads its plugins and, for the input line "turn", plays a turn
 //   standin_openclaw.mjs plugins install|uninstall …, config patch --stdin
 
 import readline from "node:readline";
 
-import { obey, plugins } from "./standin_settings.mjs";
+import { plugins, runSettingsCommand } from "./standin_settings.mjs";
 
 const option = (name) => process.argv.indexOf(name);
-const numberAfter = (name, otherwise) => (option(name) < 0 ? otherwise : Number(process.argv[option(name) + 1]));
+const numberAfter = (name, fallback) => (option(name) < 0 ? fallback : Number(process.argv[option(name) + 1]));
 
-if (obey(process.argv.slice(2))) process.exit(0);
+if (runSettingsCommand(process.argv.slice(2))) process.exit(0);
 
 const handlers = new Map();
 const listeners = { agent: new Set(), transcript: new Set() };

@@ -39,7 +39,7 @@ def is_neutral(value: Any) -> bool:
 
 
 def read_neutral(path: Path, key: bytes) -> Iterator[ImportedTrace]:
-    """Yield the traces of a file; a line that is none becomes a trace without events, whose notes say why."""
+    """Yield the traces of a file; an invalid line becomes a trace without events, whose notes say why."""
     for entry in read_entries(path):
         yield _read_trace(entry, key)
 

@@ -236,7 +236,7 @@ class Aggregator:
         return self.spans.setdefault(name, SpanAggregator(purpose))
 
     def _reopen(self, process: ProcessState, record: SpanStart) -> None:
-        """Replace an open span that is started again: nothing can tell when the first one ended."""
+        """Replace an open span that is started again; the end of the first one is unknown."""
         self._note(record, "start_repeated")
         key = record.span_id or record.name
         process.open[key] = record

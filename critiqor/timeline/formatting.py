@@ -19,7 +19,7 @@ def memory(size: int) -> str:
 
 
 def span_label(name: str, detail: str | None) -> Name:
-    """Return the name of a span with the detail that tells it from others of that name."""
+    """Return the name of a span with the detail that distinguishes it from others of that name."""
     return Name(f"{name} ({detail})" if detail else name)
 
 
