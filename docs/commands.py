@@ -31,7 +31,7 @@ def pages() -> dict[Path, str]:
 
 
 def _index() -> str:
-    rows = "\n".join(f"| [`{verb}`](commands/{verb}.md) | {told} |" for verb, told in VERBS.items())
+    rows = "\n".join(f"| [`{verb}`](commands/{verb}.md) | {summary} |" for verb, summary in VERBS.items())
     return (
         "# Commands\n\nOne page a verb: when to use it, an example, its exit codes, and all options.\n"
         "What is drawn in a terminal is plain text in a pipe; the examples are of both.\n\n"
