@@ -62,7 +62,8 @@ def browser() -> Browser:
     program = str(unpacked / "chromium")
     version = _version(program, environment)
     if version.returncode != 0:
-        raise SystemExit(f"{program} does not run here, and there is none of {', '.join(NAMES)}: {version.stderr.strip()}")
+        others = ", ".join(NAMES)
+        raise SystemExit(f"{program} does not run here, and there is none of {others}: {version.stderr.strip()}")
     return Browser(program, environment, str(packages))
 
 
