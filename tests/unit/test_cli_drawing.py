@@ -22,7 +22,7 @@ from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.bars import LEVELS, bar, cells, context_growth, sparkline, trust_bar
 from critiqor.cli.terminal.lanes import build_lanes, chart_lines
 from critiqor.cli.terminal.live_table import _table
-from critiqor.cli.terminal.screen import COLORS, sanitize_line, untrusted
+from critiqor.cli.terminal.screen import COLORS, printable_line, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.views.timeline import turn_lines
 from critiqor.lab.batch import ScenarioResult
@@ -254,27 +254,27 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_untrusted_text_has_no_control_characters(text: str) -> None:
-    assert sanitize_line(text).isprintable()
+    assert printable_line(text).isprintable()
 
 
 @given(st.text(max_size=300))
 def test_untrusted_text_is_one_printable_line_of_well_defined_width(text: str) -> None:
-    line = sanitize_line(text)
+    line = printable_line(text)
     assert line.isprintable()
     assert not any(unicodedata.bidirectional(character) in {"LRE", "RLE", "LRO", "RLO"} for character in line)
     assert wcswidth(line) >= 0
 
 
 def test_wide_characters_keep_their_place_and_emoji_lose_what_terminals_disagree_on() -> None:
-    assert sanitize_line("漢字 ok") == "漢字 ok"
-    assert sanitize_line("❤\ufe0f") == "❤"
-    assert sanitize_line("a" + "\u0301" * 50) == "a\u0301\u0301"
+    assert printable_line("漢字 ok") == "漢字 ok"
+    assert printable_line("❤\ufe0f") == "❤"
+    assert printable_line("a" + "\u0301" * 50) == "a\u0301\u0301"
 
 
 def test_a_megabyte_is_cut_with_an_ellipsis() -> None:
-    line = sanitize_line("x" * (1 << 20))
+    line = printable_line("x" * (1 << 20))
     assert len(line) == 600 and line.endswith("x…")
-    assert sanitize_line("short") == "short"
+    assert printable_line("short") == "short"
     assert untrusted("[bold red]not markup[/]").plain == "[bold red]not markup[/]"
 
 
