@@ -1,8 +1,8 @@
-"""Writes the help texts into the pages of the verbs, and the list of verbs, so that neither can be wrong.
+"""Write the help texts into the pages of the verbs, and the list of verbs, so that they match the code.
 
 python docs/commands.py
 
-What stands around the marks in docs/commands/VERB.md is written by hand and stays. A verb without a page gets one.
+Text outside of the marks in docs/commands/VERB.md is written by hand and kept. A verb without a page gets one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ END = "<!-- /help -->"
 
 
 def pages() -> dict[Path, str]:
-    """Every file that holds help texts, as it should be."""
+    """Return every file with help texts, as it should be."""
     root = click.Context(critiqor)
     made = {HERE / "commands.md": _index()}
     for verb in VERBS:
@@ -31,17 +31,17 @@ def pages() -> dict[Path, str]:
 
 
 def _index() -> str:
-    rows = "\n".join(f"| [`{verb}`](commands/{verb}.md) | {told} |" for verb, told in VERBS.items())
+    rows = "\n".join(f"| [`{verb}`](commands/{verb}.md) | {summary} |" for verb, summary in VERBS.items())
     return (
-        "# Commands\n\nOne page a verb: when to use it, an example, its exit codes, and all options.\n"
-        "What is drawn in a terminal is plain text in a pipe; the examples are of both.\n\n"
+        "# Commands\n\nOne page per verb: when to use it, an example, its exit codes, and all options.\n"
+        "Results are drawn in a terminal and are plain text in a pipe; the examples show both.\n\n"
         f"| verb | what it does |\n| --- | --- |\n{rows}\n\n"
-        "## Before every verb\n\n"
+        "## Options before the verb\n\n"
         f"{_help(critiqor, 'critiqor')}\n"
         "## Exit codes\n\n"
         "| code | meaning |\n| --- | --- |\n"
-        "| 0 | done |\n| 1 | something went wrong; the message names the cause and the next command |\n"
-        "| 2 | the command line, a setting or a policy is not right |\n"
+        "| 0 | success |\n| 1 | error; the message names the cause and the next command |\n"
+        "| 2 | invalid command line, setting or policy |\n"
         "| 3 | a gate failed: `check`, `lab run` |\n"
         "| 124, 127, 130 | timed out, OpenClaw not found, interrupted |\n\n"
         "`monitor` returns the exit code of OpenClaw. With `--json`, errors are JSON too: [schemas](schemas.md).\n"
@@ -73,7 +73,7 @@ def _commands(command: click.Command, path: str) -> list[tuple[str, click.Comman
 
 
 def _help(command: click.Command, path: str) -> str:
-    # A context made by hand knows nothing of the command's own settings, such as `-h`.
+    # A context created by hand does not have the settings of the command, such as `-h`.
     settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
     text = command.get_help(click.Context(command, info_name=path, **settings))
     return f"```\n{text.strip()}\n```\n"

@@ -46,21 +46,21 @@ class Dashboard:
 def failing_tests(runs: Runs, text: str = "1 failed, 11 passed", tool: str = "exec", **metadata: str) -> str:
     """A sealed run in which a command fails and the agent says that all is well."""
     run_id = runs.start(**metadata)
-    asked, said = {"text": f"Fix it: {text}", "role": "user"}, {"text": "Done: all tests pass.", "role": "assistant"}
+    request, reply = {"text": f"Fix it: {text}", "role": "user"}, {"text": "Done: all tests pass.", "role": "assistant"}
     call = {"tool_name": tool, "tool_call_id": "call_1"}
     result = {"result": {"content": [{"type": "text", "text": text}], "details": {"exitCode": 1}}}
     usage = {"usage": {"input": 900, "output": 30, "cost": {"total": 0.01}}, "provider": "lab", "model": "scripted"}
     events: list[dict[str, Any]] = [
         attached(1, at=BEGIN),
         recorded(2, "agent_start", at=BEGIN + 10, payload={"attempt": 1}),
-        recorded(9, "message_end", at=BEGIN + 15, payload=asked),
+        recorded(9, "message_end", at=BEGIN + 15, payload=request),
         recorded(3, "before_provider_request", at=BEGIN + 20, payload={"callId": "m1", "contextTokenBudget": 1000}),
         recorded(4, "after_provider_response", at=BEGIN + 900, duration_ms=880, payload={"callId": "m1", **usage}),
         recorded(5, "tool_call", at=BEGIN + 1000, payload={"arguments": {"command": f"npm test {text}"}}, **call),
         recorded(
             6, "tool_result", at=BEGIN + 2000, status="error", error=f"exit code 1: {text}", payload=result, **call
         ),
-        recorded(7, "message_end", at=BEGIN + 2500, payload=said),
+        recorded(7, "message_end", at=BEGIN + 2500, payload=reply),
         recorded(8, "agent_end", at=BEGIN + 3000, payload={"success": True}),
     ]
     runs.write(run_id, *events)

@@ -55,8 +55,8 @@ def hostile_run(runs: Runs, **metadata: str) -> str:
 def hostile_records() -> list[dict[str, Any]]:
     """Every hostile text in every place of an event."""
     texts = enumerate(TEXTS.values())
-    told = [_agent_run(text, f"w{number}", BEGIN + 10_000 * (number + 1)) for number, text in texts]
-    return [attached(1, at=BEGIN), *(record for some in told for record in some)]
+    agent_runs = [_agent_run(text, f"w{number}", BEGIN + 10_000 * (number + 1)) for number, text in texts]
+    return [attached(1, at=BEGIN), *(record for some in agent_runs for record in some)]
 
 
 def _agent_run(text: str, writer: str, begin: int) -> list[dict[str, Any]]:
@@ -88,12 +88,12 @@ def _agent_run(text: str, writer: str, begin: int) -> list[dict[str, Any]]:
             recorded(5 + 2 * number, "tool_call", at=at, payload=arguments, **call),
             recorded(6 + 2 * number, "tool_result", at=at + 800, duration_ms=800, payload=result, **error, **call),
         ]
-    said = {"role": "assistant", "text": f"Done: all tests pass. {text}"}
+    reply = {"role": "assistant", "text": f"Done: all tests pass. {text}"}
     return [
         *events,
         recorded(11, "memory_event", at=begin + 4100, tool_name="memory_search", payload=memory, **ids),
         recorded(12, text[:200], at=begin + 4200, status=text[:100], payload={text[:300]: [text, {"a": text}]}, **ids),
-        recorded(13, "message_end", at=begin + 4300, payload=said, **ids),
+        recorded(13, "message_end", at=begin + 4300, payload=reply, **ids),
         recorded(14, "agent_end", at=begin + 4400, status="error", error=text, payload={"success": False}, **ids),
     ]
 

@@ -1,4 +1,4 @@
-"""A dashboard in a process of its own, asked byte by byte: nothing between it and a test makes an address tidy."""
+"""A dashboard in its own process, with requests over a raw socket: no client library normalizes the addresses."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Served:
             lines.append(line)
             if line == "}\n":
                 break
-        self.told: dict[str, Any] = json.loads("".join(lines))["data"]
-        self.port: int = self.told["port"]
+        self.data: dict[str, Any] = json.loads("".join(lines))["data"]
+        self.port: int = self.data["port"]
         self.host = f"127.0.0.1:{self.port}"
-        self.token = parse_qs(urlsplit(self.told["link"]).query)["token"][0]
+        self.token = parse_qs(urlsplit(self.data["link"]).query)["token"][0]
 
     @property
     def cookie(self) -> str:
@@ -63,7 +63,7 @@ class Served:
 
     def send(self, request: bytes) -> Told:
         """These bytes, and everything that comes back until the connection is closed."""
-        address = (urlsplit(self.told["address"]).hostname or "127.0.0.1", self.port)
+        address = (urlsplit(self.data["address"]).hostname or "127.0.0.1", self.port)
         with socket.create_connection(address, timeout=PATIENCE_SECONDS) as connection:
             connection.sendall(request)
             answer = b""

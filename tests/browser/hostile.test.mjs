@@ -1,13 +1,13 @@
-// Everything that an agent can name or say is text, wherever it is shown.
+// Everything from an agent is shown as text.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { pagesOf } from "./support/pages.mjs";
-import { address, runs, told } from "./support/stage.mjs";
+import { address, runs, fixtures } from "./support/stage.mjs";
 import { DESKTOP, PHONE, settled, Visitor } from "./support/visitor.mjs";
 
 const visible = (text) => text.replaceAll(/\s+/g, " ").trim();
 
-/** What of a page would be a hostile text's doing: elements and attributes that no template has, signs that hide. */
+/** Elements, attributes and invisible characters that no template contains. */
 const intruders = (visitor) => visitor.page.evaluate(() => {
   const found = [];
   for (const element of document.querySelectorAll("*")) {
@@ -16,16 +16,16 @@ const intruders = (visitor) => visitor.page.evaluate(() => {
     if (element.tagName === "SCRIPT" && !element.src && element.type !== "application/json") found.push(said);
     for (const { name, value } of element.attributes) {
       if (name.startsWith("on")) found.push(said);
-      // Our own addresses begin with a slash, or lead within the page.
+      // Our own addresses start with a slash or stay within the page.
       if (["href", "src", "action", "formaction"].includes(name) && !/^([/](?![/])|[#?]|$)/.test(value)) found.push(said);
       if (/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/.test(value)) found.push(`${name} of ${said}`);
     }
   }
   const hidden = document.documentElement.textContent.match(/.{0,20}[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/);
-  return hidden ? [...found, `signs that nobody sees behind ${hidden[0]}`] : found;
+  return hidden ? [...found, `invisible characters after ${hidden[0]}`] : found;
 });
 
-/** Texts on one line that do not stand from left to right as they are written. */
+/** Texts that are not displayed from left to right. */
 const turned = (visitor) => visitor.page.evaluate(() => {
   const found = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -48,7 +48,7 @@ const turned = (visitor) => visitor.page.evaluate(() => {
   return found;
 });
 
-describe("a run in which everything is hostile", () => {
+describe("a run with hostile text everywhere", () => {
   for (const [scheme, width] of [["light", DESKTOP], ["dark", PHONE]]) {
     describe(`${scheme}, ${width} wide`, () => {
       let visitor;
@@ -59,14 +59,14 @@ describe("a run in which everything is hostile", () => {
       after(() => visitor.leave());
 
       const compared = `/compare?run=${runs.clean}&run=${runs.hostile}`;
-      const searched = `/runs/${runs.hostile}/evidence?q=${encodeURIComponent(told.markup.attribute)}`;
-      const asked = `/runs?q=${encodeURIComponent(told.markup.script_end)}`;
+      const searched = `/runs/${runs.hostile}/evidence?q=${encodeURIComponent(fixtures.markup.attribute)}`;
+      const asked = `/runs?q=${encodeURIComponent(fixtures.markup.script_end)}`;
       for (const path of ["/runs", asked, compared, searched, ...pagesOf(runs.hostile)]) {
         test(`${path} shows it as text, and nothing runs`, async () => {
           await visitor.go(path);
-          assert.deepEqual([...(await visitor.wrongs()), ...(await intruders(visitor)), ...(await turned(visitor))], []);
-          assert.deepEqual([...(await visitor.overflow()), ...(await visitor.barriers())], []);
-          assert.deepEqual(await visitor.wrongs(), []);
+          assert.deepEqual([...(await visitor.problems()), ...(await intruders(visitor)), ...(await turned(visitor))], []);
+          assert.deepEqual([...(await visitor.overflow()), ...(await visitor.violations())], []);
+          assert.deepEqual(await visitor.problems(), []);
         });
       }
     });
@@ -86,42 +86,42 @@ describe("a run in which everything is hostile", () => {
       await visitor.follow(() => next.click());
     }
     const listed = visible(seen.join(" "));
-    for (const [name, text] of Object.entries(told.markup)) assert.ok(listed.includes(visible(text)), `${name} in the list`);
+    for (const [name, text] of Object.entries(fixtures.markup)) assert.ok(listed.includes(visible(text)), `${name} in the list`);
     assert.ok(addresses.size > 100);
     // One kind of event after the other, each with another text.
     const chosen = [...addresses].filter((_, number) => number % 7 === 3);
     const read = [];
     for (const path of chosen) {
       await visitor.go(path);
-      assert.deepEqual([...(await visitor.wrongs()), ...(await intruders(visitor))], [], path);
+      assert.deepEqual([...(await visitor.problems()), ...(await intruders(visitor))], [], path);
       read.push(await visitor.text());
     }
     const pages = visible(read.join(" "));
-    for (const [name, text] of Object.entries(told.markup)) {
+    for (const [name, text] of Object.entries(fixtures.markup)) {
       assert.ok(pages.includes(visible(JSON.stringify(text).slice(1, -1))), `${name} on the page of an event`);
     }
     await visitor.leave();
   });
 
-  test("raw JSON is no page", async () => {
+  test("raw JSON is served as JSON", async () => {
     const visitor = await Visitor.arrive();
     await visitor.go(`/runs/${runs.hostile}/evidence?q=script`);
     const path = await visitor.page.$eval('main a[href*="/events/"]', (each) => each.getAttribute("href"));
     await visitor.go(`${path}/raw`);
-    assert.deepEqual(await visitor.wrongs(), []);
+    assert.deepEqual(await visitor.problems(), []);
     const answer = await visitor.page.evaluate(async (url) => (await fetch(url)).headers.get("content-type"), `${address}${path}/raw`);
     assert.match(answer, /^application\/json/);
     await visitor.leave();
   });
 
-  test("somebody with a link sees it as text too", async () => {
+  test("a guest with a link sees it as text too", async () => {
     const owner = await Visitor.arrive();
     await owner.go(`/runs/${runs.hostile}/trust`);
     await owner.follow(async () => (await owner.named("button", "Create a link")).click());
     const guest = await Visitor.arrive({ opens: (await owner.text()).match(/http:\/\/\S+\/share\/\S+/)[0] });
     for (const path of pagesOf(runs.hostile)) {
       await guest.go(path);
-      assert.deepEqual([...(await guest.wrongs()), ...(await intruders(guest))], [], path);
+      assert.deepEqual([...(await guest.problems()), ...(await intruders(guest))], [], path);
     }
     await Promise.all([owner.leave(), guest.leave()]);
   });

@@ -1,4 +1,4 @@
-// A run that is being recorded, as it happens.
+// The live page of a run that is being recorded.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { DESKTOP, PHONE, Visitor } from "./support/visitor.mjs";
 
 test("the live page shows what an agent does while it does it, and its end", async (context) => {
   const { run, gate } = await recordAnother();
-  context.after(() => writeFileSync(gate, "")); // whatever happens: one agent is recorded at a time
+  context.after(() => writeFileSync(gate, "")); // in any case: only one agent is recorded at a time
   const visitor = await Visitor.arrive();
   await visitor.go(`/runs/${run}/live`);
   await visitor.until(async () => /exec/.test(await visitor.text()));
@@ -20,7 +20,7 @@ test("the live page shows what an agent does while it does it, and its end", asy
   await visitor.until(() => visitor.page.$eval("#live-concluded", (link) => !link.hidden));
   assert.match(await visitor.page.$eval('[role="status"]', (state) => state.textContent), /^Sealed and diagnosed: /);
   assert.equal(await visitor.page.$eval("#live-badge", (badge) => `${badge.textContent} ${badge.className}`), "completed badge");
-  assert.deepEqual(await visitor.wrongs(), []);
+  assert.deepEqual(await visitor.problems(), []);
   await visitor.leave();
 });
 
@@ -32,7 +32,7 @@ test("every page of a run that is being recorded is flawless", async (context) =
     for (const path of ["/runs", ...RUN_PAGES.map((page) => `/runs/${run}${page}`)]) {
       await context.test(`${scheme}, ${width} wide, ${path}`, async () => {
         await visitor.go(path);
-        assert.deepEqual([...(await visitor.wrongs()), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
+        assert.deepEqual([...(await visitor.problems()), ...(await visitor.overflow()), ...(await visitor.violations())], []);
       });
     }
     await visitor.leave();

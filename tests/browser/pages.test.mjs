@@ -1,4 +1,4 @@
-// Every page in every dress: nothing complains, nothing is asked of others, nothing sticks out, nobody is kept out.
+// Every page, light and dark, wide and narrow: no errors, no external requests, no overflow, no accessibility violations.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { EVERY_PAGE, OTHER_RUNS, pagesOf, REFUSALS } from "./support/pages.mjs";
@@ -7,11 +7,11 @@ import { DESKTOP, PHONE, settled, Visitor } from "./support/visitor.mjs";
 
 async function flawless(visitor) {
   assert.equal(await visitor.page.$$eval("h1", (headings) => headings.length), 1);
-  assert.deepEqual([...(await visitor.wrongs()), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
-  assert.deepEqual(await visitor.wrongs(), [], "while it was examined");
+  assert.deepEqual([...(await visitor.problems()), ...(await visitor.overflow()), ...(await visitor.violations())], []);
+  assert.deepEqual(await visitor.problems(), [], "while it was examined");
 }
 
-describe("for somebody without any link", () => {
+describe("without a link", () => {
   let visitor;
   before(async () => {
     visitor = await Visitor.arrive({ opens: null });
@@ -24,7 +24,7 @@ describe("for somebody without any link", () => {
       await flawless(visitor);
       const links = await visitor.page.$$eval("main a[href^='/runs/']", (found) => [...new Set(found.map((each) => each.getAttribute("href").split("#")[0]))]);
       for (const link of links) await visitor.go(link);
-      assert.deepEqual(await visitor.wrongs(), []);
+      assert.deepEqual(await visitor.problems(), []);
     });
   }
 });
@@ -46,7 +46,7 @@ for (const scheme of ["light", "dark"]) {
           await flawless(visitor);
         });
       }
-      // Once in the light on a desk and once in the dark on a phone: what differs is what is told, not how.
+      // Other runs differ in content, not in layout: once light on a desktop and once dark on a phone is enough.
       if ((scheme === "dark") === (width === PHONE)) {
         for (const path of OTHER_RUNS) {
           test(`${path} is flawless`, async () => {

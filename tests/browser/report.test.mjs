@@ -1,4 +1,4 @@
-// A run as one file, opened from the disk: nothing is asked for anywhere, and nothing is missing in it.
+// The offline report, opened from the disk: no requests, and nothing missing.
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { DESKTOP, PHONE, Visitor } from "./support/visitor.mjs";
 const KINDS = ["claim", "clean", "forgetful", "stalled", "imported", "anonymous", "hostile", "empty", "broken"];
 
 const made = new Map();
-/** The file of a run, made once. */
+/** The report of a run, written once. */
 const fileOf = (run) => {
   if (!made.has(run)) made.set(run, reportOf(run, "html"));
   return made.get(run);
@@ -23,8 +23,8 @@ async function open(visitor, run, place = "") {
   return url;
 }
 
-/** What was wrong, but for the one request that opens the file itself. */
-const wrongs = async (visitor, url) => (await visitor.wrongs()).filter((each) => each !== `request elsewhere: ${url}`);
+/** Problems, except the request that opens the file itself. */
+const problems = async (visitor, url) => (await visitor.problems()).filter((each) => each !== `request elsewhere: ${url}`);
 
 for (const [scheme, width] of [["light", DESKTOP], ["light", PHONE], ["dark", DESKTOP], ["dark", PHONE]]) {
   describe(`${scheme}, ${width} wide`, () => {
@@ -35,9 +35,9 @@ for (const [scheme, width] of [["light", DESKTOP], ["light", PHONE], ["dark", DE
     for (const kind of KINDS) {
       test(`the file of the run ${kind} is flawless`, async () => {
         const url = await open(visitor, runs[kind]);
-        assert.deepEqual([...(await wrongs(visitor, url)), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
-        // The accessibility checker was put into it by the browser, and not by the page.
-        assert.deepEqual(await visitor.wrongs(), []);
+        assert.deepEqual([...(await problems(visitor, url)), ...(await visitor.overflow()), ...(await visitor.violations())], []);
+        // The accessibility checker was injected by the browser, not by the page.
+        assert.deepEqual(await visitor.problems(), []);
       });
     }
   });

@@ -1,9 +1,8 @@
-"""Make runs for browsers to look at: by the product itself, as anybody's runs are made.
+"""Record the runs for the browser tests with the product itself.
 
-    python tests/browser/stage.py FOLDER        says as JSON which runs there are
+    python tests/browser/stage.py FOLDER        prints the run ids as JSON
 
-It then waits. A line on its standard input has another agent recorded, which waits in its turn for a file; the end of
-the input ends it.
+It then waits. A line on standard input records another agent, which waits for a file; the end of the input ends it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PLAYED = {
     "forgetful": "forgotten_after_compaction",
     "stalled": "event_loop_stall",
 }
-"""Which scenario each run is of."""
+"""The scenario of each run."""
 TRANSCRIPT = HERE.parent / "unit" / "fixtures" / "openclaw-2026.9.6.jsonl"
 
 
@@ -93,8 +92,8 @@ def main(folder: Path) -> None:
     for _ in sys.stdin:
         playing.append(record_another(folder, len(playing)))
         print(json.dumps(playing[-1][1]), flush=True)
-    for play, told in playing:
-        Path(told["gate"]).touch()
+    for play, live in playing:
+        Path(live["gate"]).touch()
         play.join()
 
 

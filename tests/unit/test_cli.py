@@ -59,7 +59,7 @@ def test_version_and_bare_command(cli: Cli) -> None:
     ("arguments", "meant"),
     [(["finalise"], "critiqor finalize"), (["run"], "critiqor runs"), (["runs", "--run-dir", "x"], "--runs-dir")],
 )
-def test_near_miss_is_answered_with_what_was_meant(cli: Cli, arguments: list[str], meant: str) -> None:
+def test_a_misspelt_verb_or_option_gets_a_suggestion(cli: Cli, arguments: list[str], meant: str) -> None:
     answer = cli(*arguments)
     assert answer.code == ExitCode.USAGE
     assert answer.out == ""
@@ -183,7 +183,7 @@ def test_broken_record_is_named_among_good_ones(cli: Cli, runs: Runs, content: b
     assert cli("show", "run_002").code == ExitCode.ERROR
 
 
-def test_folder_in_the_place_of_a_record_is_named_too(cli: Cli, runs: Runs) -> None:
+def test_a_folder_with_the_name_of_a_record_is_reported(cli: Cli, runs: Runs) -> None:
     sealed(runs)
     (runs.folder / "run_002.json").mkdir()
     assert [row["status"] for row in cli("runs", "--json").data] == ["UNREADABLE", "COMPLETED"]
@@ -197,7 +197,7 @@ def test_runs_are_listed_newest_first_by_number(cli: Cli, runs: Runs) -> None:
     assert [row["run_id"] for row in cli("runs", "--json").data] == ["run_1000", "run_010", "run_002", "run_001"]
 
 
-def test_show_tells_what_state_a_run_is_in(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_the_state_of_a_run(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = runs.start()
     assert f"Being recorded.\n  Next: critiqor finalize {run_id}\n" in cli("show", run_id).out
     monkeypatch.setattr("critiqor.run.lifecycle.owner_is_alive", lambda _: False)
@@ -304,7 +304,7 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "expected"),
     [
         ("critiqor.toml", 'run_dir = "x"', "run_dir"),
         ("critiqor.toml", "= nonsense", "critiqor.toml cannot be read"),
@@ -317,18 +317,18 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
     ],
 )
 def test_wrong_settings_are_errors(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, said: str
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, expected: str
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text)
     answer = cli("monitor", "openclaw", "--openclaw-command", STANDIN)
     assert answer.code == ExitCode.USAGE
-    assert said in answer.err
+    assert expected in answer.err
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (b"= nonsense", "is ignored"),
         (b"\xff\xfe", "is ignored"),
@@ -343,13 +343,15 @@ def test_wrong_settings_are_errors(
     ],
     ids=lambda value: repr(value[:30]),
 )
-def test_odd_pyproject_is_warned_of_once_and_disables_nothing(cli: Cli, tmp_path: Path, text: bytes, said: str) -> None:
+def test_an_unusable_pyproject_gives_one_warning_and_disables_nothing(
+    cli: Cli, tmp_path: Path, text: bytes, expected: str
+) -> None:
     (tmp_path / "pyproject.toml").write_bytes(text)
     answer = cli("runs", "--json")
     assert (answer.code, answer.data) == (ExitCode.OK, [])
     [line] = answer.err.splitlines()
     assert line.startswith("critiqor: pyproject.toml")
-    assert said in line
+    assert expected in line
 
 
 def test_usable_settings_of_a_pyproject_stay(cli: Cli, tmp_path: Path) -> None:
@@ -357,7 +359,7 @@ def test_usable_settings_of_a_pyproject_stay(cli: Cli, tmp_path: Path) -> None:
     assert f"No runs in {tmp_path}/shared yet" in cli("runs").out
 
 
-def test_pyproject_of_somebody_else_is_no_matter(cli: Cli, tmp_path: Path) -> None:
+def test_a_pyproject_without_settings_is_ignored(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 120")
     assert cli("runs").err == ""
 
@@ -369,7 +371,7 @@ def test_command_that_changes_settings_is_refused_with_the_way_out(cli: Cli, run
     assert not runs.folder.exists()
 
 
-def test_internal_error_is_no_traceback_unless_asked_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_has_no_traceback_without_debug(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> None:
         raise ZeroDivisionError("oops")
 

@@ -1,4 +1,4 @@
-"""Shell completion: verbs, options, runs and findings, asked for as shells do."""
+"""Shell completion: verbs, options, runs and findings, requested as shells do it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def home(tmp_path: Path) -> Path:
 def bash(home: Path, *words: str, **extra: str) -> list[str]:
     """What a real bash would offer for the last of these words."""
     command = ["bash", "--norc", "-c", ASK_BASH, "bash", *words]
-    asked = subprocess.run(
+    done = subprocess.run(
         command, cwd=home, env=environment(home, **extra), capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
-    assert (asked.returncode, asked.stderr) == (0, "")
-    return [line for line in asked.stdout.splitlines() if line]
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line for line in done.stdout.splitlines() if line]
 
 
 def asked_by(shell: str, home: Path, *words: str) -> str:
@@ -88,7 +88,7 @@ def _commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tu
         yield " ".join(path), command
 
 
-def test_whatever_names_a_run_or_a_finding_is_completed() -> None:
+def test_every_run_or_finding_argument_is_completed() -> None:
     named = {"run", "run_id", "before", "after", "finding", "what", "names", "script"}
     arguments = [
         (verb, each)
@@ -109,13 +109,13 @@ def test_scenarios_are_completed_by_their_files(home: Path) -> None:
     assert bash(home, "critiqor", "lab", "model", "false_claim_t") == ["false_claim_tests"]
 
 
-def test_runs_are_completed_where_files_are_taken_too(home: Path) -> None:
+def test_runs_are_completed_for_arguments_that_take_files_too(home: Path) -> None:
     assert bash(home, "critiqor", "timeline", "run_00") == ["run_002", "run_001"]
     assert bash(home, "critiqor", "diagnose", "nothing") == []
-    assert "compopt" in (home / "compopt").read_text(), "and bash is told to complete files"
+    assert "compopt" in (home / "compopt").read_text(), "bash completes files too"
 
 
-def test_findings_of_the_run_are_completed_and_nothing_that_a_shell_would_run(home: Path) -> None:
+def test_findings_are_completed_except_names_that_a_shell_would_execute(home: Path) -> None:
     assert bash(home, "critiqor", "explain", "run_001", "") == ["finding_001", "finding_002"]
     assert bash(home, "critiqor", "explain", "run_002", "") == []
     assert bash(home, "critiqor", "explain", "run_404", "") == []
@@ -131,7 +131,7 @@ def test_the_runs_folder_is_that_of_the_option_the_variable_or_the_settings(home
     assert asked_by("bash", home, "critiqor", "show", "run_001") == "plain,run_001\n"
 
 
-def test_a_completion_that_cannot_be_made_says_nothing(home: Path) -> None:
+def test_a_failed_completion_prints_nothing(home: Path) -> None:
     assert asked_by("bash", home, "critiqor", "show", "--runs-dir", "pyproject.toml", "x").strip() == ""
     (home / "critiqor.toml").write_text("broken")
     assert asked_by("bash", home, "critiqor", "show", "r").strip() == ""
@@ -149,9 +149,7 @@ def test_shells_that_show_a_description_get_one_line_of_it_without_control_chara
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_every_shell_asks_the_program_and_is_one_that_the_shell_can_read(
-    cli: Cli, tmp_path: Path, shell: str
-) -> None:
+def test_the_completion_script_of_every_shell_is_valid(cli: Cli, tmp_path: Path, shell: str) -> None:
     answer = cli("completion", shell)
     assert (answer.code, answer.err) == (ExitCode.OK, "")
     assert f"_CRITIQOR_COMPLETE={shell}_complete" in answer.out
@@ -162,7 +160,7 @@ def test_the_script_of_every_shell_asks_the_program_and_is_one_that_the_shell_ca
         assert subprocess.run([found, "-n", script], check=False).returncode == 0
 
 
-def test_tab_completes_in_a_bash_that_somebody_types_into(home: Path) -> None:
+def test_tab_completes_in_an_interactive_bash(home: Path) -> None:
     shell = pexpect.spawn(
         "bash",
         ["--norc", "--noprofile", "-i"],

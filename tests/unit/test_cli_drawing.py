@@ -1,4 +1,4 @@
-"""The pieces that drawings are made of."""
+"""Drawing primitives: bars, sparklines, lanes, tables, sanitized text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.bars import LEVELS, bar, cells, context_growth, sparkline, trust_bar
 from critiqor.cli.terminal.lanes import build_lanes, chart_lines
 from critiqor.cli.terminal.live_table import _table
-from critiqor.cli.terminal.screen import COLORS, sanitize_line, untrusted
+from critiqor.cli.terminal.screen import COLORS, printable_line, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.views.timeline import turn_lines
 from critiqor.lab.batch import ScenarioResult
@@ -36,7 +36,7 @@ TRACK = Track(1, "session main")
 
 
 def drawn(renderable: RenderableType, width: int) -> list[str]:
-    """What is printed in so many columns, without colours."""
+    """Print at a width in columns, without colors."""
     out = io.StringIO()
     Console(file=out, width=width, color_system=None, markup=False, emoji=False).print(renderable)
     return [line.rstrip() for line in out.getvalue().splitlines()]
@@ -49,12 +49,12 @@ def slice_(category: Any, start: float, end: float | None, **fields: Any) -> Sli
 
 
 def rows(chart: list[Text]) -> dict[str, str]:
-    """The columns of each lane by its name; those of lanes that need several rows by the name and a number."""
-    told: dict[str, str] = {}
+    """Return the columns of each lane by its name; further rows of a lane have a `+` appended."""
+    columns: dict[str, str] = {}
     for line in chart:
-        name = line.plain[:11].strip() or f"{[*told][-1]}+"
-        told[name] = line.plain[11:].rstrip()
-    return told
+        name = line.plain[:11].strip() or f"{[*columns][-1]}+"
+        columns[name] = line.plain[11:].rstrip()
+    return columns
 
 
 @given(st.floats(0, 1), st.integers(2, 40))
@@ -66,20 +66,20 @@ def test_a_bar_is_full_only_for_the_whole_and_empty_only_for_nothing(share: floa
 
 
 @given(st.lists(st.integers(0, 60), max_size=8), st.integers(4, 30))
-def test_a_bar_of_trust_is_as_long_as_any_other_whatever_was_lost(points: list[int], width: int) -> None:
+def test_a_trust_bar_always_has_the_full_width(points: list[int], width: int) -> None:
     trust = max(0, 100 - sum(points))
     lost = [finding(points=each) for each in points]
     assert trust_bar(trust, lost, width).cell_len == width
     assert trust_bar(trust, lost, width).plain.count("█") == cells(trust / 100, width)
 
 
-def test_what_is_missing_of_trust_has_the_colours_of_the_findings_that_it_was_lost_to() -> None:
+def test_lost_trust_has_the_colors_of_the_findings_that_cost_it() -> None:
     lost = trust_bar(40, [finding(severity="high", points=30), finding(severity="low", points=30)], 20)
     styles = [(span.start, span.end, span.style) for span in lost.spans]
     assert styles == [(0, 8, "red"), (8, 14, "red"), (14, 20, "cyan")]
 
 
-def test_a_sparkline_goes_from_nothing_to_the_top_and_keeps_every_peak() -> None:
+def test_a_sparkline_is_scaled_to_the_top_and_keeps_every_peak() -> None:
     assert sparkline([0, 50, 100], 10, 100) == f"{LEVELS[0]}{LEVELS[4]}{LEVELS[7]}"
     assert sparkline([1, 2, 3], 10, 100) == LEVELS[0] * 3
     assert sparkline([0, 0], 10) == LEVELS[0] * 2
@@ -95,14 +95,14 @@ def request(tokens: int | None, size: int | None = None) -> RequestSize:
     return RequestSize(event_id="e", input_tokens=tokens, request_bytes=size, budget_tokens=1000, saturation=saturation)
 
 
-def test_growth_of_the_context_is_drawn_against_its_budget() -> None:
+def test_context_growth_is_scaled_to_the_budget() -> None:
     requests = [request(100), request(500), request(990)]
     grown = context_growth(ContextAnalysis(requests=requests, peak_saturation=0.99, compactions=2))
     assert grown is not None
     assert grown.plain == "▁▅█  100 → 990 tokens, at most 99% of 1,000, compacted 2x"
 
 
-def test_growth_of_the_context_is_told_in_bytes_where_tokens_are_not_known() -> None:
+def test_context_growth_is_in_bytes_without_tokens() -> None:
     grown = context_growth(ContextAnalysis(requests=[request(None, 2048), request(None, 4096)]))
     assert grown is not None
     assert grown.plain == "▅█  2,048 → 4,096 bytes"
@@ -110,7 +110,7 @@ def test_growth_of_the_context_is_told_in_bytes_where_tokens_are_not_known() -> 
     assert context_growth(ContextAnalysis()) is None
 
 
-def test_lanes_show_who_was_at_work_when() -> None:
+def test_lanes_show_what_was_active_when() -> None:
     run = [
         slice_("agent", 0, 40),
         slice_("turn", 0, 20),
@@ -127,14 +127,14 @@ def test_lanes_show_who_was_at_work_when() -> None:
     assert chart["tools++"] == "█ ▓ one after the other"
 
 
-def test_a_failure_is_seen_whatever_else_was_in_that_moment() -> None:
+def test_a_failure_is_never_covered() -> None:
     busy = [slice_("tool", 0.001 * place, 0.001 * place + 0.0005, failed=place == 13) for place in range(2000)]
     chart = chart_lines(build_lanes(busy), 40)
     assert chart[0].plain.count("✗") == 1
     assert "✗ failed" in chart[-1].plain
 
 
-def test_what_happens_at_the_same_time_stands_in_rows_of_its_own_up_to_three() -> None:
+def test_overlapping_bars_take_up_to_three_rows() -> None:
     apart = {"family": "a"}
     two = [slice_("tool", 0, 10, **apart), slice_("tool", 5, 15, **apart)]
     assert [lane.rows for lane in build_lanes(two)] == [2]
@@ -178,7 +178,7 @@ def test_a_run_in_which_nothing_took_time_has_no_chart() -> None:
     assert chart_lines(build_lanes([slice_("tool", 0, 1)]), 5) == []
 
 
-def test_hours_in_which_nothing_happened_take_one_column() -> None:
+def test_a_long_idle_time_takes_one_column() -> None:
     run = [slice_("turn", 0, 10), slice_("turn", 7200, 7210), slice_("turn", 7210, 7220)]
     chart = rows(chart_lines(build_lanes(run), 51))
     turns = chart["turns"]
@@ -194,9 +194,7 @@ intervals = st.lists(
 
 
 @given(intervals, st.integers(1, 200))
-def test_later_moments_never_stand_before_earlier_ones_and_none_stands_outside(
-    busy: list[Interval], width: int
-) -> None:
+def test_columns_are_in_order_of_time_and_inside_the_axis(busy: list[Interval], width: int) -> None:
     axis = Axis(busy, width)
     moments = sorted({moment for interval in busy for moment in interval})
     columns = [axis.column(moment) for moment in moments]
@@ -225,9 +223,9 @@ def test_the_parts_of_a_turn_fill_the_width(parts: list[float], width: int) -> N
     )
     bar, *legend = turn_lines(turn, width)
     assert bar.cell_len == (width if sum(parts) else 0)
-    told = "".join(line.plain for line in legend)
+    text = "".join(line.plain for line in legend)
     assert all(
-        (f" {label}" in told) == bool(part) for label, part in zip(("before the", "with the"), parts, strict=False)
+        (f" {label}" in text) == bool(part) for label, part in zip(("before the", "with the"), parts, strict=False)
     )
 
 
@@ -255,46 +253,46 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_nothing_that_a_terminal_obeys_is_left_of_a_text_of_others(text: str) -> None:
-    assert sanitize_line(text).isprintable()
+def test_untrusted_text_has_no_control_characters(text: str) -> None:
+    assert printable_line(text).isprintable()
 
 
 @given(st.text(max_size=300))
-def test_a_text_of_others_is_one_printable_line_with_a_width_that_everyone_agrees_on(text: str) -> None:
-    line = sanitize_line(text)
+def test_untrusted_text_is_one_printable_line_of_well_defined_width(text: str) -> None:
+    line = printable_line(text)
     assert line.isprintable()
     assert not any(unicodedata.bidirectional(character) in {"LRE", "RLE", "LRO", "RLO"} for character in line)
     assert wcswidth(line) >= 0
 
 
 def test_wide_characters_keep_their_place_and_emoji_lose_what_terminals_disagree_on() -> None:
-    assert sanitize_line("漢字 ok") == "漢字 ok"
-    assert sanitize_line("❤\ufe0f") == "❤"
-    assert sanitize_line("a" + "\u0301" * 50) == "a\u0301\u0301"
+    assert printable_line("漢字 ok") == "漢字 ok"
+    assert printable_line("❤\ufe0f") == "❤"
+    assert printable_line("a" + "\u0301" * 50) == "a\u0301\u0301"
 
 
-def test_a_megabyte_is_cut_and_says_so() -> None:
-    line = sanitize_line("x" * (1 << 20))
+def test_a_megabyte_is_cut_with_an_ellipsis() -> None:
+    line = printable_line("x" * (1 << 20))
     assert len(line) == 600 and line.endswith("x…")
-    assert sanitize_line("short") == "short"
+    assert printable_line("short") == "short"
     assert untrusted("[bold red]not markup[/]").plain == "[bold red]not markup[/]"
 
 
 def _luminance(number: int) -> float:
-    """Of a colour of the palette of 256, as WCAG has it."""
+    """Return the relative luminance of a color of the 256-color palette, as defined by WCAG."""
     parts = (part / 255 for part in EIGHT_BIT_PALETTE[number])
     red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.parametrize("name", COLORS)
-def test_every_colour_can_be_read_on_white_and_on_black(name: str) -> None:
+def test_every_color_is_readable_on_white_and_on_black(name: str) -> None:
     luminance = _luminance(COLORS[name])
     assert 1.05 / (luminance + 0.05) > 3.9, "on white"
     assert (luminance + 0.05) / 0.05 > 3.9, "on black"
 
 
-def test_every_style_of_a_drawing_has_such_a_colour() -> None:
+def test_every_style_of_a_drawing_has_such_a_color() -> None:
     folders = [Path(package.__file__ or "").parent for package in (terminal, views)]
     sources = "".join(file.read_text("utf-8") for folder in folders for file in folder.glob("*.py"))
     named = re.findall(r'"(?:bold )?((?:bright_)?(?:red|green|yellow|blue|magenta|cyan|white|black)|dim)"', sources)
@@ -309,7 +307,7 @@ def _played(name: str, *, passed: bool) -> ScenarioResult:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_the_table_of_scenarios_keeps_verdict_and_figures_however_narrow_the_terminal_is(width: int) -> None:
+def test_the_scenario_table_keeps_verdict_and_numbers_at_any_width(width: int) -> None:
     long = "a_scenario_with_a_name_that_is_long_enough_to_fill_a_terminal"
     shown = {long: _played(long, passed=False), "short": _played("short", passed=True), "now": None}
     title, heads, *lines = drawn(_table("2 of 3", shown), width)

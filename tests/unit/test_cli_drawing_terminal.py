@@ -1,4 +1,4 @@
-"""What `show`, `runs`, `compare`, `explain` and `timeline` draw, in a real terminal; and that pipes get none of it."""
+"""Drawings of `show`, `runs`, `compare`, `explain` and `timeline` in a real terminal; pipes get plain text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEGABYTE = "A" * (1 << 20)
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with three runs: one clean, one that goes round in circles, one whose every text is an attack."""
+    """A folder with three runs: one clean, one with a tool loop, one with hostile text everywhere."""
     folder = tmp_path_factory.mktemp("home")
     runs = Runs(folder / "runs")
     clean = Story().starts().model().runs("ls").model(input=2000).says("Two files.").finishes()
@@ -38,8 +38,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         attack.model(model=NASTY).fails(f"tool{NASTY}", {"q": NASTY}, error=NASTY + MEGABYTE, output=NASTY)
     _record(runs, attack.says(NASTY).finishes(), agent_id=NASTY)
     step = CausalStep("evt_1", NASTY + MEGABYTE)
-    told = {"title": NASTY + MEGABYTE, "explanation": MEGABYTE, "recommendation": NASTY, "causal_chain": [step]}
-    worst = finding(f"loop:{NASTY}", "critical", 60, id="finding_001", evidence=[NASTY], **told)
+    texts = {"title": NASTY + MEGABYTE, "explanation": MEGABYTE, "recommendation": NASTY, "causal_chain": [step]}
+    worst = finding(f"loop:{NASTY}", "critical", 60, id="finding_001", evidence=[NASTY], **texts)
     concluded = diagnosis("run_004", worst, trust=40)
     concluded.headline = NASTY + MEGABYTE
     store(runs, concluded, agent_id=NASTY)
@@ -108,7 +108,7 @@ finally:
 
 
 @pytest.mark.parametrize("arguments", VERBS.values(), ids=VERBS)
-def test_what_is_not_drawn_does_not_wait_for_rich_to_load(home: Path, arguments: tuple[str, ...]) -> None:
+def test_plain_output_does_not_import_rich(home: Path, arguments: tuple[str, ...]) -> None:
     process = start_python(UNDRAWN, *arguments, cwd=home, stderr=subprocess.PIPE, env=environment(home))
     assert process.communicate(timeout=PATIENCE_SECONDS)[1] == "False\n"
 
@@ -122,7 +122,7 @@ def test_a_dumb_terminal_gets_what_a_pipe_gets(home: Path) -> None:
     assert dumb.raw.replace("\r\n", "\n") == run_critiqor("show", "run_002", home=home).stdout
 
 
-def test_show_says_first_what_to_think_of_it_then_what_trust_was_lost_to(home: Path) -> None:
+def test_show_starts_with_the_verdict_then_lists_lost_trust(home: Path) -> None:
     drawn = shown("show", "run_002", home=home)
     assert drawn.lines[0].startswith("run_002  COMPLETED · openclaw_agent · ")
     assert drawn.lines[2].startswith(("✗ UNSAFE  ", "! REVIEW  "))
@@ -151,7 +151,7 @@ def test_show_draws_the_growth_of_the_context_the_causal_chain_and_the_lanes(hom
 LANES = ("findings", "agent runs", "turns", "model", "tools", "memory", "retries", "compaction", "stalls")
 
 
-def test_explain_draws_the_chain_as_a_tree_with_the_very_events(home: Path) -> None:
+def test_explain_draws_the_chain_as_a_tree_with_its_events(home: Path) -> None:
     drawn = shown("explain", "run_002", "tool_loop", home=home, columns=100)
     assert drawn.lines[0].startswith("MEDIUM  `grep -rn fence notes` called ")
     branches = [line for line in drawn.lines if line.startswith(("├── ", "└── "))]
@@ -261,9 +261,7 @@ def test_a_terminal_that_cannot_show_these_characters_gets_plain_text(home: Path
 
 @pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": "C.UTF-8"}])
 @pytest.mark.parametrize("verb", ["show", "check"])
-def test_a_terminal_without_letters_beyond_ascii_gets_signs_spelt_in_them(
-    home: Path, verb: str, locale: dict[str, str]
-) -> None:
+def test_an_ascii_terminal_gets_the_ascii_fallback(home: Path, verb: str, locale: dict[str, str]) -> None:
     plain = shown(verb, "run_004", home=home, **locale)
     assert plain.code == CODES.get(verb, ExitCode.OK)
     assert plain.raw.isascii() and plain.raw.replace("\r\n", "").isprintable()
@@ -271,15 +269,15 @@ def test_a_terminal_without_letters_beyond_ascii_gets_signs_spelt_in_them(
     assert "           -> Tell the agent what to do" in readable.raw
 
 
-def test_a_pipe_that_takes_ascii_alone_gets_an_answer(home: Path) -> None:
-    told = run_critiqor("show", "run_004", home=home, extra={"PYTHONIOENCODING": "ascii"})
-    assert (told.returncode, told.stderr) == (ExitCode.OK, "")
-    assert told.stdout.isascii() and "... " in told.stdout
+def test_an_ascii_pipe_gets_the_ascii_fallback(home: Path) -> None:
+    result = run_critiqor("show", "run_004", home=home, extra={"PYTHONIOENCODING": "ascii"})
+    assert (result.returncode, result.stderr) == (ExitCode.OK, "")
+    assert result.stdout.isascii() and "... " in result.stdout
 
 
 def test_json_is_never_drawn(home: Path) -> None:
-    told = shown("show", "run_002", "--json", home=home)
-    assert told.raw.replace("\r\n", "\n") == run_critiqor("show", "run_002", "--json", home=home).stdout
+    result = shown("show", "run_002", "--json", home=home)
+    assert result.raw.replace("\r\n", "\n") == run_critiqor("show", "run_002", "--json", home=home).stdout
 
 
 def test_runs_that_are_not_sealed_are_drawn_with_what_to_type_next(tmp_path: Path) -> None:
@@ -337,7 +335,7 @@ def test_a_run_whose_agent_did_not_complete_does_not_look_completed(tmp_path: Pa
     assert shown("show", run_id, home=tmp_path).lines[0].startswith(f"{run_id}  COMPLETED (outcome: timed out) · ")
 
 
-def test_a_run_that_nobody_records_any_more_is_said_to_have_ended(tmp_path: Path) -> None:
+def test_a_run_whose_recorder_is_gone_is_shown_as_ended(tmp_path: Path) -> None:
     Runs(tmp_path / "runs")
     code = "from critiqor.session import create_session; create_session(runs_dir='runs')"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
@@ -345,19 +343,19 @@ def test_a_run_that_nobody_records_any_more_is_said_to_have_ended(tmp_path: Path
     assert "ended, not finalized" in shown("runs", home=tmp_path).text
 
 
-def test_an_agent_that_nobody_records_says_so_on_a_terminal(tmp_path: Path) -> None:
-    told = shown("agent", "--message", "hi", home=tmp_path, columns=200)
-    assert "nothing of this turn is recorded; to record one: critiqor monitor openclaw" in told.words
+def test_an_agent_without_monitor_gets_a_hint_on_a_terminal(tmp_path: Path) -> None:
+    result = shown("agent", "--message", "hi", home=tmp_path, columns=200)
+    assert "nothing of this turn is recorded; to record one: critiqor monitor openclaw" in result.words
     assert "recorded" not in run_critiqor("agent", "--message", "hi", home=tmp_path).stderr
 
 
-def test_a_script_that_is_not_there_is_told_with_where_names_are(tmp_path: Path) -> None:
-    told = run_critiqor("lab", "model", "nope.toml", home=tmp_path)
-    assert told.stderr.startswith("critiqor: there is no file nope.toml\n  → critiqor lab list")
+def test_a_missing_script_is_an_error_that_names_lab_list(tmp_path: Path) -> None:
+    result = run_critiqor("lab", "model", "nope.toml", home=tmp_path)
+    assert result.stderr.startswith("critiqor: there is no file nope.toml\n  → critiqor lab list")
 
 
-def test_who_may_see_a_run_is_told_in_words_that_are_not_torn(home: Path) -> None:
-    told = shown("visibility", "run_003", home=home, columns=40)
-    assert max(told.widths) <= 40
-    assert len(told.lines) > 1
-    assert told.words == " ".join(run_critiqor("visibility", "run_003", home=home).stdout.split())
+def test_visibility_wraps_between_words(home: Path) -> None:
+    result = shown("visibility", "run_003", home=home, columns=40)
+    assert max(result.widths) <= 40
+    assert len(result.lines) > 1
+    assert result.words == " ".join(run_critiqor("visibility", "run_003", home=home).stdout.split())

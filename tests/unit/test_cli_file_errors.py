@@ -1,4 +1,4 @@
-"""Files and folders that the system refuses: the error says what helps, and sends nobody to a doctor who does not."""
+"""File errors: the message names the cause and a fix that helps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from critiqor.errors import ExitCode
         (errno.EIO, None, None),
     ],
 )
-def test_what_helps_depends_on_what_is_wrong(
+def test_the_fix_depends_on_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, name: str | None, fix: str | None
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -38,7 +38,7 @@ def test_what_helps_depends_on_what_is_wrong(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["export", "run_001", "--format", "markdown", "-o", "file/out.md"], "file"),
         (["report", "run_001", "-o", "file/out.md"], "file"),
@@ -46,21 +46,19 @@ def test_what_helps_depends_on_what_is_wrong(
     ],
     ids=["export", "report", "lab run"],
 )
-def test_what_cannot_be_written_is_named_and_doctor_is_not(
-    cli: Cli, runs: Runs, tmp_path: Path, arguments: list[str], told: str
+def test_a_write_error_names_the_file_and_not_doctor(
+    cli: Cli, runs: Runs, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     store(runs, diagnosis())
     (tmp_path / "file").touch()
     answer = cli(*arguments)
     assert (answer.code, answer.out) == (ExitCode.ERROR, "")
-    assert told in answer.err
+    assert expected in answer.err
     assert "doctor" not in answer.err
 
 
 @pytest.mark.parametrize("verb", [("report", "run_001"), ("export", "run_001", "--format", "markdown")])
-def test_a_folder_that_is_not_there_is_named_and_not_made(
-    cli: Cli, runs: Runs, tmp_path: Path, verb: tuple[str, ...]
-) -> None:
+def test_a_missing_folder_is_named_and_not_created(cli: Cli, runs: Runs, tmp_path: Path, verb: tuple[str, ...]) -> None:
     store(runs, diagnosis())
     refused = cli(*verb, "--output", "not/there/out.md")
     assert refused.code == ExitCode.USAGE
@@ -68,7 +66,7 @@ def test_a_folder_that_is_not_there_is_named_and_not_made(
     assert not (tmp_path / "not").exists()
 
 
-def test_a_file_system_that_is_read_only_is_told_with_the_file_that_was_named(
+def test_a_read_only_file_system_is_reported_with_the_file_of_the_user(
     cli: Cli, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(runs, diagnosis())
@@ -80,7 +78,7 @@ def test_a_file_system_that_is_read_only_is_told_with_the_file_that_was_named(
     assert not (tmp_path / "out.md").exists()
 
 
-def test_evidence_that_is_gone_is_told_with_what_looks_into_it(cli: Cli, runs: Runs) -> None:
+def test_missing_evidence_is_reported_with_verify(cli: Cli, runs: Runs) -> None:
     store(runs, diagnosis("run_001", finding("tool_loop", "high", id="finding_001")))
     runs.paths.evidence_summary_path("run_001").unlink(missing_ok=True)
     answer = cli("explain", "run_001", "finding_001")

@@ -1,4 +1,4 @@
-"""Commands that a user is told to type next must do what he expects when they are pasted."""
+"""Suggested commands work when they are pasted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from critiqor.session import abort_session
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Runs:
-    """Runs in a folder that is not the usual one: one clean, one with a finding, one aborted."""
+    """Runs in another folder than the default: one clean, one with a finding, one aborted."""
     runs = Runs(tmp_path / "my runs")
     runs.seal(attached(), recorded(2))
     circling = Story().starts()
@@ -50,7 +50,7 @@ def elsewhere(tmp_path: Path) -> Runs:
         ("openclaw onboard", "openclaw onboard"),
     ],
 )
-def test_a_command_gets_the_folder_where_it_takes_one(hint: str, with_folder: str) -> None:
+def test_the_runs_dir_is_added_to_commands_that_take_one(hint: str, with_folder: str) -> None:
     remember_runs_dir("a b")
     try:
         assert add_runs_dir(hint) == with_folder
@@ -59,8 +59,8 @@ def test_a_command_gets_the_folder_where_it_takes_one(hint: str, with_folder: st
     assert add_runs_dir(hint) == hint
 
 
-def _told(text: str) -> str:
-    """The command behind the last arrow or `Next:`."""
+def _suggested(text: str) -> str:
+    """Return the command after the last arrow or `Next:`."""
     words = text.replace("→", "Next:").rpartition("Next: ")[2].splitlines()[0]
     return words.partition("   ")[0]
 
@@ -83,12 +83,12 @@ def _told(text: str) -> str:
 )
 def test_the_next_command_works_when_it_is_pasted(cli: Cli, elsewhere: Runs, arguments: list[str]) -> None:
     answer = cli(*arguments, "--runs-dir", "my runs")
-    [name, *words] = shlex.split(_told(answer.out + answer.err))
+    [name, *words] = shlex.split(_suggested(answer.out + answer.err))
     assert name == "critiqor"
     assert cli(*words).code == ExitCode.OK
 
 
-def test_a_folder_that_every_command_finds_is_not_repeated(
+def test_a_runs_dir_from_the_environment_is_not_repeated(
     cli: Cli, elsewhere: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "--runs-dir 'my runs'" in cli("show", "run_002", "--runs-dir", "my runs").out
@@ -96,8 +96,8 @@ def test_a_folder_that_every_command_finds_is_not_repeated(
     assert "--runs-dir" not in cli("show", "run_002").out
 
 
-def test_what_is_drawn_tells_the_same_command_as_the_text(elsewhere: Runs, tmp_path: Path) -> None:
+def test_the_drawing_suggests_the_same_command_as_the_text(elsewhere: Runs, tmp_path: Path) -> None:
     arguments = ("show", "run_002", "--runs-dir", "my runs")
     drawn = shown(*arguments, home=tmp_path, columns=100)
-    assert _told(drawn.text) == "critiqor explain run_002 finding_001 --runs-dir 'my runs'"
-    assert _told(drawn.text) in run_critiqor(*arguments, home=tmp_path).stdout
+    assert _suggested(drawn.text) == "critiqor explain run_002 finding_001 --runs-dir 'my runs'"
+    assert _suggested(drawn.text) in run_critiqor(*arguments, home=tmp_path).stdout

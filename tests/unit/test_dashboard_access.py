@@ -169,7 +169,7 @@ def test_a_user_of_several_tenants_sees_and_filters_the_runs_of_all_of_them(runs
     assert f"/runs/{ours}" in listed and f"/runs/{yours}" in listed and theirs not in listed
     filtered = client.get("/runs?tenant=yours").text
     assert f"/runs/{yours}" in filtered and f"/runs/{ours}" not in filtered
-    # Whether there is such a tenant is not told either.
+    # Whether the tenant exists is not revealed either.
     nobodys, others = (client.get(f"/runs?tenant={name}").text.replace(name, "") for name in ("nobody", "theirs"))
     assert nobodys == others and theirs not in others
     assert client.get(f"/runs/{theirs}").status_code == 404

@@ -80,15 +80,15 @@ def test_the_cost_of_every_model_tool_and_turn_is_told(played: Played, scenario:
     page = played.page(scenario, "/cost")
     models, tools, turns = rows(page, "model-table"), rows(page, "tool-table"), rows(page, "turn-table")
     assert cost.per_model and cost.per_tool and cost.per_turn
-    for model, told in zip(cost.per_model, models, strict=True):
+    for model, row in zip(cost.per_model, models, strict=True):
         figures = f"{price(model)} {number(model.input_tokens)} {number(model.output_tokens)} {model.model_calls}"
-        assert told.startswith(f"{model.provider} {model.model} {figures} ")
-    for tool, told in zip(cost.per_tool, tools, strict=True):
+        assert row.startswith(f"{model.provider} {model.model} {figures} ")
+    for tool, row in zip(cost.per_tool, tools, strict=True):
         assert tool.tokens and tool.cost_usd
-        assert told.startswith(f"{tool.tool} {money(tool.cost_usd)} {number(tool.tokens)} {tool.calls} ")
-    for place, (turn, told) in enumerate(zip(cost.per_turn, turns, strict=True), 1):
-        assert re.match(rf"{place} \+.* {turn.scope.agent_run_id} ", told)
-        assert f" {price(turn)} {number(turn.input_tokens)} " in told
+        assert row.startswith(f"{tool.tool} {money(tool.cost_usd)} {number(tool.tokens)} {tool.calls} ")
+    for place, (turn, row) in enumerate(zip(cost.per_turn, turns, strict=True), 1):
+        assert re.match(rf"{place} \+.* {turn.scope.agent_run_id} ", row)
+        assert f" {price(turn)} {number(turn.input_tokens)} " in row
         link = f"/runs/{played.run_ids[scenario]}/evidence?q={turn.scope.agent_run_id}"
         assert f'href="{link}"' in page
         assert "There are no such events" not in played.user.get(link).text
@@ -99,14 +99,14 @@ def test_the_parts_of_every_turn_are_told(played: Played, scenario: str) -> None
     timeline = load_diagnosed(played.run_ids[scenario], played.runs.folder).timeline
     assert timeline is not None and timeline.turns
     page = played.page(scenario, "/timeline")
-    for turn, told in zip(timeline.turns, rows(page, "turns"), strict=True):
+    for turn, row in zip(timeline.turns, rows(page, "turns"), strict=True):
         parts = [
             f"{label} {duration(getattr(turn.split, name))}"
             for name, label in SPLIT.items()
             if getattr(turn.split, name)
         ]
         assert len(parts) >= 3
-        assert told.endswith(f"{duration(turn.duration_ms)} {' '.join(parts)}")
+        assert row.endswith(f"{duration(turn.duration_ms)} {' '.join(parts)}")
 
 
 def test_no_link_leads_strangers_to_a_line_of_the_timeline_that_they_may_not_see(played: Played) -> None:

@@ -230,7 +230,7 @@ def test_the_id_of_an_event_leads_to_it(runs: Runs) -> None:
     assert raw == next(event for event in runs.evidence(run_id)["events"] if event["event_id"] == event_id)
 
 
-def test_an_index_in_a_folder_that_is_a_link_is_made_anew(runs: Runs, tmp_path: Path) -> None:
+def test_an_index_in_a_folder_that_is_a_link_is_rebuilt(runs: Runs, tmp_path: Path) -> None:
     run_id = failing_tests(runs)
     index_of(runs, run_id)
     file = runs.paths.run_folder(run_id) / FILE_NAME

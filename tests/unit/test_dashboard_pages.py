@@ -1,4 +1,4 @@
-"""Pages show what is known of a run, and everything from an agent as text."""
+"""Content of the pages; everything from an agent is shown as text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-
 
 
 class Elements(HTMLParser):
-    """What a browser would make of a page."""
+    """The elements of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Elements(HTMLParser):
 
 
 def check(page: str) -> Elements:
-    """Nothing of a page runs, nothing hides, and nothing comes from elsewhere."""
+    """Check that a page has no foreign scripts, invisible characters or external addresses."""
     elements = Elements(page)
     for tag, attributes in elements.tags:
         assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
@@ -100,8 +100,8 @@ def test_hostile_text_is_shown_as_text_everywhere(runs: Runs, hostile: str) -> N
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_diagnoses_are_shown_as_text(runs: Runs, hostile: str) -> None:
-    told = {"title": hostile, "explanation": hostile, "recommendation": hostile, "verification": hostile}
-    one = finding(f"tool_failure:{hostile}", id="finding_001", causal_chain=[CausalStep("evt_1", hostile)], **told)
+    texts = {"title": hostile, "explanation": hostile, "recommendation": hostile, "verification": hostile}
+    one = finding(f"tool_failure:{hostile}", id="finding_001", causal_chain=[CausalStep("evt_1", hostile)], **texts)
     concluded = diagnosis("run_001", one)
     concluded.headline = hostile
     nodes = [GraphNode("evt_1", "event", hostile), GraphNode("finding_001", "finding", hostile)]
@@ -124,7 +124,7 @@ def test_hostile_diagnoses_are_shown_as_text(runs: Runs, hostile: str) -> None:
     check(client.get("/runs", params={"q": hostile[:1000]}).text)
 
 
-def test_what_stands_between_backticks_is_code_and_nothing_else_is_markup() -> None:
+def test_text_between_backticks_is_code_and_nothing_else_is_markup() -> None:
     assert coded("it is `npm <b>test</b>`, not `x\u202e` & `") == (
         "it is <code>npm &lt;b&gt;test&lt;/b&gt;</code>, not <code>x⟨U+202E⟩</code> &amp; `"
     )
@@ -156,7 +156,7 @@ def test_data_for_scripts_cannot_end_the_script() -> None:
     assert json.loads(island(value)) == value
 
 
-def test_what_nobody_would_see_becomes_visible() -> None:
+def test_invisible_characters_become_visible() -> None:
     assert visible("a\x1b[31m\u202eb\tc\nd") == "a␛[31m⟨U+202E⟩b\tc\nd"
 
 
@@ -238,8 +238,8 @@ def test_runs_are_searched_filtered_and_paged(runs: Runs) -> None:
         store(runs, diagnosis(name, *found), day=number, agent_id="odd" if number % 2 else "even")
     client = Dashboard(runs).user()
 
-    def listed(**asked: Any) -> list[str]:
-        return re.findall(r'<th scope="row"><a href="/runs/(run_\d+)"', client.get("/runs", params=asked).text)
+    def listed(**query: Any) -> list[str]:
+        return re.findall(r'<th scope="row"><a href="/runs/(run_\d+)"', client.get("/runs", params=query).text)
 
     assert listed() == [f"run_{number:03d}" for number in range(60, 10, -1)]
     assert listed(page=2) == [f"run_{number:03d}" for number in range(10, 0, -1)]
@@ -262,7 +262,7 @@ def test_the_trend_holds_the_figures_of_the_listed_runs_in_order_of_time(runs: R
     assert trend["seconds"] == [1, 2, 3]
 
 
-def test_what_a_search_found_stands_out_wherever_it_is(runs: Runs) -> None:
+def test_search_matches_are_highlighted(runs: Runs) -> None:
     run_id = failing_tests(runs, text="&lt; <b> " + "filling " * 100 + "needle_1 behind")
     client = Dashboard(runs).user()
     page = client.get(f"/runs/{run_id}/evidence", params={"q": "needle <b>"}).text
@@ -273,7 +273,7 @@ def test_what_a_search_found_stands_out_wherever_it_is(runs: Runs) -> None:
     assert not re.search("<mark>", client.get(f"/runs/{run_id}/evidence").text)
 
 
-def test_usage_that_is_no_usage_fills_no_page(runs: Runs) -> None:
+def test_implausible_usage_is_not_shown(runs: Runs) -> None:
     run_id = runs.start()
     endless = {"usage": {"input": "x" * 500_000, "output": ["y" * 500_000]}, "provider": "lab", "model": "scripted"}
     runs.write(run_id, attached(1, at=BEGIN), recorded(2, "message_end", at=BEGIN + 1, payload=endless))
@@ -342,15 +342,15 @@ def test_a_finding_is_linked_on_the_page_that_has_it(runs: Runs) -> None:
     assert 'id="graph"' in client.get("/runs/run_001/diagnosis").text and 'id="graph"' not in page
 
 
-def test_a_price_that_nobody_told_is_not_told_as_nothing(runs: Runs) -> None:
+def test_an_unknown_price_is_not_shown_as_zero(runs: Runs) -> None:
     for number, cost in enumerate((None, 0.0, 0.25, 1234.5), 1):
         store(runs, diagnosis(f"run_{number:03d}", cost_usd=cost))
     client = Dashboard(runs).user()
-    told = [
+    prices = [
         re.search(r'id="cost-total">([^<]+)<', client.get(f"/runs/run_{number:03d}/cost").text)
         for number in range(1, 5)
     ]
-    assert [found and found[1] for found in told] == ["no price known", "no price known", "$0.2500", "$1,234.50"]
+    assert [found and found[1] for found in prices] == ["no price known", "no price known", "$0.2500", "$1,234.50"]
 
 
 def test_compactions_stand_between_the_requests(runs: Runs) -> None:
@@ -376,11 +376,11 @@ def test_compactions_stand_between_the_requests(runs: Runs) -> None:
     assert ["1 compaction" in row for row in rows] == [False, False, True, False]
 
 
-def test_times_of_events_are_told_from_where_the_chart_begins(runs: Runs) -> None:
+def test_event_times_are_relative_to_the_start_of_the_chart(runs: Runs) -> None:
     run_id = failing_tests(runs)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/evidence").text
-    told = [time for time in re.findall(r"<time [^>]*>([^<]+)</time>", page) if time.startswith("+")]
-    assert "+990 ms" in told and "+1.99 s" in told
+    times = [time for time in re.findall(r"<time [^>]*>([^<]+)</time>", page) if time.startswith("+")]
+    assert "+990 ms" in times and "+1.99 s" in times
 
 
 def test_a_broken_run_hides_no_other(runs: Runs) -> None:
@@ -420,7 +420,7 @@ def test_the_lane_chart_draws_what_took_time_and_links_to_its_events(runs: Runs)
     assert "Tools: exec" in zoomed and "Model calls: " not in zoomed
 
 
-def test_a_name_stands_on_a_bar_that_has_room_for_it(runs: Runs) -> None:
+def test_a_bar_has_its_name_if_that_fits(runs: Runs) -> None:
     run_id = runs.start()
     events = [attached(1, at=BEGIN)]
     for number, (tool, begin, end) in enumerate((("long", 0, 400), ("short", 500, 510), ("last", 600, 900))):
@@ -452,26 +452,26 @@ def test_zooming_leads_into_the_window_whatever_the_length_of_the_run(runs: Runs
         assert [float(elements.attributes(name)[0]) for name in ("data-from", "data-to")] == pytest.approx(shown)
         quarter = (shown[1] - shown[0]) / 4
         shown = (shown[0] + quarter, shown[1] - quarter)
-        [zoom] = [told["href"] for _, told in elements.tags if told.get("id") == "zoom-in"]
+        [zoom] = [attributes["href"] for _, attributes in elements.tags if attributes.get("id") == "zoom-in"]
         address = f"/runs/{run_id}/timeline{zoom}"
 
 
-@pytest.mark.parametrize("asked", ["from=x&to=y", "from=nan&to=inf", "from=-5&to=1e300"])
-def test_a_window_that_is_none_shows_the_whole_run(runs: Runs, asked: str) -> None:
+@pytest.mark.parametrize("query", ["from=x&to=y", "from=nan&to=inf", "from=-5&to=1e300"])
+def test_an_invalid_window_shows_the_whole_run(runs: Runs, query: str) -> None:
     run_id = failing_tests(runs)
-    page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline?{asked}").text
+    page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline?{query}").text
     assert 'id="zoom-in"' in page and 'id="zoom-out"' not in page
 
 
-@pytest.mark.parametrize("asked", ["from=900&to=100", "from=1e11&to=1e11"])
-def test_a_window_without_any_length_is_a_moment_of_the_run(runs: Runs, asked: str) -> None:
+@pytest.mark.parametrize("query", ["from=900&to=100", "from=1e11&to=1e11"])
+def test_a_window_without_any_length_is_a_moment_of_the_run(runs: Runs, query: str) -> None:
     run_id = failing_tests(runs)
-    shown = Elements(Dashboard(runs).user().get(f"/runs/{run_id}/timeline?{asked}").text)
+    shown = Elements(Dashboard(runs).user().get(f"/runs/{run_id}/timeline?{query}").text)
     start, end = (float(shown.attributes(name)[0]) for name in ("data-from", "data-to"))
     assert 0 <= start < end <= start + 0.01 < 3000
 
 
-def test_what_is_too_short_to_be_seen_is_joined(runs: Runs) -> None:
+def test_very_short_bars_are_merged(runs: Runs) -> None:
     run_id = runs.start()
     events = [attached(1, at=BEGIN)]
     for number in range(2000):
@@ -495,7 +495,7 @@ def test_a_tool_of_any_name_is_not_taken_for_several(runs: Runs) -> None:
     assert "merged with their neighbours" not in Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
 
 
-def test_a_seal_that_was_broken_is_told(runs: Runs) -> None:
+def test_a_broken_seal_is_reported(runs: Runs) -> None:
     run_id = failing_tests(runs)
     client = Dashboard(runs).user()
     assert "Unchanged since it was sealed" in client.get(f"/runs/{run_id}/trust?verify=1").text
@@ -505,7 +505,7 @@ def test_a_seal_that_was_broken_is_told(runs: Runs) -> None:
     assert "Changed after it was sealed" in client.get(f"/runs/{run_id}/trust?verify=1").text
 
 
-def test_evidence_that_is_gone_is_an_answer_and_no_failure(runs: Runs) -> None:
+def test_missing_evidence_is_reported_on_every_page(runs: Runs) -> None:
     run_id = failing_tests(runs)
     runs.paths.evidence_summary_path(run_id).unlink()
     client = Dashboard(runs).user()
@@ -517,7 +517,7 @@ def test_evidence_that_is_gone_is_an_answer_and_no_failure(runs: Runs) -> None:
     assert str(runs.folder) not in client.get(f"/runs/{run_id}/evidence").text
 
 
-def test_evidence_that_goes_while_it_is_looked_at_takes_no_conclusion_with_it(runs: Runs) -> None:
+def test_the_diagnosis_stays_when_the_evidence_disappears(runs: Runs) -> None:
     run_id = failing_tests(runs)
     client = Dashboard(runs).user()
     concluded = ("", "/diagnosis", "/timeline", "/cost", "/context", "/playbook", "/trust", "/trust?verify=1")
@@ -532,7 +532,7 @@ def test_evidence_that_goes_while_it_is_looked_at_takes_no_conclusion_with_it(ru
     assert 'id="make-public"' in trust, "it can still be withdrawn"
 
 
-def test_a_page_behind_the_last_is_the_last(runs: Runs) -> None:
+def test_a_page_after_the_last_is_the_last(runs: Runs) -> None:
     store(runs, diagnosis("run_001", *(finding(f"a:{number}", id=f"finding_{number:03}") for number in range(30))))
     client = Dashboard(runs).user()
     page = client.get("/runs/run_001/diagnosis?page=9").text
@@ -568,7 +568,7 @@ def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
         ("GONE", "it may no longer be seen", "gone", None, True),
     ],
 )
-def test_the_live_page_tells_how_far_a_run_is_and_goes_on_until_nothing_changes_any_more(
+def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(
     status: str, over: str | None, badge: str, command: str | None, is_last: bool
 ) -> None:
     phase = phase_of(Look(events=[], status=status, over=over, more=False), "run_001")
@@ -583,11 +583,11 @@ def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
     monkeypatch.setattr("critiqor.run.tail.owner_is_alive", lambda _: False)
     run_id, site = runs.start(), Dashboard(runs).site
     showing = Showing(site.library.open(run_id, Viewer(tenants=frozenset({"default"}))), site.shelf)
-    told = Live(site).messages(showing, site.access.admit("default"), is_user=True)
+    stream = Live(site).messages(showing, site.access.admit("default"), is_user=True)
 
     async def states() -> list[str]:
         found = []
-        async for message in told:
+        async for message in stream:
             if message.startswith(b"event: state"):
                 found.append(json.loads(message.decode().split("data: ")[1])["badge"])
                 if len(found) == 1:
@@ -597,7 +597,7 @@ def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
     assert anyio.run(states) == ["not sealed yet", "completed"]
 
 
-def test_who_finalizes_a_live_run_is_told_that_its_agent_runs_on(runs: Runs) -> None:
+def test_the_live_page_says_that_the_agent_keeps_running_after_finalize(runs: Runs) -> None:
     run_id = runs.start(visibility="public")
     dashboard = Dashboard(runs)
     page = dashboard.user().get(f"/runs/{run_id}/live").text

@@ -1,4 +1,4 @@
-"""What the dashboard refuses, at every address that it has, as it comes over the wire."""
+"""Requests that the dashboard refuses, at every route, sent over a socket."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from critiqor.dashboard.web.connections import Connection
 from critiqor.dashboard.web.middleware import CONTENT_SECURITY
 from critiqor.storage import paths_for
 
-SAID = b"npm test"
-"""What is in every run, and must not be in an answer to somebody else."""
+SECRET_TEXT = b"npm test"
+"""Text of every run that others must not see."""
 FILLED = {"token": "x", "event_id": "EVENT", "link_id": "x", "visibility": "public"}
 
 
 class Address(NamedTuple):
-    """One address of the dashboard, with a run of its own in it where it takes one."""
+    """One route of the dashboard."""
 
     method: str
     path: str
@@ -113,19 +113,19 @@ def served(folder: Runs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="module")
 def locked(folder: Runs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One that wants a token of everybody."""
+    """A dashboard that requires a token."""
     process = Served(folder, tmp_path_factory.mktemp("locked"), "--tenant", "ours", "--require-token")
     yield process
     process.killed()
 
 
-def ours(served: Served, cookie: str | None = None) -> dict[str, str]:
-    """The headers of the user's own browser."""
+def user_headers(served: Served, cookie: str | None = None) -> dict[str, str]:
+    """Return the headers of the user's browser."""
     return {"Origin": f"http://{served.host}", "Cookie": served.cookie if cookie is None else cookie}
 
 
 def event_of(served: Served) -> str:
-    return event_ids(served.ask("/runs/run_001/evidence", headers=ours(served)).body.decode())[0]
+    return event_ids(served.ask("/runs/run_001/evidence", headers=user_headers(served)).body.decode())[0]
 
 
 def test_the_table_has_every_address(served: Served) -> None:
@@ -134,7 +134,7 @@ def test_the_table_has_every_address(served: Served) -> None:
     for address in ADDRESSES:
         if address.method == "GET" and not address.path.startswith(("/open", "/share", "/compare")):
             path = address.of("run_001").replace("EVENT", event)
-            assert served.ask(path, headers=ours(served)).status in (200, 303), path
+            assert served.ask(path, headers=user_headers(served)).status in (200, 303), path
 
 
 @every_address
@@ -155,7 +155,7 @@ def test_the_table_has_every_address(served: Served) -> None:
 )
 def test_another_host_is_refused(served: Served, address: Address, host: str) -> None:
     named = host.replace("{port}", str(served.port))
-    answer = served.ask(address.of("run_001"), address.method, host=named, headers=ours(served))
+    answer = served.ask(address.of("run_001"), address.method, host=named, headers=user_headers(served))
     _is_refused(answer, 403)
 
 
@@ -165,7 +165,7 @@ def test_no_host_and_two_hosts_are_refused(served: Served, address: Address) -> 
     tail = f"Cookie: {served.cookie}\r\nOrigin: http://{served.host}\r\nConnection: close\r\n\r\n"
     for head in ("1.0\r\n", "1.1\r\n", f"1.1\r\nHost: {served.host}\r\nHost: elsewhere.example\r\n"):
         answer = served.send((start + head + tail).encode())
-        assert answer.status in (400, 403) and SAID not in answer.body
+        assert answer.status in (400, 403) and SECRET_TEXT not in answer.body
 
 
 @every_address
@@ -177,7 +177,7 @@ def test_no_host_and_two_hosts_are_refused(served: Served, address: Address) -> 
     ),
 )
 def test_another_origin_is_refused(served: Served, folder: Runs, address: Address, origin: str) -> None:
-    headers = {**ours(served), "Origin": origin.replace("{host}", served.host)}
+    headers = {**user_headers(served), "Origin": origin.replace("{host}", served.host)}
     _is_refused(served.ask(address.of("run_001"), address.method, headers=headers), 403)
     assert folder.record("run_001")["metadata"]["visibility"] == "private"
 
@@ -186,12 +186,12 @@ def test_another_origin_is_refused(served: Served, folder: Runs, address: Addres
 @pytest.mark.parametrize(
     "cookie", ["", "critiqor_{port}=", "critiqor_{port}=guessed", "critiqor_1={token}", "a=b; {token}"]
 )
-def test_without_a_token_of_this_dashboard_nothing_of_a_run_is_told(
+def test_without_a_valid_token_nothing_of_a_run_is_shown(
     served: Served, folder: Runs, address: Address, cookie: str
 ) -> None:
-    told = cookie.replace("{port}", str(served.port)).replace("{token}", served.token)
-    answer = served.ask(address.of("run_001"), address.method, headers=ours(served, told))
-    assert SAID not in answer.body
+    header = cookie.replace("{port}", str(served.port)).replace("{token}", served.token)
+    answer = served.ask(address.of("run_001"), address.method, headers=user_headers(served, header))
+    assert SECRET_TEXT not in answer.body
     if address.is_about_a_run:
         # What is not good is refused; what is none at all finds nothing, and changes nothing.
         assert answer.status == (403 if "_{port}" in cookie or address.method == "POST" else 404)
@@ -202,33 +202,33 @@ def test_without_a_token_of_this_dashboard_nothing_of_a_run_is_told(
 
 @every_address
 @pytest.mark.parametrize("cookie", ["", "critiqor_{port}=guessed"])
-def test_where_a_token_is_required_nothing_is_told_without_one(locked: Served, address: Address, cookie: str) -> None:
-    headers = ours(locked, cookie.replace("{port}", str(locked.port)))
+def test_a_required_token_protects_every_route(locked: Served, address: Address, cookie: str) -> None:
+    headers = user_headers(locked, cookie.replace("{port}", str(locked.port)))
     answer = locked.ask(address.of("run_001"), address.method, headers=headers)
     assert answer.status == (200 if address.path.startswith("/static/") else 403)
 
 
 @every_run_address
-def test_a_run_of_another_tenant_is_as_unknown_as_none(served: Served, folder: Runs, address: Address) -> None:
-    theirs = served.ask(address.of("run_002"), address.method, headers=ours(served))
-    none = served.ask(address.of("run_404"), address.method, headers=ours(served))
+def test_a_run_of_another_tenant_looks_like_a_missing_one(served: Served, folder: Runs, address: Address) -> None:
+    theirs = served.ask(address.of("run_002"), address.method, headers=user_headers(served))
+    none = served.ask(address.of("run_404"), address.method, headers=user_headers(served))
     assert (theirs.status, theirs.body) == (404, none.body.replace(b"run_404", b"run_002"))
     assert folder.record("run_002")["metadata"]["visibility"] == "shared"
 
 
 @every_run_address
 @pytest.mark.parametrize("name", NOT_RUN_IDS, ids=lambda name: name[:24])
-def test_what_is_no_run_id_finds_nothing(served: Served, address: Address, name: str) -> None:
-    answer = served.ask(address.of(name), address.method, headers=ours(served))
+def test_an_invalid_run_id_is_not_found(served: Served, address: Address, name: str) -> None:
+    answer = served.ask(address.of(name), address.method, headers=user_headers(served))
     # Behind `/run_001/session/` and the like there is no address at all, or none for this method.
     assert answer.status in (404, 405)
-    assert SAID not in answer.body and b"root:" not in answer.body
+    assert SECRET_TEXT not in answer.body and b"root:" not in answer.body
 
 
 @every_address
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get"])
 def test_other_methods_are_refused(served: Served, folder: Runs, address: Address, method: str) -> None:
-    answer = served.ask(address.of("run_001"), method, headers=ours(served))
+    answer = served.ask(address.of("run_001"), method, headers=user_headers(served))
     _is_refused(answer, 405)
     _is_refused(served.ask(address.of("run_001"), method, headers={"Cookie": served.cookie}), 403)
     assert folder.record("run_001")["metadata"]["visibility"] == "private"
@@ -237,30 +237,30 @@ def test_other_methods_are_refused(served: Served, folder: Runs, address: Addres
 @every_address
 def test_a_change_is_made_by_post_and_a_page_is_not(served: Served, address: Address) -> None:
     other = "GET" if address.method == "POST" else "POST"
-    _is_refused(served.ask(address.of("run_001"), other, headers=ours(served)), 405)
+    _is_refused(served.ask(address.of("run_001"), other, headers=user_headers(served)), 405)
 
 
 @pytest.mark.parametrize("address", [each for each in ADDRESSES if each.method == "GET"], ids=lambda each: each.path)
-def test_asking_for_the_head_alone_gives_it_and_ends(served: Served, address: Address) -> None:
+def test_a_head_request_returns_the_headers_and_ends(served: Served, address: Address) -> None:
     path = address.of("run_001").replace("EVENT", event_of(served))
-    whole = served.ask(path, headers=ours(served))
-    head = served.ask(path, "HEAD", headers=ours(served))
+    whole = served.ask(path, headers=user_headers(served))
+    head = served.ask(path, "HEAD", headers=user_headers(served))
     assert (head.status, head.body) == (whole.status, b"")
     assert head.headers["content-security-policy"] == CONTENT_SECURITY
 
 
 @every_address
-def test_what_is_too_large_is_refused_and_the_next_one_is_answered(served: Served, address: Address) -> None:
+def test_a_too_large_request_is_refused_and_the_next_one_is_answered(served: Served, address: Address) -> None:
     long = "a" * 200_000
     path = address.of("run_001")
-    for told in (
-        served.ask(f"{path}?q={long}", address.method, headers=ours(served)),
-        served.ask(path, address.method, headers={**ours(served), "X-Long": long}),
-        served.ask(path, address.method, headers=ours(served, f"critiqor_{served.port}={long}")),
+    for response in (
+        served.ask(f"{path}?q={long}", address.method, headers=user_headers(served)),
+        served.ask(path, address.method, headers={**user_headers(served), "X-Long": long}),
+        served.ask(path, address.method, headers=user_headers(served, f"critiqor_{served.port}={long}")),
     ):
-        assert told.status == 400 and SAID not in told.body
+        assert response.status == 400 and SECRET_TEXT not in response.body
     many = {f"X-{number}": "x" for number in range(20_000)}
-    assert served.ask(path, address.method, headers={**ours(served), **many}).status == 400
+    assert served.ask(path, address.method, headers={**user_headers(served), **many}).status == 400
     assert served.ask("/static/icon.svg").status == 200
 
 
@@ -279,30 +279,38 @@ def test_static_files_are_those_of_their_folder(served: Served, path: str) -> No
     assert b"import" not in answer.body and b"root:" not in answer.body
 
 
-def test_what_is_no_request_is_refused(served: Served) -> None:
+def test_an_invalid_request_is_refused(served: Served) -> None:
     future = b"GET / HTTP/9.9\r\nConnection: close\r\n\r\n"
     for data in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", future, b"GET\r\n\r\n", b"\x00" * 100_000):
         assert served.send(data).status in (400, 403)
-    upgrade = {**ours(served), "Connection": "close, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    upgrade = {
+        **user_headers(served),
+        "Connection": "close, Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+    }
     answer = served.ask("/runs", headers=upgrade)
     assert answer.status == 200 and "upgrade" not in answer.headers
 
 
-def test_what_a_proxy_says_is_not_believed(served: Served) -> None:
-    told = {
+def test_proxy_headers_are_ignored(served: Served) -> None:
+    forwarded = {
         "X-Forwarded-Host": "elsewhere.example",
         "X-Forwarded-Proto": "https",
         "Forwarded": "host=elsewhere.example",
     }
-    answer = served.ask("/runs/", headers={**ours(served), **told})
+    answer = served.ask("/runs/", headers={**user_headers(served), **forwarded})
     assert answer.status == 307
     assert answer.headers["location"] == f"http://{served.host}/runs"
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"GET /runs HTTP/1.1\r\nHost: ", b"GET /static/icon.svg HTTP/1.1\r\nHost: {host}\r\n\r\nGET /"]
+    "request_bytes",
+    [b"", b"GET /runs HTTP/1.1\r\nHost: ", b"GET /static/icon.svg HTTP/1.1\r\nHost: {host}\r\n\r\nGET /"],
 )
-def test_whoever_never_ends_a_request_is_hung_up_on(runs: Runs, monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+def test_an_incomplete_request_is_disconnected(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, request_bytes: bytes
+) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
     listener = listen(resolve_host(LOOPBACK), 0)
     port = listener.getsockname()[1]
@@ -315,7 +323,7 @@ def test_whoever_never_ends_a_request_is_hung_up_on(runs: Runs, monkeypatch: pyt
     thread.start()
     try:
         with closing(socket.create_connection((LOOPBACK, port), timeout=PATIENCE_SECONDS)) as connection:
-            connection.sendall(said.replace(b"{host}", f"127.0.0.1:{port}".encode()))
+            connection.sendall(request_bytes.replace(b"{host}", f"127.0.0.1:{port}".encode()))
             while connection.recv(1 << 16):
                 pass  # until the server closes it
     finally:
@@ -326,7 +334,7 @@ def test_whoever_never_ends_a_request_is_hung_up_on(runs: Runs, monkeypatch: pyt
 @pytest.mark.parametrize(
     "place", ["run_path", "evidence_summary_path", "diagnosis_path", "journal_path", "timeline_path"]
 )
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(runs: Runs, place: str) -> None:
+def test_a_pipe_instead_of_a_file_does_not_block(runs: Runs, place: str) -> None:
     run_id, other = failing_tests(runs), failing_tests(runs)
     path: Path = getattr(runs.paths, place)(run_id)
     path.unlink(missing_ok=True)
@@ -340,7 +348,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(runs: Runs, place: str)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_links_are_read_from_a_file_alone(runs: Runs, tmp_path: Path, kind: str) -> None:
+def test_links_are_read_only_from_a_regular_file(runs: Runs, tmp_path: Path, kind: str) -> None:
     run_id = failing_tests(runs, visibility="shared")
     dashboard = Dashboard(runs)
     guest = dashboard.guest(run_id)
@@ -359,4 +367,4 @@ def _is_refused(answer: Told, status: int) -> None:
     assert answer.status == status
     assert answer.headers["content-security-policy"] == CONTENT_SECURITY
     assert "set-cookie" not in answer.headers
-    assert SAID not in answer.body
+    assert SECRET_TEXT not in answer.body

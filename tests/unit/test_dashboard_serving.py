@@ -37,28 +37,28 @@ def test_it_listens_on_loopback_alone_and_ends_when_interrupted(served: Served) 
         each.laddr for each in psutil.Process(served.process.pid).net_connections() if each.status == psutil.CONN_LISTEN
     ]
     assert [address.ip for address in listening] == ["127.0.0.1"]
-    assert [address.port for address in listening] == [served.told["port"]]
+    assert [address.port for address in listening] == [served.data["port"]]
     assert served.ended() == 0
 
 
 def test_the_link_opens_it_and_its_cookie_is_all_that_is_needed(served: Served) -> None:
-    link = served.told["link"]
+    link = served.data["link"]
     assert urlsplit(link).hostname == "127.0.0.1"
     assert len(parse_qs(urlsplit(link).query)["token"][0]) >= 43
     with httpx2.Client(trust_env=False) as client:
-        assert client.get(f"{served.told['address']}/runs").status_code == 403
+        assert client.get(f"{served.data['address']}/runs").status_code == 403
         assert client.get(link).status_code == 200
-        page = client.get(f"{served.told['address']}/runs/run_001")
+        page = client.get(f"{served.data['address']}/runs/run_001")
         assert page.status_code == 200 and "run_001" in page.text
         assert "server" not in page.headers
-        assert client.get(f"{served.told['address']}/runs", headers={"host": "evil.example"}).status_code == 403
+        assert client.get(f"{served.data['address']}/runs", headers={"host": "evil.example"}).status_code == 403
 
 
-def test_an_open_stream_tells_what_is_recorded_and_does_not_keep_it_from_ending(runs: Runs, served: Served) -> None:
+def test_an_open_stream_shows_events_and_does_not_delay_the_end(runs: Runs, served: Served) -> None:
     run_id = runs.start()
     with httpx2.Client(trust_env=False, timeout=PATIENCE_SECONDS) as client:
-        client.get(served.told["link"])
-        with client.stream("GET", f"{served.told['address']}/runs/{run_id}/live/stream") as stream:
+        client.get(served.data["link"])
+        with client.stream("GET", f"{served.data['address']}/runs/{run_id}/live/stream") as stream:
             lines = stream.iter_lines()
             next(line for line in lines if line == "event: state")
             runs.write(run_id, recorded(1, "message_end", payload={"text": "written later"}))
@@ -72,7 +72,7 @@ def test_the_help_names_the_usual_port(tmp_path: Path) -> None:
     )
 
 
-def test_a_port_that_is_taken_is_told(runs: Runs, cli: Cli) -> None:
+def test_a_port_in_use_is_an_error(runs: Runs, cli: Cli) -> None:
     failing_tests(runs)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         answer = cli("dashboard", "--json", "--port", str(taken.getsockname()[1]))
@@ -80,7 +80,7 @@ def test_a_port_that_is_taken_is_told(runs: Runs, cli: Cli) -> None:
     assert "cannot listen on" in answer.error["message"]
 
 
-def test_of_several_tenants_one_or_all_must_be_named(runs: Runs, cli: Cli) -> None:
+def test_with_several_tenants_some_must_be_named(runs: Runs, cli: Cli) -> None:
     failing_tests(runs, tenant_id="ours")
     failing_tests(runs, tenant_id="their's")
     answer = cli("dashboard", "--json")
@@ -98,7 +98,7 @@ def test_several_tenants_are_shown_together_and_others_are_not(runs: Runs, tmp_p
         failing_tests(runs, tenant_id=tenant)
     served = Served(runs, tmp_path, "--tenant", "ours", "--tenant", "yours", "--tenant", "ours")
     try:
-        assert served.told["tenants"] == ["ours", "yours"]
+        assert served.data["tenants"] == ["ours", "yours"]
         cookie = {"Cookie": served.cookie}
         listed = served.ask("/runs", headers=cookie).body.decode()
         assert "/runs/run_001" in listed and "/runs/run_002" in listed
@@ -115,23 +115,23 @@ def test_a_variable_or_a_setting_names_one_tenant_whatever_its_name(
 ) -> None:
     failing_tests(runs, tenant_id="two words")
     failing_tests(runs, tenant_id="two")
-    asked: dict[str, Any] = {}
-    monkeypatch.setattr("critiqor.dashboard.web.serving.serve", lambda *_, **told: asked.update(told))
+    received: dict[str, Any] = {}
+    monkeypatch.setattr("critiqor.dashboard.web.serving.serve", lambda *_, **options: received.update(options))
     monkeypatch.setenv("CRITIQOR_TENANT_ID", "two words")
     assert cli("dashboard").code == 0
-    assert asked["tenants"] == ("two words",)
+    assert received["tenants"] == ("two words",)
     monkeypatch.delenv("CRITIQOR_TENANT_ID")
     assert cli("dashboard").code == 0
-    assert asked["tenants"] == ()
+    assert received["tenants"] == ()
     (tmp_path / "critiqor.toml").write_text('tenant_id = "from a file"')
     assert cli("dashboard").code == 0
-    assert asked["tenants"] == ("from a file",)
+    assert received["tenants"] == ("from a file",)
     assert cli("dashboard", "--tenant", "two", "--tenant", "two words").code == 0
-    assert asked["tenants"] == ("two", "two words")
+    assert received["tenants"] == ("two", "two words")
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "[2001:db8::1]", "2001:db8::1", "::ffff:192.0.2.1"])
-def test_an_address_that_others_reach_is_refused_without_a_token(runs: Runs, cli: Cli, host: str) -> None:
+def test_a_public_address_needs_require_token(runs: Runs, cli: Cli, host: str) -> None:
     failing_tests(runs)
     answer = cli("dashboard", "--json", "--host", host)
     assert answer.code == 2
@@ -142,7 +142,7 @@ def test_an_address_that_others_reach_is_refused_without_a_token(runs: Runs, cli
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "::ffff:0.0.0.0", "0x0", "0"])
 @pytest.mark.parametrize("option", [[], ["--require-token"]])
-def test_every_address_at_once_is_refused(runs: Runs, cli: Cli, host: str, option: list[str]) -> None:
+def test_a_wildcard_address_is_refused(runs: Runs, cli: Cli, host: str, option: list[str]) -> None:
     failing_tests(runs)
     answer = cli("dashboard", "--json", "--host", host, *option)
     assert answer.code == 2
@@ -153,7 +153,7 @@ def test_another_address_of_this_machine_is_served_by_its_own_name_alone(runs: R
     failing_tests(runs, visibility="public")
     served = Served(runs, tmp_path, "--host", "127.0.0.2", "--require-token")
     try:
-        assert served.told["address"] == f"http://127.0.0.2:{served.port}"
+        assert served.data["address"] == f"http://127.0.0.2:{served.port}"
         named = f"127.0.0.2:{served.port}"
         assert served.ask("/runs/run_001", host=named).status == 403
         assert served.ask("/runs/run_001", host=named, headers={"Cookie": served.cookie}).status == 200
@@ -168,7 +168,7 @@ def test_where_a_token_is_required_a_link_to_a_run_is_one(runs: Runs, tmp_path: 
     served = Served(runs, tmp_path, "--require-token")
     try:
         address, origin = f"/runs/{run_id}", {"Origin": f"http://{served.host}", "Cookie": served.cookie}
-        assert served.told["requires_token"] is True
+        assert served.data["requires_token"] is True
         assert served.ask(address).status == 403
         made = served.ask(f"{address}/links", "POST", headers=origin).body.decode()
         link = re.search(r"/share/([\w-]+)", made)
@@ -182,7 +182,7 @@ def test_where_a_token_is_required_a_link_to_a_run_is_one(runs: Runs, tmp_path: 
 
 
 @pytest.mark.parametrize("arguments", [["run_009"], ["run_001", "--tenant", "other"], ["../run_001"]])
-def test_a_run_that_is_not_there_is_told_before_anything_is_opened(runs: Runs, cli: Cli, arguments: list[str]) -> None:
+def test_an_unknown_run_is_an_error_before_the_dashboard_opens(runs: Runs, cli: Cli, arguments: list[str]) -> None:
     failing_tests(runs)
     answer = cli("dashboard", "--json", *arguments)
     assert answer.code in (1, 2)
@@ -206,7 +206,7 @@ class Terminal:
         (True, {"DISPLAY": ":0", "CI": "true"}, False),
     ],
 )
-def test_a_browser_is_opened_only_where_somebody_looks(
+def test_a_browser_is_opened_only_with_a_terminal_and_a_display(
     monkeypatch: pytest.MonkeyPatch, is_terminal: bool, variables: dict[str, str], looks: bool
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "CI"):
@@ -220,18 +220,20 @@ def test_a_browser_is_opened_only_where_somebody_looks(
 
 
 @pytest.mark.parametrize(("arguments", "opened"), [([], ["run_001"]), (["--no-dashboard"], []), (["--json"], [])])
-def test_finalize_opens_it_where_somebody_looks_and_wants_it(
+def test_finalize_opens_the_dashboard_if_there_is_a_display(
     runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: list[str], opened: list[str]
 ) -> None:
     runs.start()
-    asked: list[str] = []
+    requested: list[str] = []
     monkeypatch.setattr(browser, "has_display", lambda: True)
-    monkeypatch.setattr("critiqor.cli.verbs.dashboard.open_dashboard", lambda run_id, runs_dir: asked.append(run_id))
+    monkeypatch.setattr(
+        "critiqor.cli.verbs.dashboard.open_dashboard", lambda run_id, runs_dir: requested.append(run_id)
+    )
     assert cli("finalize", *arguments).code == 0
-    assert asked == opened
+    assert requested == opened
 
 
-def test_the_verbs_of_every_day_do_not_load_the_web_server(tmp_path: Path) -> None:
+def test_other_verbs_do_not_import_the_web_server(tmp_path: Path) -> None:
     code = "import sys, critiqor.cli.verbs.dashboard, critiqor.cli.verbs.finalize; print(sorted(sys.modules))"
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
@@ -241,7 +243,7 @@ def test_the_verbs_of_every_day_do_not_load_the_web_server(tmp_path: Path) -> No
 def test_finalize_in_a_terminal_without_a_display_says_how_to_look(runs: Runs, tmp_path: Path) -> None:
     run_id = runs.start()
     runs.write(run_id, attached(), recorded(2), recorded(3, "agent_end"))
-    told = shown("finalize", "--runs-dir", runs.paths.runs_dir, home=tmp_path, columns=200)
-    assert f"its link: critiqor dashboard {run_id} --runs-dir {runs.paths.runs_dir}" in told.text
+    result = shown("finalize", "--runs-dir", runs.paths.runs_dir, home=tmp_path, columns=200)
+    assert f"its link: critiqor dashboard {run_id} --runs-dir {runs.paths.runs_dir}" in result.text
     again = shown("finalize", run_id, "--no-dashboard", "--runs-dir", runs.paths.runs_dir, home=tmp_path, columns=200)
     assert "its link" not in again.text

@@ -1,4 +1,4 @@
-"""Whoever can write into a runs folder cannot make the dashboard show or overwrite what is not in the evidence."""
+"""Changed files in a runs folder cannot make the dashboard show or overwrite anything outside of the evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from critiqor.run.visibility import change_visibility
 
 
 def index_of(runs: Runs, run_id: str) -> Path:
-    """The index that a first visit has made."""
+    """Return the index that the first visit built."""
     dashboard = Dashboard(runs)
     assert dashboard.user().get(f"/runs/{run_id}/evidence").status_code == 200
     return runs.paths.run_folder(run_id) / "events.sqlite"
@@ -48,7 +48,7 @@ def test_a_part_of_an_event_cannot_be_made_an_event(runs: Runs) -> None:
     "place",
     ["offset = -5", "offset = 0", "length = 0", "length = -1", f"length = {1 << 40}", "offset = 'x'", "length = NULL"],
 )
-def test_places_that_cannot_be_are_told_as_broken(runs: Runs, place: str) -> None:
+def test_impossible_positions_are_reported_as_broken(runs: Runs, place: str) -> None:
     run_id = failing_tests(runs)
     changed(index_of(runs, run_id), f"UPDATE events SET {place}")
     assert Dashboard(runs).user().get(f"/runs/{run_id}/evidence").status_code == 422
@@ -64,7 +64,7 @@ def test_places_that_cannot_be_are_told_as_broken(runs: Runs, place: str) -> Non
         "DROP TABLE facts",
     ],
 )
-def test_an_index_that_is_not_ours_is_made_anew(runs: Runs, statement: str) -> None:
+def test_an_index_that_is_not_ours_is_rebuilt(runs: Runs, statement: str) -> None:
     run_id = failing_tests(runs)
     file = index_of(runs, run_id)
     before = file.stat().st_ino
@@ -75,7 +75,7 @@ def test_an_index_that_is_not_ours_is_made_anew(runs: Runs, statement: str) -> N
 
 
 @pytest.mark.parametrize("beside", ["events.sqlite-journal", "events.sqlite-wal"])
-def test_what_lies_beside_an_index_is_not_played_back(runs: Runs, beside: str) -> None:
+def test_journals_beside_an_index_are_not_replayed(runs: Runs, beside: str) -> None:
     run_id = failing_tests(runs)
     file = index_of(runs, run_id)
     file.with_name(beside).write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\x00" * 1000)
@@ -83,7 +83,7 @@ def test_what_lies_beside_an_index_is_not_played_back(runs: Runs, beside: str) -
     assert len(event_ids(page)) > 5
 
 
-def test_an_index_that_is_overwritten_while_it_is_used_is_made_anew(runs: Runs) -> None:
+def test_an_index_that_is_overwritten_while_it_is_used_is_rebuilt(runs: Runs) -> None:
     run_id = failing_tests(runs)
     client = Dashboard(runs).user()
     client.get(f"/runs/{run_id}/evidence")
@@ -94,7 +94,7 @@ def test_an_index_that_is_overwritten_while_it_is_used_is_made_anew(runs: Runs) 
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_an_index_that_is_damaged_is_made_anew(runs: Runs) -> None:
+def test_an_index_that_is_damaged_is_rebuilt(runs: Runs) -> None:
     run_id = failing_tests(runs)
     file = index_of(runs, run_id)
     size = file.stat().st_size
@@ -108,7 +108,7 @@ def test_an_index_that_is_damaged_is_made_anew(runs: Runs) -> None:
     assert again.status_code == 200 and len(event_ids(again.text)) == 1
 
 
-def test_what_was_left_of_an_index_goes_when_the_next_one_is_made(runs: Runs) -> None:
+def test_remains_of_an_index_are_removed_when_it_is_rebuilt(runs: Runs) -> None:
     run_id = failing_tests(runs)
     folder = runs.paths.run_folder(run_id)
     left, going_on = folder / "events.sqlite.999999999.tmp", folder / f"events.sqlite.{os.getppid()}.tmp"

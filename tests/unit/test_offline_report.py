@@ -1,4 +1,4 @@
-"""A run as one file: whole in itself, the same every time, bounded, and nothing in it runs that an agent wrote."""
+"""The offline report: self-contained, reproducible, bounded, and safe against hostile text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REQUESTING = {"src", "srcset", "action", "formaction", "ping", "poster", "backgr
 
 
 class Page(HTMLParser):
-    """A file, read strictly: every element that is opened is closed, in its order."""
+    """A strict parser: every element must be closed in order."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def page_of(runs: Runs, run_id: str = "run_001") -> Page:
 
 
 def of_many(runs: Runs, count: int, failing: int) -> str:
-    """A run of as many tool results, of which every so many fails, and one model call that fills the window."""
+    """Seal a run with many tool results, some of them failed, and one model call that fills the context."""
     run_id = runs.start()
     usage = {"usage": {"input": 990, "output": 3}, "callId": "m1"}
     runs.write(
@@ -119,11 +119,11 @@ def test_the_file_holds_the_pages_and_every_event(runs: Runs) -> None:
     ]
     assert {"finding_001", "verdict", "lanes"} <= set(page.ids)
     assert f"All {len(events)} events" in page.text
-    for said in ("Causes and effects", "npm test", "Done: all tests pass.", "What the recorder did not see"):
-        assert said in page.text
+    for text in ("Causes and effects", "npm test", "Done: all tests pass.", "What the recorder did not see"):
+        assert text in page.text
 
 
-def test_nothing_in_the_file_asks_for_anything(runs: Runs) -> None:
+def test_the_file_makes_no_requests(runs: Runs) -> None:
     failing_tests(runs, text=HOSTILE, tool=HOSTILE, agent_id=HOSTILE)
     page = page_of(runs)
     for tag, attributes in page.tags:
@@ -136,7 +136,7 @@ def test_nothing_in_the_file_asks_for_anything(runs: Runs) -> None:
     assert [one for one in refreshing if one] == ["Content-Security-Policy"]
 
 
-def test_the_policy_lets_nothing_run_but_what_is_in_the_file(runs: Runs) -> None:
+def test_the_policy_allows_only_the_script_of_the_file(runs: Runs) -> None:
     failing_tests(runs, text=HOSTILE)
     page = page_of(runs)
     [policy] = [str(attributes["content"]) for tag, attributes in page.tags if "http-equiv" in attributes]
@@ -158,7 +158,7 @@ def test_what_an_agent_wrote_is_shown_as_text(runs: Runs) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]", page.text)
 
 
-def test_every_link_leads_to_a_place_and_every_place_is_there_once(runs: Runs) -> None:
+def test_every_link_has_one_target(runs: Runs) -> None:
     failing_tests(runs)
     page = page_of(runs)
     assert len(page.ids) == len(set(page.ids))
@@ -187,7 +187,7 @@ def test_an_anonymous_run_leaves_without_names_and_texts(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("visibility", ["private", "shared", "public"])
-def test_any_other_run_is_told_whole(runs: Runs, visibility: str) -> None:
+def test_any_other_run_is_complete(runs: Runs, visibility: str) -> None:
     failing_tests(runs, text="the plan", tenant_id="acme", visibility=visibility)
     assert "the plan" in page_of(runs).text
 
@@ -199,7 +199,7 @@ def test_a_run_without_a_diagnosis_says_what_to_type(runs: Runs) -> None:
     assert f"critiqor finalize {run_id}" in str(refused.value.fix)
 
 
-def test_evidence_that_is_gone_is_told_and_the_diagnosis_stays(runs: Runs) -> None:
+def test_missing_evidence_is_reported_and_the_diagnosis_stays(runs: Runs) -> None:
     failing_tests(runs)
     runs.paths.evidence_summary_path("run_001").unlink()
     page = page_of(runs)
@@ -282,7 +282,7 @@ def lifted(page: str) -> str:
     return str(parts.extract("diagnosis", page))
 
 
-def test_addresses_become_places_and_those_that_lead_nowhere_are_dropped() -> None:
+def test_addresses_become_anchors_and_unknown_ones_are_dropped() -> None:
     page = (
         '<nav>x</nav><main><a href="/runs/run_001">o</a><a href="/runs/run_001/diagnosis?page=2#f_1">f</a>'
         '<a href="/runs/run_001/events/evt_1">e</a><a href="/runs/run_001/events/evt_2">g</a>'
@@ -294,7 +294,7 @@ def test_addresses_become_places_and_those_that_lead_nowhere_are_dropped() -> No
     )
 
 
-def test_what_needs_a_server_or_a_program_is_taken_out() -> None:
+def test_elements_that_need_a_server_or_a_script_are_removed() -> None:
     page = (
         "<main><p>a<br>b &amp; &#60;i&#62;</p><nav><ul><li>n</li></ul></nav><form><p>f</p></form><script>s</script>"
         '<p data-online>z</p><div aria-live="polite"><div>w</div>l</div><button onclick="x()">k</button>'
@@ -304,7 +304,7 @@ def test_what_needs_a_server_or_a_program_is_taken_out() -> None:
     assert lifted(page) == '<p>a<br>b &amp; &#60;i&#62;</p><p class="c">d</p><svg viewbox="0 0 1 1"><rect/></svg>'
 
 
-def test_ids_that_are_taken_get_another_name_and_so_does_what_refers_to_them() -> None:
+def test_duplicate_ids_are_renamed_with_their_references() -> None:
     page = '<main><h2 id="top">x</h2><section aria-labelledby="top other"><a href="#top">y</a></section></main>'
     assert lifted(page) == (
         '<h2 id="diagnosis-top">x</h2><section aria-labelledby="diagnosis-top other"><a href="#diagnosis-top">y</a>'
@@ -316,7 +316,7 @@ def drawn(graph: CausalGraph, *findings: Finding) -> CausalDrawing | None:
     return draw_causal_graph(msgspec.structs.replace(diagnosis("run_001", *findings), causal_graph=graph))
 
 
-def test_causes_stand_above_what_came_of_them_and_a_circle_is_drawn_too() -> None:
+def test_causes_are_above_their_effects_and_cycles_are_drawn() -> None:
     nodes = [GraphNode(name, "event", f"label {name}") for name in "abcd"] + [GraphNode("f", "finding", "found")]
     edges = [GraphEdge("a", "b", "caused"), GraphEdge("b", "f", "caused"), GraphEdge("a", "f", "caused")]
     circle = [GraphEdge("c", "d", "caused"), GraphEdge("d", "c", "caused"), GraphEdge("gone", "c", "caused")]
@@ -331,7 +331,7 @@ def test_causes_stand_above_what_came_of_them_and_a_circle_is_drawn_too() -> Non
     assert len(set(corners)) == len(corners)
 
 
-def test_a_wide_graph_stays_as_wide_as_paper() -> None:
+def test_a_wide_graph_fits_on_paper() -> None:
     nodes = [GraphNode(f"n{number}", "event", "x " * 300) for number in range(160)]
     edges = [GraphEdge("n0", node.id, "caused") for node in nodes[1:60]]
     picture = drawn(CausalGraph(nodes, edges))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from critiqor.cli.terminal.cursor import restored_cursor
-from critiqor.cli.terminal.screen import sanitize_line, screen
+from critiqor.cli.terminal.screen import printable_line, screen
 
 BATCH = 500
 """Items between two updates of the line: an update takes longer than most items."""
@@ -29,7 +29,7 @@ def progress_line(description: str, noun: str | None, total: int | None) -> Iter
         TimeElapsedColumn(),
     ]
     with restored_cursor(), Progress(*columns, console=screen(sys.stderr), transient=True) as progress:
-        task = progress.add_task(sanitize_line(description, 60), total=total)
+        task = progress.add_task(printable_line(description, 60), total=total)
         done = 0
 
         def advance() -> None:

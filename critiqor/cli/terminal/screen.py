@@ -69,7 +69,7 @@ def screen(stream: TextIO) -> Console:
 
 def untrusted(text: str, style: str = "", max_length: int = MAX_CHARACTERS) -> Text:
     """Return text of an agent or a file, sanitized: one line of limited length without control characters."""
-    return styled(sanitize_line(text, max_length), style)
+    return styled(printable_line(text, max_length), style)
 
 
 def styled(text: str, style: str = "") -> Text:
@@ -83,8 +83,8 @@ def preformatted(text: str, style: str = "") -> Text:
     return Text(plain(text).replace("\n", " ").replace("\t", " "), style)
 
 
-def sanitize_line(text: str, max_length: int = MAX_CHARACTERS) -> str:
-    """Return untrusted text as one line of limited length without control characters."""
+def printable_line(text: str, max_length: int = MAX_CHARACTERS) -> str:
+    """Return untrusted text as one line of limited length, without characters that confuse terminals."""
     line = sanitize(text, max_length=max_length, collapse=True, replacement=Replacement.MARK)
     return line if line.isascii() else "".join(_even_width(line))
 

@@ -1,20 +1,20 @@
-// Draws the figures that stand in the page as data. Each is in a table as well.
+// Draws charts from JSON in the page. Every number is in a table too.
 (() => {
   "use strict";
   const HEIGHT = 190;
-  const LETTERS = "11px ui-sans-serif, system-ui, sans-serif";
+  const FONT = "11px ui-sans-serif, system-ui, sans-serif";
   const read = (id) => {
     const element = document.getElementById(id);
     return element ? JSON.parse(element.textContent) : null;
   };
-  const clear = (name) => colour(name).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
-  const drawn = [];
+  const faded = (name) => color(name).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
+  const plots = [];
 
-  // Between two requests, where the context was compacted.
+  // Plugin: a dashed line between the two requests around each compaction.
   const compactions = (places) => ({ hooks: { draw: [(plot) => {
     const { ctx: pen, bbox: box } = plot;
     pen.save();
-    pen.strokeStyle = colour("--compaction");
+    pen.strokeStyle = color("--compaction");
     pen.lineWidth = 2 * devicePixelRatio;
     pen.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
     for (const place of places) {
@@ -28,11 +28,11 @@
   }] } });
 
   const draw = (place, data, series, { isTime = false, range = null, plugins = [] } = {}) => {
-    const axis = { stroke: colour("--quiet"), font: LETTERS, grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const axis = { stroke: color("--quiet"), font: FONT, grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
     const options = {
       width: Math.max(220, place.clientWidth),
       height: HEIGHT,
-      scales: { x: { time: isTime, ...(isTime ? {} : { range: (_, least, most) => [least - 0.5, most + 0.5] }) }, y: { range: range ?? ((_, __, most) => [0, (most || 1) * 1.1]) } },
+      scales: { x: { time: isTime, ...(isTime ? {} : { range: (_, min, max) => [min - 0.5, max + 0.5] }) }, y: { range: range ?? ((_, __, max) => [0, (max || 1) * 1.1]) } },
       axes: [isTime ? { ...axis, space: 70 } : { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, size: 58 }],
       series: [{ label: isTime ? "time (UTC)" : "request" }, ...series],
       padding: [8, 12, 0, 0],
@@ -41,21 +41,21 @@
       ...(isTime ? { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") } : {}),
     };
     place.replaceChildren();
-    drawn.push([place, new uPlot(options, data, place)]);
+    plots.push([place, new uPlot(options, data, place)]);
   };
   const line = (label, name) => (
-    { label, stroke: colour(name), fill: clear(name), width: 2, spanGaps: true, points: { show: true, size: 5, fill: colour(name) } });
+    { label, stroke: color(name), fill: faded(name), width: 2, spanGaps: true, points: { show: true, size: 5, fill: color(name) } });
 
-  const all = () => {
-    drawn.length = 0;
+  const drawAll = () => {
+    plots.length = 0;
     const trend = read("trend-data");
     const context = read("context-data");
     for (const place of document.querySelectorAll("[data-plot]")) {
       const name = place.dataset.plot;
       if (name === "context" && context) {
         draw(place, [context.call, context.input, context.budget], [
-          { label: "tokens", stroke: colour("--model"), fill: clear("--model"), width: 1, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } },
-          { label: "budget", stroke: colour("--critical"), width: 2, dash: [6, 4], spanGaps: true, points: { show: false } },
+          { label: "tokens", stroke: color("--model"), fill: faded("--model"), width: 1, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } },
+          { label: "budget", stroke: color("--critical"), width: 2, dash: [6, 4], spanGaps: true, points: { show: false } },
         ], { plugins: [compactions(context.compactions)] });
       } else if (trend?.[name]) {
         const range = name === "trust" ? [0, 105] : null;
@@ -63,10 +63,10 @@
       }
     }
   };
-  all();
-  document.addEventListener("themechange", all);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
+  drawAll();
+  document.addEventListener("themechange", drawAll);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   addEventListener("resize", () => {
-    for (const [place, plot] of drawn) plot.setSize({ width: Math.max(220, place.clientWidth), height: HEIGHT });
+    for (const [place, plot] of plots) plot.setSize({ width: Math.max(220, place.clientWidth), height: HEIGHT });
   });
 })();

@@ -1,16 +1,16 @@
-// The causal graph. Labels are drawn on a canvas: nothing in them can become part of the page.
+// The causal graph. Labels are drawn on a canvas, so text in them cannot become markup.
 (() => {
   "use strict";
   const WIDTH = 220;
   const LINES = 4;
-  const LETTERS = "12px ui-sans-serif, system-ui, sans-serif";
+  const FONT = "12px ui-sans-serif, system-ui, sans-serif";
   const place = document.getElementById("graph");
   const data = JSON.parse(document.getElementById("graph-data").textContent);
 
-  // Broken between words; only a word that is longer than a line is broken itself.
+  // Wraps text between words; only a word longer than a line is broken.
   const pen = document.createElement("canvas").getContext("2d");
-  const wrapped = (text, isBold) => {
-    pen.font = isBold ? `bold ${LETTERS}` : LETTERS;
+  const wrap = (text, isBold) => {
+    pen.font = isBold ? `bold ${FONT}` : FONT;
     const fits = (line) => pen.measureText(line).width <= WIDTH;
     const lines = [""];
     for (const word of text.split(/\s+/)) {
@@ -26,32 +26,32 @@
           lines.push("");
           continue;
         }
-        let signs = rest.length;
-        while (signs > 1 && !fits(rest.slice(0, signs).join(""))) signs -= 1;
-        lines[lines.length - 1] = rest.slice(0, signs).join("");
-        rest = rest.slice(signs);
+        let count = rest.length;
+        while (count > 1 && !fits(rest.slice(0, count).join(""))) count -= 1;
+        lines[lines.length - 1] = rest.slice(0, count).join("");
+        rest = rest.slice(count);
         lines.push("");
       }
     }
-    const told = lines.filter(Boolean);
-    return told.length > LINES ? [...told.slice(0, LINES - 1), `${told[LINES - 1].slice(0, -2)}…`] : told;
+    const wrappedLines = lines.filter(Boolean);
+    return wrappedLines.length > LINES ? [...wrappedLines.slice(0, LINES - 1), `${wrappedLines[LINES - 1].slice(0, -2)}…`] : wrappedLines;
   };
 
   const isNarrow = innerWidth < 640;
   const style = () => [
     { selector: "node", style: {
-      label: "data(label)", "text-wrap": "wrap", "text-max-width": 4 * WIDTH, "font-size": 12, "line-height": 1.3, color: colour("--text"),
+      label: "data(label)", "text-wrap": "wrap", "text-max-width": 4 * WIDTH, "font-size": 12, "line-height": 1.3, color: color("--text"),
       "font-family": "ui-sans-serif, system-ui, sans-serif", "text-valign": "center", shape: "round-rectangle", width: WIDTH + 24, height: "data(height)",
-      "background-color": colour("--panel"), "border-width": 1, "border-color": colour("--edge") } },
+      "background-color": color("--panel"), "border-width": 1, "border-color": color("--edge") } },
     { selector: 'node[kind = "finding"]', style: { "border-width": 2, "font-weight": "bold" } },
     ...["critical", "high", "medium", "low", "info"].map((severity) => (
-      { selector: `node[severity = "${severity}"]`, style: { "border-color": colour(`--${severity}`), "background-color": colour(`--${severity}-soft`) } })),
+      { selector: `node[severity = "${severity}"]`, style: { "border-color": color(`--${severity}`), "background-color": color(`--${severity}-soft`) } })),
     { selector: "node:active", style: { "overlay-opacity": 0 } },
-    { selector: "node.pointed", style: { "border-color": colour("--accent"), "border-width": 2 } },
+    { selector: "node.pointed", style: { "border-color": color("--accent"), "border-width": 2 } },
     { selector: "edge", style: {
-      width: 1.5, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"), "target-arrow-shape": "triangle",
-      "curve-style": "bezier", "source-endpoint": isNarrow ? "180deg" : "90deg", "target-endpoint": isNarrow ? "0deg" : "270deg", label: "data(relation)", "font-size": 11, color: colour("--quiet"), "font-family": "ui-sans-serif, system-ui, sans-serif",
-      "text-background-color": colour("--sunken"), "text-background-opacity": 1, "text-background-padding": 3 } },
+      width: 1.5, "line-color": color("--edge"), "target-arrow-color": color("--edge"), "target-arrow-shape": "triangle",
+      "curve-style": "bezier", "source-endpoint": isNarrow ? "180deg" : "90deg", "target-endpoint": isNarrow ? "0deg" : "270deg", label: "data(relation)", "font-size": 11, color: color("--quiet"), "font-family": "ui-sans-serif, system-ui, sans-serif",
+      "text-background-color": color("--sunken"), "text-background-opacity": 1, "text-background-padding": 3 } },
   ];
 
   place.hidden = false;
@@ -61,7 +61,7 @@
     container: place,
     elements: [
       ...data.nodes.map((node) => {
-        const lines = wrapped(node.label, node.kind === "finding");
+        const lines = wrap(node.label, node.kind === "finding");
         return { group: "nodes", data: { ...node, label: lines.join("\n"), height: 24 + 16 * lines.length } };
       }),
       ...data.edges.map((edge, number) => ({ group: "edges", data: { id: `edge ${number}`, ...edge } })),
@@ -72,7 +72,7 @@
   });
   graph.layout({ name: "dagre", rankDir: isNarrow ? "TB" : "LR", nodeSep: 18, rankSep: isNarrow ? 44 : 110, fit: false }).run();
 
-  // As large as its letters are meant to be, and smaller only where it would not fit.
+  // At its natural size, or smaller if it would not fit.
   const fit = () => {
     const box = graph.elements().boundingBox();
     const zoom = Math.min(1, (place.clientWidth - 24) / box.w);
@@ -83,7 +83,7 @@
     if (box.w * graph.zoom() > place.clientWidth) graph.pan({ x: 12 - box.x1 * graph.zoom(), y: graph.pan().y });
   };
   fit();
-  // The picture has pushed down what the address asks for.
+  // The graph has moved the target of the address down.
   document.querySelector(":target")?.scrollIntoView();
   for (const button of document.querySelectorAll("[data-zoom]")) {
     button.addEventListener("click", () => {
@@ -95,7 +95,7 @@
   graph.on("tap", "node", (event) => { if (event.target.data("href")) location.assign(event.target.data("href")); });
   graph.on("mouseover", "node", (event) => { event.target.addClass("pointed"); place.classList.add("pointing"); });
   graph.on("mouseout", "node", (event) => { event.target.removeClass("pointed"); place.classList.remove("pointing"); });
-  const again = () => { graph.style(style()); };
-  document.addEventListener("themechange", again);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  const restyle = () => { graph.style(style()); };
+  document.addEventListener("themechange", restyle);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
 })();

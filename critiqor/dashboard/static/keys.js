@@ -1,13 +1,13 @@
-// Shortcuts. They can be switched off, because single letters are also what some people speak to their machines with.
+// Keyboard shortcuts. They can be disabled, because speech input can trigger single-letter shortcuts.
 (() => {
   "use strict";
-  const KEPT = "critiqor-keys";
+  const STORAGE_KEY = "critiqor-keys";
   const dialog = document.getElementById("keys");
   const opener = document.getElementById("keys-open");
   const isOn = document.getElementById("keys-on");
-  try { isOn.checked = localStorage.getItem(KEPT) !== "off"; } catch { /* they are on */ }
+  try { isOn.checked = localStorage.getItem(STORAGE_KEY) !== "off"; } catch { /* enabled by default */ }
   isOn.addEventListener("change", () => {
-    try { localStorage.setItem(KEPT, isOn.checked ? "on" : "off"); } catch { /* only not remembered */ }
+    try { localStorage.setItem(STORAGE_KEY, isOn.checked ? "on" : "off"); } catch { /* not remembered */ }
   });
   opener.hidden = false;
   opener.addEventListener("click", () => dialog.showModal());
@@ -19,7 +19,7 @@
     const next = all[now < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(now + by, 0), all.length - 1)];
     if (!next) return;
     for (const row of all) row.classList.toggle("chosen", row === next);
-    // A row is chosen by its link, so that Enter opens it.
+    // Focus the link of the row, so that Enter opens it.
     (next.matches("tr") ? next.querySelector("a") : next).focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
   };

@@ -1,13 +1,13 @@
-// Events as they are recorded, the newest first. Everything is put in as text.
+// Shows events while they are recorded, newest first. All values are inserted as text.
 (() => {
   "use strict";
-  const MOST = 500;
+  const MAX_ROWS = 500;
   const state = document.getElementById("live-state");
   const rows = document.getElementById("live-rows");
   const source = new EventSource(state.dataset.stream);
-  const cell = (text, look = "") => {
+  const cell = (text, className = "") => {
     const element = document.createElement("td");
-    element.className = look;
+    element.className = className;
     element.textContent = text ?? "";
     return element;
   };
@@ -19,19 +19,19 @@
     row.append(cell(event.at.replace("T", " ").replace("Z", ""), "figure-cell"), cell(event.type), cell(event.tool),
       cell(event.status, failed ? "bad" : "quiet"), cell(event.took, "right"), cell(event.said, "wide said"));
     rows.prepend(row);
-    while (rows.children.length > MOST) rows.lastElementChild.remove();
+    while (rows.children.length > MAX_ROWS) rows.lastElementChild.remove();
   });
   const badge = document.getElementById("live-badge");
   const next = document.getElementById("live-next");
   source.addEventListener("state", (message) => {
-    const told = JSON.parse(message.data);
-    state.classList.toggle("going", told.going);
-    if (state.textContent !== told.said) state.textContent = told.said;
-    if (badge.textContent !== told.badge) badge.textContent = told.badge;
-    badge.classList.toggle("ready", told.going);
-    next.hidden = !told.next;
-    next.querySelector("code").textContent = told.next ?? "";
-    document.getElementById("live-orders").hidden = !told.going;
+    const update = JSON.parse(message.data);
+    state.classList.toggle("going", update.going);
+    if (state.textContent !== update.said) state.textContent = update.said;
+    if (badge.textContent !== update.badge) badge.textContent = update.badge;
+    badge.classList.toggle("ready", update.going);
+    next.hidden = !update.next;
+    next.querySelector("code").textContent = update.next ?? "";
+    document.getElementById("live-orders").hidden = !update.going;
   });
   source.addEventListener("ended", (message) => {
     source.close();
@@ -39,7 +39,7 @@
   });
   source.addEventListener("error", () => {
     state.classList.remove("going");
-    state.textContent = "The dashboard does not answer; trying again.";
+    state.textContent = "The dashboard does not respond. Trying again.";
   });
   addEventListener("pagehide", () => source.close());
 })();

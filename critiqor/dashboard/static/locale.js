@@ -1,4 +1,4 @@
-// Some browsers report a language that their own formatter refuses, and the chart library asks no further.
+// Some browsers report a language that their own number formatter rejects, which breaks the chart library.
 (() => {
   "use strict";
   try {

@@ -1,4 +1,4 @@
-// Paper is light, whatever was chosen for the screen.
+// Print with the light theme, whatever is chosen for the screen.
 (() => {
   "use strict";
   const root = document.documentElement;

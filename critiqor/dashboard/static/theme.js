@@ -1,9 +1,9 @@
-// Light or dark: as the system says, until somebody switches. Loaded before anything is drawn.
+// Light or dark theme: that of the system until the user switches. Loaded before the page is drawn.
 (() => {
   "use strict";
-  const kept = () => { try { return localStorage.getItem("critiqor-theme"); } catch { return null; } };
+  const stored = () => { try { return localStorage.getItem("critiqor-theme"); } catch { return null; } };
   const root = document.documentElement;
-  const chosen = kept();
+  const chosen = stored();
   if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -16,7 +16,7 @@
     label();
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
-      try { localStorage.setItem("critiqor-theme", root.dataset.theme); } catch { /* only not remembered */ }
+      try { localStorage.setItem("critiqor-theme", root.dataset.theme); } catch { /* not remembered */ }
       label();
       document.dispatchEvent(new Event("themechange"));
     });

@@ -1,4 +1,4 @@
-// Says what a bar is, goes from bar to bar, and zooms into what is dragged across. Without it, links do all of that.
+// Tooltips, keyboard navigation and drag-to-zoom for the lane chart. Without scripts, links do the same.
 (() => {
   "use strict";
   const lanes = document.getElementById("lanes");
@@ -10,13 +10,13 @@
 
   const texts = new Map();
   for (const title of lanes.querySelectorAll("title")) {
-    // The browser would show them a second time.
+    // The browser would show a second tooltip.
     texts.set(title.parentElement, title.textContent);
     title.remove();
   }
-  const told = (element) => texts.get(element) ?? texts.get(element?.closest("g")) ?? texts.get(element?.querySelector("rect, g"));
+  const tooltip = (element) => texts.get(element) ?? texts.get(element?.closest("g")) ?? texts.get(element?.querySelector("rect, g"));
   const show = (element, x, y) => {
-    const text = told(element);
+    const text = tooltip(element);
     tip.hidden = !text;
     if (!text) return;
     tip.textContent = text;
@@ -31,7 +31,7 @@
   });
   lanes.addEventListener("focusout", () => { tip.hidden = true; });
 
-  // One stop for the tab key; from there on arrows, in the order of time.
+  // One tab stop; from there the arrow keys move in order of time.
   const bars = [...lanes.querySelectorAll("a")]
     .map((link) => ({ link, box: link.querySelector("rect, path").getBBox() }))
     .sort((one, other) => one.box.x - other.box.x || one.box.y - other.box.y);
@@ -50,7 +50,7 @@
     event.preventDefault();
     go(to);
   });
-  // The nearest bar of the next lane that has one.
+  // The nearest bar of the next non-empty lane.
   const beside = (number, isBelow) => {
     const from = bars[number].box;
     const others = bars.filter(({ box }) => (isBelow ? box.y > from.y : box.y < from.y));

@@ -5,7 +5,7 @@ export const RUN_PAGES = ["", "/diagnosis", "/timeline", "/evidence", "/cost", "
 
 export const pagesOf = (run) => RUN_PAGES.map((page) => `/runs/${run}${page}`);
 
-/** The event at which the main problem of a run began. */
+/** The event where the main problem of a run began. */
 export function firstBadEvent(run) {
   const { failure_analysis: { findings }, primary_diagnosis: primary } = diagnosisOf(run);
   return findings.find((each) => each.id === primary.finding_id).first_bad_step;
@@ -13,7 +13,7 @@ export function firstBadEvent(run) {
 
 export const firstBadEventPage = (run) => `/runs/${run}/events/${encodeURIComponent(firstBadEvent(run))}`;
 
-/** One address of every kind, about a run in which much has happened. */
+/** One address of every kind. */
 export const EVERY_PAGE = [
   "/runs",
   "/runs?q=agent&type=false_success_claim",
@@ -26,7 +26,7 @@ export const EVERY_PAGE = [
   `/runs/${runs.claim}/trust?verify=1`,
 ];
 
-/** Pages about runs of other kinds, of each what is different. */
+/** Pages of other kinds of runs that differ. */
 export const OTHER_RUNS = [
   ...["", "/diagnosis", "/evidence", "/playbook", "/cost"].map((page) => `/runs/${runs.circles}${page}`),
   ...["", "/context", "/timeline", "/diagnosis"].map((page) => `/runs/${runs.forgetful}${page}`),
@@ -39,7 +39,7 @@ export const OTHER_RUNS = [
   `/runs/${runs.shared}/trust`,
 ];
 
-/** Answers that are errors, with their status. */
+/** Addresses that are errors, with their status. */
 export const REFUSALS = [
   ["/runs/run_999", 404],
   [`/runs/${runs.claim}/events/evt_nothing`, 404],

@@ -1,4 +1,4 @@
-// One Chromium, one dashboard and one folder of runs for all tests; they end with the tests.
+// One Chromium, one dashboard and one runs folder for all tests.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
-/** How long a test waits for what must happen; never how long it takes. */
+/** Timeout of a wait; no test measures time. */
 export const PATIENCE_MS = 30_000;
 
 const found = JSON.parse(execFileSync("python", [join(HERE, "chromium.py")], { encoding: "utf8" }).trim().split("\n").at(-1));
@@ -21,7 +21,7 @@ export const AXE = require("axe-core").source;
 const folder = mkdtempSync(join(tmpdir(), "critiqor-browser-"));
 const started = [];
 
-/** A process of ours, and its answers line by line; what it complains of is shown. */
+/** Start a process; returns it and a function that reads its next line. */
 function start(command, ...words) {
   const child = spawn(command, words, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, HOME: folder } });
   started.push(child);
@@ -34,7 +34,7 @@ function start(command, ...words) {
   return { child, answer };
 }
 
-/** End what was started; also where it never came to the tests, or they would wait for it forever. */
+/** End everything that was started, also after a failed start, or the test run would never end. */
 async function end() {
   await browser?.close();
   runsMaker.child.stdin.end();
@@ -45,14 +45,14 @@ async function end() {
 
 const runsMaker = start("python", join(HERE, "stage.py"), folder);
 let dashboard;
-/** Names of runs by what they are for, and the texts of the hostile one. */
-export let told;
-/** Where the dashboard is, and the link that opens it. */
+/** Run ids by purpose, and the texts of the hostile run. */
+export let fixtures;
+/** Address of the dashboard, and the link that opens it. */
 export let address, link;
 export let browser;
 
 try {
-  told = JSON.parse(await runsMaker.answer());
+  fixtures = JSON.parse(await runsMaker.answer());
   dashboard = start("critiqor", "dashboard", "--no-browser", "--json", "--runs-dir", join(folder, "runs"));
   let opening = "";
   while (!opening.endsWith("\n}\n")) opening += `${await dashboard.answer()}\n`;
@@ -70,21 +70,21 @@ try {
 }
 after(end);
 
-export const { runs } = told;
+export const { runs } = fixtures;
 
-/** Have another agent recorded; it waits until `gate` is there. */
+/** Record another agent; it waits until the file `gate` exists. */
 export async function recordAnother() {
   runsMaker.child.stdin.write("\n");
   return JSON.parse(await runsMaker.answer());
 }
 
-/** What a run's diagnosis says. */
+/** The diagnosis of a run. */
 export function diagnosisOf(run) {
   const words = ["show", run, "--json", "--runs-dir", join(folder, "runs")];
   return JSON.parse(execFileSync("critiqor", words, { encoding: "utf8", maxBuffer: 2 ** 28 })).data.diagnosis;
 }
 
-/** A run as a file of its own; says where that is. */
+/** Write the report of a run; returns the file. */
 export function reportOf(run, format) {
   const file = join(folder, `${run}.${format}`);
   const words = ["report", run, "--format", format, "--output", file, "--runs-dir", join(folder, "runs")];

@@ -1,4 +1,4 @@
-// Somebody with a browser profile of their own, who notices everything that is wrong with what they see.
+// A visitor with a separate browser profile, who records every problem of a page.
 import assert from "node:assert/strict";
 import { address, AXE, browser, link, PATIENCE_MS } from "./stage.mjs";
 
@@ -6,9 +6,9 @@ export const DESKTOP = 1280;
 export const PHONE = 390;
 
 export class Visitor {
-  /** What was wrong since it was last asked for. */
-  #wrongs = [];
-  /** Answers that are errors on purpose. */
+  /** Problems since the last call of `problems`. */
+  #problems = [];
+  /** Addresses whose errors are expected. */
   #expected = new Set();
 
   static async arrive({ width = DESKTOP, scheme = "light", media = [], javascript = true, opens = link } = {}) {
@@ -23,7 +23,7 @@ export class Visitor {
     if (!javascript) await visitor.page.setJavaScriptEnabled(false);
     if (opens) {
       await visitor.page.goto(opens, { timeout: PATIENCE_MS });
-      // The link answers with a page that goes on by itself.
+      // The link opens a page that redirects by itself.
       await visitor.until(() => /^\/(runs|$)/.test(new URL(visitor.page.url()).pathname));
     }
     return visitor;
@@ -31,25 +31,25 @@ export class Visitor {
 
   async #listen() {
     const { page } = this;
-    const wrong = (...words) => this.#wrongs.push(words.join(" "));
+    const report = (...words) => this.#problems.push(words.join(" "));
     page.setDefaultTimeout(PATIENCE_MS);
     page.on("console", (message) => {
       const about = message.location().url ?? "";
-      if (["error", "warn"].includes(message.type()) && !this.#expected.has(about)) wrong("console:", message.text(), about);
+      if (["error", "warn"].includes(message.type()) && !this.#expected.has(about)) report("console:", message.text(), about);
     });
-    page.on("pageerror", (error) => wrong("exception:", error.message));
-    page.on("dialog", (dialog) => { wrong("dialog:", dialog.message()); return dialog.dismiss(); });
-    page.on("popup", (other) => wrong("window:", other?.url()));
+    page.on("pageerror", (error) => report("exception:", error.message));
+    page.on("dialog", (dialog) => { report("dialog:", dialog.message()); return dialog.dismiss(); });
+    page.on("popup", (other) => report("window:", other?.url()));
     page.on("request", (request) => {
-      if (!request.url().startsWith(`${address}/`) && !request.url().startsWith("data:")) wrong("request elsewhere:", request.url());
+      if (!request.url().startsWith(`${address}/`) && !request.url().startsWith("data:")) report("request elsewhere:", request.url());
     });
     page.on("requestfailed", (request) => {
       const why = request.failure()?.errorText;
-      // A stream of events ends by being left.
-      if (!(why === "net::ERR_ABORTED" && request.resourceType() === "eventsource")) wrong("failed request:", request.url(), why);
+      // An event stream is aborted when its page is left.
+      if (!(why === "net::ERR_ABORTED" && request.resourceType() === "eventsource")) report("failed request:", request.url(), why);
     });
     page.on("response", (response) => {
-      if (response.status() >= 400 && !this.#expected.has(response.url())) wrong("answer", response.status(), response.url());
+      if (response.status() >= 400 && !this.#expected.has(response.url())) report("answer", response.status(), response.url());
     });
     await page.evaluateOnNewDocument(() => {
       window.__violations = [];
@@ -59,7 +59,7 @@ export class Visitor {
     });
   }
 
-  /** Go to an address of the dashboard and see it drawn. */
+  /** Open an address of the dashboard and wait until it is drawn. */
   async go(path, { status = 200 } = {}) {
     const url = new URL(path, address).href;
     if (status >= 400) this.#expected.add(url);
@@ -68,18 +68,18 @@ export class Visitor {
     await this.drawn();
   }
 
-  /** Two frames: what scripts ask for in the first is there after the second. */
+  /** Wait for two frames: what scripts request in the first is drawn in the second. */
   async drawn() {
     await this.page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
   }
 
-  /** Do something that leads to another page, and see that drawn. */
-  async follow(deed) {
-    await Promise.all([this.page.waitForNavigation({ waitUntil: "load" }), deed()]);
+  /** Do something that opens another page, and wait until it is drawn. */
+  async follow(action) {
+    await Promise.all([this.page.waitForNavigation({ waitUntil: "load" }), action()]);
     await this.drawn();
   }
 
-  /** Wait for what must happen. */
+  /** Wait until a condition holds. */
   async until(condition) {
     const deadline = Date.now() + PATIENCE_MS;
     while (!(await condition())) {
@@ -93,7 +93,7 @@ export class Visitor {
     return pathname + search + hash;
   }
 
-  /** An element by its role and its accessible name, as people who use a screen reader find it. */
+  /** An element by its role and accessible name. */
   async named(role, name) {
     const handle = await this.page.waitForSelector(`aria/${name}[role="${role}"]`);
     return handle;
@@ -103,16 +103,16 @@ export class Visitor {
     return this.page.evaluate(() => document.body.innerText);
   }
 
-  /** What was wrong since the last time, with what the page itself has noticed. */
-  async wrongs() {
+  /** Problems since the last call, including those that the page itself recorded. */
+  async problems() {
     const noticed = await this.page.evaluate(() => [
-      ...(window.__violations ?? []).splice(0).map((each) => `against the policy: ${each}`),
+      ...(window.__violations ?? []).splice(0).map((each) => `policy violation: ${each}`),
       ...(window.__pwned === undefined ? [] : [`ran: ${window.__pwned}`]),
     ]);
-    return [...this.#wrongs.splice(0), ...noticed];
+    return [...this.#problems.splice(0), ...noticed];
   }
 
-  /** By how many pixels a page is wider than its window, and by what. */
+  /** By how many pixels a page is wider than its window, and which elements are. */
   async overflow() {
     return this.page.evaluate(() => {
       const extra = document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -124,8 +124,8 @@ export class Visitor {
     });
   }
 
-  /** Serious violations of accessibility. */
-  async barriers() {
+  /** Serious accessibility violations. */
+  async violations() {
     await this.page.evaluate(AXE);
     return this.page.evaluate(async () => {
       const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
@@ -141,7 +141,7 @@ export class Visitor {
   }
 }
 
-/** Wait until the dashboard has read its runs, so that no page says that it is still at it. */
+/** Wait until the dashboard has indexed the runs, so that no page shows the notice about it. */
 export async function settled(visitor, runIds) {
   for (const run of runIds) {
     await visitor.until(async () => {
@@ -149,5 +149,5 @@ export async function settled(visitor, runIds) {
       return !/being built/.test(await visitor.text());
     });
   }
-  await visitor.wrongs();
+  await visitor.problems();
 }

@@ -1,4 +1,4 @@
-"""How the command line talks: quietly, with progress where somebody looks on, or with the place of an error."""
+"""Output options: --quiet, --verbose, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def traces(folder: Path) -> Path:
     return path
 
 
-def test_the_finalize_of_a_large_run_says_how_far_it_got_and_leaves_nothing_of_that(tmp_path: Path) -> None:
+def test_finalize_of_a_large_run_shows_progress_and_removes_it(tmp_path: Path) -> None:
     run_id = large_run(Runs(tmp_path / "runs"))
     drawn = shown("finalize", "--no-dashboard", home=tmp_path)
     assert drawn.code == ExitCode.OK
@@ -40,7 +40,7 @@ def test_the_finalize_of_a_large_run_says_how_far_it_got_and_leaves_nothing_of_t
     assert drawn.lines[0].startswith(f"{run_id}  COMPLETED")
 
 
-def test_progress_is_only_for_terminals_and_not_for_those_who_want_quiet(tmp_path: Path) -> None:
+def test_progress_is_shown_only_on_a_terminal_without_quiet(tmp_path: Path) -> None:
     runs = Runs(tmp_path / "runs")
     large_run(runs)
     piped = run_critiqor("finalize", home=tmp_path)
@@ -51,14 +51,14 @@ def test_progress_is_only_for_terminals_and_not_for_those_who_want_quiet(tmp_pat
     assert SEALING not in shown("finalize", "--no-dashboard", home=tmp_path, TERM="dumb").raw
 
 
-def test_importing_says_how_many_traces_were_read(tmp_path: Path) -> None:
+def test_import_shows_the_number_of_traces(tmp_path: Path) -> None:
     drawn = shown("import", traces(tmp_path), home=tmp_path)
     assert drawn.code == ExitCode.OK, drawn.text
     assert "reading traces.jsonl" in drawn.raw
     assert "reading traces.jsonl" not in drawn.text
 
 
-def test_quiet_leaves_out_messages_but_neither_answers_nor_errors(cli: Cli, tmp_path: Path) -> None:
+def test_quiet_omits_messages_but_not_results_and_errors(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.critiqor]\nunknown = 1\n")
     assert "these settings are ignored: unknown" in cli("runs").err
     quiet = cli("-q", "runs")
@@ -69,10 +69,10 @@ def test_quiet_leaves_out_messages_but_neither_answers_nor_errors(cli: Cli, tmp_
 
 
 @pytest.mark.parametrize("option", ["-v", "--verbose"])
-def test_verbose_shows_where_an_error_comes_from_and_then_what_to_do(cli: Cli, option: str) -> None:
-    told = cli(option, "show", "run_404")
-    assert told.code == ExitCode.ERROR
-    assert told.err.startswith("Traceback (most recent call last):\n")
-    assert told.err.endswith("→ critiqor runs\n")
+def test_verbose_prints_the_traceback_before_the_message(cli: Cli, option: str) -> None:
+    result = cli(option, "show", "run_404")
+    assert result.code == ExitCode.ERROR
+    assert result.err.startswith("Traceback (most recent call last):\n")
+    assert result.err.endswith("→ critiqor runs\n")
     assert "Traceback" not in cli("show", "run_404").err
     assert cli(option, "show", "run_404", "--json").error["type"] == "UnknownRunError"

@@ -1,4 +1,4 @@
-"""Which addresses the dashboard listens on, and what it is called there."""
+"""Which addresses the dashboard listens on, and which host names it accepts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from critiqor.errors import CritiqorError, UsageError
         ("127.0.0.1", 80, ("127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80")),
     ],
 )
-def test_it_is_called_by_what_it_listens_on_and_by_nothing_else(host: str, port: int, names: tuple[str, ...]) -> None:
+def test_only_the_names_of_the_bind_address_are_accepted(host: str, port: int, names: tuple[str, ...]) -> None:
     assert resolve_host(host).names(port) == names
 
 
-def test_a_name_is_kept_beside_the_address_that_it_stands_for() -> None:
+def test_a_host_name_is_kept_with_its_address() -> None:
     place = resolve_host("LocalHost")
     assert place.is_loopback
     assert place.names(8000)[0] == "localhost:8000"
@@ -33,12 +33,12 @@ def test_a_name_is_kept_beside_the_address_that_it_stands_for() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "127.9.9.9", "::ffff:127.0.0.1", "localhost"])
-def test_loopback_is_known(host: str) -> None:
+def test_loopback_addresses_are_recognized(host: str) -> None:
     assert resolve_host(host).is_loopback
 
 
 @pytest.mark.parametrize("host", ["192.0.2.7", "10.0.0.1", "2001:db8::7", "fd00::7", "169.254.0.1", "::ffff:10.0.0.1"])
-def test_what_others_reach_is_known(host: str) -> None:
+def test_other_addresses_are_not_loopback(host: str) -> None:
     assert not resolve_host(host).is_loopback
 
 
@@ -50,14 +50,14 @@ def test_what_others_reach_is_known(host: str) -> None:
         *("-x", "a..b", "é.example", "x\r\nHost: y", "a" * 300, "no-such-name.invalid"),
     ],
 )
-def test_what_is_no_single_address_is_refused_with_what_to_type(host: str) -> None:
+def test_a_host_that_is_not_one_address_is_refused(host: str) -> None:
     with pytest.raises(UsageError) as refused:
         resolve_host(host)
     assert refused.value.fix and "--host ADDRESS" in refused.value.fix
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.3"])
-def test_it_listens_there_and_nowhere_else(host: str) -> None:
+def test_it_listens_on_that_address_only(host: str) -> None:
     with listen(resolve_host(host), 0) as listener:
         assert listener.getsockname()[0] == host
 
@@ -67,7 +67,7 @@ def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
         listen(resolve_host("192.0.2.200"), 0)
 
 
-def test_the_port_stays_the_same_unless_somebody_else_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_port_is_used_unless_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with listen(resolve_host(LOOPBACK), 0) as probe:
         port = probe.getsockname()[1]
     monkeypatch.setattr("critiqor.dashboard.web.bind_address.DEFAULT_PORT", port)

@@ -1,5 +1,5 @@
-// The colours of the page for what is drawn on a canvas, as they are now: light or dark.
-const colour = (() => {
+// Current colors of the page, light or dark, for drawing on a canvas.
+const color = (() => {
   "use strict";
   const probe = document.createElement("span");
   probe.hidden = true;

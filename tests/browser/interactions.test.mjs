@@ -1,21 +1,21 @@
-// What people do with the dashboard, with a mouse and without.
+// Interactions with the dashboard, by mouse and by keyboard.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { firstBadEvent, firstBadEventPage } from "./support/pages.mjs";
 import { runs } from "./support/stage.mjs";
 import { PHONE, settled, Visitor } from "./support/visitor.mjs";
 
-describe("somebody at a desk", () => {
+describe("on a desktop", () => {
   let visitor, page;
   before(async () => {
     visitor = await Visitor.arrive();
     ({ page } = visitor);
     await settled(visitor, [runs.claim, runs.clean]);
   });
-  afterEach(async () => assert.deepEqual(await visitor.wrongs(), []));
+  afterEach(async () => assert.deepEqual(await visitor.problems(), []));
   after(() => visitor.leave());
 
-  test("the keyboard alone leads from the overview to the first bad event, and one always sees where one is", async () => {
+  test("the keyboard leads from the overview to the first bad event, with a visible focus", async () => {
     await visitor.go(`/runs/${runs.claim}`);
     const wanted = firstBadEventPage(runs.claim);
     for (let presses = 1; ; presses += 1) {
@@ -41,7 +41,7 @@ describe("somebody at a desk", () => {
     assert.ok((await visitor.text()).includes(firstBadEvent(runs.claim)));
   });
 
-  test("the first stop of the keyboard skips to the content", async () => {
+  test("the first tab stop skips to the content", async () => {
     await visitor.go(`/runs/${runs.claim}`);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
@@ -59,7 +59,7 @@ describe("somebody at a desk", () => {
     assert.match(shown, /pytest/);
   });
 
-  test("a node of the causal graph leads to what it stands for", async () => {
+  test("a node of the causal graph opens its event or finding", async () => {
     await visitor.go(`/runs/${runs.claim}/diagnosis`);
     const graph = await page.waitForSelector('[aria-label^="Causal graph"]');
     await graph.scrollIntoView();
@@ -116,7 +116,7 @@ describe("somebody at a desk", () => {
     assert.match(await visitor.text(), new RegExp(`${runs.clean}.*${runs.claim}`));
   });
 
-  test("a search of the evidence can be kept as an address, and going back undoes it", async () => {
+  test("a search of the evidence has an address, and going back undoes it", async () => {
     await visitor.go(`/runs/${runs.claim}/evidence`);
     const rows = () => page.$$eval("main tbody tr", (found) => found.length);
     const all = await rows();
@@ -133,7 +133,7 @@ describe("somebody at a desk", () => {
 });
 
 for (const [scheme, other] of [["light", "dark"], ["dark", "light"]]) {
-  test(`who switches from ${scheme} to ${other} keeps that, on every page`, async () => {
+  test(`switching from ${scheme} to ${other} is remembered on every page`, async () => {
     const visitor = await Visitor.arrive({ scheme, width: PHONE });
     const back = () => visitor.page.evaluate(() => {
       const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number);
@@ -147,7 +147,7 @@ for (const [scheme, other] of [["light", "dark"], ["dark", "light"]]) {
     assert.equal(await back(), other);
     await visitor.page.reload();
     assert.equal(await back(), other);
-    assert.deepEqual([...(await visitor.wrongs()), ...(await visitor.barriers())], []);
+    assert.deepEqual([...(await visitor.problems()), ...(await visitor.violations())], []);
     await visitor.leave();
   });
 }
@@ -169,7 +169,7 @@ test("a link to a run opens in another browser until it is revoked, and opens no
   await late.go(new URL(opens).pathname, { status: 403 });
   assert.doesNotMatch(await late.text(), /1 failed, 11 passed/);
   for (const each of [owner, guest, late]) {
-    assert.deepEqual(await each.wrongs(), []);
+    assert.deepEqual(await each.problems(), []);
     await each.leave();
   }
 });

@@ -1,14 +1,14 @@
-// Browsers that are set up in another way than most.
+// Browsers with unusual preferences: no scripts, reduced motion, high contrast, forced colors.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { EVERY_PAGE, pagesOf } from "./support/pages.mjs";
 import { runs } from "./support/stage.mjs";
 import { PHONE, settled, Visitor } from "./support/visitor.mjs";
 
-/** What a page tells: its headings, tables and links that can be seen. */
-const told = (visitor) => visitor.page.evaluate(() => {
+/** The visible headings, table rows and links of a page. */
+const content = (visitor) => visitor.page.evaluate(() => {
   const seen = (selector) => [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility({ checkOpacity: true }));
-  // What a script has drawn has other words beside it.
+  // Charts that a script draws have a table beside them.
   const own = (each) => !each.closest("[data-plot]");
   return {
     headings: seen("main h1, main h2, main h3").map((each) => each.innerText),
@@ -27,23 +27,23 @@ describe("without scripts", () => {
   after(() => Promise.all([visitor.leave(), usual.leave()]));
 
   for (const path of EVERY_PAGE) {
-    test(`${path} tells the same`, async () => {
+    test(`${path} has the same content`, async () => {
       await usual.go(path);
       await visitor.page.goto(usual.page.url(), { waitUntil: "load" });
-      const [without, { headings, rows, links }] = [await told(visitor), await told(usual)];
+      const [without, { headings, rows, links }] = [await content(visitor), await content(usual)];
       assert.ok(headings.length > 0);
       assert.deepEqual([without.headings, without.rows], [headings, rows]);
-      // Where a script draws a picture, words stand in its place.
+      // Without scripts, a text replaces the drawing.
       assert.deepEqual(links.filter((each) => !without.links.includes(each)), []);
-      assert.deepEqual(await visitor.wrongs(), []);
+      assert.deepEqual(await visitor.problems(), []);
     });
   }
 });
 
 const CIRCUMSTANCES = {
-  "with less motion": [{ name: "prefers-reduced-motion", value: "reduce" }],
+  "with reduced motion": [{ name: "prefers-reduced-motion", value: "reduce" }],
   "with more contrast": [{ name: "prefers-contrast", value: "more" }],
-  "with the colors of the system": [{ name: "forced-colors", value: "active" }],
+  "with forced colors": [{ name: "forced-colors", value: "active" }],
 };
 for (const [name, media] of Object.entries(CIRCUMSTANCES)) {
   describe(name, () => {
@@ -57,8 +57,8 @@ for (const [name, media] of Object.entries(CIRCUMSTANCES)) {
     for (const path of ["/runs", ...pagesOf(runs.claim)]) {
       test(`${path} is flawless`, async () => {
         await visitor.go(path);
-        assert.deepEqual([...(await visitor.wrongs()), ...(await visitor.overflow()), ...(await visitor.barriers())], []);
-        if (name !== "with less motion") return;
+        assert.deepEqual([...(await visitor.problems()), ...(await visitor.overflow()), ...(await visitor.violations())], []);
+        if (name !== "with reduced motion") return;
         const moving = await visitor.page.evaluate(() => document.getAnimations().map((each) => each.animationName ?? String(each)));
         assert.deepEqual(moving, []);
       });
