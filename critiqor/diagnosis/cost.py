@@ -9,7 +9,7 @@ from critiqor.diagnosis.signals.numbers import amount, price_of
 from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, ToolUsage, TurnUsage, Usage
 from critiqor.model.sanitize import sanitize_line
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.late_usage import LateUsage, tells_usage
+from critiqor.spans.late_usage import LateUsage, has_usage
 
 MOST_TURNS = 100
 _TOKENS = {
@@ -40,7 +40,7 @@ class Ledger:
 
     def observe(self, event: Event) -> None:
         """Take in one event of an agent, if it tells of cost."""
-        if event.event_type == EventType.TOKEN_USAGE or tells_usage(event):
+        if event.event_type == EventType.TOKEN_USAGE or has_usage(event):
             self._model_call(event)
         elif event.event_type == "agent_end":
             self._recovered(event)
@@ -61,7 +61,7 @@ class Ledger:
             self._untold.add(event, accounts)
 
     def _recovered(self, event: Event) -> None:
-        for known, usage in self._untold.told_at(event):
+        for known, usage in self._untold.take(event):
             for account in known or self._accounts(event):
                 account.model_calls_without_usage -= known is not None
                 _add(account, usage)

@@ -43,7 +43,7 @@ class Recording:
                 self.trail.observe(event)
                 self.last_agent_event = event
             elif event.event_type == "before_reset" or event.payload.get("reason") in _FORGETTING:
-                self.trail.begin_anew(event.session_key)
+                self.trail.reset_session(event.session_key)
         elif event.event_type == EventType.PROCESS_START:
             self.process_start = event
         elif event.event_type == EventType.PROCESS_END:

@@ -1,14 +1,15 @@
-"""What the detectors look at: events joined into steps, each agent run by itself.
+"""Build the agent runs that the detectors look at, event by event.
 
-A call and its result become one step, a request to a model and its answer one model call. Texts are kept as
-fingerprints and short excerpts, so that a long recording fits into memory and every event is looked at once.
+A call and its result become one tool call, a request and its response one model call. Texts are kept as fingerprints
+and short excerpts, so that a long recording fits into memory and each event is looked at once.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import defaultdict, deque
+from collections import defaultdict
+from typing import NamedTuple
 
 from critiqor.diagnosis.claims.assertions import Stated, admits_failure, claims_in, plans_work
 from critiqor.diagnosis.signals.numbers import amount, price_of
@@ -32,12 +33,16 @@ from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall
-from critiqor.spans.late_usage import LateUsage, tells_usage
+from critiqor.spans.late_usage import LateUsage, has_usage
+from critiqor.spans.pairing import SpanPairer
+from critiqor.spans.span import Span
 
-ARGUMENTS_KEPT = 800
-OUTPUT_KEPT = 400
-MOST_UNREAD = 8
-"""Answers of memory that are watched at a time for being used."""
+MAX_ARGUMENTS = 800
+MAX_OUTPUT = 400
+MAX_ENDING = 300
+"""Characters that are kept of arguments, of an output, and of the end of a message that announces work."""
+MAX_UNREAD = 8
+"""Results of memory lookups per agent run that are watched at a time for being used."""
 
 
 _MOMENTS = frozenset(
@@ -52,7 +57,7 @@ _MOMENTS = frozenset(
         "error",
     )
 )
-_TOLD_AT_MOMENTS = frozenset(
+_MOMENT_FACTS = frozenset(
     (
         "aborted",
         "childRunId",
@@ -73,119 +78,137 @@ _TOLD_AT_MOMENTS = frozenset(
 
 def _moment_of(event: Event, order: int) -> Moment:
     payload = event.payload
-    told = {name: payload[name] for name in _TOLD_AT_MOMENTS & payload.keys()}
+    facts = {name: payload[name] for name in _MOMENT_FACTS & payload.keys()}
     return Moment(
         order=order,
         event_id=event.event_id,
         event_type=sys.intern(event.event_type),
         status=sys.intern(event.status),
         error=excerpt(event.error) if event.error else None,
-        payload={name: value for name, value in told.items() if not isinstance(value, dict | list)} if told else told,
+        payload={name: value for name, value in facts.items() if not isinstance(value, dict | list)}
+        if facts
+        else facts,
     )
 
 
+class _Request(NamedTuple):
+    """A model request while its response is awaited."""
+
+    context_budget: int | None
+    """Tokens that the context may hold."""
+
+
+class _UnreadLookup(NamedTuple):
+    """A memory lookup whose result the agent has not used yet."""
+
+    lookup: MemoryLookup
+    words: frozenset[str]
+    """Words of the result that would show that it was used."""
+
+
 class RunBuilder:
-    """All agent runs of a recording, built event by event."""
+    """Builds all agent runs of a recording."""
 
     def __init__(self) -> None:
-        self.runs: dict[Scope, AgentRun] = {}
-        self._latest: AgentRun | None = None
+        self._pairer = SpanPairer[ToolCall | _Request](("agent", "model", "tool"))
         self._events = 0
-        self._histories: dict[str | None, int] = {}
-        self._untold = LateUsage[ModelCall]()
-        self._unread: dict[Scope, list[tuple[MemoryLookup, frozenset[str]]]] = {}
-        self._testing: set[tuple[str | None, str]] = set()
-        """Tests that run in the background, by the session that OpenClaw gave them."""
+        self._resets: dict[str | None, int] = {}
+        """How often each session has lost its history."""
+        self._late_usage = LateUsage[ModelCall]()
+        self._unread: dict[Scope, list[_UnreadLookup]] = {}
+        self._background_tests: set[tuple[str | None, str]] = set()
+        """Tests that run in the background: session key, and the id that OpenClaw gave their process."""
+
+    @property
+    def runs(self) -> dict[Scope, AgentRun]:
+        """The agent runs in the order in which they began."""
+        return self._pairer.runs
 
     @property
     def sessions(self) -> list[list[AgentRun]]:
-        """The agent runs that share a history, in the order in which they began."""
+        """The agent runs grouped by the history they share, in the order in which they began."""
         sessions: dict[object, list[AgentRun]] = defaultdict(list)
         for scope, run in self.runs.items():
             sessions[scope if scope.session_key is None else (scope.session_key, run.history)].append(run)
         return list(sessions.values())
 
-    def begin_anew(self, session_key: str | None) -> None:
-        """A session forgets its history: what comes next knows nothing of what was before."""
-        self._histories[session_key] = self._histories.get(session_key, 0) + 1
+    def reset_session(self, session_key: str | None) -> None:
+        """Note that a session lost its history: later agent runs know nothing of earlier ones."""
+        self._resets[session_key] = self._resets.get(session_key, 0) + 1
 
     def observe(self, event: Event) -> None:
-        """Take in one event of an agent."""
+        """Add one event of an agent."""
         self._events += 1
-        run = self._run_of(event)
+        run = self._pairer.run_of(event)
+        if run.last_order == 0:
+            run.history = self._resets.get(event.session_key, 0)
         run.last_order = self._events
         run.first_time = run.first_time or event.timestamp
         run.last_time = event.timestamp
         run.last_id = event.event_id
         kind = event.event_type
-        if kind == EventType.TOOL_CALL:
-            self._call(run, event)
-        elif kind == EventType.TOOL_OUTPUT:
-            self._output(run, event)
-        elif kind == EventType.TOKEN_USAGE:
-            self._model_call(run, event)
+        pairing = self._pairer.observe(event)
+        if pairing is not None:
+            self._add_span(run, pairing.opened or pairing.closed, event)
         elif kind == EventType.MEMORY:
-            self._lookup(run, event)
+            self._add_lookup(run, event)
         elif kind in ("message_end", "input"):
-            if tells_usage(event):
-                self._model_call(run, event)
-            self._message(run, event)
-        elif kind == "before_provider_request":
-            run.request = event.event_id
-            run.budget = amount(event.payload.get("contextTokenBudget"))
+            if has_usage(event):
+                run.request = None
+                self._add_model_call(run, event, None)
+            self._add_message(run, event)
         elif kind in _MOMENTS:
-            self._moment(run, event)
+            self._add_moment(run, event)
 
-    def _run_of(self, event: Event) -> AgentRun:
-        latest = self._latest
-        if latest is not None:
-            scope = latest.scope
-            if scope.agent_run_id == event.agent_run_id and scope.session_key == event.session_key:
-                return latest
-        scope = Scope(event.session_key, event.agent_run_id)
-        run = self.runs.get(scope)
-        if run is None:
-            run = self.runs[scope] = AgentRun(scope, self._histories.get(event.session_key, 0))
-        self._latest = run
-        return run
+    def _add_span(self, run: AgentRun, span: Span[ToolCall | _Request] | None, event: Event) -> None:
+        kind = event.event_type
+        if span is None:
+            return
+        if kind == EventType.TOOL_CALL:
+            self._start_tool_call(run, event, span)
+        elif kind == EventType.TOOL_OUTPUT:
+            self._end_tool_call(run, event, span)
+        elif kind == EventType.TOKEN_USAGE:
+            self._add_model_call(run, event, span.data if isinstance(span.data, _Request) else None)
+        elif kind == "before_provider_request":
+            span.data = _Request(amount(event.payload.get("contextTokenBudget")))
+        else:
+            self._add_moment(run, event)
 
-    def _moment(self, run: AgentRun, event: Event) -> None:
+    def _add_moment(self, run: AgentRun, event: Event) -> None:
         if event.event_type == "agent_end":
-            run.request = None
-            for call, usage in self._untold.told_at(event):
+            for call, usage in self._late_usage.take(event):
                 if call is not None:
-                    _price(call, usage)
+                    _set_usage(call, usage)
             if isinstance(event.payload.get("text"), str):
-                self._message(run, event)
+                self._add_message(run, event)
             if event.status != "error":
-                self._unread.pop(run.scope, None)  # one that failed may be tried again
+                self._unread.pop(run.scope, None)  # a failed attempt may be followed by another
         run.moments.append(_moment_of(event, self._events))
 
-    def _call(self, run: AgentRun, event: Event) -> None:
+    def _start_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
         arguments = canonical(event.payload.get("arguments", event.payload.get("args")))
-        step = self._step(run, event, arguments)
-        run.open.setdefault(event.tool_call_id, deque()).append(step)
-        parent = event.payload.get("parent_tool_call_id") or _parent_in(event.tool_call_id)
-        # A call that passes another one on is still open while that one runs.
-        if parent is not None and (wrappers := run.open.get(str(parent))):
-            wrappers[-1].wraps = True
-        if step.tool.lower() in _PLAN_TOOLS:
+        call = span.data = self._add_tool_call(run, event, arguments)
+        if span.outer is not None and isinstance(span.outer.data, ToolCall):
+            span.outer.data.wraps = True
+        if call.tool.lower() in _PLAN_TOOLS:
             run.plan = Plan(self._events, event.event_id, len(_PENDING.findall(arguments)))
         run.secrets += secret_marks(event, "arguments", arguments)
-        self._read(run, arguments)
+        self._mark_read(run, arguments)
 
-    def _step(self, run: AgentRun, event: Event, arguments: str) -> ToolCall:
+    def _add_tool_call(self, run: AgentRun, event: Event, arguments: str) -> ToolCall:
         tool = sys.intern(sanitize_line(event.tool_name or "unknown"))
         same_call = fingerprint(tool, arguments)
         last = run.tool_calls[-1] if run.tool_calls else None
         if last is not None and last.same_call == same_call:
-            # The longest recordings are loops: what repeats is kept once.
+            # The longest recordings are loops: equal values are kept once.
             kind, kept, same_call = last.kind, last.arguments, last.same_call
-            is_test = last.is_test or (bool(self._testing) and kind is Kind.COMMAND and runs_tests(tool, arguments))
+            may_be_test = bool(self._background_tests) and kind is Kind.COMMAND
+            is_test = last.is_test or (may_be_test and runs_tests(tool, arguments))
         else:
-            kind, kept = kind_of(tool, arguments), arguments[:ARGUMENTS_KEPT]
+            kind, kept = kind_of(tool, arguments), arguments[:MAX_ARGUMENTS]
             is_test = kind is Kind.COMMAND and runs_tests(tool, arguments)
-        step = ToolCall(
+        call = ToolCall(
             order=self._events,
             call=event.event_id,
             tool=tool,
@@ -195,83 +218,76 @@ class RunBuilder:
             is_test=is_test,
             model_call=run.model_calls[-1] if run.model_calls else None,
         )
-        run.tool_calls.append(step)
-        return step
+        run.tool_calls.append(call)
+        return call
 
-    def _output(self, run: AgentRun, event: Event) -> None:
-        waiting = run.open.get(event.tool_call_id)
-        if waiting:
-            step = waiting.popleft()
-            if not waiting:
-                del run.open[event.tool_call_id]
-        else:
-            step = self._step(run, event, "null")
-        step.result = event.event_id
+    def _end_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
+        call = span.data if isinstance(span.data, ToolCall) else self._add_tool_call(run, event, "null")
+        call.result = event.event_id
         text = plain_text(event.payload.get("result", event.payload.get("output")))
-        step.output_size = size_of(event.payload.get("result"), text)
-        cut = cut_digests(event.payload.get("result")) if step.output_size > len(text) else ""
-        step.same_output = fingerprint(without_clock(text) + cut)
-        step.duration_ms = amount(event.duration_ms) or 0
-        step.failed = event.status == "error" and not _is_answer(step, event.error or "", text)
-        if step.kind in _SEEKING:
-            step.nothing_found = _nothing_found(step, text)
-            step.missed = missed_names(text, step.arguments)
-            step.echo = is_echo(text, step.arguments)
-        if step.is_test or self._testing:
-            step.is_test = self._tells_of_tests(run, step, text)
-        if step.failed:
-            step.error = excerpt(_reason(event.error or "", text), OUTPUT_KEPT)
-            step.error_kind = _kind_of_failure(event.error or "", text)
-        if step.failed or step.is_test or step.nothing_found or step.echo:
-            # Tests end with their summary.
-            step.output = excerpt(text[-OUTPUT_KEPT:] if step.is_test else text, OUTPUT_KEPT)
-        if "spawn" in step.tool and (child := _CHILD.search(text)):
-            run.children[child[0]] = step
+        call.output_size = size_of(event.payload.get("result"), text)
+        cut = cut_digests(event.payload.get("result")) if call.output_size > len(text) else ""
+        call.same_output = fingerprint(without_clock(text) + cut)
+        call.duration_ms = amount(event.duration_ms) or 0
+        call.failed = event.status == "error" and not _is_expected_failure(call, event.error or "", text)
+        if call.kind in _SEARCHING:
+            call.nothing_found = _found_nothing(call, text)
+            call.missed = missed_names(text, call.arguments)
+            call.echo = is_echo(text, call.arguments)
+        if call.is_test or self._background_tests:
+            call.is_test = self._shows_test_result(run, call, text)
+        if call.failed:
+            call.error = excerpt(_failure_reason(event.error or "", text), MAX_OUTPUT)
+            call.error_kind = _failure_kind(event.error or "", text)
+        if call.failed or call.is_test or call.nothing_found or call.echo:
+            # Tests print their summary last.
+            call.output = excerpt(text[-MAX_OUTPUT:] if call.is_test else text, MAX_OUTPUT)
+        if "spawn" in call.tool and (child := _CHILD_SESSION.search(text)):
+            run.children[child[0]] = call
         run.secrets += secret_marks(event, "output", f"{event.error}\n{text}" if event.error else text)
-        run.answered = (event.tool_call_id, step)
+        run.answered = (event.tool_call_id, call)
 
-    def _tells_of_tests(self, run: AgentRun, step: ToolCall, text: str) -> bool:
-        """Whether tests ended here: those that go on in the background end where their process is asked for."""
-        if step.is_test:
-            if session := _IN_BACKGROUND.search(text):
-                self._testing.add((run.scope.session_key, session[1]))
-            return session is None
-        asked = _SESSION.search(step.arguments) if step.kind is Kind.WAIT else None
-        is_ours = asked is not None and (run.scope.session_key, asked[1]) in self._testing
-        return is_ours and "still running" not in text
+    def _shows_test_result(self, run: AgentRun, call: ToolCall, text: str) -> bool:
+        """Whether tests ended with this call: background tests end with a call that polls their process."""
+        if call.is_test:
+            if process := _IN_BACKGROUND.search(text):
+                self._background_tests.add((run.scope.session_key, process[1]))
+            return process is None
+        polled = _PROCESS_ID.search(call.arguments) if call.kind is Kind.WAIT else None
+        is_test = polled is not None and (run.scope.session_key, polled[1]) in self._background_tests
+        return is_test and "still running" not in text
 
-    def _model_call(self, run: AgentRun, event: Event) -> None:
+    def _add_model_call(self, run: AgentRun, event: Event, request: _Request | None) -> None:
         payload = event.payload
-        budget = amount(payload.get("contextTokenBudget")) or run.budget or None
-        run.request = run.budget = None
+        requested_budget = request.context_budget if request is not None else None
         call = ModelCall(
             order=self._events,
             event_id=event.event_id,
             failed=event.status == "error",
             error=excerpt(event.error) if event.error else None,
-            category=_category(event),
+            category=_error_category(event),
             duration_ms=amount(event.duration_ms) or 0,
             first_byte_ms=amount(payload.get("timeToFirstByteMs")) or None,
             request_bytes=amount(payload.get("requestPayloadBytes")) or None,
-            budget_tokens=budget,
+            budget_tokens=amount(payload.get("contextTokenBudget")) or requested_budget or None,
         )
         usage = payload.get("usage")
         if isinstance(usage, dict):
-            _price(call, usage)
+            _set_usage(call, usage)
         elif not call.failed:
-            self._untold.add(event, call)
+            self._late_usage.add(event, call)
         run.model_calls.append(call)
 
-    def _message(self, run: AgentRun, event: Event) -> None:
+    def _add_message(self, run: AgentRun, event: Event) -> None:
         payload = event.payload
         role = payload.get("role") or ("user" if event.event_type == "input" else "assistant")
         if role not in ("user", "assistant"):
-            return  # OpenClaw notes things of its own as messages
+            return  # OpenClaw also saves notes of its own as messages
         text = plain_text(payload.get("text"))
         is_user = role == "user"
-        asks = bool(payload.get("tool_calls"))
+        asks_tools = bool(payload.get("tool_calls"))
         plans = not is_user and plans_work(text)
-        stated = Stated() if is_user or asks else claims_in(text)
+        stated = Stated() if is_user or asks_tools else claims_in(text)
         run.messages.append(
             Message(
                 order=self._events,
@@ -283,17 +299,17 @@ class RunBuilder:
                 deeds=stated.deeds,
                 admits_failure=not is_user and admits_failure(text),
                 plans_work=plans,
-                ending=excerpt(text[-ENDING_KEPT:]) if plans else "",
+                ending=excerpt(text[-MAX_ENDING:]) if plans else "",
                 asks_user=not is_user and "?" in text,
-                asks_tools=asks,
+                asks_tools=asks_tools,
                 stop_reason=str(payload["stop_reason"]) if payload.get("stop_reason") else None,
             )
         )
         if not is_user:
             run.secrets += secret_marks(event, "reply", text)
-            self._read(run, text)
+            self._mark_read(run, text)
 
-    def _lookup(self, run: AgentRun, event: Event) -> None:
+    def _add_lookup(self, run: AgentRun, event: Event) -> None:
         outcome = event.payload.get("lookup")
         if outcome in (None, "pending"):
             return
@@ -302,38 +318,35 @@ class RunBuilder:
         if run.answered is not None and run.answered[0] == event.tool_call_id is not None:
             lookup.step = run.answered[1]
         run.lookups.append(lookup)
-        told = news(plain_text(event.payload.get("result")), what) if outcome == "found" else None
-        if told:
-            lookup.unread = True
-            watched = self._unread.setdefault(run.scope, [])
-            if len(watched) < MOST_UNREAD:
-                watched.append((lookup, told))
-            else:
-                lookup.unread = False
+        words = news(plain_text(event.payload.get("result")), what) if outcome == "found" else None
+        if words:
+            unread = self._unread.setdefault(run.scope, [])
+            lookup.unread = len(unread) < MAX_UNREAD
+            if lookup.unread:
+                unread.append(_UnreadLookup(lookup, words))
 
-    def _read(self, run: AgentRun, text: str) -> None:
-        """What the agent says or passes on shows what it has read of the answers of its memory."""
-        watched = self._unread.get(run.scope) if self._unread else None
-        if not watched:
+    def _mark_read(self, run: AgentRun, text: str) -> None:
+        """Mark memory lookups as read if words of their results are in what the agent writes."""
+        unread = self._unread.get(run.scope) if self._unread else None
+        if not unread:
             return
-        said = telling_words(text)
-        for lookup, told in watched:
-            if told & said:
+        used = telling_words(text)
+        for lookup, words in unread:
+            if words & used:
                 lookup.unread = False
-        watched[:] = [(lookup, told) for lookup, told in watched if lookup.unread]
+        unread[:] = [entry for entry in unread if entry.lookup.unread]
 
 
-_SEEKING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
+_SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
 _PLAN_TOOLS = frozenset(("update_plan", "progress_card", "todo_write", "todowrite", "todo", "plan"))
 _PENDING = re.compile(r'"status":"(?:pending|in_progress|todo|not_started)"')
-_CHILD = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+")
-ENDING_KEPT = 300
+_CHILD_SESSION = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+")
 _IN_BACKGROUND = re.compile(r"still running \(session ([^\s,)]+)")
-_SESSION = re.compile(r'"sessionId":"([^"]+)"')
+_PROCESS_ID = re.compile(r'"sessionId":"([^"]+)"')
 
 
-def _price(call: ModelCall, usage: dict[str, object]) -> None:
-    """What a model call used, as far as somebody can have meant it."""
+def _set_usage(call: ModelCall, usage: dict[str, object]) -> None:
+    """Set tokens and cost of a model call, ignoring numbers that cannot be meant."""
     read = [amount(usage.get(name)) for name in ("input", "cacheRead", "cacheWrite")]
     if any(part is not None for part in read):
         call.input_tokens = sum(part or 0 for part in read)
@@ -341,58 +354,51 @@ def _price(call: ModelCall, usage: dict[str, object]) -> None:
     call.cost_usd = price_of(usage)
 
 
-def _parent_in(tool_call_id: str | None) -> str | None:
-    """The call that passed this one on: OpenClaw writes its id between two colons."""
-    if tool_call_id is None or not tool_call_id.startswith("tool_search_code:"):
-        return None
-    parts = tool_call_id.split(":")
-    return parts[1] if len(parts) >= 4 else None
-
-
-_ONLY_A_CODE = ("exit code", "ended by")
+_EXIT_STATUS = ("exit code", "ended by")
 _TRAILER = ("(no output", "(no new output", "Command exited", "(Command exited", "Process exited")
 
 
-def _reason(error: str, output: str) -> str:
-    """What to call a failure: a code with what the program said before it ended."""
+def _failure_reason(error: str, output: str) -> str:
+    """Return the reason of a failure: for an exit code, also what the program printed before it ended."""
     if not error:
         return output
-    said = telling_line("\n".join(_said(output))) if error.startswith(_ONLY_A_CODE) else ""
-    return f"{error}: {said}" if said else error
+    printed = telling_line("\n".join(_printed_lines(output))) if error.startswith(_EXIT_STATUS) else ""
+    return f"{error}: {printed}" if printed else error
 
 
-def _kind_of_failure(error: str, output: str) -> str:
-    """An exit code alone says nothing: two commands that end with 1 can have failed for different reasons."""
-    if not error.startswith(_ONLY_A_CODE):
+def _failure_kind(error: str, output: str) -> str:
+    """Return what failures of the same kind share: two commands that exit with 1 can have failed differently."""
+    if not error.startswith(_EXIT_STATUS):
         return error_kind(error)
-    said = "\n".join(_said(output))
-    return f"{error}: {error_kind(without_clock(said))}" if said else error
+    printed = "\n".join(_printed_lines(output))
+    return f"{error}: {error_kind(without_clock(printed))}" if printed else error
 
 
-def _said(output: str) -> list[str]:
-    """What a command printed, without what OpenClaw notes of its end."""
+def _printed_lines(output: str) -> list[str]:
+    """Return what a command printed, without OpenClaw's notes on its end."""
     return [line for line in output.splitlines() if line.strip() and not line.startswith(_TRAILER)]
 
 
 _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")
 
 
-def _is_answer(step: ToolCall, error: str, output: str) -> bool:
-    """Whether what is reported as a failure is an answer: a search without a match, a process that was told to end."""
-    if not runs_commands(step.tool):
+def _is_expected_failure(call: ToolCall, error: str, output: str) -> bool:
+    """Whether a reported failure is a normal answer: a search without a match, a process stopped by the agent."""
+    if not runs_commands(call.tool):
         return False
-    return answers_by_code(step.arguments, error) or _ENDED_ON_REQUEST.search(output) is not None
+    return answers_by_code(call.arguments, error) or _ENDED_ON_REQUEST.search(output) is not None
 
 
-def _nothing_found(step: ToolCall, output: str) -> bool:
-    """Whether it was to find something and did not; a command that has nothing to say has simply worked."""
-    if step.kind is Kind.COMMAND:
+def _found_nothing(call: ToolCall, output: str) -> bool:
+    """Whether a search found nothing; a command without output has simply worked."""
+    if call.kind is Kind.COMMAND:
         return finds_nothing(output, silence=False)
-    return finds_nothing(output) or (len(output) < OUTPUT_KEPT and runs_commands(step.tool) and not _said(output))
+    is_silent = len(output) < MAX_OUTPUT and runs_commands(call.tool) and not _printed_lines(output)
+    return finds_nothing(output) or is_silent
 
 
-def _category(event: Event) -> str:
+def _error_category(event: Event) -> str:
     payload = event.payload
     names = ("errorCategory", "failure_kind", "failureKind", "failover_reason")
-    told = " ".join(str(payload[name]) for name in names if payload.get(name))
-    return f"{told} {event.error or ''}".strip()
+    category = " ".join(str(payload[name]) for name in names if payload.get(name))
+    return f"{category} {event.error or ''}".strip()

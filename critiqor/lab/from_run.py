@@ -1,8 +1,8 @@
-"""A recorded run made into a scenario: what the model did becomes its script, what tools answered becomes the world.
+"""Make a scenario of a recorded run: the model's responses become its script, tool results become its world.
 
 Commands are answered by a replay shell, so nothing is deployed, sent or deleted again. Files that were read are put
-into the workspace; tools that read, write and look into memory really work there. What any other tool answered is
-answered again by a scripted one, which only the embedded loop can offer. What cannot be played back is noted.
+into the workspace, where the tools for files and memory really work. Results of other tools are replayed by a scripted
+tool, which only the embedded loop can offer. What cannot be replayed is noted.
 """
 
 from __future__ import annotations
@@ -35,29 +35,31 @@ from critiqor.model import Diagnosis, Event
 from critiqor.run.diagnosis import load_diagnosed
 from critiqor.run.lifecycle import evidence_events
 from critiqor.spans.calls import ModelCall
+from critiqor.spans.pairing import Pairing, SpanPairer
+from critiqor.spans.tool_results import tool_outcome
 
-MOST_STEPS = 500
+MAX_STEPS = 500
 """Steps of a script; a longer run is cut."""
-HANGS_SECONDS = 600.0
+HANG_SECONDS = 600.0
 TIMEOUT_SECONDS = 5.0
-"""The time limit of a run that was ended by one: what it hung in hangs again, so that more would only be waiting."""
-_COMMANDS = frozenset(("exec", "bash"))
-_WORKING = frozenset(("write", "edit", "memory_search", "memory_get", "message", "sessions_spawn"))
-"""Tools that work by themselves in any workspace."""
+"""The time limit of a run that timed out. What hung then hangs again, so a longer limit would only waste time."""
+_COMMAND_TOOLS = frozenset(("exec", "bash"))
+_WORKSPACE_TOOLS = frozenset(("write", "edit", "memory_search", "memory_get", "message", "sessions_spawn"))
+"""Tools that work in any workspace and need no script."""
 _WRAPPER = "tool_call"
-"""The tool of OpenClaw that calls another one."""
-_SUMMARISES = ":compaction:"
-"""In the id of a model call that is made for a compaction."""
-_UNKNOWN = re.compile(r"^(?:Tool \S+ not found|Validation failed for tool)")
-"""What is said of a call without running it."""
-_EXITED = re.compile(r"\n*\(Command exited with code \d+\)\s*$")
-_STAMP = re.compile(r"^\[[^\]\n]{10,60}\] ")
+"""OpenClaw's tool that calls another tool."""
+_COMPACTION_CALL = ":compaction:"
+"""Part of the id of a model call that writes the summary of a compaction."""
+_NOT_EXECUTED = re.compile(r"^(?:Tool \S+ not found|Validation failed for tool)")
+"""Errors of tool calls that were rejected before execution."""
+_EXIT_NOTE = re.compile(r"\n*\(Command exited with code \d+\)\s*$")
+_TIME_PREFIX = re.compile(r"^\[[^\]\n]{10,60}\] ")
 """The time that OpenClaw puts before a message."""
 _SIGNALS: dict[int, Literal["KILL", "TERM", "INT", "HUP"]] = {129: "HUP", 130: "INT", 137: "KILL", 143: "TERM"}
-"""What ends a program with such an exit code."""
-_ENDS = frozenset(("completed", "failed", "interrupted", "timed_out"))
-"""Outcomes that a run has of itself, and not because somebody looked at it too early."""
-_ANSWERS: dict[str, dict[str, Any]] = {
+"""Signals by the exit code of a process that they ended."""
+_FINAL_OUTCOMES = frozenset(("completed", "failed", "interrupted", "timed_out"))
+"""Outcomes that do not depend on when the recording was finalized."""
+_FAILURES: dict[str, dict[str, Any]] = {
     "auth": {"status": 401},
     "billing": {"status": 402},
     "rate_limit": {"status": 429},
@@ -68,47 +70,47 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     "network": {"ends": "disconnect", "text": "…"},
     "stall": {"ends": "stall", "text": "…"},
 }
-"""What a provider does that fails for such a cause."""
+"""How the scripted provider fails, by the cause of a failed model call."""
 
 
-class Drafted(NamedTuple):
-    """A scenario as far as it could be made of a run."""
+class DraftedScenario(NamedTuple):
+    """A scenario made of a run."""
 
     scenario: Scenario
     notes: list[str]
-    """What it is, and what could not be made part of it."""
+    """Where it comes from, and what could not be replayed."""
 
 
-def scenario_from_run(run_id: str, runs_dir: str | Path) -> Drafted:
-    """Make a scenario of a run that was diagnosed."""
+def scenario_from_run(run_id: str, runs_dir: str | Path) -> DraftedScenario:
+    """Make a scenario of a diagnosed run."""
     diagnosis = load_diagnosed(run_id, runs_dir)
-    story = _Story()
+    replay = _Replay()
     for event in evidence_events(run_id, runs_dir):
-        story.observe(event)
-    story.end()
-    turns = story.turns()
+        replay.observe(event)
+    replay.finish()
+    turns = replay.turns()
     if not turns:
-        raise CritiqorError(f"{run_id} holds no model call of an agent", fix=f"critiqor show {run_id}")
-    notes = ["Made by critiqor lab from-run. [expect] is what was found then.", *dict.fromkeys(story.notes)]
+        raise CritiqorError(f"{run_id} contains no model call of an agent", fix=f"critiqor show {run_id}")
+    notes = ["Made by critiqor lab from-run. [expect] is what was found then.", *dict.fromkeys(replay.notes)]
     scenario = Scenario(
         name=re.sub(r"[^a-z0-9_-]", "-", run_id.lower()),
         description=f"Recorded as {run_id}: {diagnosis.headline}",
-        on=("embedded",) if story.answers else PLATFORMS,
-        because="OpenClaw cannot be given tools that only answer." if story.answers else "",
+        on=("embedded",) if replay.results else PLATFORMS,
+        because="OpenClaw cannot be given tools that only answer." if replay.results else "",
         turns=turns,
-        summary=story.summary,
+        summary=replay.summary,
         world=World(
-            files=story.files,
-            commands=tuple(story.commands),
-            tools=story.tools(),
-            kill=story.kill(),
-            timeout_s=TIMEOUT_SECONDS if story.timed_out else None,
+            files=replay.files,
+            commands=tuple(replay.commands),
+            tools=replay.tools(),
+            kill=replay.kill(),
+            timeout_s=TIMEOUT_SECONDS if replay.timed_out else None,
         ),
-        config={"tools": {"toolSearch": False}} if story.searched else {},
-        provider=Provider(timeout_s=1.0) if story.stalls else Provider(),
+        config={"tools": {"toolSearch": False}} if replay.uses_tool_search else {},
+        provider=Provider(timeout_s=1.0) if replay.stalls else Provider(),
         expect=_expectation(diagnosis),
     )
-    return Drafted(scenario, notes)
+    return DraftedScenario(scenario, notes)
 
 
 def _expectation(diagnosis: Diagnosis) -> Expectation:
@@ -118,128 +120,130 @@ def _expectation(diagnosis: Diagnosis) -> Expectation:
         primary=types[0] if types else None,
         findings=types[1:],
         absent=("*",) if types else (),
-        outcome=state if state in _ENDS else None,
+        outcome=state if state in _FINAL_OUTCOMES else None,
     )
 
 
 class _Call(NamedTuple):
-    """A tool call, without the wrapper behind which OpenClaw keeps most tools."""
+    """A tool call, without the wrapper that OpenClaw puts around most tools."""
 
     tool: str
     arguments: dict[str, Any]
 
 
-class _Run:
-    """One agent run on the way to a turn."""
+class _TurnDraft:
+    """One agent run that becomes a turn of the scenario."""
 
     def __init__(self, session_key: str) -> None:
         self.session_key = session_key
         self.message = ""
         self.steps: list[ModelStep] = []
-        self.spoken = True
-        """Whether the last step has its words already."""
+        self.has_reply = True
+        """Whether the last step has its text already."""
 
-    def ask(self, step: ModelStep) -> None:
+    def add_step(self, step: ModelStep) -> None:
         self.steps.append(step)
-        self.spoken = step.status != 200
+        self.has_reply = step.status != 200
 
-    def change(self, **fields: Any) -> None:
+    def change_last_step(self, **fields: Any) -> None:
         self.steps[-1] = msgspec.structs.replace(self.steps[-1], **fields)
 
 
-class _Story:
-    """Everything of a run that a scenario can play back."""
+class _Replay:
+    """Everything of a run that a scenario can replay."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
         self.commands: list[Command] = []
-        self.answers: dict[str, list[ToolAnswer]] = {}
-        """What tools answered that neither the loop nor the world can answer for."""
+        self.results: dict[str, list[ToolAnswer]] = {}
+        """Results of tools that neither the loop nor the workspace has."""
         self.notes: list[str] = []
         self.summary: str | None = None
-        """What a compaction is answered with, if there was one."""
+        """The summary that a compaction gets, if there was a compaction."""
         self.stalls = False
-        self.searched = False
-        """Whether tools were called through OpenClaw's search for tools."""
-        self._runs: dict[str, _Run] = {}
-        self._calls: dict[str | None, _Call] = {}
+        self.uses_tool_search = False
+        """Whether tools were called through OpenClaw's tool search."""
+        self.timed_out = False
+        self._turns: dict[str, _TurnDraft] = {}
+        self._pairer = SpanPairer[_Call](("tool",))
+        self._open_calls: list[_Call] = []
+        """Tool calls without a result, when all events were observed."""
         self._written: set[str] = set()
-        self._cut_off: list[int] = []
-        """Which commands ended without an exit code: ended from outside, if the run was."""
+        self._without_exit_code: list[int] = []
+        """Indexes of commands that ended without an exit code: they were killed, if the run was."""
         self._requests = 0
         self._exit_code = 0
-        self.timed_out = False
 
     def observe(self, event: Event) -> None:
+        """Add one event."""
         if event.source_layer == "supervisor":
             if event.event_type == "process_end":
                 code = event.payload.get("exit_code")
                 self._exit_code = code if isinstance(code, int) else 0
             self.timed_out |= event.payload.get("reason") == "timeout"
             return
-        run = self._runs.setdefault(event.agent_run_id or "", _Run(event.session_key or ""))
+        turn = self._turns.setdefault(event.agent_run_id or "", _TurnDraft(event.session_key or ""))
+        if (pairing := self._pairer.observe(event)) is not None:
+            self._add_tool_event(turn, pairing, event)
+            return
         match event.event_type:
             case "input":
-                run.message = _STAMP.sub("", self._text(event.payload.get("text"), "a message")).strip()
+                turn.message = _TIME_PREFIX.sub("", self._text(event.payload.get("text"), "a message")).strip()
             case "before_provider_request":
                 self._requests += 1
-            case "token_usage" if _SUMMARISES in str(event.payload.get("callId")):
+            case "token_usage" if _COMPACTION_CALL in str(event.payload.get("callId")):
                 self.summary = "What was said before."
-                self.notes.append("What the summary of a compaction said is not recorded: put it into `summary`.")
+                self.notes.append("The summary of a compaction is not recorded: put it into `summary`.")
             case "token_usage":
-                run.ask(self._answer(event))
+                turn.add_step(self._model_step(event))
             case "message_end":
-                self._spoke(run, event)
-            case "tool_call" if not event.payload.get("parent_tool_call_id"):
-                self._called(run, event)
-            case "tool_output":
-                self._answered(event)
+                self._add_reply(turn, event)
 
-    def end(self) -> None:
-        """Everything was observed: commands that never came back hang again, and are not run either."""
-        if self._cut_off and (self.timed_out or self._exit_code in _SIGNALS):
-            last = self._cut_off.pop()
-            self.commands[last] = msgspec.structs.replace(self.commands[last], delay_s=HANGS_SECONDS)
-        for place in self._cut_off:
-            line = " ".join(self.commands[place].line.split())[:100]
+    def finish(self) -> None:
+        """Let commands without a result hang again when all events were observed."""
+        if self._without_exit_code and (self.timed_out or self._exit_code in _SIGNALS):
+            last = self._without_exit_code.pop()
+            self.commands[last] = msgspec.structs.replace(self.commands[last], delay_s=HANG_SECONDS)
+        for index in self._without_exit_code:
+            line = " ".join(self.commands[index].line.split())[:100]
             self.notes.append(f"A command that ended without an exit code exits with 1: {line}")
-        for call in self._calls.values():
-            line = _line_of(call.arguments)
-            if call.tool in _COMMANDS and line:
-                self.commands.append(Command(line=line, delay_s=HANGS_SECONDS))
+        open_spans = (span for pairing in self._pairer.finish() for span in pairing.cut)
+        self._open_calls = [span.data for span in open_spans if span.data is not None]
+        for call in self._open_calls:
+            line = _command_line(call.arguments)
+            if call.tool in _COMMAND_TOOLS and line:
+                self.commands.append(Command(line=line, delay_s=HANG_SECONDS))
 
     def turns(self) -> tuple[Turn, ...]:
+        """Return one turn for each agent run with a model call."""
         turns: list[Turn] = []
-        for run in self._runs.values():
-            if not run.steps:
+        for draft in self._turns.values():
+            if not draft.steps:
                 continue
-            if len(run.steps) > MOST_STEPS:
-                self.notes.append(f"Only the first {MOST_STEPS} of {len(run.steps)} steps are played.")
-            message = self._unlike(run.message or "Go on.", turns)
-            name = re.sub(r"[^a-z0-9-]", "-", run.session_key.rsplit(":", 1)[-1].lower())[:40]
+            if len(draft.steps) > MAX_STEPS:
+                self.notes.append(f"Only the first {MAX_STEPS} of {len(draft.steps)} steps are played.")
+            message = _unique_message(draft.message or "Go on.", turns)
+            name = re.sub(r"[^a-z0-9-]", "-", draft.session_key.rsplit(":", 1)[-1].lower())[:40]
             session = sys.intern(name or "main")
-            spawned = ":subagent:" in run.session_key
-            turns.append(Turn(message=message, session=session, spawned=spawned, steps=tuple(run.steps[:MOST_STEPS])))
+            spawned = ":subagent:" in draft.session_key
+            steps = tuple(draft.steps[:MAX_STEPS])
+            turns.append(Turn(message=message, session=session, spawned=spawned, steps=steps))
         return tuple(turns)
 
     def tools(self) -> tuple[ScriptedTool, ...]:
-        return tuple(ScriptedTool(name=name, answers=tuple(answers)) for name, answers in self.answers.items())
+        """Return the tools that replay recorded results."""
+        return tuple(ScriptedTool(name=name, answers=tuple(results)) for name, results in self.results.items())
 
     def kill(self) -> Kill | None:
-        """The signal by which it ended."""
-        ended_by = _SIGNALS.get(self._exit_code)
-        if ended_by is None or self.timed_out or not self._requests:
+        """Return the signal that ended the run, and when."""
+        signal = _SIGNALS.get(self._exit_code)
+        if signal is None or self.timed_out or not self._requests:
             return None
-        hangs = self._calls or (self.commands and self.commands[-1].delay_s)
+        hangs = self._open_calls or (self.commands and self.commands[-1].delay_s)
         during: Literal["model", "tool"] = "tool" if hangs else "model"
-        return Kill(request=self._requests, during=during, signal=ended_by)
+        return Kill(request=self._requests, during=during, signal=signal)
 
-    def _unlike(self, message: str, turns: list[Turn]) -> str:
-        """The model knows a turn by what the user says: those who say the same are told apart by a number."""
-        same = sum(turn.message == message or turn.message.startswith(f"{message} (") for turn in turns)
-        return f"{message} ({same + 1})" if same else message
-
-    def _answer(self, event: Event) -> ModelStep:
+    def _model_step(self, event: Event) -> ModelStep:
         usage = event.payload.get("usage")
         tokens = usage if isinstance(usage, dict) else {}
         if event.status != "error":
@@ -249,67 +253,73 @@ class _Story:
         category = str(event.payload.get("errorCategory") or "")
         cause = cause_of(ModelCall(order=0, event_id="", error=error, category=category))
         self.stalls |= cause == "stall"
-        return ModelStep(error=error, **_ANSWERS.get(cause, {"status": 500}))
+        return ModelStep(error=error, **_FAILURES.get(cause, {"status": 500}))
 
-    def _spoke(self, run: _Run, event: Event) -> None:
+    def _add_reply(self, turn: _TurnDraft, event: Event) -> None:
         payload = event.payload
         text = self._text(payload.get("text"), "an answer")
         is_broken = payload.get("stop_reason") in ("error", "aborted")
         if payload.get("role") != "assistant" or (not text and not payload.get("tool_calls")):
             return
-        if is_broken and run.spoken:
-            return  # how a call failed is told by the call
-        if run.spoken:
-            run.ask(ModelStep())
-        run.spoken = True
-        if run.steps[-1].ends != "done":
-            run.change(text=2 * text)  # of a broken answer half comes through
+        if is_broken and turn.has_reply:
+            return  # the failure is in the step of the model call already
+        if turn.has_reply:
+            turn.add_step(ModelStep())
+        turn.has_reply = True
+        if turn.steps[-1].ends != "done":
+            turn.change_last_step(text=2 * text)  # only half of a broken answer is sent
         else:
-            run.change(text=text, finish="length" if payload.get("stop_reason") == "length" else "")
+            turn.change_last_step(text=text, finish="length" if payload.get("stop_reason") == "length" else "")
 
-    def _called(self, run: _Run, event: Event) -> None:
-        if not run.steps:
-            run.ask(ModelStep())
-        told = event.payload.get("arguments")
-        call = _Call(event.tool_name or "unknown", told if isinstance(told, dict) else {})
-        inner, arguments = call.arguments.get("id"), call.arguments.get("args")
-        if call.tool == _WRAPPER and isinstance(inner, str) and isinstance(arguments, dict):
-            call = _Call(inner, arguments)
-            self.searched = True
-        run.change(tools=(*run.steps[-1].tools, ToolUse(name=call.tool, arguments=call.arguments)))
-        self._calls[event.tool_call_id] = call
+    def _add_tool_event(self, turn: _TurnDraft, pairing: Pairing[_Call], event: Event) -> None:
+        if pairing.opened is not None and not pairing.opened.is_inner:
+            pairing.opened.data = self._add_call(turn, event)
+        elif pairing.closed is not None and pairing.closed.data is not None:
+            self._add_result(pairing.closed.data, event)
 
-    def _answered(self, event: Event) -> None:
-        call = self._calls.pop(event.tool_call_id, None)
-        if call is None or _UNKNOWN.search(event.error or ""):
+    def _add_call(self, turn: _TurnDraft, event: Event) -> _Call:
+        if not turn.steps:
+            turn.add_step(ModelStep())
+        arguments = event.payload.get("arguments")
+        call = _Call(event.tool_name or "unknown", arguments if isinstance(arguments, dict) else {})
+        inner_tool, inner_arguments = call.arguments.get("id"), call.arguments.get("args")
+        if call.tool == _WRAPPER and isinstance(inner_tool, str) and isinstance(inner_arguments, dict):
+            call = _Call(inner_tool, inner_arguments)
+            self.uses_tool_search = True
+        use = ToolUse(name=call.tool, arguments=call.arguments)
+        turn.change_last_step(tools=(*turn.steps[-1].tools, use))
+        return call
+
+    def _add_result(self, call: _Call, event: Event) -> None:
+        if _NOT_EXECUTED.search(event.error or ""):
             return
         result = event.payload.get("result")
-        output = self._text(_words(result), f"what {call.tool} answered")
-        if call.tool in _COMMANDS:
-            self._ran(call.arguments, event, output, result)
+        output = self._text(_result_text(result), f"what {call.tool} answered")
+        if call.tool in _COMMAND_TOOLS:
+            self._add_command(call.arguments, event, output)
         elif call.tool == "read":
-            self._was_read(str(call.arguments.get("path") or ""), event, output)
-        elif call.tool in _WORKING:
+            self._add_file(str(call.arguments.get("path") or ""), event, output)
+        elif call.tool in _WORKSPACE_TOOLS:
             self._written.add(str(call.arguments.get("path") or ""))
         else:
             answer = ToolAnswer(text=output or event.error or "", error=event.status == "error")
-            self.answers.setdefault(call.tool, []).append(answer)
+            self.results.setdefault(call.tool, []).append(answer)
 
-    def _ran(self, arguments: dict[str, Any], event: Event, output: str, result: Any) -> None:
-        line = _line_of(arguments)
+    def _add_command(self, arguments: dict[str, Any], event: Event, output: str) -> None:
+        line = _command_line(arguments)
         if not line:
             return
-        details = result.get("details") if isinstance(result, dict) else None
-        code = details.get("exitCode") if isinstance(details, dict) else None
-        told = code if isinstance(code, int) and not isinstance(code, bool) and 0 <= code <= 255 else None
-        printed = _EXITED.sub("\n", output)
-        silent = printed.strip() == "(no output)"
-        if told is None and event.status == "error":
-            self._cut_off.append(len(self.commands))
-            told = 1
-        self.commands.append(Command(line=line, output="" if silent else printed, exit_code=told or 0))
+        exit_code = tool_outcome(event.payload.get("result")).exit_code
+        if exit_code is not None and not 0 <= exit_code <= 255:
+            exit_code = None
+        printed = _EXIT_NOTE.sub("\n", output)
+        is_silent = printed.strip() == "(no output)"
+        if exit_code is None and event.status == "error":
+            self._without_exit_code.append(len(self.commands))
+            exit_code = 1
+        self.commands.append(Command(line=line, output="" if is_silent else printed, exit_code=exit_code or 0))
 
-    def _was_read(self, path: str, event: Event, output: str) -> None:
+    def _add_file(self, path: str, event: Event, output: str) -> None:
         if event.status == "error" or path in self.files or path in self._written:
             return
         parts = PurePosixPath(path)
@@ -325,12 +335,18 @@ class _Story:
         return value if isinstance(value, str) else ""
 
 
-def _line_of(arguments: dict[str, Any]) -> str:
+def _unique_message(message: str, turns: list[Turn]) -> str:
+    """Number messages that are the same: the scripted model recognizes a turn by its message."""
+    same = sum(turn.message == message or turn.message.startswith(f"{message} (") for turn in turns)
+    return f"{message} ({same + 1})" if same else message
+
+
+def _command_line(arguments: dict[str, Any]) -> str:
     return str(arguments.get("command") or arguments.get("cmd") or "")
 
 
-def _words(result: Any) -> Any:
-    """What a tool answered, as text; one that was too long is kept as an object."""
+def _result_text(result: Any) -> Any:
+    """Return the text of a tool result; the recorder replaces a text that is too long by an object."""
     content = result.get("content") if isinstance(result, dict) else result
     if not isinstance(content, list):
         return content

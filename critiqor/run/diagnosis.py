@@ -212,7 +212,7 @@ def diagnose_document(document: Path) -> Diagnosis:
     events = [msgspec.convert(normalize_plugin_event(event), Event) for event in head.events if isinstance(event, dict)]
     for event in events:
         census.count(event)
-    return diagnose_events(head.run_id, digest, events, census.coverage_of(Redactor(b"")))
+    return diagnose_events(head.run_id, digest, events, census.build_coverage(Redactor(b"")))
 
 
 class _Document(msgspec.Struct):

@@ -1,12 +1,15 @@
-"""One agent run: everything it did, in order, and what can be asked about it."""
+"""One agent run: its identity, its open spans, and its history for the detectors."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
+from typing import Any
 
 from critiqor.model import Scope
 from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, SecretMark, ToolCall
+from critiqor.spans.span import Span, SpanKind
 
 _STOPPED = re.compile(
     r"^(?:(?:the|this|agent|cli) )*(?:(?:run|request|operation|execution) )?(?:was |has been )?"
@@ -14,16 +17,24 @@ _STOPPED = re.compile(
     r"|\bsuperseded by\b",
     re.IGNORECASE,
 )
+_CUT_ORDER: tuple[SpanKind, ...] = ("memory", "tool", "model", "compaction")
+"""Inner spans come before those around them."""
 
 
 class AgentRun:
-    """Everything that one agent run did, in order."""
+    """One agent run: one message and all it led to, with all attempts.
+
+    `SpanPairer` keeps the open spans. The history is filled by the run builder of the diagnosis and stays empty for all
+    other users.
+    """
 
     __slots__ = (
         "_actions",
+        "_open_calls",
         "answered",
-        "budget",
+        "attempt",
         "children",
+        "ended_us",
         "first_time",
         "history",
         "last_id",
@@ -33,18 +44,36 @@ class AgentRun:
         "messages",
         "model_calls",
         "moments",
-        "open",
         "plan",
+        "reached_us",
         "request",
         "scope",
         "secrets",
+        "superseded_us",
         "tool_calls",
+        "turn",
     )
 
     def __init__(self, scope: Scope, history: int = 0) -> None:
         self.scope = scope
+
+        self.attempt: Span[Any] | None = None
+        """The open attempt."""
+        self.turn: Span[Any] | None = None
+        """The open turn."""
+        self._open_calls: dict[SpanKind, dict[str | None, deque[Span[Any]]]] = {}
+        """Calls without an end by kind and call id. Ids can repeat: the first result belongs to the first call."""
+        self.request: str | None = None
+        """Event id of the newest model request, if no response and no end of the agent run followed it."""
+        self.reached_us = 0
+        """When the last span ended; microseconds since 1970, like the other times of spans."""
+        self.ended_us: int | None = None
+        """When the last attempt ended; None while an attempt is open, and if no end was recorded."""
+        self.superseded_us: int | None = None
+        """When its session went on with another agent run."""
+
         self.history = history
-        """How often its session had been begun anew before."""
+        """How often its session had lost its history before this agent run."""
         self.tool_calls: list[ToolCall] = []
         self.model_calls: list[ModelCall] = []
         self.messages: list[Message] = []
@@ -53,33 +82,105 @@ class AgentRun:
         """Starts, ends, retries, compactions, subagents, errors."""
         self.secrets: list[SecretMark] = []
         self.children: dict[str, ToolCall] = {}
-        """Sessions of subagents, with the steps that started them."""
+        """Session keys of subagents, with the tool calls that started them."""
         self.plan: Plan | None = None
-        self.request: str | None = None
-        """The event of a request to a model that was not answered yet."""
-        self.budget: int | None = None
-        """What that request may hold, where its answer does not tell."""
-        self.open: dict[str | None, deque[ToolCall]] = {}
-        """Calls without a result so far, by the id of the call; ids can repeat."""
         self.answered: tuple[str | None, ToolCall] | None = None
-        """The last result with the id of its call: a lookup in memory is told once more right after it."""
+        """The last tool call with a result, and its id: the outcome of a memory lookup is recorded right after it."""
         self.last_order = 0
+        """Position of its last event in the recording; 0 if none was observed."""
         self.last_id = ""
         self.first_time = ""
         self.last_time = ""
-        """UTC, ISO 8601: they sort as texts."""
+        """Times of its first and its last event: UTC, ISO 8601, so they sort as text."""
         self._actions: list[ToolCall] | None = None
+
+    def add_call(self, call_id: str | None, call: Span[Any]) -> None:
+        """Add a call that starts."""
+        calls = self._open_calls.get(call.kind)
+        if calls is None:
+            self._open_calls[call.kind] = {call_id: deque((call,))}
+        elif call_id in calls:
+            calls[call_id].append(call)
+        else:
+            calls[call_id] = deque((call,))
+
+    def take_call(self, kind: SpanKind, call_id: str | None) -> Span[Any] | None:
+        """Remove and return the open call that a result with this id belongs to."""
+        calls = self._open_calls.get(kind)
+        same_id = calls.get(call_id) if calls is not None else None
+        if calls is None or same_id is None:
+            return None
+        call = same_id.popleft()
+        if not same_id:
+            del calls[call_id]
+            if not calls:
+                del self._open_calls[kind]
+        return call
+
+    def take_oldest_call(self, kind: SpanKind) -> Span[Any] | None:
+        """Remove and return the oldest open call."""
+        calls = self._open_calls.get(kind)
+        return self.take_call(kind, next(iter(calls))) if calls else None
+
+    def oldest_call(self, kind: SpanKind) -> Span[Any] | None:
+        """Return the oldest open call."""
+        return next(self.open_calls(kind), None)
+
+    def first_call(self, kind: SpanKind, call_id: str) -> Span[Any] | None:
+        """Return the open call that the next result with this id belongs to."""
+        calls = self._open_calls.get(kind)
+        return calls[call_id][0] if calls and call_id in calls else None
+
+    def newest_call(self, kind: SpanKind, call_id: str) -> Span[Any] | None:
+        """Return the newest open call with this id: older ones may have been abandoned."""
+        calls = self._open_calls.get(kind)
+        return calls[call_id][-1] if calls and call_id in calls else None
+
+    def open_calls(self, kind: SpanKind) -> Iterator[Span[Any]]:
+        """Iterate over the open calls of one kind."""
+        for same_id in self._open_calls.get(kind, {}).values():
+            yield from same_id
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a call of any kind has no result yet."""
+        return bool(self._open_calls)
+
+    def move_start(self, span: Span[Any], start_us: int) -> None:
+        """Move the start of a span back to `start_us`, and that of the attempt and the turn around it.
+
+        It stays behind the end of whatever had ended when its start was recorded.
+        """
+        start_us = max(start_us, span.floor_us)
+        for outer in (self.attempt, self.turn):
+            if outer is not None and span.seen_us >= outer.seen_us:
+                outer.start_us = min(outer.start_us, max(start_us, outer.floor_us))
+                start_us = max(start_us, outer.start_us)
+        span.start_us = min(span.start_us, start_us)
+
+    def cut_open_spans(self) -> Iterator[Span[Any]]:
+        """Set the ends of all open spans: when the agent run ended or was superseded, else None. Inner ones first."""
+        for kind in _CUT_ORDER:
+            yield from map(self._cut, self.open_calls(kind))
+        for span in (self.turn, self.attempt):
+            if span is not None:
+                yield self._cut(span)
+
+    def _cut(self, span: Span[Any]) -> Span[Any]:
+        ends = (end for end in (self.ended_us, self.superseded_us) if end is not None and end >= span.start_us)
+        span.end_us = min(ends, default=None)
+        return span
 
     @property
     def actions(self) -> list[ToolCall]:
-        """The steps that did something themselves; to be asked for when all is observed."""
+        """Tool calls that did something themselves, not through an inner call. Use it when all events are observed."""
         if self._actions is None:
-            self._actions = [step for step in self.tool_calls if not step.wraps]
+            self._actions = [call for call in self.tool_calls if not call.wraps]
         return self._actions
 
     @property
     def final_reply(self) -> Message | None:
-        """The last thing that the agent said to its user, or None where it ended without a word."""
+        """The last message to the user; None if the agent run ended without one."""
         for message in reversed(self.messages):
             if not message.is_user:
                 return message if message.text and not message.asks_tools else None
@@ -87,51 +188,53 @@ class AgentRun:
 
     @property
     def last_end(self) -> Moment | None:
-        """The last end of the agent run: a failed attempt is often followed by another."""
+        """The end of the last attempt that ended: a failed attempt is often followed by another."""
         return next((moment for moment in reversed(self.moments) if moment.event_type == "agent_end"), None)
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it had begun and not ended when the recording did."""
+        """Whether it was at work when the recording ended."""
         for moment in reversed(self.moments):
             if moment.event_type in ("agent_start", "agent_end"):
                 return moment.event_type == "agent_start"
-        return self.request is not None or any(step.result is None for step in self.actions)
+        return self.request is not None or any(call.result is None for call in self.actions)
 
     @property
     def was_stopped(self) -> bool:
-        """Whether somebody ended it on purpose: the user, or a newer message that took its place."""
+        """Whether it was ended on purpose: by the user, or by a newer message that replaced it."""
         end = self.last_end
         return end is not None and (end.payload.get("aborted") is True or bool(_STOPPED.search(end.error or "")))
 
     @property
     def is_for_user(self) -> bool:
-        """Whether a person waits for its answer; heartbeats and timed jobs do their rounds by themselves."""
+        """Whether a user waits for its reply, unlike for heartbeats and scheduled jobs."""
         starts = self.moments_of("agent_start")
         return not starts or starts[-1].payload.get("trigger") not in ("heartbeat", "cron")
 
     @property
     def chapters(self) -> list[list[ToolCall]]:
-        """What it did between words of the user and compactions: to look again after one of these has its reasons."""
-        turns = [message.order for message in self.messages if message.is_user]
-        breaks = sorted([*turns, *(moment.order for moment in self.moments_of("compaction_end"))], reverse=True)
+        """Actions with a result, split at user messages and compactions: to look again after one of these is sound."""
+        user_messages = [message.order for message in self.messages if message.is_user]
+        compacted = (moment.order for moment in self.moments_of("compaction_end"))
+        breaks = sorted([*user_messages, *compacted], reverse=True)
         chapters: list[list[ToolCall]] = [[]]
-        for step in self.actions:
-            if breaks and step.order > breaks[-1]:
+        for call in self.actions:
+            if breaks and call.order > breaks[-1]:
                 chapters.append([])
-                while breaks and step.order > breaks[-1]:
+                while breaks and call.order > breaks[-1]:
                     breaks.pop()
-            if step.result and step.kind is not Kind.THOUGHT:
-                chapters[-1].append(step)
+            if call.result and call.kind is not Kind.THOUGHT:
+                chapters[-1].append(call)
         return chapters
 
     @property
     def compactions(self) -> list[Moment]:
-        """Those that were carried out and removed something."""
+        """Compactions that completed and removed something."""
         ends = self.moments_of("compaction_end")
         return [
             end for end in ends if end.payload.get("completed") is not False and end.payload.get("compactedCount") != 0
         ]
 
     def moments_of(self, *event_types: str) -> list[Moment]:
+        """Return the moments of these event types."""
         return [moment for moment in self.moments if moment.event_type in event_types]

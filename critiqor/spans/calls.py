@@ -1,4 +1,4 @@
-"""What an agent run is made of: steps, model calls, messages, lookups, moments; small, because many are kept."""
+"""Parts of an agent run: tool calls, model calls, messages, memory lookups, moments. Small, because many are kept."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from critiqor.model.sanitize import excerpt
 
 
 class Kind(Enum):
-    """What a call is for."""
+    """The purpose of a tool call."""
 
     LOOKUP = "lookup"
-    """Reads, and changes nothing."""
+    """Reads and changes nothing."""
     WAIT = "wait"
-    """Lets time pass, or asks how something is that moves by itself."""
+    """Waits, or polls something that makes progress by itself."""
     CHANGE = "change"
-    """Writes something that can be written again without harm, such as a file."""
+    """Writes something that can safely be written again, such as a file."""
     ACTION = "action"
-    """Does something in the world that cannot simply be done twice: sends, books, pays."""
+    """Has an effect that must not simply be repeated: sends, books, pays."""
     COMMAND = "command"
-    """Runs a program, whose effect is unknown."""
+    """Runs a program with unknown effects."""
     THOUGHT = "thought"
-    """Only notes something down for the agent itself."""
+    """Only takes a note for the agent itself."""
     OTHER = "other"
 
 
 class Claim(Enum):
-    """Something that an agent says it has achieved."""
+    """Something that an agent claims to have achieved."""
 
     TESTS = "that tests pass"
     SAVED = "that something was saved"
@@ -41,11 +41,11 @@ class Claim(Enum):
 
 
 class SecretMark(msgspec.Struct, frozen=True, gc=False):
-    """One secret that was there."""
+    """One redacted secret in a recording."""
 
     kind: str
     tag: str
-    """The same for the same secret of one run, and nothing that its value could be told from."""
+    """The same for the same secret within a run; its value cannot be derived from it."""
     place: str
     """`arguments`, `output` or `reply`."""
     event_id: str
@@ -53,7 +53,7 @@ class SecretMark(msgspec.Struct, frozen=True, gc=False):
 
 
 class ModelCall(msgspec.Struct, kw_only=True, gc=False):
-    """One request to a model with what came of it."""
+    """One model call: a request and its response."""
 
     order: int
     event_id: str
@@ -62,7 +62,7 @@ class ModelCall(msgspec.Struct, kw_only=True, gc=False):
     category: str = ""
     duration_ms: int = 0
     tokens: int | None = None
-    """All tokens of the call; None where no usage was told."""
+    """All tokens of the call; None if no usage was recorded."""
     input_tokens: int | None = None
     cost_usd: float | None = None
     request_bytes: int | None = None
@@ -71,100 +71,100 @@ class ModelCall(msgspec.Struct, kw_only=True, gc=False):
 
 
 class ToolCall(msgspec.Struct, kw_only=True, gc=False):
-    """One tool call with what came of it."""
+    """One tool call and its result."""
 
     order: int
-    """Its place among everything in the recording."""
+    """Position of its first event in the recording."""
     call: str
-    """Event id of the call, or of the result where no call was seen."""
+    """Event id of the call, or of the result if the call was not recorded."""
     result: str | None = None
-    """Event id of the result; None while there is none."""
+    """Event id of the result; None if there is none."""
     tool: str
     kind: Kind
     arguments: str
-    """The beginning of the arguments as canonical JSON."""
+    """Start of the arguments as canonical JSON."""
     same_call: bytes
     """Fingerprint of tool and arguments."""
     output: str = ""
-    """The beginning of what it answered, for tests the end, where that was a failure, a test or nothing much."""
+    """Start of the output, for tests the end; empty unless it failed, ran tests, found nothing or was an echo."""
     output_size: int = 0
     same_output: bytes = b""
-    """Fingerprint of all that it answered, but for the time of day."""
+    """Fingerprint of the whole output, ignoring times of day."""
     failed: bool = False
     error: str | None = None
     error_kind: str = ""
     nothing_found: bool = False
     missed: tuple[str, ...] = ()
-    """Names from the arguments that the answer says are not there."""
+    """Names from the arguments that were not found, according to the output."""
     echo: bool = False
-    """The answer holds nothing but what the arguments said."""
+    """Whether the output only repeats the arguments."""
     is_test: bool = False
-    """It tells how tests ended."""
+    """Whether it shows the result of tests."""
     duration_ms: int = 0
     model_call: ModelCall | None = None
-    """The model call that asked for it; None where none was seen."""
+    """The model call that requested it; None if none was recorded."""
     wraps: bool = False
-    """It only passed another call on, which is a step of its own."""
+    """Whether it only made another tool call, which is recorded too."""
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence: a command line says more than the name of the tool that runs it."""
+        """Its name in a sentence: the command line if there is one, else the tool."""
         line = command_line(self.arguments)
         return f"`{excerpt(line, 60)}`" if line else f"`{self.tool}`"
 
     @property
     def evidence(self) -> str:
-        """The event that shows how it ended, or that it began."""
+        """Event id of its result, or of the call if there is no result."""
         return self.result or self.call
 
 
 class Message(msgspec.Struct, kw_only=True, gc=False):
-    """What the user or the agent said."""
+    """A message of the user or the agent."""
 
     order: int
     event_id: str
     is_user: bool
     text: str
-    """The beginning of it."""
+    """Start of the text."""
     size: int = 0
     claims: tuple[Claim, ...] = ()
     deeds: tuple[Claim, ...] = ()
-    """Claims that only a tool can have made true."""
+    """Claims that only a tool call can have made true."""
     admits_failure: bool = False
     plans_work: bool = False
     ending: str = ""
-    """The end of it, where it announces work."""
+    """End of the text, if it announces work."""
     asks_user: bool = False
     asks_tools: bool = False
     stop_reason: str | None = None
 
 
 class MemoryLookup(msgspec.Struct, kw_only=True, gc=False):
-    """One lookup in memory."""
+    """One memory lookup."""
 
     order: int
     event_id: str
     what: str
-    """Empty where the record does not tell."""
+    """Query or key; empty if not recorded."""
     outcome: str
     """`found`, `empty`, `error`."""
     step: ToolCall | None = None
-    """The same as a tool call, where that was seen."""
+    """The tool call that made it; None if it was not recorded."""
     unread: bool = False
-    """It told something new, and nothing that the agent said or did since has a word of it."""
+    """Whether it returned something new that the agent has not used in any message or tool call since."""
 
 
 class Plan(NamedTuple):
-    """A list of steps that the agent keeps for itself, as it was last written."""
+    """The agent's own to-do list, as last written."""
 
     order: int
     event_id: str
     pending: int
-    """Steps on it that are not done."""
+    """Number of items that are not done."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something else that happened in an agent run: a gateway has many, and what they carry along is large."""
+    """Another event of an agent run, reduced to a few facts: a gateway has many, with large payloads."""
 
     order: int
     event_id: str
@@ -172,13 +172,13 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     status: str
     error: str | None
     payload: dict[str, object]
-    """A few facts of it."""
+    """Selected members of the payload."""
 
 
 _COMMAND_LINE = re.compile(r'"(?:command|cmd|script)":"((?:[^"\\]|\\.)*)"')
 
 
 def command_line(arguments: str) -> str:
-    """The command line in the arguments of a call, as it stands in JSON, or nothing."""
+    """Return the command line in the arguments of a tool call, JSON-escaped; empty if there is none."""
     found = _COMMAND_LINE.search(arguments) if ':"' in arguments else None
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""Usage that is told elsewhere than at the end of its model call: with a message, or at the end of the agent run."""
+"""Token usage that is recorded later than its model call: with a message, or at the end of the agent run."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from critiqor.model.event import recovered_usage
 Call = TypeVar("Call")
 
 
-def tells_usage(event: Event) -> bool:
-    """Whether a message says itself what its model call used, as those do that were recorded elsewhere."""
+def has_usage(event: Event) -> bool:
+    """Whether a message has the usage of its model call itself, as in imported runs."""
     return event.event_type == "message_end" and isinstance(event.payload.get("usage"), dict)
 
 
 class LateUsage(Generic[Call]):
-    """Calls whose usage is not known yet, by agent run and turn."""
+    """Model calls whose usage is not known yet, by agent run and turn."""
 
     def __init__(self) -> None:
         self._calls: dict[Scope, dict[str, deque[Call]]] = {}
 
     def add(self, event: Event, call: Call) -> None:
-        """A model call that told nothing."""
+        """Add a model call that ended without usage."""
         turns = self._calls.setdefault(Scope(event.session_key, event.agent_run_id), {})
         turns.setdefault(str(event.payload.get("turn")), deque()).append(call)
 
-    def told_at(self, end: Event) -> list[tuple[Call | None, dict[str, object]]]:
-        """What the end of an agent run tells: the call, as far as it is known, and what it used."""
+    def take(self, end: Event) -> list[tuple[Call | None, dict[str, object]]]:
+        """Return the usage in the end of an agent run, each with its model call or None, and forget the calls."""
         turns = self._calls.pop(Scope(end.session_key, end.agent_run_id), {})
         return [(_take(turns, turn), usage) for turn, usage in recovered_usage(end)]
 

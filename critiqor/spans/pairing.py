@@ -1,230 +1,227 @@
-"""A start and its end become one: agent runs, turns, model calls, tools, lookups in memory, compactions.
+"""Pair starts with ends: attempts of agent runs, turns, model calls, tool calls, memory lookups and compactions.
 
-What was never seen to end lasts until its agent run did, until the session went on with another one, or to the end of
-what is known.
+This is the only implementation of these rules:
+
+- Spans are paired within one agent run of one session.
+- Ids of tool calls can repeat: the first result belongs to the first call.
+- A response belongs to the request with its call id, otherwise to the oldest open request.
+- A tool call made by another tool call names it in `parent_tool_call_id`, or in an id `tool_search_code:<outer id>:…`.
+- A session does one thing at a time: a new agent run supersedes the one before it.
+- A span without an end lasts until its agent run ended or was superseded.
+- A span started earlier than recorded if its end reports a longer duration, but not before something ended that had
+  ended when its start was recorded.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, get_args
 
-from critiqor.model.event import Event, EventType, ms_from_iso, place_of
-from critiqor.model.trace import Category, Fact, Track, began_us, label, us_of
-from critiqor.spans.facts import facts_of
-from critiqor.spans.open_work import CALL, LOOKUP, RUN, TURN, AgentRun, Begun, depth_of_tool
+import msgspec
 
-RECORDER = "recorder"
-NOT_SHOWN = frozenset((EventType.STATE_TRANSITION, EventType.RUN_IMPORTED))
-"""What happened to the record and not in the run; it can be days later."""
-Told = TypeVar("Told")
+from critiqor.model import Event, EventType, Scope
+from critiqor.model.trace import LONGEST_MS
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.span import Data, Span, SpanKind
+
+ALL_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
+_INNER_CALL = "tool_search_code:"
+"""Prefix of the id of an inner call; the id of its outer call follows."""
 
 
-class Pairing(ABC, Generic[Told]):
-    """Takes events in their true order, one by one; what is made of them is up to whoever fills in the last methods."""
+class Pairing(msgspec.Struct, Generic[Data], frozen=True, eq=False, gc=False):
+    """What one event does to the spans of an agent run."""
 
-    def __init__(self) -> None:
-        self._told: list[Told] = []
-        self._pids: dict[str, int] = {}
-        """The processes of those that write events."""
-        self._runs: dict[tuple[str | None, str | None], AgentRun] = {}
-        self._running: dict[str | None, AgentRun] = {}
-        """The agent run that each session is at."""
-        self._in_run = {
-            "agent_start": self._attempt_began,
-            "agent_end": self._attempt_ended,
-            "turn_start": self._turn_began,
-            "turn_end": self._turn_ended,
-            "before_provider_request": self._request,
-            EventType.TOKEN_USAGE: self._response,
-            EventType.TOOL_CALL: self._tool_called,
-            EventType.TOOL_OUTPUT: self._tool_ended,
-            EventType.MEMORY: self._lookup,
-            "compaction_start": self._compaction_began,
-            "compaction_end": self._compaction_ended,
+    run: AgentRun
+    opened: Span[Data] | None = None
+    """The span that the event starts."""
+    closed: Span[Data] | None = None
+    """The span that the event ends; a new one if its start was not recorded."""
+    cut: tuple[Span[Data], ...] = ()
+    """Spans that ended without an event of their own, inner ones first."""
+
+
+_Handler = Callable[[AgentRun, Event, int], Pairing[Any]]
+
+
+class SpanPairer(Generic[Data]):
+    """Pairs the events of a recording, which come in true order. Only open spans are kept.
+
+    Users attach what they need to `Span.data` of an opened span and find it there when the span is closed.
+    """
+
+    def __init__(self, kinds: Iterable[SpanKind] = ALL_KINDS) -> None:
+        self.runs: dict[Scope, AgentRun] = {}
+        """Agent runs in the order in which they began."""
+        self._latest: AgentRun | None = None
+        self._current: dict[str | None, AgentRun] = {}
+        """The newest agent run of each session."""
+        handlers: dict[SpanKind, dict[str, _Handler]] = {
+            "agent": {"agent_start": self._start_attempt, "agent_end": self._end_attempt},
+            "turn": {"turn_start": self._start_turn, "turn_end": self._end_turn},
+            "model": {"before_provider_request": self._start_model_call, EventType.TOKEN_USAGE: self._end_model_call},
+            "tool": {EventType.TOOL_CALL: self._start_tool_call, EventType.TOOL_OUTPUT: self._end_tool_call},
+            "memory": {EventType.MEMORY: self._memory_lookup},
+            "compaction": {"compaction_start": self._start_compaction, "compaction_end": self._end_compaction},
         }
+        self._handlers = {event_type: handler for kind in kinds for event_type, handler in handlers[kind].items()}
 
-    def told(self) -> list[Told]:
-        """What came since it was asked for last."""
-        told, self._told = self._told, []
-        return told
+    def observe(self, event: Event, at_us: int = 0) -> Pairing[Data] | None:
+        """Pair one event; None if it neither starts nor ends a span.
 
-    def observe(self, event: Event) -> None:
-        """Take in one event."""
-        moment = ms_from_iso(event.timestamp)
-        kind = event.event_type
-        if moment is None or kind in NOT_SHOWN:
-            return
-        at = us_of(moment)
-        if event.source_layer == "supervisor":
-            self._supervised(event, at)
-        elif kind in self._in_run:
-            self._in_run[kind](self._run_of(event, at), event, at)
-        else:
-            if kind == EventType.RECORDER_ATTACHED:
-                self._attached(event)
-            self._aside(event, at)
+        `at_us` is the time of the event in microseconds since 1970. Users that need no times leave it out.
+        """
+        handler = self._handlers.get(event.event_type)
+        return None if handler is None else handler(self.run_of(event, at_us), event, at_us)
 
-    def finish(self) -> None:
-        """There are no more events."""
-        for run in self._runs.values():
-            for begun, category, depth, end in run.unfinished():
-                self._over(run, begun, category, depth, end, finished=False)
+    def is_span_event(self, event: Event) -> bool:
+        """Whether an event starts or ends a span of one of the kinds that are paired."""
+        return event.event_type in self._handlers
 
-    def _run_of(self, event: Event, at: int) -> AgentRun:
-        scope = (event.session_key, event.agent_run_id)
-        run = self._runs.get(scope)
+    def run_of(self, event: Event, at_us: int = 0) -> AgentRun:
+        """Return the agent run of an event; a new one supersedes the one before it in its session."""
+        session_key, agent_run_id = event.session_key, event.agent_run_id
+        latest = self._latest
+        if latest is not None:
+            scope = latest.scope
+            if scope.agent_run_id == agent_run_id and scope.session_key == session_key:
+                return latest
+        scope = Scope(session_key, agent_run_id)
+        run = self.runs.get(scope)
         if run is None:
-            run = self._runs[scope] = AgentRun(self._track_of(event), label(event.agent_run_id or ""))
-            before = self._running.get(event.session_key)
-            if before is not None:
-                before.superseded = at  # a session does one thing at a time
-                run.reached = before.reached
-            self._running[event.session_key] = run
+            run = self.runs[scope] = AgentRun(scope)
+            previous = self._current.get(session_key)
+            if previous is not None:
+                previous.superseded_us = at_us
+                run.reached_us = previous.reached_us
+            self._current[session_key] = run
+        self._latest = run
         return run
 
-    def _track_of(self, event: Event) -> Track:
-        place = place_of(event.event_id)
-        pid = self._pids.get(place.writer) if place is not None else None
-        return Track(pid, RECORDER if event.session_key is None else f"session {label(event.session_key)}")
+    def current_run(self, session_key: str | None) -> AgentRun | None:
+        """Return the newest agent run of a session."""
+        return self._current.get(session_key)
 
-    def _attached(self, event: Event) -> None:
-        place, pid = place_of(event.event_id), event.payload.get("pid")
-        if place is not None and isinstance(pid, int) and not isinstance(pid, bool):
-            self._pids[place.writer] = pid
+    def forget(self, run: AgentRun) -> Pairing[Data]:
+        """Forget an agent run and cut its open spans."""
+        del self.runs[run.scope]
+        if self._current.get(run.scope.session_key) is run:
+            del self._current[run.scope.session_key]
+        if self._latest is run:
+            self._latest = None
+        return Pairing(run, cut=tuple(run.cut_open_spans()))
 
-    def _attempt_began(self, run: AgentRun, event: Event, at: int) -> None:
-        self._close(run, at)
-        number = facts_of(event).get("attempt", 1)
-        name = "agent run" if number == 1 else f"agent run, attempt {number}"
-        run.attempt = self._begin(run, label(name), event, at)
-        run.ended = None
+    def finish(self) -> Iterator[Pairing[Data]]:
+        """Cut all spans that are open when there are no more events."""
+        for run in self.runs.values():
+            yield Pairing(run, cut=tuple(run.cut_open_spans()))
 
-    def _attempt_ended(self, run: AgentRun, event: Event, at: int) -> None:
-        self._close_turn(run, at)
-        begun, run.attempt = run.attempt or _unseen("agent run", event, at), None
-        self._ended(run, begun, "agent", RUN, event, at)
-        run.ended = at
+    def _start_attempt(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        # The previous attempt is over, although its end was not recorded.
+        cut = (*self._cut_turn(run, at_us), *self._cut_attempt(run, at_us))
+        run.ended_us = None
+        run.attempt = Span("agent", event.event_id, at_us, at_us, run.reached_us)
+        return Pairing(run, run.attempt, None, cut)
 
-    def _turn_began(self, run: AgentRun, event: Event, at: int) -> None:
-        self._close_turn(run, at)
-        run.turn = self._begin(run, _name_of_turn(facts_of(event)), event, at)
+    def _end_attempt(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        cut = self._cut_turn(run, at_us)
+        attempt, run.attempt = run.attempt, None
+        run.ended_us = at_us
+        run.request = None
+        return Pairing(run, None, _end("agent", attempt, run, event, at_us), cut)
 
-    def _turn_ended(self, run: AgentRun, event: Event, at: int) -> None:
-        begun, run.turn = run.turn or _unseen(_name_of_turn(facts_of(event)), event, at), None
-        self._ended(run, begun, "turn", TURN, event, at)
+    def _start_turn(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        cut = self._cut_turn(run, at_us)
+        run.turn = Span("turn", event.event_id, at_us, at_us, run.reached_us)
+        return Pairing(run, run.turn, None, cut)
 
-    def _close(self, run: AgentRun, at: int) -> None:
-        """The attempt is over, for another one begins; its end was not told."""
-        self._close_turn(run, at)
-        if run.attempt is not None:
-            self._over(run, run.attempt, "agent", RUN, at, finished=False)
-            run.attempt, run.reached = None, at
+    def _end_turn(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        turn, run.turn = run.turn, None
+        return Pairing(run, None, _end("turn", turn, run, event, at_us))
 
-    def _close_turn(self, run: AgentRun, at: int) -> None:
-        if run.turn is not None:
-            self._over(run, run.turn, "turn", TURN, at, finished=False)
-            run.turn, run.reached = None, at
+    def _cut_attempt(self, run: AgentRun, at_us: int) -> tuple[Span[Data], ...]:
+        attempt, run.attempt = run.attempt, None
+        return () if attempt is None else (_cut(attempt, run, at_us),)
 
-    def _request(self, run: AgentRun, event: Event, at: int) -> None:
-        run.requests.begin(_call_id(event), self._begin(run, _name_of_model(event), event, at))
+    def _cut_turn(self, run: AgentRun, at_us: int) -> tuple[Span[Data], ...]:
+        turn, run.turn = run.turn, None
+        return () if turn is None else (_cut(turn, run, at_us),)
 
-    def _response(self, run: AgentRun, event: Event, at: int) -> None:
-        begun = run.requests.end(_call_id(event)) or run.requests.end_oldest()
-        self._ended(run, begun or _unseen(_name_of_model(event), event, at), "model", CALL, event, at)
+    def _start_model_call(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        run.request = event.event_id
+        return Pairing(run, _start("model", _model_call_id(event), run, event, at_us))
 
-    def _tool_called(self, run: AgentRun, event: Event, at: int) -> None:
-        run.tools.begin(event.tool_call_id, self._begin(run, _name_of_tool(event), event, at))
+    def _end_model_call(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        run.request = None
+        call = run.take_call("model", _model_call_id(event)) or run.take_oldest_call("model")
+        return Pairing(run, None, _end("model", call, run, event, at_us))
 
-    def _tool_ended(self, run: AgentRun, event: Event, at: int) -> None:
-        begun = run.tools.end(event.tool_call_id) or _unseen(_name_of_tool(event), event, at)
-        self._ended(run, begun, "tool", depth_of_tool(begun), event, at)
+    def _start_tool_call(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        call: Span[Data] = Span("tool", event.event_id, at_us, at_us, run.reached_us)
+        _link_outer_call(call, run, event)
+        run.add_call(event.tool_call_id, call)
+        return Pairing(run, call)
 
-    def _lookup(self, run: AgentRun, event: Event, at: int) -> None:
-        """A memory is asked, which is told beside the call of its tool: once when it begins and once when it ends."""
+    def _end_tool_call(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        call = _end("tool", run.take_call("tool", event.tool_call_id), run, event, at_us)
+        if not call.has_start:
+            _link_outer_call(call, run, event)
+        return Pairing(run, None, call)
+
+    def _memory_lookup(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        # A lookup is recorded beside the tool call that makes it: when it starts (pending) and when it ends.
         if event.payload.get("lookup") == "pending":
-            run.lookups.begin(event.tool_call_id, self._begin(run, "memory lookup", event, at))
-            return
-        begun = run.lookups.end(event.tool_call_id) or _unseen("memory lookup", event, at)
-        self._ended(run, begun, "memory", LOOKUP, event, at)
+            return Pairing(run, _start("memory", event.tool_call_id, run, event, at_us))
+        return Pairing(run, None, _end("memory", run.take_call("memory", event.tool_call_id), run, event, at_us))
 
-    def _compaction_began(self, run: AgentRun, event: Event, at: int) -> None:
-        run.compactions.begin(None, self._begin(run, "compaction", event, at))
+    def _start_compaction(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        return Pairing(run, _start("compaction", None, run, event, at_us))
 
-    def _compaction_ended(self, run: AgentRun, event: Event, at: int) -> None:
-        begun = run.compactions.end(None) or _unseen("compaction", event, at)
-        self._ended(run, begun, "compaction", CALL, event, at)
-
-    def _begin(self, run: AgentRun, name: str, event: Event, at: int) -> Begun:
-        begun = run.begin(name, at, facts_of(event))
-        self._opens(run, begun, event)
-        return begun
-
-    def _ended(self, run: AgentRun, begun: Begun, category: Category, depth: int, event: Event, at: int) -> None:
-        start = began_us(at / 1000, event.duration_ms)
-        if start is not None:
-            run.reach_back(begun, start)
-        begun.facts = _joined(begun, event)
-        run.reached = at
-        self._closes(run, begun, event)
-        self._over(run, begun, category, depth, at, failed=event.status == "error")
-
-    def _opens(self, run: AgentRun, begun: Begun, event: Event) -> None:
-        """Something began, as this event tells."""
-
-    def _closes(self, run: AgentRun, begun: Begun, event: Event) -> None:
-        """Something ended, as this event tells, be its beginning seen or not; that it is over is told next."""
-
-    @abstractmethod
-    def _over(
-        self,
-        run: AgentRun,
-        begun: Begun,
-        category: Category,
-        depth: int,
-        end: int | None,
-        *,
-        finished: bool = True,
-        failed: bool = False,
-    ) -> None:
-        """Something is over; at an unknown time where `end` is None."""
-
-    @abstractmethod
-    def _aside(self, event: Event, at: int) -> None:
-        """An event that neither begins nor ends anything."""
-
-    @abstractmethod
-    def _supervised(self, event: Event, at: int) -> None:
-        """What the monitor saw."""
+    def _end_compaction(self, run: AgentRun, event: Event, at_us: int) -> Pairing[Data]:
+        return Pairing(run, None, _end("compaction", run.take_call("compaction", None), run, event, at_us))
 
 
-def _unseen(name: str, event: Event, at: int) -> Begun:
-    """What ended and was never seen to begin."""
-    start = began_us(at / 1000, event.duration_ms)
-    return Begun(name, at if start is None else start, {**facts_of(event), "beginning_seen": False})
+def outer_call_id(event: Event) -> str | None:
+    """Return the id of the tool call that made this tool call; None if the model made it."""
+    outer = event.payload.get("parent_tool_call_id")
+    if isinstance(outer, str):
+        return outer
+    call_id = event.tool_call_id
+    return call_id.split(":")[1] if call_id is not None and call_id.startswith(_INNER_CALL) else None
 
 
-def _joined(begun: Begun, end: Event) -> dict[str, Fact]:
-    """What the beginning and the end of something tell together."""
-    told = {**begun.facts, **facts_of(end), "event_id": begun.facts["event_id"]}
-    if begun.facts["event_id"] != end.event_id:
-        told["end_event_id"] = label(end.event_id)
-    return told
+def _start(kind: SpanKind, call_id: str | None, run: AgentRun, event: Event, at_us: int) -> Span[Any]:
+    call: Span[Any] = Span(kind, event.event_id, at_us, at_us, run.reached_us)
+    run.add_call(call_id, call)
+    return call
 
 
-def _call_id(event: Event) -> str | None:
+def _end(kind: SpanKind, span: Span[Any] | None, run: AgentRun, event: Event, at_us: int) -> Span[Any]:
+    start_us = at_us
+    duration = event.duration_ms
+    if at_us and duration is not None and 0 <= duration <= LONGEST_MS:
+        start_us = max(0, at_us - round(duration * 1000))
+    if span is None:
+        span = Span(kind, event.event_id, start_us, start_us, has_start=False)
+    elif start_us < span.start_us:
+        run.move_start(span, start_us)
+    span.end_us = run.reached_us = at_us
+    span.has_end = True
+    return span
+
+
+def _cut(span: Span[Any], run: AgentRun, at_us: int) -> Span[Any]:
+    span.end_us = run.reached_us = at_us
+    return span
+
+
+def _link_outer_call(call: Span[Any], run: AgentRun, event: Event) -> None:
+    outer_id = outer_call_id(event)
+    if outer_id is not None:
+        call.is_inner = True
+        call.outer = run.newest_call("tool", outer_id)
+
+
+def _model_call_id(event: Event) -> str | None:
     call_id = event.payload.get("callId")
     return call_id if isinstance(call_id, str) else None
-
-
-def _name_of_model(event: Event) -> str:
-    names = (event.payload.get("provider"), event.payload.get("model"))
-    return label("/".join(name for name in names if isinstance(name, str))) or "model call"
-
-
-def _name_of_tool(event: Event) -> str:
-    return label(event.tool_name or "unknown tool")
-
-
-def _name_of_turn(facts: dict[str, Fact]) -> str:
-    return label(f"turn {facts['turn']}") if "turn" in facts else "turn"

@@ -1,4 +1,4 @@
-"""What evidence holds, counted, and what the recorder did not see: metrics and coverage, event by event."""
+"""Metrics and coverage: count what the evidence contains and what the recorder missed, event by event."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from critiqor.model import Coverage, Damage, Event, EventType, Metrics, Recorder
 from critiqor.model.event import IMPORT_WRITER, is_agent_activity, place_of, recovered_usage
 from critiqor.model.evidence import OpenCall
 from critiqor.model.formatting import counted
+from critiqor.spans.pairing import Pairing, SpanPairer
 from critiqor.storage.redaction import Redactor
 
-MOST_EXAMPLES = 20
+MAX_EXAMPLES = 20
+MAX_IDLE_RUNS = 1000
+"""Agent runs without open calls that are remembered."""
 FOREIGN = "foreign"
-"""The writer of records that came without an id of ours: whoever that is, it may be several."""
+"""The writer of records without an event id; there may be several such writers."""
 _REDACTED = re.compile(rb"\[redacted:([a-z_]+):[0-9a-f]{8}\]")
 
 
 class CoverageCounter:
-    """Counts what goes into the evidence, and what the recorder did not see."""
+    """Counts what goes into the evidence and what the recorder missed."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()
@@ -30,33 +33,35 @@ class CoverageCounter:
         self._redacted: Counter[str] = Counter()
         self._highest: dict[str, int] = {}
         self._written: Counter[str] = Counter()
-        self._open_calls: dict[tuple[str | None, str | None], list[OpenCall]] = {}
-        self._open_requests: Counter[str | None] = Counter()
-        self._running = False
+        self._pairer = SpanPairer[OpenCall](("model", "tool"))
+        self._max_runs = MAX_IDLE_RUNS
+        self._is_running = False
         self._import_notes: list[str] = []
 
-    def damaged(self, line: int, offset: int, kind: str) -> None:
+    def count_damage(self, line: int, offset: int, kind: str) -> None:
+        """Count a journal record that cannot be read."""
         coverage = self.coverage
         coverage.damaged_records += 1
         coverage.damage_by_kind[kind] = coverage.damage_by_kind.get(kind, 0) + 1
-        if len(coverage.damage) < MOST_EXAMPLES:
+        if len(coverage.damage) < MAX_EXAMPLES:
             coverage.damage.append(Damage(line, offset, kind))
 
-    def seen(self, data: bytes, event_id: str) -> None:
-        """One readable record of the journal, as it stands there."""
+    def count_record(self, data: bytes, event_id: str) -> None:
+        """Count a readable record of the journal, given as written there."""
         self.coverage.values_cut += data.count(b'"cut":true')
-        self.redacted_before(data)
+        self.count_redactions(data)
         place = place_of(event_id)
         if place is not None and place.writer != FOREIGN:
             self._written[place.writer] += 1
             self._highest[place.writer] = max(self._highest.get(place.writer, 0), place.sequence)
 
-    def redacted_before(self, data: bytes) -> None:
-        """Count the secrets that whoever wrote this had replaced."""
+    def count_redactions(self, data: bytes) -> None:
+        """Count the secrets that were replaced before this record was written."""
         if b"[redacted:" in data:
             self._redacted.update(kind.decode() for kind in _REDACTED.findall(data))
 
     def count(self, event: Event) -> None:
+        """Count an event of the evidence."""
         kind = event.event_type
         self.metrics.total_events += 1
         self._types[kind] += 1
@@ -69,13 +74,13 @@ class CoverageCounter:
             self._count_recorder(event)
         elif is_agent_activity(kind):
             self.coverage.agent_events += 1
-            self._count_pairs(event)
+            self._count_spans(event)
 
     def _count_process(self, event: Event) -> None:
         if event.event_type == EventType.PROCESS_START:
-            self._running = True
+            self._is_running = True
         elif event.event_type == EventType.PROCESS_END:
-            self._running = False
+            self._is_running = False
         elif event.event_type == EventType.RUN_IMPORTED:
             self._count_import(event)
 
@@ -90,72 +95,79 @@ class CoverageCounter:
         except msgspec.ValidationError:
             facts = RecorderFacts()
         self.coverage.recorder_attached = True
-        if len(self.coverage.recorders) < MOST_EXAMPLES:
+        if len(self.coverage.recorders) < MAX_EXAMPLES:
             self.coverage.recorders.append(facts)
         for source, live in facts.sources.items():
             self.coverage.sources[source] = self.coverage.sources.get(source, False) or live
 
-    def _count_pairs(self, event: Event) -> None:
-        kind = event.event_type
-        key = (event.agent_run_id, event.tool_call_id)
-        if kind == EventType.TOOL_CALL:
-            call = OpenCall(event.event_id, event.tool_name, event.tool_call_id)
-            self._open_calls.setdefault(key, []).append(call)
-        elif kind == EventType.TOOL_OUTPUT:
-            calls = self._open_calls.get(key)
-            if not calls:
-                self.coverage.results_without_calls += 1
-                return
-            calls.pop(0)
-            if not calls:
-                del self._open_calls[key]
-        elif kind == "before_provider_request":
-            self._open_requests[event.agent_run_id] += 1
-        elif kind == EventType.TOKEN_USAGE:
-            self._open_requests[event.agent_run_id] -= 1
-            if event.status == "ok" and not event.payload.get("usage"):
-                self.coverage.responses_without_usage += 1
-        elif kind == "agent_end":
+    def _count_spans(self, event: Event) -> None:
+        pairing = self._pairer.observe(event)
+        if pairing is not None:
+            self._count_pairing(pairing, event)
+        elif event.event_type == "agent_end":
             self.coverage.responses_without_usage -= len(recovered_usage(event))
 
-    def coverage_of(self, redactor: Redactor) -> Coverage:
-        """What is known at the end."""
+    def _count_pairing(self, pairing: Pairing[OpenCall], event: Event) -> None:
+        if len(self._pairer.runs) > self._max_runs:
+            self._forget_idle_runs()
+        if (call := pairing.opened) is not None:
+            if call.kind == "tool":
+                call.data = OpenCall(event.event_id, event.tool_name, event.tool_call_id)
+        elif (call := pairing.closed) is not None:
+            if call.kind == "tool":
+                self.coverage.results_without_calls += not call.has_start
+            elif event.status == "ok" and not event.payload.get("usage"):
+                self.coverage.responses_without_usage += 1
+
+    def _forget_idle_runs(self) -> None:
+        # Only open calls are counted at the end, so memory need not grow with the number of agent runs.
+        for run in [run for run in self._pairer.runs.values() if not run.has_open_calls]:
+            self._pairer.forget(run)
+        self._max_runs = MAX_IDLE_RUNS + 2 * len(self._pairer.runs)
+
+    def build_coverage(self, redactor: Redactor) -> Coverage:
+        """Return the coverage when all events were counted."""
         coverage = self.coverage
         self.metrics.by_event_type = dict(sorted(self._types.items()))
         self.metrics.by_source_layer = dict(sorted(self._layers.items()))
         self.metrics.tool_calls = self._types[EventType.TOOL_CALL]
-        holes = {writer: top - self._written[writer] for writer, top in self._highest.items()}
+        missing = {writer: highest - self._written[writer] for writer, highest in self._highest.items()}
         if coverage.imported_from is not None:
-            # The numbers are the source's own: one that is not there was never meant to be.
-            holes.pop(IMPORT_WRITER, None)
-        coverage.missing_by_writer = {writer: count for writer, count in sorted(holes.items()) if count > 0}
+            # The numbers are those of the source, which may leave some out.
+            missing.pop(IMPORT_WRITER, None)
+        coverage.missing_by_writer = {writer: count for writer, count in sorted(missing.items()) if count > 0}
         coverage.missing_records = max(0, sum(coverage.missing_by_writer.values()) - coverage.damaged_records)
-        still_open = [call for calls in self._open_calls.values() for call in calls]
-        coverage.calls_without_results = len(still_open)
-        coverage.open_calls = still_open[:MOST_EXAMPLES]
-        coverage.requests_without_responses = sum(count for count in self._open_requests.values() if count > 0)
+        self._count_open_calls()
         coverage.secrets_redacted = dict(sorted((self._redacted + redactor.counts).items()))
-        coverage.sealed_while_running = self._running
+        coverage.sealed_while_running = self._is_running
         coverage.damage.sort(key=lambda damage: damage.line)
         coverage.notes = [*_notes(coverage), *self._import_notes]
         return coverage
+
+    def _count_open_calls(self) -> None:
+        runs = self._pairer.runs.values()
+        calls = [call.data for run in runs for call in run.open_calls("tool") if call.data is not None]
+        calls.sort(key=lambda call: call.event_id)
+        self.coverage.calls_without_results = len(calls)
+        self.coverage.open_calls = calls[:MAX_EXAMPLES]
+        self.coverage.requests_without_responses = sum(1 for run in runs for _ in run.open_calls("model"))
 
 
 def _notes(coverage: Coverage) -> list[str]:
     notes = []
     if coverage.imported_from:
         source = coverage.imported_from
-        notes.append(f"Imported from {source}: no recorder was there, and what the source does not tell is not known.")
+        notes.append(f"Imported from {source}: no recorder was attached, and only what the source contains is known.")
     elif coverage.agent_events and not coverage.recorder_attached:
-        notes.append("The recorder did not announce itself: which of its sources were live is not known.")
+        notes.append("The recorder did not announce itself: it is not known which of its sources were live.")
     elif not coverage.recorder_attached:
-        notes.append("The recorder was never attached: what the agent did is not in this evidence.")
+        notes.append("The recorder was never attached: this evidence does not contain what the agent did.")
     elif coverage.agent_events == 0:
-        notes.append("The recorder was attached and saw no agent activity.")
+        notes.append("The recorder was attached, but recorded no agent activity.")
     if any(recorder.attached for recorder in coverage.recorders):
         notes.append(
-            "OpenClaw ran by itself: what it did before it was attached, agent runs that were under way then, its "
-            "process (start, end, memory) and its timeline are not in here."
+            "Critiqor was attached to a running OpenClaw: this evidence does not contain what happened before, agent "
+            "runs that were under way at that time, the process (start, end, memory) and the timeline."
         )
     if coverage.damaged_records:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(coverage.damage_by_kind.items()))
@@ -164,15 +176,15 @@ def _notes(coverage: Coverage) -> list[str]:
         were = "was" if coverage.missing_records == 1 else "were"
         notes.append(f"{counted(coverage.missing_records, 'record')} {were} lost before reaching the disk.")
     if coverage.calls_without_results:
-        notes.append(f"{_having(coverage.calls_without_results, 'tool call')} no result.")
+        notes.append(f"{_with_has(coverage.calls_without_results, 'tool call')} no result.")
     if coverage.requests_without_responses:
-        notes.append(f"{_having(coverage.requests_without_responses, 'model call')} no response.")
+        notes.append(f"{_with_has(coverage.requests_without_responses, 'model call')} no response.")
     if coverage.responses_without_usage:
-        notes.append(f"{counted(coverage.responses_without_usage, 'model call')} did not say what was used.")
+        notes.append(f"{_with_has(coverage.responses_without_usage, 'model call')} no token usage.")
     if coverage.sealed_while_running:
-        notes.append("Sealed while OpenClaw was still running: what came later is not in here.")
+        notes.append("Sealed while OpenClaw was still running: later events are not included.")
     return notes
 
 
-def _having(count: int, noun: str) -> str:
+def _with_has(count: int, noun: str) -> str:
     return f"{counted(count, noun)} {'has' if count == 1 else 'have'}"

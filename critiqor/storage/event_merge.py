@@ -79,10 +79,10 @@ def _lifecycle_events(lifecycle: list[Any], filter_: RecordFilter, counter: Cove
         try:
             event = msgspec.convert(entry, Event)
         except msgspec.ValidationError:
-            counter.damaged(number, 0, "lifecycle")
+            counter.count_damage(number, 0, "lifecycle")
             continue
         data = encode(event)
-        counter.redacted_before(data)
+        counter.count_redactions(data)
         yield filter_.redacted_event(event, data)
 
 
@@ -130,14 +130,14 @@ class _JournalReader:
         for line in read_journal(self._path, self._limit):
             coverage.journal_lines += 1
             if line.data is None:
-                self._counter.damaged(line.number, line.offset, "too_long")
+                self._counter.count_damage(line.number, line.offset, "too_long")
                 continue
             start = 0
             try:
                 key = _decode_key(line.data)
             except (msgspec.DecodeError, RecursionError, ValueError) as error:
                 kind = _damage_kind(error, line.data) if line.terminated else "torn_tail"
-                self._counter.damaged(line.number, line.offset, kind)
+                self._counter.count_damage(line.number, line.offset, kind)
                 # A writer that was killed within a record left no line break: the next record follows on this line.
                 start = line.data.rfind(_RECORD_START, 1)
                 try:
@@ -162,9 +162,9 @@ class _JournalReader:
             if is_too_deep(data, event.payload):
                 raise RecursionError
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            self._counter.damaged(self._numbers[position], self._offsets[position], _damage_kind(error, data))
+            self._counter.count_damage(self._numbers[position], self._offsets[position], _damage_kind(error, data))
             return None
-        self._counter.seen(data, event_id)
+        self._counter.count_record(data, event_id)
         return with_canonical_name(self._filter.recorded_event(_with_place(event, event_id), data))
 
 

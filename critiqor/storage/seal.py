@@ -49,7 +49,7 @@ def seal_evidence(
             counter.count(event)
             observe(event)
             document.add(encode(event))
-        coverage = counter.coverage_of(redactor)
+        coverage = counter.build_coverage(redactor)
         coverage.timeline = _sealed_file(paths.timeline_path(run_id), record.cut.timeline_bytes)
         document.finish(counter.metrics, coverage)
     return SealedEvidence(file.digest, file.size, document.events_start, document.events_end, counter.metrics, coverage)

@@ -109,7 +109,7 @@ def test_answers_as_json_and_writes_to_standard_output_but_not_both(cli: Cli, ru
     told = cli("export", "run_001", "--format", "perfetto", "-o", "a.json", "--json").data
     assert told["file"] == str(tmp_path / "a.json")
     assert told["bytes"] == (tmp_path / "a.json").stat().st_size
-    assert told["notes"] == ["No timeline of OpenClaw: OpenClaw wrote none."]
+    assert told["notes"] == ["No OpenClaw timeline: OpenClaw wrote none."]
     streamed = cli("export", "run_001", "--format", "perfetto", "-o", "-")
     assert streamed.out == (tmp_path / "a.json").read_text()
     assert cli("export", "run_001", "--format", "perfetto", "-o", "-", "--json").error["exit_code"] == 2
@@ -224,9 +224,9 @@ def test_what_is_too_much_for_any_viewer_is_left_out_and_told(
     cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.seal(*RECORDS)
-    monkeypatch.setattr(traces, "MOST_PARTS", 4)
+    monkeypatch.setattr(traces, "MAX_PARTS", 4)
     notes = cli("export", "run_001", "--format", "perfetto", "--json").data["notes"]
-    assert "Only the first 4 things that the events tell are in here." in notes
+    assert "Only the first 4 parts from the events are included." in notes
 
 
 @pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.takes != "pages"])

@@ -257,11 +257,11 @@ def test_agent_run_that_failed_because_something_in_it_was_aborted_is_found() ->
 
 def test_recording_without_an_agent_is_no_clean_bill() -> None:
     story = Story().event("gateway_start").event("session_start").event("gateway_stop")
-    diagnosis = story.diagnosis(agent_events=0, notes=["The recorder was attached and saw no agent activity."])
+    diagnosis = story.diagnosis(agent_events=0, notes=["The recorder was attached, but recorded no agent activity."])
     (finding,) = diagnosis.failure_analysis.findings
     assert (finding.type, finding.severity) == ("inspection_incomplete", "high")
     assert (diagnosis.trust_score, diagnosis.confidence_score, diagnosis.readiness) == (None, 0, "unknown")
-    assert finding.explanation == "The recorder was attached and saw no agent activity."
+    assert finding.explanation == "The recorder was attached, but recorded no agent activity."
 
 
 def test_reason_why_nothing_was_recorded_is_told() -> None:

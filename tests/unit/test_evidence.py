@@ -12,7 +12,7 @@ from support import Runs, attached, from_recorder, line_of, recorded
 
 from critiqor.model import event_id_for, iso_from_ms
 from critiqor.session import normalize_plugin_event
-from critiqor.storage.coverage import MOST_EXAMPLES
+from critiqor.storage.coverage import MAX_EXAMPLES
 from critiqor.storage.event_merge import MAX_DEPTH
 from critiqor.storage.journal import MAX_LINE
 from critiqor.storage.redaction import rules_digest
@@ -111,9 +111,9 @@ def test_empty_lines_are_no_damage(runs: Runs) -> None:
 
 
 def test_only_the_first_damaged_records_are_named_and_all_are_counted(runs: Runs) -> None:
-    coverage = runs.seal(*[b"garbage\n"] * (MOST_EXAMPLES + 5))["coverage"]
-    assert coverage["damaged_records"] == MOST_EXAMPLES + 5
-    assert [damage["line"] for damage in coverage["damage"]] == list(range(1, MOST_EXAMPLES + 1))
+    coverage = runs.seal(*[b"garbage\n"] * (MAX_EXAMPLES + 5))["coverage"]
+    assert coverage["damaged_records"] == MAX_EXAMPLES + 5
+    assert [damage["line"] for damage in coverage["damage"]] == list(range(1, MAX_EXAMPLES + 1))
 
 
 @pytest.mark.parametrize("size", [-1, 0, 1])

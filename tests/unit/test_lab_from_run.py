@@ -8,7 +8,7 @@ import pytest
 from support import Runs, attached, recorded
 
 from critiqor.errors import CritiqorError
-from critiqor.lab.from_run import Drafted, scenario_from_run
+from critiqor.lab.from_run import DraftedScenario, scenario_from_run
 from critiqor.lab.scenario import Kill
 from critiqor.lab.scenario_file import parse_scenario
 from critiqor.lab.scenario_text import scenario_text
@@ -43,7 +43,7 @@ class Tape:
         status = "error" if error else "ok"
         return self.add("tool_output", payload={"result": result}, status=status, error=error, **call)
 
-    def drafted(self, runs: Runs) -> Drafted:
+    def drafted(self, runs: Runs) -> DraftedScenario:
         runs.seal(*self.records)
         drafted = scenario_from_run("run_001", runs.folder)
         written = scenario_text(drafted.scenario, "\n".join(drafted.notes))

@@ -14,8 +14,8 @@ from story import START, Story
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters.otlp import otlp
-from critiqor.exporters.otlp.conventions import EVALUATION, LONGEST_CONTENT
-from critiqor.exporters.otlp.spans import MOST_HELD, spans
+from critiqor.exporters.otlp.conventions import EVALUATION, MAX_CONTENT
+from critiqor.exporters.otlp.span_builder import MAX_HELD, build_spans
 from critiqor.model import Diagnosis, Event, Metadata, Timestamps, iso_from_ms
 from critiqor.model.report import Recorded, RunHead
 
@@ -376,9 +376,9 @@ def test_sessions_of_a_gateway_that_talk_at_the_same_time_are_not_mixed() -> Non
 
 def test_results_without_calls_are_told_and_do_not_pile_up() -> None:
     story = Story().starts()
-    for number in range(3 * MOST_HELD):
+    for number in range(3 * MAX_HELD):
         story.event("tool_output", tool_name="x", tool_call_id=f"c{number}", payload={})
-    assert len(read(story).all("execute_tool x")) == 3 * MOST_HELD
+    assert len(read(story).all("execute_tool x")) == 3 * MAX_HELD
 
 
 def test_spans_are_told_while_events_are_still_read() -> None:
@@ -393,7 +393,7 @@ def test_spans_are_told_while_events_are_still_read() -> None:
             read_so_far += 1
             yield event
 
-    told = spans(Recorded(head(), events(), None, {}, {}, "1"))
+    told = build_spans(Recorded(head(), events(), None, {}, {}, "1"))
     for number in range(100):
         next(told)
         assert read_so_far <= (number // 2 + 2) * 5
@@ -401,14 +401,14 @@ def test_spans_are_told_while_events_are_still_read() -> None:
 
 
 def test_requests_are_documents_of_their_own_that_hold_every_span_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otlp, "MOST_SPANS", 2)
+    monkeypatch.setattr(otlp, "MAX_SPANS", 2)
     bodies = [request.json() for request in otlp.requests(recorded(talk()))]
     assert len(bodies) == 3
     whole = ReadTrace(b"".join(otlp.report(recorded(talk()))))
     parts = ReadTrace(*bodies)
     assert parts.spans == whole.spans
     assert parts.resource == whole.resource
-    monkeypatch.setattr(otlp, "LARGEST", 1)
+    monkeypatch.setattr(otlp, "MAX_CHARACTERS", 1)
     assert len(list(otlp.requests(recorded(talk())))) == len(whole.spans)
 
 
@@ -426,7 +426,7 @@ def test_texts_of_others_are_cut_and_hold_no_control_characters() -> None:
     story = Story().starts().calls("evil\x1b[31m\x00\u202e" * 500, {"a": "x\x00y\tz\n"}, "l" * 90_000).finishes()
     [tool] = [span for span in read(story, content=True).spans if span.name.startswith("execute_tool")]
     assert len(tool.attributes["gen_ai.tool.name"]) <= 256
-    assert len(tool.attributes["output.value"]) == LONGEST_CONTENT
+    assert len(tool.attributes["output.value"]) == MAX_CONTENT
     texts = [text for text in tool.attributes.values() if isinstance(text, str)]
     assert not {"\x00", "\x1b", "\u202e"} & set("".join([tool.name, *texts]))
 

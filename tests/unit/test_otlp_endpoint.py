@@ -86,7 +86,7 @@ def test_what_is_sent_is_what_a_file_would_hold(cli: Cli, runs: Runs, tmp_path: 
 
 def test_large_runs_are_sent_in_several_requests(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.seal(*RECORDS)
-    monkeypatch.setattr(otlp, "MOST_SPANS", 1)
+    monkeypatch.setattr(otlp, "MAX_SPANS", 1)
     with collector() as made:
         told = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url, "--json").data
     assert (told["spans"], told["requests"]) == (3, 3)
@@ -126,7 +126,7 @@ def test_a_receiver_that_takes_no_json_gets_the_same_in_binary(
     cli: Cli, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.seal(*RECORDS)
-    monkeypatch.setattr(otlp, "MOST_SPANS", 1)
+    monkeypatch.setattr(otlp, "MAX_SPANS", 1)
     cli("export", "run_001", "--format", "otlp", "--content")
     with collector(binary_only()) as made:
         told = cli("export", "run_001", "--format", "otlp", "--content", "--endpoint", made.url, "--json").data
@@ -170,7 +170,7 @@ def test_a_refusal_is_an_error_with_what_the_collector_says(status: int, told: s
 
 def test_what_was_taken_before_a_refusal_is_told(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.seal(*RECORDS)
-    monkeypatch.setattr(otlp, "MOST_SPANS", 1)
+    monkeypatch.setattr(otlp, "MAX_SPANS", 1)
     answers = iter([answering(), answering(), answering(500)])
     with collector(lambda handler: next(answers)(handler)) as made:
         answer = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url)
@@ -181,7 +181,7 @@ def test_what_was_taken_before_a_refusal_is_told(cli: Cli, runs: Runs, monkeypat
 @pytest.mark.parametrize("status", [301, 302, 307])
 def test_a_redirection_is_not_followed(status: int) -> None:
     with collector() as other, collector(answering(status, Location=f"{other.url}/v1/traces")) as made:
-        assert "redirection" in refusal(made.url)
+        assert "redirect" in refusal(made.url)
         assert len(made.requests) == 1
         assert other.requests == []
 

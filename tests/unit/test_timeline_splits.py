@@ -11,8 +11,8 @@ from story import Story
 
 from critiqor.model.timeline import TurnSplit
 from critiqor.timeline import attribute_turns
-from critiqor.timeline.turns.attribution import KEPT, MOST_LIVE
-from critiqor.timeline.turns.recorded_turns import MOST_RECENT
+from critiqor.timeline.turns.attribution import MAX_LIVE, MAX_SLOWEST
+from critiqor.timeline.turns.recorded_turns import MAX_RECENT
 from critiqor.timeline.turns.splits import Interval, Splitter, split_turn
 
 SECOND_MS = 1000
@@ -55,7 +55,7 @@ def test_portions_give_the_same_split_as_everything_at_once(stretches: list[Inte
 
 def test_an_agent_run_of_any_length_is_split_to_the_millisecond() -> None:
     story = Story().event("agent_start")
-    calls = 3 * MOST_RECENT
+    calls = 3 * MAX_RECENT
     for _ in range(calls):
         story.calls("read", {})
     (turn,) = attribute_turns([], story.finishes().events)
@@ -66,13 +66,13 @@ def test_an_agent_run_of_any_length_is_split_to_the_millisecond() -> None:
 
 def test_the_slowest_of_very_many_agent_runs_are_told() -> None:
     events = []
-    slow = {f"run-{number}" for number in range(0, 2 * MOST_LIVE, MOST_LIVE // 5)}
-    for number in range(2 * MOST_LIVE):
+    slow = {f"run-{number}" for number in range(0, 2 * MAX_LIVE, MAX_LIVE // 5)}
+    for number in range(2 * MAX_LIVE):
         name = f"run-{number}"
         story = Story(f"agent:{number}", name).event("agent_start")
         story.calls("read", {}, ms=5000 if name in slow else 10)
         events += story.finishes().events
-    assert len(slow) < KEPT
+    assert len(slow) < MAX_SLOWEST
     told = [turn.agent_run_id for turn in attribute_turns([], events)]
     assert set(told[: len(slow)]) == slow
 

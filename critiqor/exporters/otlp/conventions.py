@@ -1,7 +1,7 @@
-"""What the attributes of spans are called: OpenTelemetry's conventions for GenAI, and OpenInference beside them.
+"""Attributes of spans, by OpenTelemetry's semantic conventions for GenAI and by OpenInference.
 
-Both are written, because collectors and their backends read the first, and Phoenix the second. Of those for GenAI it is
-the form of 2026, in which the provider is `gen_ai.provider.name`; what it was called before is not written any more.
+Both are written: most backends read the first, Phoenix reads the second. The GenAI conventions are those of 2026, with
+the provider in `gen_ai.provider.name`; older names are not written.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from critiqor.model.trace import Fact, label
 EVALUATION = "gen_ai.evaluation.result"
 EXCEPTION = "exception"
 OTHER_ERROR = "_OTHER"
-LONGEST_CONTENT = 32_768
-"""Characters of one attribute with content: a collector takes only so much at once."""
-LONGEST_EXPLANATION = 2_000
+MAX_CONTENT = 32_768
+"""Characters of one attribute with content, because collectors limit the size of a request."""
+MAX_EXPLANATION = 2_000
 NOTHING_FOUND = "no failure was found"
 _PROVIDERS = {
     "amazon-bedrock": "aws.bedrock",
@@ -30,14 +30,14 @@ _PROVIDERS = {
     "moonshot": "moonshot_ai",
     "xai": "x_ai",
 }
-"""Providers that OpenClaw calls otherwise than the conventions; theirs must be used where there is one."""
+"""Names in the conventions of providers that OpenClaw names differently."""
 _USAGE = {
     "output_tokens": ("gen_ai.usage.output_tokens", "llm.token_count.completion"),
     "cache_read_tokens": ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
     "cache_write_tokens": ("gen_ai.usage.cache_creation.input_tokens", "llm.token_count.prompt_details.cache_write"),
 }
 _READ = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-_FINISHED = {
+_FINISH_REASONS = {
     "content-filter": "content_filter",
     "end_turn": "stop",
     "function_call": "tool_call",
@@ -49,12 +49,12 @@ _FINISHED = {
     "tool_calls": "tool_call",
     "tool_use": "tool_call",
 }
-"""Why a model stopped, where OpenClaw or its provider calls it otherwise than the conventions: `stop`, `length`,
-`content_filter`, `tool_call` and `error` are theirs. They let others be, such as `aborted`, which is none of these."""
+"""Stop reasons that OpenClaw or a provider names differently than the conventions, which have `stop`, `length`,
+`content_filter`, `tool_call` and `error`, and allow others, such as `aborted`."""
 
 
 def resource_of(run: RunHead) -> Attributes:
-    """Whose spans they are; Phoenix puts them into the project of that name."""
+    """Return the attributes of the resource; Phoenix uses the agent as project name."""
     agent = label(run.metadata.agent_id)
     return {
         "service.name": agent,
@@ -64,76 +64,78 @@ def resource_of(run: RunHead) -> Attributes:
 
 
 def run_attributes(run: RunHead, diagnosis: Diagnosis | None) -> Attributes:
-    """Of the span around all others: the run, as Critiqor knows it."""
-    known: Attributes = {
+    """Return the attributes of the root span: the run."""
+    attributes: Attributes = {
         "openinference.span.kind": "CHAIN",
         "critiqor.run_id": run.run_id,
         "critiqor.status": run.status,
         "critiqor.framework": label(run.metadata.framework),
     }
     if run.seal is not None:
-        known["critiqor.evidence_digest"] = label(run.seal.digest)
+        attributes["critiqor.evidence_digest"] = label(run.seal.digest)
     if diagnosis is not None:
-        known |= {"critiqor.outcome": diagnosis.outcome.state, "critiqor.readiness": diagnosis.readiness}
-        known["critiqor.confidence_score"] = diagnosis.confidence_score
+        attributes |= {"critiqor.outcome": diagnosis.outcome.state, "critiqor.readiness": diagnosis.readiness}
+        attributes["critiqor.confidence_score"] = diagnosis.confidence_score
         if diagnosis.trust_score is not None:
-            known["critiqor.trust_score"] = diagnosis.trust_score
-    return known
+            attributes["critiqor.trust_score"] = diagnosis.trust_score
+    return attributes
 
 
 def agent_attributes(facts: dict[str, Fact], agent: str) -> Attributes:
-    """Of an attempt of an agent run."""
-    known: Attributes = {
+    """Return the attributes of an attempt of an agent run."""
+    attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "openinference.span.kind": "AGENT",
         "gen_ai.agent.id": agent,
         "gen_ai.agent.name": agent,
         "agent.name": agent,
     }
-    return known | _named(facts, {"attempt": "critiqor.attempt", "trigger": "critiqor.trigger"}) | _provider(facts)
+    return (
+        attributes | _renamed(facts, {"attempt": "critiqor.attempt", "trigger": "critiqor.trigger"}) | _provider(facts)
+    )
 
 
-def chat_attributes(facts: dict[str, Fact], asked_for: Fact | None) -> Attributes:
-    """Of a model call; `asked_for` is the model that was asked, where that is known."""
-    known: Attributes = {"gen_ai.operation.name": "chat", "openinference.span.kind": "LLM", **_provider(facts)}
+def chat_attributes(facts: dict[str, Fact], requested_model: Fact | None) -> Attributes:
+    """Return the attributes of a model call; `requested_model` is None if it is not known."""
+    attributes: Attributes = {"gen_ai.operation.name": "chat", "openinference.span.kind": "LLM", **_provider(facts)}
     if isinstance(model := facts.get("model"), str):
-        known |= {"gen_ai.response.model": model, "llm.model_name": model}
-    if isinstance(asked_for, str):
-        known["gen_ai.request.model"] = asked_for
-    known |= _tokens(facts)
+        attributes |= {"gen_ai.response.model": model, "llm.model_name": model}
+    if isinstance(requested_model, str):
+        attributes["gen_ai.request.model"] = requested_model
+    attributes |= _tokens(facts)
     if isinstance(cost := facts.get("cost_usd"), int | float):
-        known["llm.cost.total"] = float(cost)
+        attributes["llm.cost.total"] = float(cost)
     if isinstance(first := facts.get("first_byte_ms"), int | float):
-        known["gen_ai.response.time_to_first_chunk"] = first / 1000
-    return known
+        attributes["gen_ai.response.time_to_first_chunk"] = first / 1000
+    return attributes
 
 
 def tool_attributes(facts: dict[str, Fact], name: str) -> Attributes:
-    """Of a tool call."""
-    known: Attributes = {
+    """Return the attributes of a tool call."""
+    attributes: Attributes = {
         "gen_ai.operation.name": "execute_tool",
         "openinference.span.kind": "TOOL",
         "gen_ai.tool.name": name,
         "tool.name": name,
     }
     if isinstance(call_id := facts.get("tool_call_id"), str):
-        known |= {"gen_ai.tool.call.id": call_id, "tool.id": call_id}
-    return known | _named(facts, {"exit_code": "process.exit.code"})
+        attributes |= {"gen_ai.tool.call.id": call_id, "tool.id": call_id}
+    return attributes | _renamed(facts, {"exit_code": "process.exit.code"})
 
 
 def session_attributes(session: str | None) -> Attributes:
-    """Of everything that belongs to one of OpenClaw's sessions."""
+    """Return the attributes of a span that belongs to an OpenClaw session."""
     return {} if session is None else {"gen_ai.conversation.id": label(session), "session.id": label(session)}
 
 
 def place_attributes(facts: dict[str, Fact]) -> Attributes:
-    """Where it stands in the evidence."""
+    """Return the attributes that locate a span in the evidence."""
     names = {"event_id": "critiqor.event_id", "end_event_id": "critiqor.end_event_id"}
-    return _named(facts, {**names, "agent_run_id": "critiqor.agent_run_id"})
+    return _renamed(facts, {**names, "agent_run_id": "critiqor.agent_run_id"})
 
 
 def error_type(facts: dict[str, Fact]) -> str:
-    """What kind of error it was: as the provider classifies it, or how the command ended."""
+    """Return the type of an error: the category of the provider, or the exit code of the command."""
     if isinstance(category := facts.get("error_category"), str) and category:
         return category
     code = facts.get("exit_code")
@@ -141,23 +143,23 @@ def error_type(facts: dict[str, Fact]) -> str:
 
 
 def exception_attributes(kind: str, error: str | None) -> Attributes:
-    """Of the event that tells of an error; without its words where content is not wanted."""
+    """Return the attributes of an exception event; without a message if content is not exported."""
     return {"exception.type": kind, **({"exception.message": error} if error else {})}
 
 
 def finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
-    """Of a finding.
+    """Return the attributes of a finding.
 
-    Its title, its explanation and its cause quote what was done and said: where content is not wanted, what its type
-    means in any run is all that is told.
+    Title, explanation and cause quote the recording: if content is not exported, they are replaced by the meaning of
+    the failure type.
     """
-    told = f"{finding.title}. {finding.explanation}" if recorded.content else _meaning(finding.type, recorded)
+    explanation = f"{finding.title}. {finding.explanation}" if recorded.content else _meaning(finding.type, recorded)
     cause: Attributes = {"critiqor.finding.cause": label(finding.cause)} if recorded.content else {}
     return {
         "gen_ai.evaluation.name": label(finding.type),
         "gen_ai.evaluation.score.value": float(finding.impact.trust_points),
         "gen_ai.evaluation.score.label": finding.severity,
-        "gen_ai.evaluation.explanation": one_line(told, LONGEST_EXPLANATION),
+        "gen_ai.evaluation.explanation": one_line(explanation, MAX_EXPLANATION),
         "critiqor.finding.id": label(finding.id),
         **cause,
         "critiqor.finding.confidence": finding.confidence,
@@ -166,11 +168,11 @@ def finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
 
 
 def verdict_attributes(diagnosis: Diagnosis, recorded: Recorded) -> Attributes:
-    """Of the verdict on the whole run; its headline is the title of a finding, and told where that is."""
+    """Return the attributes of the verdict. Its headline is the title of a finding, so it is content as well."""
     worst = diagnosis.primary_diagnosis
-    told = diagnosis.headline
+    explanation = diagnosis.headline
     if not recorded.content:
-        told = NOTHING_FOUND if worst is None else _meaning(worst.type, recorded)
+        explanation = NOTHING_FOUND if worst is None else _meaning(worst.type, recorded)
     score: Attributes = {}
     if diagnosis.trust_score is not None:
         score["gen_ai.evaluation.score.value"] = float(diagnosis.trust_score)
@@ -178,79 +180,79 @@ def verdict_attributes(diagnosis: Diagnosis, recorded: Recorded) -> Attributes:
         "gen_ai.evaluation.name": "trust",
         **score,
         "gen_ai.evaluation.score.label": diagnosis.readiness,
-        "gen_ai.evaluation.explanation": one_line(told, LONGEST_EXPLANATION),
+        "gen_ai.evaluation.explanation": one_line(explanation, MAX_EXPLANATION),
     }
 
 
 def input_attributes(text: str, *, is_json: bool = False) -> Attributes:
-    """What something was given."""
+    """Return the attributes of an input."""
     kind = "application/json" if is_json else "text/plain"
     return {"input.value": _cut(text), "input.mime_type": kind}
 
 
 def output_attributes(text: str) -> Attributes:
-    """What came out of something."""
+    """Return the attributes of an output."""
     return {"output.value": _cut(text), "output.mime_type": "text/plain"}
 
 
 def arguments_attributes(arguments: Any) -> Attributes:
-    """What a tool was given."""
-    told = json_of(arguments)
-    return {"gen_ai.tool.call.arguments": _cut(told), **input_attributes(told, is_json=True)}
+    """Return the attributes of the arguments of a tool call."""
+    text = json_of(arguments)
+    return {"gen_ai.tool.call.arguments": _cut(text), **input_attributes(text, is_json=True)}
 
 
 def result_attributes(result: Any) -> Attributes:
-    """What a tool gave back."""
+    """Return the attributes of a tool result."""
     return {"gen_ai.tool.call.result": _cut(json_of(result)), **output_attributes(words_of(result))}
 
 
 def question_attributes(text: str) -> Attributes:
-    """What a user asked an agent."""
-    message = {"role": "user", "parts": [{"type": "text", "content": lines(text, LONGEST_CONTENT)}]}
+    """Return the attributes of a user's message to an agent."""
+    message = {"role": "user", "parts": [{"type": "text", "content": lines(text, MAX_CONTENT)}]}
     return {"gen_ai.input.messages": json_of([message]), **input_attributes(text)}
 
 
 def answer_attributes(text: str, reason: str | None) -> Attributes:
-    """What an agent answered."""
-    parts = [{"type": "text", "content": lines(text, LONGEST_CONTENT)}]
-    return {"gen_ai.output.messages": _answered(parts, reason), **output_attributes(text)}
+    """Return the attributes of an agent's answer."""
+    parts = [{"type": "text", "content": lines(text, MAX_CONTENT)}]
+    return {"gen_ai.output.messages": _output_messages(parts, reason), **output_attributes(text)}
 
 
-def reply_attributes(text: str, asked: Any, reason: str | None) -> Attributes:
-    """What a model answered: its words, and the tools it asked for."""
-    calls = [call for call in asked if isinstance(call, dict)] if isinstance(asked, list) else []
-    parts: list[dict[str, Any]] = [{"type": "text", "content": lines(text, LONGEST_CONTENT)}] if text else []
+def reply_attributes(text: str, tool_calls: Any, reason: str | None) -> Attributes:
+    """Return the attributes of a model's response: its text and the tool calls it requests."""
+    calls = [call for call in tool_calls if isinstance(call, dict)] if isinstance(tool_calls, list) else []
+    parts: list[dict[str, Any]] = [{"type": "text", "content": lines(text, MAX_CONTENT)}] if text else []
     prefix = "llm.output_messages.0.message"
-    told: Attributes = {f"{prefix}.role": "assistant"}
+    attributes: Attributes = {f"{prefix}.role": "assistant"}
     if text:
-        told |= {f"{prefix}.content": _cut(text), **output_attributes(text)}
+        attributes |= {f"{prefix}.content": _cut(text), **output_attributes(text)}
     for number, call in enumerate(calls):
         call_id, name = call.get("id"), label(str(call.get("name") or "unknown tool"))
-        told[f"{prefix}.tool_calls.{number}.tool_call.function.name"] = name
+        attributes[f"{prefix}.tool_calls.{number}.tool_call.function.name"] = name
         part = {"type": "tool_call", "name": name}
         if isinstance(call_id, str):
-            told[f"{prefix}.tool_calls.{number}.tool_call.id"] = part["id"] = label(call_id)
+            attributes[f"{prefix}.tool_calls.{number}.tool_call.id"] = part["id"] = label(call_id)
         parts.append(part)
-    return {"gen_ai.output.messages": _answered(parts, reason), **told}
+    return {"gen_ai.output.messages": _output_messages(parts, reason), **attributes}
 
 
 def finish_attributes(reason: str) -> Attributes:
-    """Why a model stopped."""
-    told = _finish(reason)
-    return {"gen_ai.response.finish_reasons": [told], "llm.finish_reason": told}
+    """Return the attributes of the reason why a model stopped."""
+    name = _finish_reason(reason)
+    return {"gen_ai.response.finish_reasons": [name], "llm.finish_reason": name}
 
 
-def _answered(parts: list[dict[str, Any]], reason: str | None) -> str:
-    finish = _finish(reason) if reason else "unknown"
+def _output_messages(parts: list[dict[str, Any]], reason: str | None) -> str:
+    finish = _finish_reason(reason) if reason else "unknown"
     return json_of([{"role": "assistant", "parts": parts, "finish_reason": finish}])
 
 
-def _finish(reason: str) -> str:
-    return _FINISHED.get(reason, label(reason))
+def _finish_reason(reason: str) -> str:
+    return _FINISH_REASONS.get(reason, label(reason))
 
 
 def _meaning(kind: str, recorded: Recorded) -> str:
-    """What a type of failure means in any run; of one that is not known, no more than its name is told."""
+    """Return the meaning of a failure type; the type itself if it is not known."""
     return recorded.meanings.get(kind, label(kind))
 
 
@@ -262,25 +264,25 @@ def _provider(facts: dict[str, Fact]) -> Attributes:
 
 
 def _tokens(facts: dict[str, Fact]) -> Attributes:
-    """The conventions count what was read from a cache, or written to it, as input once more."""
-    known: Attributes = {}
+    """Return the token counts. The conventions include tokens read from or written to a cache in the input tokens."""
+    attributes: Attributes = {}
     for fact, names in _USAGE.items():
         if (count := _count(facts.get(fact))) is not None:
-            known |= dict.fromkeys(names, count)
+            attributes |= dict.fromkeys(names, count)
     read = [count for fact in _READ if (count := _count(facts.get(fact))) is not None]
     if read:
-        known |= dict.fromkeys(("gen_ai.usage.input_tokens", "llm.token_count.prompt"), sum(read))
-        known["llm.token_count.total"] = sum(read) + (_count(facts.get("output_tokens")) or 0)
-    return known
+        attributes |= dict.fromkeys(("gen_ai.usage.input_tokens", "llm.token_count.prompt"), sum(read))
+        attributes["llm.token_count.total"] = sum(read) + (_count(facts.get("output_tokens")) or 0)
+    return attributes
 
 
 def _count(fact: Fact | None) -> int | None:
     return int(fact) if isinstance(fact, int | float) and not isinstance(fact, bool) and fact >= 0 else None
 
 
-def _named(facts: dict[str, Fact], names: dict[str, str]) -> Attributes:
-    return {told: facts[name] for name, told in names.items() if name in facts}
+def _renamed(facts: dict[str, Fact], names: dict[str, str]) -> Attributes:
+    return {attribute: facts[name] for name, attribute in names.items() if name in facts}
 
 
 def _cut(text: str) -> str:
-    return lines(text, LONGEST_CONTENT)
+    return lines(text, MAX_CONTENT)

@@ -1,6 +1,6 @@
-"""Headers that a collector wants to be sent, such as a key: from the variables that every OpenTelemetry exporter knows.
+"""Headers for a collector, such as an API key, from the environment variables of OpenTelemetry exporters.
 
-They are never told, and never given to another address than the one that they were set for.
+They are never printed, and never sent to another address than the one they were set for.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from urllib.parse import unquote, urlsplit
 from critiqor.errors import UsageError
 
 HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
-"""Variables with `name=value,name=value`; the first that is set counts."""
+"""Variables with `name=value,name=value`; the first that is set is used."""
 ADDRESSES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""Variables with the address that those headers are for, where one is set."""
+"""Variables with the address that the headers are for."""
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\x20-\x7e]*")
 
 
 class Credentials(NamedTuple):
-    """What is sent beside the spans."""
+    """Headers that are sent with the spans."""
 
     headers: dict[str, str]
     notes: list[str]
-    """What a user should know of it."""
+    """Notes for the user on what was sent or not."""
 
 
 def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials:
-    """The headers to send to an address; none where they were set for another one."""
+    """Return the headers for an address; none if they were set for another one."""
     name = next((name for name in HEADERS if variables.get(name, "").strip()), None)
     if name is None:
         return Credentials({}, [])
@@ -44,7 +44,7 @@ def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials:
 
 
 def stays_here(url: str) -> bool:
-    """Whether what is sent to an address stays on this machine."""
+    """Whether an address is on this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback

@@ -1,6 +1,6 @@
-"""A collector that takes spans over HTTP.
+"""Send spans to a collector over HTTP.
 
-What is sent goes to that address and nowhere else: proxies of the environment are not used, redirections not followed.
+They go to that address and nowhere else: proxy settings of the environment are ignored, redirects are not followed.
 """
 
 from __future__ import annotations
@@ -23,62 +23,62 @@ from critiqor.exporters.texts import one_line
 PATH = "/v1/traces"
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 TIMEOUT_SECONDS = 30
-"""For every step of a request: to connect, to send, to wait for the next bytes of an answer."""
-_LONGEST_ANSWER = 1 << 16
-_WRONG_FORM = 415
-_SHOWN = 200
-_OTHERWISE = "--output FILE   writes a file instead, which can be sent later"
+"""For each operation of a request: connecting, sending, and waiting for the next bytes of the response."""
+_MAX_RESPONSE = 1 << 16
+_UNSUPPORTED_MEDIA_TYPE = 415
+_MAX_MESSAGE = 200
+_USE_FILE = "--output FILE   writes a file instead, which can be sent later"
 
 
 class Taken(NamedTuple):
-    """What a collector said of one request."""
+    """A collector's response to one request."""
 
     rejected: int
-    """Spans that it did not take."""
+    """Number of spans that it rejected."""
     message: str
-    """Why, or a warning; empty where there is none."""
+    """The reason, or a warning; empty if there is none."""
 
 
 class Sent(NamedTuple):
-    """One request that was taken."""
+    """One request that was accepted."""
 
     bytes: int
     taken: Taken
 
 
 class Endpoint:
-    """Sends one request after the other: as JSON, until the collector says that it wants the binary form."""
+    """Sends requests one by one: as JSON, or as Protobuf once the collector has rejected JSON."""
 
     def __init__(self, address: str, version: str, variables: Mapping[str, str]) -> None:
         self.url = traces_url(address)
         self.credentials = credentials_for(self.url, variables)
         self._agent = f"critiqor/{version}"
         self._takes_json = True
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Unmoved())
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
 
     def send(self, request: Request) -> Sent:
-        """Send one request; whatever goes wrong is an error that says what."""
+        """Send one request. Raise `CritiqorError` with the reason if it fails."""
         try:
             if self._takes_json:
                 body = request.json()
                 try:
-                    return Sent(len(body), _told_as_json(self._post(body, JSON)))
+                    return Sent(len(body), _read_json(self._post(body, JSON)))
                 except urllib.error.HTTPError as error:
-                    if error.code != _WRONG_FORM:
+                    if error.code != _UNSUPPORTED_MEDIA_TYPE:
                         raise
                     error.close()
                     self._takes_json = False
             body = request.protobuf()
-            return Sent(len(body), _told_in_binary(self._post(body, PROTOBUF)))
+            return Sent(len(body), _read_protobuf(self._post(body, PROTOBUF)))
         except urllib.error.HTTPError as error:
             raise self._refused(error) from error
 
-    def _post(self, body: bytes, form: str) -> bytes:
-        headers = {**self.credentials.headers, "Content-Type": form, "User-Agent": self._agent}
+    def _post(self, body: bytes, media_type: str) -> bytes:
+        headers = {**self.credentials.headers, "Content-Type": media_type, "User-Agent": self._agent}
         request = urllib.request.Request(self.url, body, headers, method="POST")
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-                answer: bytes = response.read(_LONGEST_ANSWER)
+                answer: bytes = response.read(_MAX_RESPONSE)
                 return answer
         except urllib.error.HTTPError:
             raise
@@ -89,24 +89,24 @@ class Endpoint:
 
     def _refused(self, error: urllib.error.HTTPError) -> CritiqorError:
         with error:
-            said = one_line(_read(error).decode("utf-8", "replace"), _SHOWN)
-        fix = _OTHERWISE
+            reply = one_line(_read_body(error).decode("utf-8", "replace"), _MAX_MESSAGE)
+        fix = _USE_FILE
         if 300 <= error.code < 400:
-            said, fix = "a redirection, which is not followed", "--endpoint URL   with the address that it leads to"
+            reply, fix = "a redirect, which is not followed", "--endpoint URL   with the address it redirects to"
         elif error.code in (401, 403):
-            fix = f"{HEADERS[-1]}='Authorization=Bearer …'   lets it be sent with a key"
+            fix = f"{HEADERS[-1]}='Authorization=Bearer …'   adds an API key"
         elif error.code in (404, 405):
-            fix = "--endpoint URL   with that of an OTLP/HTTP receiver, such as http://localhost:4318"
-        return CritiqorError(f"{self.url} answered {error.code}" + (f": {said}" if said else ""), fix=fix)
+            fix = "--endpoint URL   with the address of an OTLP/HTTP receiver, such as http://localhost:4318"
+        return CritiqorError(f"{self.url} answered {error.code}" + (f": {reply}" if reply else ""), fix=fix)
 
     def _unreachable(self, reason: object) -> CritiqorError:
         late = isinstance(reason, TimeoutError)
-        why = f"no answer within {TIMEOUT_SECONDS} seconds" if late else one_line(str(reason), _SHOWN)
-        return CritiqorError(f"{self.url} cannot be reached: {why or type(reason).__name__}", fix=_OTHERWISE)
+        why = f"no answer within {TIMEOUT_SECONDS} seconds" if late else one_line(str(reason), _MAX_MESSAGE)
+        return CritiqorError(f"{self.url} cannot be reached: {why or type(reason).__name__}", fix=_USE_FILE)
 
 
 def traces_url(address: str) -> str:
-    """Where spans are sent to: the address of a collector, or already that of its traces."""
+    """Return the URL that spans are sent to, from the address of a collector or of its traces."""
     fix = "--endpoint http://HOST:PORT, such as http://localhost:4318"
     try:
         parts = urlsplit(address)
@@ -114,14 +114,14 @@ def traces_url(address: str) -> str:
     except ValueError:
         usable = False
     if not usable or not (address.isascii() and address.isprintable()) or " " in address:
-        raise UsageError("--endpoint is no address of a collector", fix=fix)
+        raise UsageError("--endpoint is not the address of a collector", fix=fix)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise UsageError("--endpoint takes an address without user, password, query and fragment", fix=fix)
     return address.rstrip("/").removesuffix(PATH) + PATH
 
 
-class _Unmoved(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection: what was meant for one address is not for another."""
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: spans for one address must not go to another."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -132,20 +132,20 @@ class _PartialSuccess(msgspec.Struct, rename="camel"):
     error_message: str = ""
 
 
-class _Answer(msgspec.Struct, rename="camel"):
+class _Response(msgspec.Struct, rename="camel"):
     partial_success: _PartialSuccess | None = None
 
 
-def _told_as_json(answer: bytes) -> Taken:
-    """An answer that cannot be read is as good as an empty one: the request was taken."""
+def _read_json(answer: bytes) -> Taken:
+    """Read a JSON response. One that cannot be read counts as empty, because the request was accepted."""
     try:
-        told = msgspec.json.decode(answer, type=_Answer).partial_success
-        return Taken(0, "") if told is None else _taken(int(told.rejected_spans), told.error_message)
+        partial = msgspec.json.decode(answer, type=_Response).partial_success
+        return Taken(0, "") if partial is None else _taken(int(partial.rejected_spans), partial.error_message)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError):
         return Taken(0, "")
 
 
-def _told_in_binary(answer: bytes) -> Taken:
+def _read_protobuf(answer: bytes) -> Taken:
     try:
         return _taken(*partial_success(answer))
     except ValueError:
@@ -153,11 +153,11 @@ def _told_in_binary(answer: bytes) -> Taken:
 
 
 def _taken(rejected: int, message: str) -> Taken:
-    return Taken(max(0, rejected), one_line(message, _SHOWN))
+    return Taken(max(0, rejected), one_line(message, _MAX_MESSAGE))
 
 
-def _read(answer: IO[bytes]) -> bytes:
+def _read_body(answer: IO[bytes]) -> bytes:
     try:
-        return answer.read(_LONGEST_ANSWER)
+        return answer.read(_MAX_RESPONSE)
     except (OSError, http.client.HTTPException):
         return b""

@@ -1,4 +1,4 @@
-"""What was concluded from a run, as events of its spans: each finding where it began to go wrong, and the verdict."""
+"""Findings and the verdict as events of spans: each finding where it started to go wrong, the verdict at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from critiqor.model.trace import us_of
 
 
 class Evaluations:
-    """Findings that wait for the event where they began."""
+    """Findings whose first event has not been seen yet."""
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
@@ -21,22 +21,26 @@ class Evaluations:
         for finding in recorded.diagnosis.failure_analysis.findings if recorded.diagnosis is not None else ():
             self._waiting.setdefault(first_step(finding), []).append(finding)
 
-    def begun_at(self, event_id: str, at: int) -> list[SpanEvent]:
-        """Those that began with this event; each is told once."""
-        return [self._told(finding, at) for finding in self._waiting.pop(event_id, ())]
+    def started_at(self, event_id: str, at_us: int) -> list[SpanEvent]:
+        """Remove and return the findings that started with this event."""
+        return [self._span_event(finding, at_us) for finding in self._waiting.pop(event_id, ())]
 
-    def left(self, start: int, end: int) -> list[SpanEvent]:
-        """Those whose event never came, from `start` on, and the verdict at the end."""
-        told = [self._told(each, self._moment_of(each, start)) for found in self._waiting.values() for each in found]
+    def remaining(self, start_us: int, end_us: int) -> list[SpanEvent]:
+        """Return the findings whose event was not seen, at `start_us` if they have no time, and the verdict."""
+        events = [
+            self._span_event(finding, self._time_us(finding, start_us))
+            for findings in self._waiting.values()
+            for finding in findings
+        ]
         diagnosis = self._recorded.diagnosis
         if diagnosis is not None:
-            told.append(SpanEvent(EVALUATION, end, conventions.verdict_attributes(diagnosis, self._recorded)))
-        return told
+            events.append(SpanEvent(EVALUATION, end_us, conventions.verdict_attributes(diagnosis, self._recorded)))
+        return events
 
-    def _told(self, finding: Finding, at: int) -> SpanEvent:
-        return SpanEvent(EVALUATION, at, conventions.finding_attributes(finding, self._recorded))
+    def _span_event(self, finding: Finding, at_us: int) -> SpanEvent:
+        return SpanEvent(EVALUATION, at_us, conventions.finding_attributes(finding, self._recorded))
 
-    def _moment_of(self, finding: Finding, otherwise: int) -> int:
-        step = first_step(finding)
-        place = place_of(step)
-        return self._recorded.moments.get(step, us_of(place.milliseconds) if place is not None else otherwise)
+    def _time_us(self, finding: Finding, default_us: int) -> int:
+        event_id = first_step(finding)
+        place = place_of(event_id)
+        return self._recorded.moments.get(event_id, us_of(place.milliseconds) if place is not None else default_us)

@@ -1,6 +1,6 @@
-"""Spans as OTLP/JSON: what a collector takes at `/v1/traces`, and what its file exporter writes, on one line.
+"""Spans as OTLP/JSON: the format of `/v1/traces` and of the collector's file exporter, on one line.
 
-Ids are hexadecimal and whole numbers are texts, as the protocol wants it.
+Ids are hexadecimal and integers are strings, as the protocol requires.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import msgspec
 
 from critiqor.exporters.otlp import protobuf
 from critiqor.exporters.otlp.conventions import resource_of
-from critiqor.exporters.otlp.span import Attributes, Span, SpanEvent, Value
-from critiqor.exporters.otlp.spans import spans, trace_id_of
+from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent, Value
+from critiqor.exporters.otlp.span_builder import build_spans, trace_id_of
 from critiqor.model.report import Recorded
 
-MOST_SPANS = 500
-"""Spans of one request."""
-LARGEST = 1 << 20
-"""Characters of all texts in one request, but for the last span in it: collectors refuse what is much larger."""
+MAX_SPANS = 500
+"""Spans per request."""
+MAX_CHARACTERS = 1 << 20
+"""Characters of all texts per request, not counting the last span: collectors refuse much larger requests."""
 SCOPE = "critiqor"
 _END = b"]}]}]}"
 
@@ -27,41 +27,41 @@ _encode = msgspec.json.encode
 
 
 class Request(NamedTuple):
-    """One request to a collector, in whichever form it takes."""
+    """One request to a collector, as JSON or Protobuf."""
 
     recorded: Recorded
-    spans: list[Span]
+    spans: list[OtlpSpan]
 
     def json(self) -> bytes:
-        """As JSON, which can be read."""
+        """Return the request as JSON."""
         trace_id = trace_id_of(self.recorded.run)
         return _begin(self.recorded) + b",".join(_encode(_span(span, trace_id)) for span in self.spans) + _END
 
     def protobuf(self) -> bytes:
-        """In Protobuf's binary form, which every receiver takes."""
+        """Return the request as Protobuf, which every receiver accepts."""
         run = self.recorded.run
         return protobuf.request(resource_of(run), (SCOPE, self.recorded.version), trace_id_of(run), self.spans)
 
 
 def report(recorded: Recorded) -> Iterator[bytes]:
-    """All spans as one document, piece by piece."""
+    """Yield all spans as one document, in pieces."""
     yield _begin(recorded)
     trace_id = trace_id_of(recorded.run)
     between = b""
-    for span in spans(recorded):
+    for span in build_spans(recorded):
         yield between + _encode(_span(span, trace_id))
         between = b","
     yield _END + b"\n"
 
 
 def requests(recorded: Recorded) -> Iterator[Request]:
-    """The same in pieces that a collector takes."""
-    waiting: list[Span] = []
+    """Yield all spans as requests of a size that collectors accept."""
+    waiting: list[OtlpSpan] = []
     size = 0
-    for span in spans(recorded):
+    for span in build_spans(recorded):
         waiting.append(span)
         size += sum(len(text) for text in span.attributes.values() if isinstance(text, str))
-        if len(waiting) == MOST_SPANS or size >= LARGEST:
+        if len(waiting) == MAX_SPANS or size >= MAX_CHARACTERS:
             yield Request(recorded, waiting)
             waiting, size = [], 0
     if waiting:
@@ -74,11 +74,11 @@ def _begin(recorded: Recorded) -> bytes:
     return b'{"resourceSpans":[{"resource":' + resource + b',"scopeSpans":[{"scope":' + scope + b',"spans":['
 
 
-def _span(span: Span, trace_id: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
+def _span(span: OtlpSpan, trace_id: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
     if span.parent is not None:
-        told["parentSpanId"] = span.parent
-    told |= {
+        fields["parentSpanId"] = span.parent
+    fields |= {
         "name": span.name,
         "kind": protobuf.KINDS[span.kind],
         "startTimeUnixNano": str(span.start_us * 1000),
@@ -87,8 +87,8 @@ def _span(span: Span, trace_id: str) -> dict[str, Any]:
         "events": list(map(_event, span.events)),
     }
     if span.failed:
-        told["status"] = {"code": protobuf.ERROR, **({"message": span.message} if span.message else {})}
-    return told
+        fields["status"] = {"code": protobuf.ERROR, **({"message": span.message} if span.message else {})}
+    return fields
 
 
 def _event(event: SpanEvent) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Spans in the binary form of OTLP, for receivers that take no JSON: Phoenix is one.
+"""Spans as OTLP/Protobuf, for receivers that do not accept JSON, such as Phoenix.
 
-Only what is needed of Protobuf: a field is its number and kind, then a number or so many bytes.
+Only the part of Protobuf that is needed: a field is its number and wire type, followed by a number or by bytes.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from critiqor.exporters.otlp.span import Attributes, Span, SpanEvent, Value
+from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent, Value
 
 KINDS = {"internal": 1, "client": 3}
 ERROR = 2
 _NUMBER, _FIXED64, _BYTES = 0, 1, 2
 
 
-def request(resource: Attributes, scope: tuple[str, str], trace_id: str, spans: Iterable[Span]) -> bytes:
-    """An ExportTraceServiceRequest; `scope` is the name and the version of who wrote the spans."""
+def request(resource: Attributes, scope: tuple[str, str], trace_id: str, spans: Iterable[OtlpSpan]) -> bytes:
+    """Return an ExportTraceServiceRequest; `scope` is the name and the version of the instrumentation."""
     name, version = scope
     scope_spans = _message(1, _text(1, name) + _text(2, version))
     scope_spans += b"".join(_message(2, _span(span, trace_id)) for span in spans)
@@ -24,11 +24,11 @@ def request(resource: Attributes, scope: tuple[str, str], trace_id: str, spans: 
 
 
 def partial_success(answer: bytes) -> tuple[int, str]:
-    """What an ExportTraceServiceResponse says: how many spans were not taken, and why. Raises `ValueError`."""
+    """Return the number of rejected spans and the reason in an ExportTraceServiceResponse. Raise `ValueError`."""
     rejected, message = 0, ""
-    for field, told in _fields(answer):
-        if field == 1 and isinstance(told, bytes):
-            for number, value in _fields(told):
+    for field, content in _fields(answer):
+        if field == 1 and isinstance(content, bytes):
+            for number, value in _fields(content):
                 if number == 1 and isinstance(value, int):
                     rejected = value
                 elif number == 2 and isinstance(value, bytes):
@@ -37,7 +37,7 @@ def partial_success(answer: bytes) -> tuple[int, str]:
 
 
 def whole(number: int) -> int:
-    """A number as it can be told, in 64 bits."""
+    """Return the nearest number that fits into 64 bits."""
     return max(-(1 << 63), min(number, (1 << 63) - 1))
 
 
@@ -55,7 +55,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return number
-        raise ValueError("it is cut off, or no Protobuf")
+        raise ValueError("the message is truncated or not Protobuf")
 
     while position < len(data):
         field, kind = divmod(varint(), 8)
@@ -64,23 +64,23 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind == _BYTES:
             size = varint()
             if size > len(data) - position:
-                raise ValueError("it is cut off")
+                raise ValueError("the message is truncated")
             yield field, data[position : position + size]
             position += size
         else:
-            raise ValueError("it is no answer of a collector")
+            raise ValueError("the message is not the response of a collector")
 
 
-def _span(span: Span, trace_id: str) -> bytes:
-    told = _message(1, bytes.fromhex(trace_id)) + _message(2, bytes.fromhex(span.id))
+def _span(span: OtlpSpan, trace_id: str) -> bytes:
+    message = _message(1, bytes.fromhex(trace_id)) + _message(2, bytes.fromhex(span.id))
     if span.parent is not None:
-        told += _message(4, bytes.fromhex(span.parent))
-    told += _text(5, span.name) + _number(6, KINDS[span.kind])
-    told += _time(7, span.start_us) + _time(8, span.end_us) + _attributes(9, span.attributes)
-    told += b"".join(_message(11, _event(event)) for event in span.events)
+        message += _message(4, bytes.fromhex(span.parent))
+    message += _text(5, span.name) + _number(6, KINDS[span.kind])
+    message += _time(7, span.start_us) + _time(8, span.end_us) + _attributes(9, span.attributes)
+    message += b"".join(_message(11, _event(event)) for event in span.events)
     if span.failed:
-        told += _message(15, (_text(2, span.message) if span.message else b"") + _number(3, ERROR))
-    return told
+        message += _message(15, (_text(2, span.message) if span.message else b"") + _number(3, ERROR))
+    return message
 
 
 def _event(event: SpanEvent) -> bytes:
@@ -124,7 +124,7 @@ def _key(field: int, kind: int) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
+    """Encode a number with seven bits per byte, the lowest first."""
     data = bytearray()
     while number > 0x7F:
         data.append(number & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""Spans: what tracing systems know a run by. All times are whole microseconds since 1970."""
+"""Spans as tracing systems know them. Times are microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ class SpanEvent(NamedTuple):
     attributes: Attributes
 
 
-class Span(msgspec.Struct, kw_only=True):
-    """Something that took time, and what it was part of."""
+class OtlpSpan(msgspec.Struct, kw_only=True):
+    """A span with its place in the trace and its attributes."""
 
     id: str
     """16 hexadecimal digits."""
     parent: str | None
+    """Id of the span around it; None for the root."""
     name: str
     kind: Literal["internal", "client"]
-    """`client` for what was asked of somebody else."""
+    """`client` for a request to another service."""
     start_us: int
     end_us: int
     attributes: Attributes
     events: list[SpanEvent]
     failed: bool = False
     message: str | None = None
-    """What went wrong, in words; null where content is not wanted."""
+    """Error message; None if there is none or content is not exported."""

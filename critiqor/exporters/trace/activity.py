@@ -1,26 +1,31 @@
-"""What the recorder and the supervisor saw, as slices of time: agent runs, turns, model calls, tools, and the rest."""
+"""Events of the recorder and the supervisor as slices of time: agent runs, turns, model calls, tool calls, process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import msgspec
 
-from critiqor.model.event import Event, EventType
+from critiqor.exporters.trace.described_spans import DescribedSpans, Description, trace_time_us
+from critiqor.exporters.trace.facts import facts_of
+from critiqor.model.event import Event, EventType, place_of
 from critiqor.model.resources import ResourceUsage
-from critiqor.model.trace import Category, Counter, Fact, Instant, Part, Slice, Track, label, us_of
-from critiqor.spans.facts import facts_of
-from critiqor.spans.open_work import AgentRun, Begun
-from critiqor.spans.pairing import Pairing
+from critiqor.model.trace import Counter, Fact, Instant, Part, Slice, Track, label, us_of
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.span import Span, SpanKind
 
+RECORDER = "recorder"
 SUPERVISOR = "supervisor"
-FIRST_LOOK_SECONDS = 0.5
-"""Memory is first looked at that long after the process began, or after an interval if that is shorter."""
+FIRST_SAMPLE_SECONDS = 0.5
+"""The first memory sample is taken that long after the process start, or after one interval if that is shorter."""
+_INNER_CALL = 3
+_DEPTHS: dict[SpanKind, int] = {"agent": 0, "turn": 1, "model": 2, "tool": 2, "compaction": 2, "memory": 4}
+"""Nesting of slices. Calls at the same time are beside each other; an inner tool call is inside its outer one."""
 
 
 def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
-    """Whether something was done again: an agent run attempted once more, or a request that its provider refused."""
+    """Whether something was done again: another attempt of an agent run, or a request that its provider had refused."""
     if isinstance(part, Slice) and part.category == "agent":
         attempt = part.facts.get("attempt")
         return isinstance(attempt, int | float) and attempt > 1
@@ -28,100 +33,127 @@ def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
 
 
 def activity(events: Iterable[Event]) -> Iterator[Part]:
-    """The parts of a trace that events tell, which come in their true order."""
-    seen = _Activity()
+    """Build the parts of a trace from events in true order."""
+    builder = _Activity()
     for event in events:
-        seen.observe(event)
-        yield from seen.told()
-    seen.finish()
-    yield from seen.told()
+        yield from builder.observe(event)
+    yield from builder.finish()
 
 
-class _Activity(Pairing[Part]):
+class _Process(NamedTuple):
+    """The process that the supervisor launched."""
+
+    start_us: int
+    facts: dict[str, Fact]
+
+
+class _Activity:
     def __init__(self) -> None:
-        super().__init__()
-        self._process: Begun | None = None
-        self._launched: int | None = None
+        self._spans = DescribedSpans()
+        self._tracks: dict[AgentRun, Track] = {}
+        self._pids: dict[str, int] = {}
+        """Process ids of the writers of events."""
+        self._process: _Process | None = None
+        self._launched_pid: int | None = None
 
-    def finish(self) -> None:
-        super().finish()
+    def observe(self, event: Event) -> Iterator[Part]:
+        """Yield the parts that an event completes."""
+        at_us = trace_time_us(event)
+        if at_us is None:
+            return
+        if event.source_layer == "supervisor":
+            yield from self._supervisor_parts(event, at_us)
+            return
+        pairing = self._spans.observe(event, at_us)
+        if pairing is None:
+            if event.event_type == EventType.RECORDER_ATTACHED:
+                self._note_pid(event)
+            yield _instant(self._track_of(event), event, at_us)
+            return
+        run = pairing.run
+        if run not in self._tracks:
+            self._tracks[run] = self._track_of(event)
+        for span in pairing.cut:
+            yield self._slice(run, span)
+        if pairing.closed is not None:
+            yield self._slice(run, pairing.closed, failed=event.status == "error")
+
+    def finish(self) -> Iterator[Part]:
+        """Yield what has not ended."""
+        for pairing in self._spans.finish():
+            for span in pairing.cut:
+                yield self._slice(pairing.run, span)
         if self._process is not None:
-            self._process_over(None, {}, failed=False)
+            yield self._process_slice(None, {}, failed=False)
 
-    def _over(
-        self,
-        run: AgentRun,
-        begun: Begun,
-        category: Category,
-        depth: int,
-        end: int | None,
-        *,
-        finished: bool = True,
-        failed: bool = False,
-    ) -> None:
-        self._told.append(
-            Slice(
-                track=run.track,
-                name=begun.name,
-                category=category,
-                start_us=begun.start,
-                end_us=end,
-                depth=depth,
-                family=run.family,
-                finished=finished,
-                failed=failed,
-                facts=begun.facts,
-            )
+    def _slice(self, run: AgentRun, span: Span[Description], *, failed: bool = False) -> Slice:
+        name, facts = span.data or Description(span.kind, {})
+        return Slice(
+            track=self._tracks[run],
+            name=name,
+            category=span.kind,
+            start_us=span.start_us,
+            end_us=span.end_us,
+            depth=_INNER_CALL if span.is_inner else _DEPTHS[span.kind],
+            family=label(run.scope.agent_run_id or ""),
+            finished=span.has_end,
+            failed=failed,
+            facts=facts,
         )
 
-    def _aside(self, event: Event, at: int) -> None:
-        self._instant(self._track_of(event), event, at)
+    def _track_of(self, event: Event) -> Track:
+        place = place_of(event.event_id)
+        pid = self._pids.get(place.writer) if place is not None else None
+        return Track(pid, RECORDER if event.session_key is None else f"session {label(event.session_key)}")
 
-    def _instant(self, track: Track, event: Event, at: int) -> None:
-        name, facts = label(event.event_type), facts_of(event)
-        self._told.append(Instant(track=track, name=name, category="event", at_us=at, facts=facts))
+    def _note_pid(self, event: Event) -> None:
+        place, pid = place_of(event.event_id), event.payload.get("pid")
+        if place is not None and isinstance(pid, int) and not isinstance(pid, bool):
+            self._pids[place.writer] = pid
 
-    def _supervised(self, event: Event, at: int) -> None:
+    def _supervisor_parts(self, event: Event, at_us: int) -> Iterator[Part]:
         kind = event.event_type
         if kind == EventType.PROCESS_START:
             pid = event.payload.get("pid")
-            self._launched = pid if isinstance(pid, int) else None
-            self._process = Begun("process", at, facts_of(event))
+            self._launched_pid = pid if isinstance(pid, int) else None
+            self._process = _Process(at_us, facts_of(event))
         elif kind == EventType.PROCESS_END:
-            self._process_over(at, facts_of(event), failed=event.payload.get("exit_code") not in (None, 0))
+            failed = event.payload.get("exit_code") not in (None, 0)
+            yield self._process_slice(at_us, facts_of(event), failed=failed)
         elif kind == "resource_usage":
-            self._resources(event, at)
+            yield from self._memory_counters(event, at_us)
         else:
-            self._instant(Track(None, SUPERVISOR), event, at)
+            yield _instant(Track(None, SUPERVISOR), event, at_us)
 
-    def _process_over(self, at: int | None, facts: dict[str, Fact], *, failed: bool) -> None:
-        begun = self._process or Begun("process", at or 0, {})
+    def _process_slice(self, end_us: int | None, facts: dict[str, Fact], *, failed: bool) -> Slice:
+        process = self._process or _Process(end_us or 0, {})
         self._process = None
-        self._told.append(
-            Slice(
-                track=Track(self._launched, "process"),
-                name=begun.name,
-                category="process",
-                start_us=begun.start,
-                end_us=at,
-                finished=at is not None,
-                failed=failed,
-                facts={**facts, **begun.facts},
-            )
+        return Slice(
+            track=Track(self._launched_pid, "process"),
+            name="process",
+            category="process",
+            start_us=process.start_us,
+            end_us=end_us,
+            finished=end_us is not None,
+            failed=failed,
+            facts={**facts, **process.facts},
         )
 
-    def _resources(self, event: Event, at: int) -> None:
-        """The series says how long after its first look, not when that was."""
+    def _memory_counters(self, event: Event, at_us: int) -> Iterator[Counter]:
+        """Yield the memory samples. Their times are relative to the first one, which has no time of its own."""
         try:
             usage = msgspec.convert(event.payload, ResourceUsage)
         except msgspec.ValidationError:
             return
         if self._process is not None:
-            first = self._process.start + us_of(min(usage.interval_seconds, FIRST_LOOK_SECONDS) * 1000)
+            first_us = self._process.start_us + us_of(min(usage.interval_seconds, FIRST_SAMPLE_SECONDS) * 1000)
         else:
-            first = at - us_of(max((point.seconds for point in usage.series), default=0) * 1000)
+            first_us = at_us - us_of(max((point.seconds for point in usage.series), default=0) * 1000)
         for point in usage.series:
-            moment = us_of(first / 1000 + point.seconds * 1000)
+            moment = us_of(first_us / 1000 + point.seconds * 1000)
             figures = {"": round(point.rss_bytes / (1 << 20), 3)}
-            counter = Counter(pid=None, name="memory of all processes", unit="MiB", at_us=moment, figures=figures)
-            self._told.append(counter)
+            yield Counter(pid=None, name="memory of all processes", unit="MiB", at_us=moment, figures=figures)
+
+
+def _instant(track: Track, event: Event, at_us: int) -> Instant:
+    return Instant(track=track, name=label(event.event_type), category="event", at_us=at_us, facts=facts_of(event))

@@ -1,4 +1,4 @@
-"""A run as slices of time, gathered from the recorder's events, OpenClaw's timeline and the diagnosis."""
+"""Build the trace of a run from the recorder's events, OpenClaw's timeline and the diagnosis."""
 
 from __future__ import annotations
 
@@ -27,49 +27,52 @@ from critiqor.storage import paths_for
 from critiqor.timeline import read_timeline
 from critiqor.timeline.reader.trace_stream import read_trace_parts
 
-MOST_PARTS = 250_000
-"""Parts of a trace that are taken from the events, and as many from the timeline: viewers hardly open more."""
+MAX_PARTS = 250_000
+"""Parts of a trace from the events, and as many from the timeline: viewers can hardly open more."""
 FINDINGS = "findings"
 _ROLES: dict[Role, str] = {"gateway": "OpenClaw gateway", "agent": "OpenClaw agent", "command": "OpenClaw command"}
 
 
 def gather_trace(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, *, whole: bool = False) -> Trace:
-    """A run as slices of time, from the recorder's events, OpenClaw's timeline and the diagnosis.
+    """Build the trace of a run.
 
-    The whole of an anonymous run is for those alone who show it to nobody but its user.
+    `whole` ignores the anonymization of a run: only for output that only its user sees.
     """
     paths = paths_for(runs_dir)
     head = head_of(run_id, paths)
     trace = Trace(run_id=run_id, processes=[TraceProcess(None, f"run {run_id}")], notes=unfinished_notes(head))
     diagnosis = diagnosis_of(run_id, runs_dir, trace.notes, whole=whole)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
-    witness = _Witness(map(first_step, findings))
-    _take(trace, _bounded(activity(witness.watch(events_of(run_id, runs_dir, whole=whole))), "events", trace.notes))
+    event_notes = _EventNotes(map(first_step, findings))
+    _add_parts(
+        trace, _bounded(activity(event_notes.watch(events_of(run_id, runs_dir, whole=whole))), "events", trace.notes)
+    )
     path, limit = paths.timeline_path(run_id), sealed_bytes(head)
     timeline = read_timeline(path, limit)
     if timeline.present:
-        told = read_trace_parts(path, limit)
-        parts = anonymous_parts(told) if is_anonymous(head) and not whole else told
-        _take(trace, _bounded(parts, "lines of the timeline", trace.notes))
-    elif not witness.imported:
-        trace.notes.append(f"No timeline of OpenClaw: {timeline.unavailable}.")
+        parts: Iterable[Part] = read_trace_parts(path, limit)
+        if is_anonymous(head) and not whole:
+            parts = anonymous_parts(parts)
+        _add_parts(trace, _bounded(parts, "lines of the timeline", trace.notes))
+    elif not event_notes.imported:
+        trace.notes.append(f"No OpenClaw timeline: {timeline.unavailable}.")
     if timeline.parse_errors:
         trace.notes.append(f"{timeline.parse_errors} lines of the timeline could not be read.")
-    moments = witness.moments | moments_of(map(first_step, findings), path)
-    trace.instants[:0] = [_marked(finding, moments, trace.start_us) for finding in findings]
+    moments = event_notes.moments | moments_of(map(first_step, findings), path)
+    trace.instants[:0] = [_finding_instant(finding, moments, trace.start_us) for finding in findings]
     roles = {process.pid: _ROLES[process.role] for process in timeline.processes if process.role in _ROLES}
-    names = witness.names | roles
+    names = event_notes.names | roles
     trace.processes += [TraceProcess(pid, names.get(pid, "OpenClaw")) for pid in _pids(trace) if pid is not None]
     return trace
 
 
-class _Witness:
-    """Looks at events on their way: when those were that findings name, and what the processes are."""
+class _EventNotes:
+    """Notes the times of wanted events and the names of processes while events pass through."""
 
     def __init__(self, wanted: Iterable[str]) -> None:
         self._wanted = frozenset(wanted)
         self.moments: dict[str, int] = {}
-        """When the wanted events were; microseconds since 1970."""
+        """Times of the wanted events; microseconds since 1970."""
         self.names: dict[int | None, str] = {}
         self.imported = False
 
@@ -87,20 +90,20 @@ class _Witness:
             yield event
 
 
-def _marked(finding: Finding, moments: dict[str, int], start_us: int) -> Instant:
-    """A finding where it began to go wrong; where that is not known, it stands at the start of the trace.
+def _finding_instant(finding: Finding, moments: dict[str, int], start_us: int) -> Instant:
+    """Return a finding at its first event, or at the start of the trace if that has no time.
 
-    It is named by its type: its title quotes what was done and said.
+    It is named by its type, because its title quotes the recording.
     """
     step = first_step(finding)
     place = place_of(step)
-    told = us_of(place.milliseconds) if place is not None else start_us
+    default_us = us_of(place.milliseconds) if place is not None else start_us
     scope = {"session": finding.scope.session_key, "agent_run_id": finding.scope.agent_run_id}
     return Instant(
         track=Track(None, FINDINGS),
         name=finding.type,
         category="finding",
-        at_us=moments.get(step, told),
+        at_us=moments.get(step, default_us),
         facts={
             "type": finding.type,
             "meaning": FAILURE_TYPES.get(finding.type, finding.type),
@@ -116,13 +119,13 @@ def _marked(finding: Finding, moments: dict[str, int], start_us: int) -> Instant
 
 def _bounded(parts: Iterable[Part], what: str, notes: list[str]) -> Iterator[Part]:
     for number, part in enumerate(parts):
-        if number == MOST_PARTS:
-            notes.append(f"Only the first {MOST_PARTS} things that the {what} tell are in here.")
+        if number == MAX_PARTS:
+            notes.append(f"Only the first {MAX_PARTS} parts from the {what} are included.")
             return
         yield part
 
 
-def _take(trace: Trace, parts: Iterable[Part]) -> None:
+def _add_parts(trace: Trace, parts: Iterable[Part]) -> None:
     for part in parts:
         if isinstance(part, Slice):
             trace.slices.append(part)
@@ -133,6 +136,6 @@ def _take(trace: Trace, parts: Iterable[Part]) -> None:
 
 
 def _pids(trace: Trace) -> dict[int | None, None]:
-    """The processes of a trace, in the order in which they come."""
+    """Return the processes of a trace in the order in which they appear."""
     parts: list[Slice | Instant] = [*trace.slices, *trace.instants]
     return dict.fromkeys([*(part.track.pid for part in parts), *(counter.pid for counter in trace.counters)])

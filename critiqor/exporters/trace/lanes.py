@@ -1,8 +1,7 @@
-"""Slices in lanes: within one lane, two slices are either one inside the other or apart, never overlapping.
+"""Arrange slices in lanes: within a lane, slices are nested or apart, but never overlap partially.
 
-That is what viewers demand of a thread. Each slice goes into the first lane that has room for it. Clocks tell
-milliseconds, so what sticks out of a slice around it by no more than that, or reaches as little into the next one, is
-cut: it has not really done so.
+Viewers require that of a thread. Each slice goes into the first lane with room for it. Clocks have a resolution of one
+millisecond, so a slice that exceeds the slice around it, or reaches into the next one, by no more than that is cut.
 """
 
 from __future__ import annotations
@@ -15,25 +14,25 @@ from typing import NamedTuple
 from critiqor.model.trace import Slice, Trace, Track
 
 GRAIN_US = 1000
-"""What two clocks that tell milliseconds can be off by."""
+"""By how much two times with a resolution of one millisecond can be off."""
 NESTING_LANES = 64
-"""Lanes in which slices are inside each other. Whatever needs more is no picture any more, and is only kept apart."""
+"""Lanes with nested slices. In further lanes, which are too many to read anyway, slices are only kept apart."""
 _NEIGHBOURS = 16
-"""Slices that begin within a grain of a moment and are looked at there."""
+"""Slices within a grain of a time that are compared."""
 
 
 class Placed(NamedTuple):
-    """A slice where it is drawn."""
+    """A slice with its lane and the times it is drawn with."""
 
     slice: Slice
     lane: int
-    """From 1."""
+    """Counted from 1."""
     start_us: int
     end_us: int
 
 
 class _Bar:
-    """A slice while its place is looked for."""
+    """A slice while its lane is searched."""
 
     __slots__ = ("depth", "end", "family", "slice", "start")
 
@@ -46,7 +45,7 @@ class _Bar:
 
 
 def tracks_of(trace: Trace) -> dict[Track, list[Slice]]:
-    """The slices of each track, in the order of the processes; a track of instants alone has none."""
+    """Return the slices of each track, in the order of the processes; a track may have only instants."""
     tracks: dict[Track, list[Slice]] = {}
     for instant in trace.instants:
         tracks.setdefault(instant.track, [])
@@ -57,11 +56,11 @@ def tracks_of(trace: Trace) -> dict[Track, list[Slice]]:
 
 
 def lay_out(slices: Iterable[Slice], end_us: int) -> list[Placed]:
-    """The slices of one track in lanes, in the order of their starts, an outer one before those inside it.
+    """Arrange the slices of one track in lanes, ordered by start, outer ones first.
 
-    `end_us` is where slices end whose own end is not known.
+    `end_us` is the end of slices without one.
     """
-    # Of what ended in the same moment and took the same time, the one that was told last was around the other.
+    # Of two slices with the same times, the one that comes later is the outer one.
     bars = [_Bar(slice_, end_us) for slice_ in slices][::-1]
     bars.sort(key=_outer_first)
     _settle(bars)
@@ -85,9 +84,9 @@ def _may_be_inside(inner: _Bar, outer: _Bar) -> bool:
 
 
 def _settle(bars: Sequence[_Bar]) -> None:
-    """Cut what reaches over the edge of another one by a grain.
+    """Cut slices that exceed another one by up to a grain.
 
-    The last ones first: whoever is compared with one that began later finds it settled.
+    The last ones come first, so that each is compared with later ones that are settled.
     """
     starts = [bar.start for bar in bars]
     for place in range(len(bars) - 1, -1, -1):
@@ -104,7 +103,7 @@ def _settle(bars: Sequence[_Bar]) -> None:
 
 
 def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
-    """Whether a slice is inside one that begins a grain later than itself."""
+    """Whether a slice is inside another one that starts up to a grain later."""
     early = outer.start - bar.start
     if not 0 <= early <= min(GRAIN_US, bar.end - outer.start) or not _may_be_inside(bar, outer):
         return False
@@ -114,7 +113,7 @@ def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
 
 
 def _ended_too_late(bar: _Bar, following: _Bar) -> bool:
-    """Whether a slice was over when another one began that it reaches into; one that ends with it is inside it."""
+    """Whether a slice ended before a following one started, although it reaches up to a grain into it."""
     over = bar.end - following.start
     if not bar.start < following.start < bar.end < following.end or over > GRAIN_US:
         return False
@@ -122,18 +121,18 @@ def _ended_too_late(bar: _Bar, following: _Bar) -> bool:
 
 
 class _Lanes:
-    """What goes on in each lane, as starts come in order."""
+    """The open slices of each lane, while slices are added by start."""
 
     def __init__(self) -> None:
         self._nesting: list[list[_Bar]] = []
-        """Of each lane the slices that go on, the innermost last."""
+        """The open slices of each lane, the innermost last."""
         self._busy: list[tuple[int, int]] = []
-        """Further lanes with the end of what is in them."""
+        """Ends of slices in further lanes, with their lanes."""
         self._free: list[int] = []
         self._further = NESTING_LANES
 
     def take(self, bar: _Bar) -> int:
-        """The first lane with room for it, where it goes on from now; its end is cut if that makes it fit."""
+        """Put a slice into the first lane with room and return the lane; its end is cut if that makes it fit."""
         for lane, around in enumerate(self._nesting, 1):
             while around and around[-1].end <= bar.start:
                 around.pop()
@@ -142,7 +141,7 @@ class _Lanes:
                 if bar.end - innermost.end > GRAIN_US or not _may_be_inside(bar, innermost):
                     continue
                 bar.end = min(bar.end, innermost.end)
-                # What it does not know of itself, what it is inside of knows for those inside of it.
+                # A slice without depth and family takes those of the slice around it.
                 bar.depth = innermost.depth if bar.depth is None else bar.depth
                 bar.family = innermost.family if bar.family is None else bar.family
             around.append(bar)

@@ -1,4 +1,4 @@
-"""What of an event goes into a trace: ids, names and figures, each by itself. Contents stay in the evidence."""
+"""Facts of an event that go into a trace: ids, names and numbers. Contents stay in the evidence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from critiqor.model.event import Event
 from critiqor.model.trace import Fact, label
 
-_LARGEST = 1 << 53
-"""Beyond it, a double can no longer count."""
-_TOLD = {
+_MAX_NUMBER = 1 << 53
+"""Larger whole numbers cannot be held by a double."""
+_FACT_NAMES = {
     "aborted": "aborted",
     "agent_id": "agent_id",
     "attempt": "attempt",
@@ -43,8 +43,8 @@ _TOLD = {
     "trigger": "trigger",
     "turn": "turn",
 }
-"""Members of a payload that are told, and what they are called in a trace."""
-_USAGE = {
+"""Members of a payload that go into a trace, with their names there."""
+_USAGE_NAMES = {
     "input": "input_tokens",
     "output": "output_tokens",
     "cacheRead": "cache_read_tokens",
@@ -53,28 +53,28 @@ _USAGE = {
 
 
 def facts_of(event: Event) -> dict[str, Fact]:
-    """What is told of an event."""
+    """Return the facts of an event, sorted by name."""
     payload = event.payload
     facts: dict[str, Fact] = {"event_id": label(event.event_id)}
     for name in ("agent_run_id", "tool_call_id"):
         if (value := getattr(event, name)) is not None:
             facts[name] = label(value)
-    for name in _TOLD.keys() & payload.keys():
+    for name in _FACT_NAMES.keys() & payload.keys():
         if (fact := _fact(payload[name])) is not None:
-            facts[_TOLD[name]] = fact
+            facts[_FACT_NAMES[name]] = fact
     usage = payload.get("usage")
     if isinstance(usage, dict):
-        facts.update(_usage(usage))
+        facts.update(_usage_facts(usage))
     if event.duration_ms is not None and (duration := _fact(event.duration_ms)) is not None:
         facts["duration_ms"] = duration
     return dict(sorted(facts.items()))
 
 
-def _usage(usage: dict[str, Any]) -> dict[str, Fact]:
-    known = {told: _fact(usage.get(name)) for name, told in _USAGE.items()}
+def _usage_facts(usage: dict[str, Any]) -> dict[str, Fact]:
+    facts = {fact_name: _fact(usage.get(name)) for name, fact_name in _USAGE_NAMES.items()}
     cost = usage.get("cost")
-    known["cost_usd"] = _fact(cost.get("total")) if isinstance(cost, dict) else None
-    return {name: fact for name, fact in known.items() if fact is not None}
+    facts["cost_usd"] = _fact(cost.get("total")) if isinstance(cost, dict) else None
+    return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def _fact(value: object) -> Fact | None:
@@ -82,6 +82,6 @@ def _fact(value: object) -> Fact | None:
         return label(value)
     if isinstance(value, bool):
         return value
-    if isinstance(value, int | float) and -_LARGEST < value < _LARGEST:
+    if isinstance(value, int | float) and -_MAX_NUMBER < value < _MAX_NUMBER:
         return value
     return None
