@@ -19,8 +19,8 @@ VERBS = {
     "detach": "Remove the recorder from an OpenClaw service.",
     "watch": "Follow a run while it is recorded.",
     "finalize": "Seal the recorded evidence and diagnose it.",
-    "abort": "End the active session without a diagnosis; the evidence is kept.",
-    "import": "Import traces and transcripts of other tools as runs.",
+    "abort": "End the active session; the evidence is kept.",
+    "import": "Import transcripts and traces as runs, and diagnose them.",
     "runs": "List the runs of this folder.",
     "show": "Show one run: what happened, and whether it can be trusted.",
     "dashboard": "Open the runs in a browser.",
@@ -39,7 +39,7 @@ VERBS = {
     "completion": "Set up shell completion of verbs, options, runs and findings.",
     "doctor": "Check that a recording would work on this machine.",
     "demo": "Record and diagnose three short runs, without OpenClaw.",
-    "agent": "Run one message through the embedded agent loop, without OpenClaw.",
+    "agent": "Send one message to the embedded agent loop.",
     "lab": "Run scripted scenarios and check that their failures are found.",
 }
 """Every verb with its summary, in the order of the help page. A verb is defined in the module of its name, with
