@@ -11,6 +11,7 @@ import msgspec
 
 from critiqor.agentloop.event_streams import EventStreams, Stream
 from critiqor.agentloop.loop.commands import Command
+from critiqor.agentloop.recording.run_recording import NOT_RECORDED
 from critiqor.agentloop.replies.block_streaming import BlockReplies
 from critiqor.agentloop.sessions.messages import Usage
 from critiqor.agentloop.sessions.sessions import Session
@@ -151,6 +152,8 @@ class Run:
         """Where a reply goes out in pieces while it is being written."""
         self.lock: WriteLock | None = None
         """Of the transcript, while it writes to it."""
+        self.recording = NOT_RECORDED
+        """Where the run reports what it does."""
         self.usage = Usage()
         """Of all its model calls so far, those that summarise among them."""
         self.activity: str | None = None
@@ -189,4 +192,6 @@ class Run:
         if stream == "lifecycle":
             self.has_told_start = self.has_told_start or data["phase"] == "start"
             self.has_told_end = self.has_told_end or data["phase"] in ("end", "error")
+        elif stream == "assistant":
+            self.recording.text_streamed(data["text"])
         streams.emit(self.id, self.session.key, self.session.agent_id, stream, **data)

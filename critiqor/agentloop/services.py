@@ -14,6 +14,7 @@ from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.models.model_client import ModelClient
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.recording.diagnostics import Diagnostics
+from critiqor.agentloop.recording.recorder import Recorder
 from critiqor.agentloop.sessions.sessions import Sessions
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
 from critiqor.agentloop.settings import Provider
@@ -43,6 +44,7 @@ class Services:
     streams: EventStreams
     updates: TranscriptUpdates
     diagnostics: Diagnostics
+    recorder: Recorder
     clients: ClientMaker
     internal_hooks: InternalHooks
     skills: SkillsCache

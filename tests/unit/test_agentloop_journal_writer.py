@@ -186,7 +186,7 @@ def test_a_recorder_on_a_full_disk_disturbs_no_turn(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.symlink_to("/dev/full")
     made = Recording(tmp_path)
-    made.hook("before_agent_run")
+    made.run.attempt_started("main")
     made.answer()
     made.tool("c", result={})
     made.ended()

@@ -10,7 +10,6 @@ import pytest
 from recordings import RUN, Recording, Source
 from support import exit_code_of, fork, wait_until
 
-from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.recording.live_view import LiveView
 from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
 from critiqor.storage import SessionPaths, paths_for
@@ -24,7 +23,7 @@ def paths(tmp_path: Path) -> SessionPaths:
 def attached(paths: SessionPaths) -> tuple[Recorder, Source]:
     source = Source()
     environment = {"CRITIQOR_RUN_ID": RUN, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
-    recorder = attach_recorder(source, EventStreams(), source, environment)
+    recorder = attach_recorder(source, source, environment)
     return recorder, source
 
 

@@ -19,6 +19,7 @@ from timelines import summary_of
 
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.loop.external_turn import ExternalRequest, Progress
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import attach_recorder
@@ -66,12 +67,18 @@ def play(folder: Path, work: Work, *says: Say, **parts: Any) -> Played:
         "OPENCLAW_DIAGNOSTICS_TIMELINE_PATH": str(folder / "timeline.jsonl"),
         "OPENCLAW_DIAGNOSTICS_EVENT_LOOP": "1",
     }
-    recorder = attach_recorder(hooks, streams, updates, environment)
+    recorder = attach_recorder(hooks, updates, environment)
     diagnostics = Diagnostics.from_environment(environment)
     diagnostics.attach(hooks)
 
     async def run() -> None:
-        sources = {"hooks": hooks, "streams": streams, "updates": updates, "diagnostics": diagnostics}
+        sources = {
+            "hooks": hooks,
+            "streams": streams,
+            "updates": updates,
+            "diagnostics": diagnostics,
+            "recorder": recorder,
+        }
         rig = Rig(folder, *says, **sources, **parts)
         try:
             await work(rig)
@@ -81,7 +88,7 @@ def play(folder: Path, work: Work, *says: Say, **parts: Any) -> Played:
     asyncio.run(run())
     diagnostics.close()
     recorder.close()
-    assert recorder.journal.lost == 0
+    assert recorder.lost == 0
     assert streams.listener_errors == updates.listener_errors == 0
     return Played(folder)
 
@@ -147,6 +154,40 @@ def test_words_that_came_before_a_failure_are_kept(tmp_path: Path) -> None:
     played = play(tmp_path, one, Say("Half of an", failure=failure))
     assert "Half of an" in [event["payload"]["text"] for event in played.of("message_end")]
     assert played.of("agent_end")[0]["status"] == "error"
+
+
+def test_output_tokens_are_recorded_call_by_call(tmp_path: Path) -> None:
+    says = (Say(tools=(("exec", {"command": "true"}),), usage=(1000, 20)), Say("Done.", usage=(1000, 30)))
+    played = play(tmp_path, one, *says)
+    assert [event["payload"]["outputTokens"] for event in played.of("after_provider_response")] == [20, 30]
+
+
+def test_text_of_a_failed_external_turn_is_kept(tmp_path: Path) -> None:
+    async def turn(request: ExternalRequest, progress: Progress) -> str:
+        progress.said("half of a")
+        raise RuntimeError("gone")
+
+    async def work(rig: Rig) -> None:
+        accepted = await rig.runtime.agent(AgentParams(message="go"), turn)
+        await rig.runtime.outcome(accepted.run_id)
+
+    played = play(tmp_path, work)
+    (kinds,) = played.runs().values()
+    assert kinds == ["agent_start", "input", "message_end", "agent_end"]
+    (partial,) = played.of("message_end")
+    assert (partial["payload"]["text"], partial["payload"]["partial"]) == ("half of a", True)
+    assert played.of("agent_end")[0]["error"] == "RuntimeError: gone"
+
+
+def test_a_client_with_a_programming_error_leaves_no_request_open(tmp_path: Path) -> None:
+    class Broken(Model):
+        def ask(self, request: ModelRequest) -> Any:
+            raise ZeroDivisionError("oops")
+
+    played = play(tmp_path, one, clients=lambda provider, key: Broken())
+    (response,) = played.of("after_provider_response")
+    assert response["payload"]["outcome"] == "unobserved"
+    assert played.of("agent_end")[0]["error"] == "ZeroDivisionError: oops"
 
 
 async def cancelled(rig: Rig, kind: str) -> None:

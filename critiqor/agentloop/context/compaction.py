@@ -132,8 +132,9 @@ class Compactor:
         finally:
             self.usage = added(self.usage, call.usage)
 
-    def _emit(self, **data: Any) -> None:
-        self._run.emit(self._services.streams, "compaction", **data)
+    def _emit(self, phase: str, **facts: Any) -> None:
+        self._run.recording.compaction(phase, facts)
+        self._run.emit(self._services.streams, "compaction", phase=phase, **facts)
 
 
 def added(one: Usage, other: Usage) -> Usage:

@@ -70,6 +70,7 @@ class Prompting:
     async def tell_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
         """Tell plugins what the model is about to be told."""
         hooks, run = self._services.hooks, self._run
+        run.recording.prompt_built(self.system_prompt, list(self.bench.tools), len(history))
         if not hooks.listens("llm_input"):
             return
         event = {

@@ -42,7 +42,7 @@ async def opened_runtime(
             configuration = read_loop_configuration(place.path)
         hooks, streams, updates = PluginHooks(), EventStreams(), TranscriptUpdates()
         diagnostics.attach(hooks)
-        recorder = attach_recorder(hooks, streams, updates, environment)
+        recorder = attach_recorder(hooks, updates, environment)
         held.callback(recorder.close)
         runtime = AgentRuntime(
             configuration,
@@ -54,6 +54,7 @@ async def opened_runtime(
             streams=streams,
             updates=updates,
             diagnostics=diagnostics,
+            recorder=recorder,
             outbox=outbox,
             tools=tools,
         )

@@ -24,6 +24,7 @@ from critiqor.agentloop.queue.dispatcher import Dispatcher
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSession, StuckSessions
 from critiqor.agentloop.recording.diagnostics import Diagnostics
+from critiqor.agentloop.recording.recorder import Recorder
 from critiqor.agentloop.replies.delivery import HookedOutbox
 from critiqor.agentloop.runs import Abort, AbortKind, Accepted, AgentParams, Run, RunOutcome, WaitResult
 from critiqor.agentloop.services import OWN_FOLDER, ClientMaker, Services
@@ -55,6 +56,7 @@ class AgentRuntime:
         streams: EventStreams | None = None,
         updates: TranscriptUpdates | None = None,
         diagnostics: Diagnostics | None = None,
+        recorder: Recorder | None = None,
         outbox: Outbox | None = None,
         tools: Sequence[Tool] = (),
     ) -> None:
@@ -79,6 +81,7 @@ class AgentRuntime:
             streams=self.streams,
             updates=self.updates,
             diagnostics=told,
+            recorder=recorder or Recorder(None),
             clients=clients,
             internal_hooks=InternalHooks(scripts, known, exited=told.child_exited),
             skills=SkillsCache(state_folder, home, configuration.skills, known),
@@ -112,6 +115,7 @@ class AgentRuntime:
             session = await sessions.open(address)
             self._check_open()  # once more, because that took a moment
             run = Run(run_id, params, session, accepted_at)
+            run.recording = self.services.recorder.open_run(run_id, session.key)
             run.external = external
             run.command = command_in(params.message)
             if params.channel is not None:

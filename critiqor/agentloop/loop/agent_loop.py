@@ -89,6 +89,7 @@ class Loop:
     def _claimed(self, claim: dict[str, Any], transcript: Transcript) -> LoopResult:
         reply = claim.get("reply")
         text = str(reply.get("text") or "") if isinstance(reply, dict) else ""
+        self._run.recording.attempt_started(self._run.session.agent_id)
         self._emit("lifecycle", phase="start", startedAt=now_ms())
         if text:
             transcript.append(UserMessage(content=[Text(self._run.message)], timestamp=now_ms()))
@@ -178,17 +179,18 @@ class Loop:
         if isinstance(step, Retry):
             seconds = step.delay_ms / 1000
             mark("model.retry.decision", run_id=self._run.id, reason=reason, delayMs=round(step.delay_ms))
-            self._emit(
-                "run_status",
-                phase="retrying",
-                message=f"{before} failed ({reason}). Retrying in {seconds:.3g}s ({step.number}/{step.most}).",
-                retryAttempt=step.number,
-                maxRetries=step.most,
-                delayMs=round(step.delay_ms),
-                attempt=step.number + 1,
-                maxAttempts=step.most + 1,
-                reason=reason,
-            )
+            retry = {
+                "phase": "retrying",
+                "message": f"{before} failed ({reason}). Retrying in {seconds:.3g}s ({step.number}/{step.most}).",
+                "retryAttempt": step.number,
+                "maxRetries": step.most,
+                "delayMs": round(step.delay_ms),
+                "attempt": step.number + 1,
+                "maxAttempts": step.most + 1,
+                "reason": reason,
+            }
+            self._run.recording.provider_retry(retry)
+            self._emit("run_status", **retry)
             await asyncio.sleep(seconds)
             return True
         if isinstance(step, Fallback):

@@ -21,6 +21,7 @@ from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
 from critiqor.agentloop.models.model_call import Dialled, ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.models.retries import reason_of
+from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -63,6 +64,8 @@ class Attempt:
 
     async def execute(self, prompting: Prompting, asked: UserMessage | None, output_before: int) -> AttemptResult:
         """Make the attempt. `asked` is the message that is not saved yet; `output_before` counts earlier attempts."""
+        run = self._run
+        run.recording.attempt_started(run.session.agent_id, run.params.trigger)
         blocked = await prompting.gate()
         if blocked is not None:
             self.result.blocked = blocked
@@ -177,22 +180,44 @@ class Attempt:
         else:
             told |= {"stopReason": "aborted" if aborted else last, "livenessState": "working"}
         self._emit("lifecycle", **told)
-        await self._tell_end(partial, failure)
-
-    async def _tell_end(self, partial: AssistantMessage | None, failure: ModelFailureError | None) -> None:
-        run, hooks, resolved = self._run, self._services.hooks, self._dialled.resolved
+        spoken: Sequence[Message] = [*self._transcript.messages, *([partial] if partial is not None else [])]
         error = run.abort.reason if run.abort is not None else (str(failure) if failure is not None else None)
+        duration_ms = round((time.perf_counter() - self._began) * 1000)
+        totals = {
+            "success": error is None,
+            "durationMs": duration_ms,
+            "messages": len(spoken),
+            "usage_total": self._total_usage(),
+            "provider": resolved.provider.id,
+            "model": resolved.model.id,
+        }
+        run.recording.attempt_ended(AttemptEnd(error, told.get("stopReason"), aborted, totals, duration_ms))
+        await self._tell_end(spoken, error, duration_ms)
+
+    def _total_usage(self) -> dict[str, Any] | None:
+        usage = self.result.usage
+        if not usage.total_tokens:
+            return None
+        return {
+            "input": usage.input,
+            "output": usage.output,
+            "cacheRead": usage.cache_read,
+            "cacheWrite": usage.cache_write,
+            "total": usage.total_tokens,
+            "cost": {"total": usage.cost.total},
+        }
+
+    async def _tell_end(self, spoken: Sequence[Message], error: str | None, duration_ms: int) -> None:
+        run, hooks, resolved = self._run, self._services.hooks, self._dialled.resolved
         if hooks.listens("agent_end"):
-            spoken: Sequence[Message] = [*self._transcript.messages, *([partial] if partial is not None else [])]
             ended: dict[str, Any] = {
                 "runId": run.id,
                 "messages": [saved_form(message) for message in spoken],
                 "success": error is None,
-                "durationMs": round((time.perf_counter() - self._began) * 1000),
+                "durationMs": duration_ms,
             }
             await hooks.run("agent_end", ended | ({"error": error} if error is not None else {}), run.context)
         if hooks.listens("llm_output"):
-            usage = self.result.usage
             output: dict[str, Any] = {
                 "runId": run.id,
                 "sessionId": run.session.id,
@@ -204,15 +229,9 @@ class Attempt:
                 "harnessId": "critiqor",
                 "assistantTexts": [message.text for message in self.result.messages if message.text],
             }
-            if usage.total_tokens:
-                output["usage"] = {
-                    "input": usage.input,
-                    "output": usage.output,
-                    "cacheRead": usage.cache_read,
-                    "cacheWrite": usage.cache_write,
-                    "total": usage.total_tokens,
-                    "cost": {"total": usage.cost.total},
-                }
+            usage = self._total_usage()
+            if usage is not None:
+                output["usage"] = usage
             await hooks.run("llm_output", output, run.context)
 
     def _emit(self, stream: Stream, **data: Any) -> None:

@@ -55,6 +55,7 @@ async def _elsewhere(run: Run, services: Services, turn: ExternalTurn) -> RunOut
     """A turn that somebody else makes, written down like any other."""
     idle = services.configuration.defaults.external_idle_seconds
     async with writing(run, services) as transcript:
+        run.recording.attempt_started(run.session.agent_id)
         run.emit(services.streams, "lifecycle", phase="start", startedAt=now_ms())
         transcript.append(UserMessage(content=[Text(run.message)], timestamp=now_ms()))
         text = await make_external_turn(run, turn, services.streams, idle)

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from critiqor.agentloop.models.watchdogs import CLEANUP_SECONDS, run_limit
+from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
 from critiqor.agentloop.services import Services
 from critiqor.errors import CritiqorError
@@ -127,6 +128,9 @@ def tell_end(run: Run, services: Services, outcome: RunOutcome) -> None:
         told["joinedRunId"] = outcome.joined
     if outcome.error is not None:
         told["error"] = outcome.error
+    if outcome.joined is None:
+        ended = AttemptEnd(outcome.error, outcome.stop_reason, outcome.aborted)
+        run.recording.run_ended(run.session.agent_id, ended)
     run.emit(services.streams, "lifecycle", phase="end" if outcome.status == "ok" else "error", **told)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.event_streams import Stream
+from critiqor.agentloop.recording.run_recording import ToolCallEnd
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Text, ToolCall, ToolResultMessage
@@ -74,7 +75,7 @@ class ToolBatch:
             raise
 
     async def _run_one(self, call: ToolCall) -> None:
-        self._emit("tool", phase="start", name=call.name, toolCallId=call.id, args=call.arguments)
+        self._tell_start(call)
         tool = self._bench.tools.get(call.name)
         problem = problem_with(tool, call)
         if tool is None or problem is not None:
@@ -110,7 +111,7 @@ class ToolBatch:
                 await self._tell_end(call, arguments, _aborted(call.name), began)
 
     async def _skip(self, call: ToolCall) -> None:
-        self._emit("tool", phase="start", name=call.name, toolCallId=call.id, args=call.arguments)
+        self._tell_start(call)
         outcome = ToolOutcome(content=[Text(SKIPPED)], details={"status": "skipped"}, is_error=True)
         await self._finish(call, call.arguments, outcome, time.perf_counter())
 
@@ -121,9 +122,16 @@ class ToolBatch:
             self._save(call, outcome)
         self.records.append(ToolRecord(call, outcome))
 
+    def _tell_start(self, call: ToolCall) -> None:
+        self._run.recording.tool_call_started(call.id, call.name, call.arguments)
+        self._emit("tool", phase="start", name=call.name, toolCallId=call.id, args=call.arguments)
+
     async def _tell_end(self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float) -> None:
         content = msgspec.to_builtins(without_pictures(outcome.content))
         result = {"content": content, "details": outcome.details}
+        duration_ms = round((time.perf_counter() - began) * 1000)
+        error = error_words(outcome)
+        self._run.recording.tool_call_ended(call.id, ToolCallEnd(result, error, outcome.is_error, duration_ms))
         known = {"name": call.name, "toolCallId": call.id}
         self._emit("tool", phase="result", **known, isError=outcome.is_error, result=result)
         if "exitCode" in outcome.details:
@@ -134,9 +142,8 @@ class ToolBatch:
             "runId": self._run.id,
             "toolCallId": call.id,
             "result": result,
-            "durationMs": round((time.perf_counter() - began) * 1000),
+            "durationMs": duration_ms,
         }
-        error = error_words(outcome)
         if error is not None:
             event["error"] = error
         await self._services.hooks.run("after_tool_call", event, self._run.context)
@@ -162,6 +169,7 @@ class ToolBatch:
 
     def _context(self, call: ToolCall) -> ToolContext:
         def update(output: str) -> None:
+            self._run.recording.tool_call_updated(call.id)
             self._emit("tool", phase="update", name=call.name, toolCallId=call.id)
             self._emit("command_output", phase="delta", **_command(call), output=output, status="running")
 

@@ -11,7 +11,9 @@ import msgspec
 from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.models.response_builder import Answer
+from critiqor.agentloop.models.retries import reason_of
 from critiqor.agentloop.models.watchdogs import Silence
+from critiqor.agentloop.recording.run_recording import ModelCallEnd
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -61,7 +63,8 @@ class ModelCall:
         """Ask and return the whole answer; raises `ModelCallError`. When it is cancelled, `partial` has what came."""
         run, services = self._run, self._services
         facts = self._facts()
-        await services.hooks.run("model_call_started", facts, _context(run))
+        await services.hooks.run("model_call_started", self._ids() | facts, self._ids())
+        run.recording.model_call_started(facts)
         services.diagnostics.request_started(run.id, self._id)
         run.activity = "model_call"
         stream = self._dialled.client.ask(request)
@@ -127,6 +130,7 @@ class ModelCall:
             told["timeToFirstByteMs"] = round(self._first_byte_ms)
         if failed is not None:
             told |= {"errorCategory": failed, "failureKind": failed}
+        self._run.recording.model_call_ended(self._recorded_end(facts | told, failure))
         if self._speech is None:
             told["usage"] = msgspec.to_builtins(self._answer.usage)
             told |= {} if failure is None else {"error": str(failure)}
@@ -143,15 +147,24 @@ class ModelCall:
             200 if failed is None else (failure.status if failure is not None else None),
             terminalReason=reason,
         )
-        await self._services.hooks.run("model_call_ended", facts | told, _context(self._run))
+        await self._services.hooks.run("model_call_ended", self._ids() | facts | told, self._ids())
+
+    def _recorded_end(self, facts: dict[str, Any], failure: ModelFailureError | None) -> ModelCallEnd:
+        usage = self._answer.usage
+        error = str(failure) if failure is not None else None
+        if self._speech is None:
+            return ModelCallEnd(facts, msgspec.to_builtins(usage), error)
+        if failure is not None:
+            # Nothing saves the usage of a failed answer, so OpenClaw's recorder does not know it either.
+            why = {"failover_reason": reason_of(failure.kind), "failure_kind": failure.kind}
+            return ModelCallEnd(facts | why, None, error)
+        counted = {"outputTokens": usage.output} if facts["outcome"] == "completed" else {}
+        return ModelCallEnd(facts | counted, msgspec.to_builtins(usage), None)
 
     def _facts(self) -> dict[str, Any]:
-        run, resolved = self._run, self._dialled.resolved
+        resolved = self._dialled.resolved
         return {
-            "runId": run.id,
             "callId": self._id,
-            "sessionKey": run.session.key,
-            "sessionId": run.session.id,
             "provider": resolved.provider.id,
             "model": resolved.model.id,
             "api": resolved.provider.api,
@@ -160,9 +173,8 @@ class ModelCall:
             "contextWindowSource": "modelsConfig",
         }
 
+    def _ids(self) -> dict[str, Any]:
+        return {"runId": self._run.id, "sessionKey": self._run.session.key, "sessionId": self._run.session.id}
+
     def _elapsed_ms(self) -> float:
         return (time.perf_counter() - self._began) * 1000
-
-
-def _context(run: Run) -> dict[str, Any]:
-    return {"runId": run.id, "sessionKey": run.session.key, "sessionId": run.session.id}

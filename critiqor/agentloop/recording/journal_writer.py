@@ -46,6 +46,7 @@ class JournalWriter:
         self.written = 0
         self.lost = 0
         """Records that did not reach the disk, and facts that did not become records."""
+        self.is_closed = False
         self.sealed = False
         """Whether the run is completed: nothing is written any more."""
         self._sequence = 0
@@ -80,7 +81,11 @@ class JournalWriter:
         self.lost += 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file for good."""
+        self.is_closed = True
+        self._release()
+
+    def _release(self) -> None:
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 os.close(self._descriptor)
@@ -108,11 +113,11 @@ class JournalWriter:
             # A completed run has no redaction key any more, and must not get another.
             self.sealed = _is_sealed(self._paths.session_lock_path(self._run_id))
             if self.sealed or not self._is_there():
-                self.close()
+                self._release()
             if not self.sealed and self._descriptor is None:
                 self._open()
         except OSError:
-            self.close()
+            self._release()
         return self._filter
 
     def _open(self) -> None:
