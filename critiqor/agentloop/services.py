@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from critiqor.agentloop.configuration import LoopConfiguration
-from critiqor.agentloop.context.skills_cache import SkillsCache
+from critiqor.agentloop.context.skills import SkillsCache
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks

@@ -1,4 +1,4 @@
-"""Everything that a run needs before its first prompt: models, levels, workspace, skills, bootstrap files, tools."""
+"""Preparation of a run: models, levels, workspace, skills, bootstrap files and tools."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from critiqor.openclaw.configuration import expand_path
 
 @dataclass(slots=True, kw_only=True)
 class Prepared:
-    """What a run works with."""
+    """What a run needs before its first prompt."""
 
     asked: UserMessage
     models: list[ResolvedModel]
-    """In the order in which they are asked."""
+    """The preferred one first."""
     thinking: str
     verbose: Verbosity
     trace: bool
@@ -39,7 +39,7 @@ class Prepared:
 
 
 async def prepare(run: Run, services: Services) -> Prepared:
-    """Prepare a run; raises `UsageError` or `CritiqorError` for what cannot be prepared."""
+    """Prepare a run; raises `UsageError` or `CritiqorError` if that fails."""
     configuration, params, entry = services.configuration, run.params, run.session.entry
     defaults = configuration.defaults
     decided = await services.hooks.run("before_model_resolve", {"prompt": run.message}, run.context)
@@ -89,8 +89,8 @@ def _workspace(run: Run, services: Services) -> Workspace:
     root = services.state_folder / OWN_FOLDER / "sandboxes"
     if sandbox.workspace_root is not None:
         root = expand_path(sandbox.workspace_root, services.home)
-    place = workspace_path(configuration, session.agent_id, services.state_folder, services.home)
-    return prepare_workspace(place, session.key, root if is_sandboxed else None)
+    folder = workspace_path(configuration, session.agent_id, services.state_folder, services.home)
+    return prepare_workspace(folder, session.key, root if is_sandboxed else None)
 
 
 async def _bootstrap(run: Run, services: Services, workspace: Workspace, *, minimal: bool) -> list[BootstrapFile]:
@@ -107,12 +107,12 @@ async def _bootstrap(run: Run, services: Services, workspace: Workspace, *, mini
         "agentId": run.session.agent_id,
     }
     answer = await hooks.emit("agent", "bootstrap", run.session.key, context)
-    return [file for told in answer.context["bootstrapFiles"] if (file := _file(told)) is not None]
+    return [file for item in answer.context["bootstrapFiles"] if (file := _parse_file(item)) is not None]
 
 
-def _file(told: Any) -> BootstrapFile | None:
+def _parse_file(item: Any) -> BootstrapFile | None:
     try:
-        return msgspec.convert(told, type=BootstrapFile)
+        return msgspec.convert(item, type=BootstrapFile)
     except msgspec.ValidationError:
         return None
 

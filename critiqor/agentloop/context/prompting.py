@@ -1,4 +1,4 @@
-"""What the model is told beside the conversation: the system prompt, the tools, and what plugins add to both."""
+"""Prompt of one attempt: the system prompt, the tools, and what plugins add to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCKED = "This request was blocked."
 
 
 class Prompting:
-    """The prompt of one attempt. Build it with `build_prompt`."""
+    """Prompt of one attempt. Build it with `build_prompt`."""
 
     def __init__(self, run: Run, services: Services, prepared: Prepared, decided: dict[str, Any]) -> None:
         self._run = run
@@ -34,13 +34,13 @@ class Prompting:
         tools = {name: tool for name, tool in prepared.bench.tools.items() if allowed is None or name in allowed}
         self.system_prompt = _system_prompt(prepared, decided, list(tools.values()))
         self.bench = replace(prepared.bench, tools=tools)
-        """The tools that may be used, and where."""
+        """The tools of the run that plugins allow."""
         self.schemas = tool_schemas(list(tools.values()))
         self.fixed_tokens = tokens_of_text(self.system_prompt) + len(msgspec.json.encode(self.schemas)) // 4
-        """Tokens of every request, whatever the conversation is."""
+        """Estimated tokens of the system prompt and the tools, which are part of every request."""
 
     def report(self, prepared: Prepared) -> dict[str, Any]:
-        """What the prompt is made of, for a run that is traced."""
+        """Return sizes and sources of the prompt, for a traced run."""
         sources = prepared.sources
         return {
             "model": sources.model,
@@ -59,7 +59,7 @@ class Prompting:
         }
 
     async def gate(self) -> str | None:
-        """What to say instead, where a plugin does not let the run begin."""
+        """Run the `before_agent_run` hook; returns the reply if a plugin blocks the run, else None."""
         hooks = self._services.hooks
         event = {"prompt": self._prompt, "systemPrompt": self.system_prompt, "senderIsOwner": True}
         decided = await hooks.run("before_agent_run", event, self._run.context)
@@ -68,7 +68,7 @@ class Prompting:
         return str(decided.get("message") or decided.get("reason") or BLOCKED)
 
     async def tell_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
-        """Tell plugins what the model is about to be told."""
+        """Report the prompt to the recording and to the `llm_input` hook."""
         hooks, run = self._services.hooks, self._run
         run.recording.prompt_built(self.system_prompt, list(self.bench.tools), len(history))
         if not hooks.listens("llm_input"):
@@ -87,7 +87,10 @@ class Prompting:
         await hooks.run("llm_input", event, run.context)
 
     def with_context(self, messages: list[Message]) -> list[Message]:
-        """The conversation with what plugins put around this run's message; the transcript keeps that alone."""
+        """Return the conversation with the text that plugins add around the message of this run.
+
+        The transcript keeps the message without it.
+        """
         if self._around == (None, None):
             return messages
         return [
@@ -102,7 +105,7 @@ class Prompting:
 
 
 async def build_prompt(run: Run, services: Services, prepared: Prepared, history: list[Message]) -> Prompting:
-    """Ask plugins what they add, and put the prompt together."""
+    """Run the prompt hooks and build the prompt from their decisions."""
     hooks = services.hooks
     decided: dict[str, Any] = {}
     for name in ("before_prompt_build", "before_agent_start"):

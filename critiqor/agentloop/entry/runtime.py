@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from critiqor.agentloop.configuration import LoopConfiguration, workspace_path
 from critiqor.agentloop.context.installs import install_skill
-from critiqor.agentloop.context.skills_cache import SkillsCache
+from critiqor.agentloop.context.skills import SkillsCache
 from critiqor.agentloop.entry.background_tasks import Background
 from critiqor.agentloop.entry.subagents import Subagents
 from critiqor.agentloop.event_streams import EventStreams
