@@ -157,7 +157,6 @@ async def turn_times(folder: Path) -> dict[str, float]:
     bare = runtime(folder / "bare")
     diagnostics = Diagnostics(folder / "timeline.jsonl", run_id="bench", event_loop=True)
     hooks, updates = PluginHooks(), TranscriptUpdates()
-    diagnostics.attach(hooks)
     recorded = {"CRITIQOR_RUN_ID": record["run_id"], "CRITIQOR_RUNS_DIR": str(folder / "runs")}
     recorder = attach_recorder(hooks, updates, recorded)
     watched = runtime(folder / "watched", hooks=hooks, updates=updates, diagnostics=diagnostics, recorder=recorder)

@@ -247,18 +247,8 @@ def test_no_sample_is_told_unless_it_was_asked_for(path: Path) -> None:
     assert {line["type"] for line in written(path)} == {"span.start", "span.end"}
 
 
-class Hooks:
-    def __init__(self) -> None:
-        self.handlers: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {}
-
-    def on(self, name: str, handler: Callable[[dict[str, Any], dict[str, Any]], None], priority: int = 0) -> None:
-        self.handlers[name] = handler
-
-
-def test_commands_that_tools_ran_are_told_by_their_program(path: Path) -> None:
+def test_commands_of_tools_are_written_with_their_program_alone(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
-    hooks = Hooks()
-    diagnostics.attach(hooks)
     for name, command, details in (
         ("exec", "KEY=hunter2 /usr/bin/curl -H secret", {"exitCode": 7, "durationMs": 20}),
         ("exec", "sleep 99", {"exitCode": None, "exitSignal": "SIGKILL", "durationMs": 5}),
@@ -266,12 +256,11 @@ def test_commands_that_tools_ran_are_told_by_their_program(path: Path) -> None:
         ("exec", "never", {"status": "error"}),
         ("read", "x", {"exitCode": 0, "durationMs": 1}),
     ):
-        event = {"toolName": name, "params": {"command": command}, "result": {"content": [], "details": details}}
-        hooks.handlers["after_tool_call"](event, {"runId": RUN_ID})
-    hooks.handlers["after_tool_call"]({"toolName": "exec", "error": "Tool exec not found"}, {})
+        diagnostics.tool_ended(name, {"command": command}, details, RUN_ID)
+    diagnostics.tool_ended("exec", {}, {}, RUN_ID)
     diagnostics.close()
-    told = [(line["command"], line.get("exitCode"), line.get("signal")) for line in written(path)]
-    assert told == [("curl", 7, None), ("sleep", None, "SIGKILL")]
+    exits = [(line["command"], line.get("exitCode"), line.get("signal")) for line in written(path)]
+    assert exits == [("curl", 7, None), ("sleep", None, "SIGKILL")]
     assert [line["attributes"] for line in written(path)] == [{"runId": RUN_ID}] * 2
     assert b"hunter2" not in path.read_bytes()
 

@@ -13,7 +13,7 @@ import pytest
 from recordings import BEGIN, RUN, Recording, sequences
 from support import exit_code_of, fork
 
-from critiqor.agentloop.recording.journal_writer import LOOKED_AFTER_MS, JournalWriter
+from critiqor.agentloop.recording.journal_writer import CHECK_INTERVAL_MS, JournalWriter
 from critiqor.storage import paths_for
 
 
@@ -95,7 +95,7 @@ def test_a_full_disk_loses_records_disturbs_nobody_and_leaves_a_hole(journal: Jo
     assert write(journal, 4) == [False] * 4
     assert (journal.written, journal.lost) == (0, 4)
     file.unlink()
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     assert write(journal, 2) == [True, True]
     assert sequences(lines_of(journal)) == [5, 6]
 
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_made_is_tried_again_later(journal: JournalWrite
     assert write(journal, 2) == [False, False]
     blocker.unlink()
     assert write(journal, 1) == [False], "not tried anew on every record"
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     assert write(journal, 1) == [True]
     assert sequences(lines_of(journal)) == [4]
 
@@ -137,7 +137,7 @@ def test_a_journal_that_is_removed_is_begun_again(journal: JournalWriter, clock:
     write(journal, 3)
     file_of(journal).unlink()
     write(journal, 1)
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     write(journal, 2)
     assert sequences(lines_of(journal)) == [5, 6]
 
@@ -145,9 +145,9 @@ def test_a_journal_that_is_removed_is_begun_again(journal: JournalWriter, clock:
 def test_nothing_is_written_into_a_run_that_is_sealed(journal: JournalWriter, clock: Clock) -> None:
     write(journal, 2)
     journal._paths.session_lock_path(RUN).write_bytes(b"sealed")
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     assert write(journal, 3) == [False] * 3
-    assert (journal.sealed, journal.lost) == (True, 0)
+    assert (journal.is_sealed, journal.lost) == (True, 0)
     late = JournalWriter(journal._paths, RUN, clock)
     journal._paths.redaction_key_path(RUN).unlink()
     assert write(late, 1) == [False]

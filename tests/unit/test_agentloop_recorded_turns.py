@@ -69,7 +69,6 @@ def play(folder: Path, work: Work, *says: Say, **parts: Any) -> Played:
     }
     recorder = attach_recorder(hooks, updates, environment)
     diagnostics = Diagnostics.from_environment(environment)
-    diagnostics.attach(hooks)
 
     async def run() -> None:
         sources = {

@@ -23,7 +23,7 @@ def failure(kind: FailureKind, status: int | None = None, retry_after: float | N
 
 def retries(models: int = 1, **settings: Any) -> Retries:
     known = [ResolvedModel(Provider(id="lab"), ModelEntry(id=f"m{number}")) for number in range(models)]
-    return Retries(RetrySettings(**settings), known, chance=lambda: 0.5)
+    return Retries(RetrySettings(**settings), known, random_number=lambda: 0.5)
 
 
 def test_delays_double_up_to_the_longest():
@@ -33,8 +33,8 @@ def test_delays_double_up_to_the_longest():
 
 
 def test_delays_differ_a_little_so_that_not_everybody_comes_back_at_once():
-    early = Retries(RetrySettings(jitter=0.1), retries()._models, chance=lambda: 0.0).after(failure("server"))
-    late = Retries(RetrySettings(jitter=0.1), retries()._models, chance=lambda: 1.0).after(failure("server"))
+    early = Retries(RetrySettings(jitter=0.1), retries()._models, random_number=lambda: 0.0).after(failure("server"))
+    late = Retries(RetrySettings(jitter=0.1), retries()._models, random_number=lambda: 1.0).after(failure("server"))
     assert isinstance(early, Retry)
     assert isinstance(late, Retry)
     assert (early.delay_ms, late.delay_ms) == (pytest.approx(900), pytest.approx(1_100))

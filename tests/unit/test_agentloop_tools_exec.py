@@ -157,7 +157,7 @@ def test_cancelling_at_any_moment_leaves_no_process_behind(tmp_path: Path) -> No
 
 def test_what_a_command_leaves_in_the_background_is_ended_with_it_and_the_result_says_so(tmp_path: Path) -> None:
     outcome = run(tmp_path, "sleep 600 & echo $! > pid; echo started")
-    assert text(outcome).startswith("started\n\n(What this command left running")
+    assert text(outcome).startswith("started\n\n(Background processes of this command were terminated")
     assert outcome.details["exitCode"] == 0
     wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))
 

@@ -41,7 +41,6 @@ async def opened_runtime(
             place = locate(environment, config, arguments)
             configuration = read_loop_configuration(place.path)
         hooks, streams, updates = PluginHooks(), EventStreams(), TranscriptUpdates()
-        diagnostics.attach(hooks)
         recorder = attach_recorder(hooks, updates, environment)
         held.callback(recorder.close)
         runtime = AgentRuntime(

@@ -132,6 +132,7 @@ class ToolBatch:
         duration_ms = round((time.perf_counter() - began) * 1000)
         error = error_words(outcome)
         self._run.recording.tool_call_ended(call.id, ToolCallEnd(result, error, outcome.is_error, duration_ms))
+        self._services.diagnostics.tool_ended(call.name, arguments, outcome.details, self._run.id)
         known = {"name": call.name, "toolCallId": call.id}
         self._emit("tool", phase="result", **known, isError=outcome.is_error, result=result)
         if "exitCode" in outcome.details:

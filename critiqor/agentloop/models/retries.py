@@ -47,11 +47,11 @@ class Retries:
         self,
         settings: RetrySettings,
         models: list[ResolvedModel],
-        jitter: Callable[[], float] = random.random,
+        random_number: Callable[[], float] = random.random,
     ) -> None:
         self._settings = settings
         self._models = models
-        self._random = jitter
+        self._random_number = random_number
         self._index = 0
         self._number = 0
         self._kinds: dict[FailureKind, int] = {}
@@ -84,4 +84,4 @@ class Retries:
             demanded = failure.retry_after * 1000
             return None if demanded > settings.max_wait_ms else max(0.0, demanded)
         delay = min(settings.max_delay_ms, settings.min_delay_ms * 2.0**self._number)
-        return delay * (1 + settings.jitter * (2 * self._random() - 1))
+        return delay * (1 + settings.jitter * (2 * self._random_number() - 1))

@@ -77,7 +77,7 @@ class Recorder:
     def attach(self, hooks: Hooks, transcripts: Transcripts, event_source: str | None = None) -> None:
         """Announce the recorder and start to listen.
 
-        The announcement is the evidence that somebody was recording.
+        The announcement is the evidence that the run was recorded.
         """
         announcement = {
             "mode": "full",
@@ -113,7 +113,7 @@ class Recorder:
         if journal is None or journal.is_closed:
             return
         journal.close()
-        if self._view is not None and not journal.sealed:
+        if self._view is not None and not journal.is_sealed:
             self._view.finish()
 
     def _handler(self, name: str) -> Callable[[dict[str, Any], dict[str, Any]], None]:
@@ -144,7 +144,7 @@ def attach_recorder(hooks: Hooks, transcripts: Transcripts, environment: Mapping
         return Recorder(None)
     if not runs_dir:
         return Recorder(None)
-    recorder = Recorder(JournalWriter(paths, run_id, on_write=view.follow), view)
+    recorder = Recorder(JournalWriter(paths, run_id, on_write=view.schedule), view)
     recorder.attach(hooks, transcripts, environment.get("CRITIQOR_EVENT_SOURCE"))
     atexit.register(recorder.close)
     return recorder
