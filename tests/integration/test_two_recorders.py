@@ -391,16 +391,16 @@ RECORDS = st.builds(
 @given(records=st.lists(RECORDS, min_size=1, max_size=20))
 def test_payloads_are_bounded_and_redacted_alike(records: list[dict[str, Any]]) -> None:
     redactor = Redactor(b"key")
-    ours = [json.loads(RecordFilter(redactor).journal_line(record)) for record in records]
-    assert ours == node(SERIALISE, json.dumps(records))
+    by_loop = [json.loads(RecordFilter(redactor).journal_line(record)) for record in records]
+    assert by_loop == node(SERIALISE, json.dumps(records))
 
 
 ROW = json.dumps({"kind": "hook", "name": "message_received", "event": {}, "context": {}, "t": 0})
 
 
-def test_the_announcement_has_the_fields_of_the_plugin_and_says_which_python_it_is(tmp_path: Path) -> None:
-    (theirs,) = [line for line in node(REPLAY, ROW) if line["event_type"] == "recorder_attached"]
-    (ours,) = Recording(tmp_path / RUN).lines()
-    assert list(ours) == list(theirs)
-    assert ours["payload"].keys() - theirs["payload"].keys() == {"python_version"}
-    assert theirs["payload"].keys() <= ours["payload"].keys()
+def test_the_announcement_has_the_fields_of_the_plugin_and_the_python_version(tmp_path: Path) -> None:
+    (by_plugin,) = [line for line in node(REPLAY, ROW) if line["event_type"] == "recorder_attached"]
+    (by_loop,) = Recording(tmp_path / RUN).lines()
+    assert list(by_loop) == list(by_plugin)
+    assert by_loop["payload"].keys() - by_plugin["payload"].keys() == {"python_version"}
+    assert by_plugin["payload"].keys() <= by_loop["payload"].keys()

@@ -121,8 +121,8 @@ def test_many_sessions_at_once_are_kept_apart(tmp_path: Path) -> None:
         await asyncio.gather(*(talk(number) for number in range(20)))
 
     def answer(request: ModelRequest) -> Say:
-        asked = isinstance(request.messages[-1], UserMessage)
-        return Say(tools=(("exec", {"command": "true"}),)) if asked else Say("done")
+        is_question = isinstance(request.messages[-1], UserMessage)
+        return Say(tools=(("exec", {"command": "true"}),)) if is_question else Say("done")
 
     played = play(tmp_path, many, clients=lambda provider, key: Model(script=answer))
     runs = played.runs()
@@ -148,7 +148,7 @@ def test_a_failed_model_call_and_its_retry_are_each_recorded(tmp_path: Path) -> 
     assert (turn.requests, turn.failed_requests) == (2, 1)
 
 
-def test_words_that_came_before_a_failure_are_kept(tmp_path: Path) -> None:
+def test_text_before_a_failure_is_kept(tmp_path: Path) -> None:
     failure = ModelFailureError("the key is wrong", "auth", 401)
     played = play(tmp_path, one, Say("Half of an", failure=failure))
     assert "Half of an" in [event["payload"]["text"] for event in played.of("message_end")]
@@ -207,7 +207,7 @@ def test_a_run_that_is_cancelled_in_a_tool_has_an_end_and_so_has_its_tool(tmp_pa
     assert len(played.of("turn_end")) == len(played.of("turn_start")) == 1
 
 
-def test_a_run_that_is_cancelled_while_the_model_speaks_has_an_end(tmp_path: Path) -> None:
+def test_a_run_that_is_cancelled_during_an_answer_has_an_end(tmp_path: Path) -> None:
     async def work(rig: Rig) -> None:
         rig.model.says = [Say("I think", hold=asyncio.Event())]
         await cancelled(rig, "assistant")
@@ -238,9 +238,9 @@ def test_a_compaction_is_recorded_once(tmp_path: Path) -> None:
     for start, end in zip(starts, ends, strict=True):
         assert start["event_id"] < end["event_id"]
         inside = [event for event in played.events if start["event_id"] < event["event_id"] < end["event_id"]]
-        asked = [event for event in inside if event["event_type"] == "before_provider_request"]
+        requests = [event for event in inside if event["event_type"] == "before_provider_request"]
         answered = [event for event in inside if event["event_type"] == "after_provider_response"]
-        assert 0 < len(asked) == len(answered)
+        assert 0 < len(requests) == len(answered)
         assert all(event["payload"]["usage"]["cost"]["total"] > 0 for event in answered)
 
 

@@ -127,7 +127,7 @@ def test_what_counts_as_a_failed_tool_call(end: dict[str, Any], error: str | Non
     assert result["duration_ms"] == 3
 
 
-def test_calls_that_share_an_id_are_pairs_of_their_own(made: Recording) -> None:
+def test_calls_that_share_an_id_are_separate_pairs(made: Recording) -> None:
     made.answer()
     for code in (0, 1, 2):
         made.tool("call_0", arguments={"n": code}, result={"details": {"exitCode": code}})
