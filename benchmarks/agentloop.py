@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.configuration import configuration_from
+from critiqor.agentloop.configuration import parse_configuration
 from critiqor.agentloop.entry.runtime import AgentRuntime
 from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
@@ -89,7 +89,7 @@ class Echo:
 
 def runtime(folder: Path, **parts: Any) -> AgentRuntime:
     return AgentRuntime(
-        configuration_from(SETTINGS),
+        parse_configuration(SETTINGS),
         state_folder=folder,
         home=folder,
         environment={"PATH": "/usr/bin:/bin"},

@@ -9,7 +9,7 @@ from agentloop import Echo, Rig, Say, Waiting, defaults
 
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.replies.block_streaming import BlockChunker, BlockReplies
-from critiqor.agentloop.replies.chat_messages import ChatMessage, Chats
+from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
 from critiqor.agentloop.settings import BlockChunk
 from critiqor.agentloop.tools.messaging import MemoryOutbox
 
@@ -20,7 +20,7 @@ def emit(streams: EventStreams, stream: str, **data: object) -> None:
 
 def test_deltas_are_gathered_and_one_final_message_ends_them():
     streams, heard, now = EventStreams(), [], [0.0]
-    Chats(streams, heard.append, interval=1.0, clock=lambda: now[0])
+    ChatFeed(streams, heard.append, interval=1.0, clock=lambda: now[0])
     for number, text in enumerate(("a", "ab", "abc", "abcd")):
         now[0] = number * 0.4
         emit(streams, "assistant", text=text, delta=text[-1])
@@ -35,7 +35,7 @@ def test_deltas_are_gathered_and_one_final_message_ends_them():
 
 def test_what_was_held_back_is_told_before_the_final_message():
     streams, heard = EventStreams(), []
-    Chats(streams, heard.append, interval=1.0, clock=lambda: 0.0)
+    ChatFeed(streams, heard.append, interval=1.0, clock=lambda: 0.0)
     emit(streams, "assistant", text="a", delta="a")
     emit(streams, "assistant", text="ab", delta="b")
     emit(streams, "lifecycle", phase="end", aborted=False)
@@ -52,7 +52,7 @@ def test_what_was_held_back_is_told_before_the_final_message():
 )
 def test_every_end_of_a_run_is_one_message_even_when_nothing_was_said(data, state):
     streams, heard = EventStreams(), []
-    chats = Chats(streams, heard.append)
+    chats = ChatFeed(streams, heard.append)
     emit(streams, "lifecycle", **data)
     assert [(message.state, message.error) for message in heard] == [(state, data.get("error"))]
     assert chats._chats == {}
@@ -60,7 +60,7 @@ def test_every_end_of_a_run_is_one_message_even_when_nothing_was_said(data, stat
 
 def test_a_later_message_of_a_run_does_not_erase_an_earlier_one():
     streams, heard = EventStreams(), []
-    Chats(streams, heard.append, interval=0)
+    ChatFeed(streams, heard.append, interval=0)
     emit(streams, "assistant", text="I look.", delta="I look.")
     emit(streams, "usage", outputTokens=1)
     emit(streams, "assistant", text="Done.", delta="Done.")
@@ -74,7 +74,7 @@ def test_an_answer_that_only_began_like_the_silent_token_is_told_when_it_has_end
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(said))
         chat: list[ChatMessage] = []
-        Chats(rig.runtime.streams, chat.append, interval=0)
+        ChatFeed(rig.runtime.streams, chat.append, interval=0)
         await rig.ask()
         assert [message.text for message in chat] == told
         assert chat[-1].state == "final"
@@ -87,7 +87,7 @@ def test_runs_have_a_final_message_each_and_whatever_they_end_with(tmp_path):
         tool = Waiting()
         rig = Rig(tmp_path, Say("one"), tools=[tool])
         heard: list[ChatMessage] = []
-        Chats(rig.runtime.streams, heard.append)
+        ChatFeed(rig.runtime.streams, heard.append)
         await rig.ask()
         rig.model.says = [Say("two", (("waiting", {}),))]
         task = asyncio.create_task(rig.ask(run_id="r"))
@@ -147,14 +147,14 @@ def test_blocks_go_out_while_the_model_still_writes_or_when_its_message_has_ende
             sent.append(text)
 
         blocks = BlockReplies(BlockChunk(min_chars=5, max_chars=20), when, send)  # type: ignore[arg-type]
-        blocks.said("First one.\n\nSecond")
-        await blocks.drained()
+        blocks.add_text("First one.\n\nSecond")
+        await blocks.wait_until_sent()
         before = list(sent)
-        blocks.said(" one.")
-        blocks.message_ended()
-        await blocks.drained()
-        assert blocks.covers("First one.\n\nSecond one.")
-        assert not blocks.covers("Something else.")
+        blocks.add_text(" one.")
+        blocks.end_message()
+        await blocks.wait_until_sent()
+        assert blocks.has_delivered("First one.\n\nSecond one.")
+        assert not blocks.has_delivered("Something else.")
         blocks.close()
         return [before, sent]
 

@@ -159,7 +159,7 @@ def test_a_killed_turn_is_repaired_by_the_next_one(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--message", " "), "there is no message"),
+        (("--message", " "), "the message is empty"),
         (("--message", "x", "--session-key", "agent:other:x", "--agent", "main"), "not a session of agent main"),
         (("--message", "x", "--model", "nobody/knows"), "nobody/knows"),
     ],

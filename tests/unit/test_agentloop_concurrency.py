@@ -52,8 +52,8 @@ def test_a_hundred_sessions_with_five_turns_each_end_in_order_and_do_not_mix(tmp
             texts = [str(message.content[0].text).split(":")[0] for message in messages]  # type: ignore[union-attr]
             assert texts == [f"s{session} t{turn}" for turn in range(TURNS) for _ in range(4)]
         assert rig.runtime.services.lanes.names() == []
-        assert rig.runtime._dispatch.runs() == []
-        assert rig.runtime._dispatch._inboxes == {}
+        assert rig.runtime._dispatcher.runs() == []
+        assert rig.runtime._dispatcher._inboxes == {}
         assert rig.runtime.streams._sequences == {}
         await rig.runtime.close()
 
@@ -102,7 +102,7 @@ def test_whatever_happens_to_many_runs_each_of_them_ends_once_and_leaves_a_whole
         for path in tmp_path.rglob("sessions/*.jsonl"):
             assert unanswered(read_messages(path)) == []
         assert list(tmp_path.rglob("*.jsonl.lock")) == []
-        assert rig.runtime._dispatch._inboxes == {}
+        assert rig.runtime._dispatcher._inboxes == {}
         await rig.runtime.close()
 
     asyncio.run(scenario())

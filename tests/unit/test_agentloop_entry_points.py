@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.loop.external_turn import ExternalRequest, Progress
+from critiqor.agentloop.loop.external_agent import ExternalRequest, Progress
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import ToolResultMessage
 from critiqor.errors import CritiqorError, UsageError
@@ -249,7 +249,7 @@ def test_a_run_that_does_not_come_to_its_end_is_left_behind_and_its_lane_and_loc
         rig = Rig(tmp_path, Say("x", (("stubborn", {}),)), Say("second"), tools=[tool])
         outcome = await rig.ask("first", trigger="cron", timeout_seconds=300)
         assert tool.stopped
-        assert "left behind" in str(outcome.error)
+        assert "was abandoned" in str(outcome.error)
         assert (await rig.ask("second")).status == "ok"
         before = len(rig.transcript())
         tool.freed.set()
@@ -273,7 +273,7 @@ def test_a_run_that_was_left_behind_before_it_wrote_anything_asks_and_writes_not
         rig = Rig(tmp_path, Say("second"))
         rig.runtime.hooks.on("before_agent_reply", stubborn)
         outcome = await rig.ask("first", run_id="r", timeout_seconds=300)
-        assert "left behind" in str(outcome.error)
+        assert "was abandoned" in str(outcome.error)
         freed.set()
         assert (await rig.ask("second")).status == "ok"
         await asyncio.sleep(100)
@@ -367,7 +367,7 @@ def test_a_message_that_comes_in_the_moment_of_closing_is_refused_and_starts_not
         coming = asyncio.create_task(rig.runtime.agent(AgentParams(message="go", run_id="r")))
         await asyncio.sleep(0)
         await rig.runtime.close()
-        with pytest.raises(CritiqorError, match="being closed"):
+        with pytest.raises(CritiqorError, match="is closing"):
             await coming
         assert rig.events == []
 
@@ -392,7 +392,7 @@ def test_closing_ends_what_is_under_way_and_refuses_what_comes_after(tmp_path):
 
 
 def test_outcomes_of_old_runs_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr("critiqor.agentloop.queue.dispatcher.KEPT_OUTCOMES", 3)
+    monkeypatch.setattr("critiqor.agentloop.queue.dispatcher.MAX_KEPT_OUTCOMES", 3)
 
     async def scenario() -> None:
         rig = Rig(tmp_path)
@@ -477,7 +477,7 @@ def test_a_child_session_works_on_its_own_and_its_parent_is_told(tmp_path):
                 return Say("There are 7 files.")
             if roles([asked]) == ["toolResult"]:
                 return Say("I have asked a child.")
-            if "is done" in text:
+            if "has finished" in text:
                 return Say("The child found 7 files.")
             return Say(tools=(("sessions_spawn", {"task": "count the files", "label": "counter"}),))
 
@@ -516,7 +516,7 @@ def test_a_child_whose_end_cannot_be_announced_disturbs_nobody(tmp_path, monkeyp
         rig = Rig(tmp_path)
         rig.model.script = _with_a_child
         assert (await rig.ask("do it")).status == "ok"
-        monkeypatch.setattr("critiqor.agentloop.runs.LONGEST_MESSAGE", 3)
+        monkeypatch.setattr("critiqor.agentloop.runs.MAX_MESSAGE_CHARS", 3)
         await rig.runtime.drain()
         gc.collect()
         assert complaints == []
@@ -553,8 +553,8 @@ def test_a_child_has_no_children(tmp_path):
 def test_an_external_turn_is_written_down_and_streamed_like_any_other(tmp_path):
     async def scenario() -> None:
         async def turn(request: ExternalRequest, progress: Progress) -> str:
-            progress.said("Hello ")
-            progress.said(request.message)
+            progress.add_text("Hello ")
+            progress.add_text(request.message)
             return progress.text
 
         rig = Rig(tmp_path)
@@ -572,7 +572,7 @@ def test_an_external_turn_without_progress_is_aborted_and_one_with_progress_is_n
         stopped: list[bool] = []
 
         async def stalls(request: ExternalRequest, progress: Progress) -> str:
-            progress.went_on(step=1)
+            progress.report(step=1)
             try:
                 await asyncio.Event().wait()
             finally:
@@ -582,7 +582,7 @@ def test_an_external_turn_without_progress_is_aborted_and_one_with_progress_is_n
         async def goes_on(request: ExternalRequest, progress: Progress) -> str:
             for step in range(6):
                 await asyncio.sleep(50)
-                progress.went_on(step=step)
+                progress.report(step=step)
             return "made it"
 
         rig = Rig(tmp_path)

@@ -199,9 +199,9 @@ def test_a_handler_that_was_removed_is_not_called():
     seen: list[int] = []
     hooks = PluginHooks()
     remove = hooks.on("agent_end", lambda event, context: seen.append(1))
-    assert hooks.listens("agent_end")
+    assert hooks.has_handlers("agent_end")
     remove()
-    assert not hooks.listens("agent_end")
+    assert not hooks.has_handlers("agent_end")
     asyncio.run(hooks.run("agent_end", {}, {}))
     assert seen == []
 

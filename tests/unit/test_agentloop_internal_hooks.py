@@ -111,9 +111,9 @@ def test_a_handler_may_be_a_shell_script_or_a_program(tmp_path, name, code):
     [
         ("import sys; sys.exit(3)", "exit code 3"),
         ("print('hello')", "not JSON"),
-        ("print('[1]')", "not an object"),
+        ("print('[1]')", "not a JSON object"),
         ("print('x' * 2_000_000)", "more than"),
-        ("import time; time.sleep(60)", "longer than 0.2 seconds"),
+        ("import time; time.sleep(60)", "timed out after 0.2 seconds"),
     ],
 )
 def test_a_script_that_misbehaves_changes_nothing_and_is_remembered(tmp_path, code, reason):

@@ -202,7 +202,7 @@ def test_an_interrupt_ends_what_goes_on_and_what_waits_and_runs_the_newest(tmp_p
         waiting = await busy.send("waiting", queue_mode="followup")
         newest = await busy.send("newest")
         first = await busy.rig.runtime.outcome("first")
-        assert (first.aborted, first.error) == (True, "a newer message took its place")
+        assert (first.aborted, first.error) == (True, "interrupted by a newer message")
         assert (await busy.rig.runtime.outcome(waiting)).aborted
         assert (await busy.rig.runtime.outcome(newest)).payloads[0].text == "newest"
         assert unanswered(busy.rig.transcript()) == []

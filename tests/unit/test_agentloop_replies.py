@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.replies.reply_builder import (
     SILENT_TOKENS,
-    Said,
+    RunOutput,
+    build_replies,
     failure_text,
     is_silent,
     may_become_silent,
-    shape_replies,
 )
 from critiqor.agentloop.runs import Payload
 from critiqor.agentloop.sessions.messages import AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
@@ -50,7 +50,7 @@ def sent(text: str) -> Use:
 
 def shaped(*texts: str, tools: tuple[Use, ...] = (), error: str | None = None, **options: Any) -> list[Payload]:
     messages = [said(text) for text in texts]
-    return shape_replies(Said(messages=messages, tools=tools, error=error), **options)
+    return build_replies(RunOutput(messages=messages, tools=tools, error=error), **options)
 
 
 def words(payloads: list[Payload]) -> list[str]:
@@ -128,7 +128,7 @@ def test_an_error_of_the_model_is_told_after_what_it_has_said() -> None:
     text = failure_text(ModelFailureError("500 oops", "server", 500))
     assert shaped("Half an answer", error=text) == [
         Payload(text="Half an answer"),
-        Payload(text="⚠️ The model provider has a problem of its own; try again shortly. (500 oops)", is_error=True),
+        Payload(text="⚠️ The model provider had an internal error; try again shortly. (500 oops)", is_error=True),
     ]
 
 
@@ -139,7 +139,7 @@ def test_an_error_takes_the_place_of_the_fallback_for_a_failed_tool() -> None:
 
 def test_an_answer_that_the_provider_cut_off_is_an_error() -> None:
     message = said("", stop_reason="error", error="Provider finish_reason: content_filter")
-    payloads = shape_replies(Said(messages=[message]))
+    payloads = build_replies(RunOutput(messages=[message]))
     assert payloads == [Payload(text="⚠️ Provider finish_reason: content_filter", is_error=True)]
 
 
@@ -157,8 +157,10 @@ def test_tools_are_told_of_only_when_that_was_asked_for() -> None:
 
 def test_reasoning_is_told_only_when_that_was_asked_for() -> None:
     thought = [said("Yes.", thinking="hm")]
-    assert words(shape_replies(Said(messages=thought))) == ["Yes."]
-    assert shape_replies(Said(messages=thought), reasoning=True)[0] == Payload(text="Reasoning:\nhm", is_reasoning=True)
+    assert words(build_replies(RunOutput(messages=thought))) == ["Yes."]
+    assert build_replies(RunOutput(messages=thought), reasoning=True)[0] == Payload(
+        text="Reasoning:\nhm", is_reasoning=True
+    )
 
 
 TEXTS = st.sampled_from(["", "NO_REPLY", "no_reply", "Done.", "All is well, I think.", "All is well, I think", "👍"])

@@ -11,7 +11,7 @@ from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles,
 from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.models.retries import Fallback, Retries, Retry
-from critiqor.agentloop.replies.chat_messages import ChatMessage, Chats
+from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
 from critiqor.agentloop.sessions.messages import AssistantMessage
 from critiqor.agentloop.settings import ModelEntry, Provider, RetrySettings
 from critiqor.agentloop.tools.messaging import MemoryOutbox
@@ -138,7 +138,7 @@ def test_text_of_a_failed_attempt_is_withdrawn_from_the_chat_and_not_part_of_the
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I thi", failure=failure("network")), Say("I think so."))
         chat: list[ChatMessage] = []
-        Chats(rig.runtime.streams, chat.append, interval=0)
+        ChatFeed(rig.runtime.streams, chat.append, interval=0)
         outcome = await rig.ask()
         assert [payload.text for payload in outcome.payloads] == ["I think so."]
         assert [message.text for message in chat] == ["I thi", "", "I think so.", "I think so."]

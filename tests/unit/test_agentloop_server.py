@@ -16,7 +16,7 @@ import pytest
 from agentloop import Rig, Say, Waiting, unanswered
 
 from critiqor.agentloop.entry.client import AgentClient
-from critiqor.agentloop.entry.server import LONGEST_PATH, AgentServer, socket_path
+from critiqor.agentloop.entry.server import MAX_SOCKET_PATH_BYTES, AgentServer, socket_path
 from critiqor.errors import CritiqorError, UsageError
 
 
@@ -97,7 +97,7 @@ def test_an_attached_run_ends_with_its_client_and_leaves_a_whole_transcript(tmp_
                 await client.call("agent", message="hi", runId="r", attached=True)
                 await tool.started.wait()
             outcome = await rig.runtime.outcome("r")
-            assert (outcome.aborted, outcome.error) == (True, "its client went away")
+            assert (outcome.aborted, outcome.error) == (True, "its client disconnected")
             assert unanswered(rig.transcript()) == []
 
     asyncio.run(scenario())
@@ -125,7 +125,7 @@ def test_a_client_that_listens_hears_of_streams_and_chat(tmp_path):
             await client.call("agent", message="hi", runId="r")
             heard = []
             while not heard or heard[-1].get("payload", {}).get("state") != "final":
-                heard.append(await client.event())
+                heard.append(await client.next_event())
             kinds = [event["event"] for event in heard]
             assert kinds.count("chat") == 2
             assert [event["payload"]["seq"] for event in heard if event["event"] == "agent"] == list(
@@ -154,7 +154,7 @@ def test_errors_name_what_is_wrong_and_what_to_do(tmp_path):
         async with served(Rig(tmp_path)) as path, AgentClient(path) as client:
             with pytest.raises(CritiqorError, match="there is no run"):
                 await client.call("agent.wait", runId="unheard-of")
-            with pytest.raises(CritiqorError, match="there is no method"):
+            with pytest.raises(CritiqorError, match="unknown method"):
                 await client.call("agent.dance")
             with pytest.raises(CritiqorError, match="unknown field"):
                 await client.call("agent", message="x", colour="green")
@@ -163,7 +163,7 @@ def test_errors_name_what_is_wrong_and_what_to_do(tmp_path):
 
 
 def test_a_line_that_never_ends_hangs_up_on_its_client_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("critiqor.agentloop.entry.server.LONGEST_LINE", 1000)
+    monkeypatch.setattr("critiqor.agentloop.entry.server.MAX_LINE_BYTES", 1000)
 
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path:
@@ -214,7 +214,7 @@ def test_the_socket_of_a_dead_server_is_taken_over_and_that_of_a_living_one_is_n
 def test_a_path_that_is_too_long_for_a_socket_is_refused_with_a_way_out(tmp_path):
     async def scenario() -> None:
         with pytest.raises(UsageError, match="too long"):
-            await AgentServer(Rig(tmp_path).runtime, tmp_path / ("x" * LONGEST_PATH)).start()
+            await AgentServer(Rig(tmp_path).runtime, tmp_path / ("x" * MAX_SOCKET_PATH_BYTES)).start()
 
     asyncio.run(scenario())
 
@@ -258,9 +258,9 @@ def test_a_client_whose_server_has_gone_is_told_so_and_does_not_wait(tmp_path):
             client = await AgentClient(path).__aenter__()
             await client.call("events")
         async with asyncio.timeout(5):
-            with pytest.raises(CritiqorError, match="went away"):
-                await client.event()
-            with pytest.raises(CritiqorError, match="went away"):
+            with pytest.raises(CritiqorError, match="connection to the agent server was lost"):
+                await client.next_event()
+            with pytest.raises(CritiqorError, match="connection to the agent server was lost"):
                 await client.call("agent", message="hi")
         await client.__aexit__(None, None, None)
 
@@ -277,7 +277,7 @@ def test_a_client_that_asks_for_events_twice_hears_each_of_them_once(tmp_path):
             numbers: list[int] = []
             phase = None
             while phase != "end":
-                event = await client.event()
+                event = await client.next_event()
                 if event["event"] == "agent":
                     numbers.append(event["payload"]["seq"])
                     phase = event["payload"]["data"].get("phase")

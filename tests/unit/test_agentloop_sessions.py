@@ -49,7 +49,7 @@ def stored(sessions: Sessions) -> dict[str, dict[str, object]]:
     ],
 )
 def test_a_session_is_found_by_agent_key_or_id(tmp_path, agent, key, session_id, expected):
-    found = Sessions(tmp_path).address(agent, key, session_id, "main")
+    found = Sessions(tmp_path).resolve_address(agent, key, session_id, "main")
     assert (found.agent_id, found.key) == expected
 
 
@@ -68,7 +68,7 @@ def test_a_session_is_found_by_agent_key_or_id(tmp_path, agent, key, session_id,
 )
 def test_what_is_no_session_is_refused(tmp_path, agent, key, session_id):
     with pytest.raises(UsageError):
-        Sessions(tmp_path).address(agent, key, session_id, "main")
+        Sessions(tmp_path).resolve_address(agent, key, session_id, "main")
 
 
 def test_a_session_is_on_disk_before_its_first_run_is_accepted(tmp_path):
@@ -88,7 +88,7 @@ def test_a_session_id_leads_back_to_its_key(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address("agent:main:telegram:7"))
-        found = sessions.address(None, None, session.id, "main")
+        found = sessions.resolve_address(None, None, session.id, "main")
         assert found.key == "agent:main:telegram:7"
 
     asyncio.run(scenario())
@@ -110,7 +110,7 @@ def test_a_reset_begins_a_new_transcript_and_keeps_the_levels(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
-        sessions.note(session, thinking_level="high", input_tokens=500)
+        sessions.update(session, thinking_level="high", input_tokens=500)
         session = await sessions.open(address())
         fresh = await sessions.reset(session)
         assert fresh.id != session.id
@@ -124,7 +124,7 @@ def test_what_is_noted_is_written_when_the_sessions_are_closed(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
-        sessions.note(session, output_tokens=7)
+        sessions.update(session, output_tokens=7)
         await sessions.close()
         assert stored(sessions)["agent:main:main"]["outputTokens"] == 7
 
@@ -136,7 +136,7 @@ def test_a_note_of_a_run_whose_session_was_reset_meanwhile_is_dropped(tmp_path):
         sessions = Sessions(tmp_path)
         old = await sessions.open(address())
         new = await sessions.reset(old)
-        sessions.note(old, output_tokens=7)
+        sessions.update(old, output_tokens=7)
         found = sessions.find("main", "agent:main:main")
         assert found is not None
         assert (found.id, found.entry.output_tokens) == (new.id, 0)
@@ -153,7 +153,7 @@ def test_fields_that_somebody_else_added_stay(tmp_path):
         document["agent:main:main"]["displayName"] = "Ada"
         document["agent:main:other"] = {"sessionId": "kept", "custom": [1]}
         path.write_text(json.dumps(document))
-        sessions.note(session, output_tokens=7)
+        sessions.update(session, output_tokens=7)
         await sessions.close()
         after = stored(sessions)
         assert after["agent:main:main"]["displayName"] == "Ada"
@@ -183,11 +183,11 @@ def test_a_note_that_cannot_be_written_now_is_written_later_and_nobody_sees_a_tr
         complaints: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, told: complaints.append(told))
         sessions = Sessions(tmp_path)
-        session = await sessions.open(sessions.address(None, None, None, "main"))
+        session = await sessions.open(sessions.resolve_address(None, None, None, "main"))
         lock = sessions.folder("main") / "sessions.json.lock"
         lock.unlink()
         lock.mkdir()
-        sessions.note(session, model="m")
+        sessions.update(session, model="m")
         await asyncio.sleep(3 * FLUSH_AFTER_SECONDS)
         gc.collect()
         assert complaints == []

@@ -99,8 +99,8 @@ def test_what_was_saved_is_read_back_as_it_was(tmp_path):
 def test_lines_have_the_fields_of_openclaw_2026_6_1(tmp_path):
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
-    transcript.note_model("lab", "scripted")
-    transcript.note_thinking("off")
+    transcript.append_model_change("lab", "scripted")
+    transcript.append_thinking_change("off")
     for message in TURN:
         transcript.append(message)
     closed(transcript)
@@ -135,7 +135,7 @@ def test_a_torn_last_line_is_closed_and_left_out_and_nothing_else_is_lost(tmp_pa
         file.write(b'{"type":"message","id":"torn","par')
     second = opened(path)
     assert [message.text if hasattr(message, "text") else "" for message in second.messages] == [""]
-    assert second.unreadable == 1
+    assert second.unreadable_lines == 1
     second.append(user("two"))
     closed(second)
     third = opened(path)
@@ -169,7 +169,7 @@ def test_the_second_call_under_one_id_is_not_answered_by_the_first_result(tmp_pa
         assistant(ToolCall("call_0", "read"), stop="toolUse"),
     ):
         first.append(message)
-    assert [call.name for call in first.answer_open_calls()] == ["read"]
+    assert [call.name for call in first.close_open_calls()] == ["read"]
     closed(first)
 
 

@@ -10,7 +10,7 @@ from agentloop import Rig, Say, Waiting, configuration, defaults, instantly, una
 
 from critiqor.agentloop.models.watchdogs import idle_limit, run_limit
 from critiqor.agentloop.queue.lanes import Lanes
-from critiqor.agentloop.queue.stuck_sessions import StuckSession, StuckSessions
+from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.runs import Abort, AgentParams, Run
 from critiqor.agentloop.sessions.session_store import SessionEntry
 from critiqor.agentloop.sessions.sessions import Session
@@ -131,8 +131,8 @@ class Watched:
         self.lanes = Lanes()
         self.runs: list[Run] = []
         self.aborted: list[Abort] = []
-        self.warnings: list[StuckSession] = []
-        self.watchdog = StuckSessions(
+        self.warnings: list[StuckSessionWarning] = []
+        self.watchdog = StuckSessionWatchdog(
             DiagnosticsSettings(stuck_session_warn_ms=1_000, **settings),
             self.lanes,
             lambda: self.runs,
@@ -153,7 +153,7 @@ def test_warnings_about_a_slow_model_call_become_rarer(tmp_path):
         watched = Watched()
         watched.busy(tmp_path)
         for second in range(1, 20):
-            watched.watchdog.look(float(second))
+            watched.watchdog.check(float(second))
         assert [(warning.state, warning.silent_ms) for warning in watched.warnings] == [
             ("session.long_running", 1_000),
             ("session.long_running", 2_000),
@@ -172,7 +172,7 @@ def test_a_run_without_progress_is_only_warned_about_however_long_it_lasts(tmp_p
         watched = Watched()
         watched.busy(tmp_path, activity=activity)
         for second in (1.5, 400.0, 100_000.0):
-            watched.watchdog.look(second)
+            watched.watchdog.check(second)
         state = "session.long_running" if activity == "model_call" else "session.stalled"
         assert [(warning.state, warning.action) for warning in watched.warnings] == [(state, "warned")] * 3
         assert watched.aborted == []
@@ -184,9 +184,9 @@ def test_a_run_without_progress_is_aborted_if_a_limit_is_set(tmp_path):
     async def scenario() -> None:
         watched = Watched(stuck_session_abort_ms=300_000)
         watched.busy(tmp_path)
-        watched.watchdog.look(299.0)
+        watched.watchdog.check(299.0)
         assert watched.aborted == []
-        watched.watchdog.look(301.0)
+        watched.watchdog.check(301.0)
         assert (watched.warnings[-1].state, watched.warnings[-1].action) == ("session.stalled", "aborted")
         assert [abort.kind for abort in watched.aborted] == ["stuck"]
 
@@ -200,7 +200,7 @@ def test_progress_and_waiting_for_a_turn_are_no_reason_for_a_warning(tmp_path):
         run.progress_at = 9.5
         waiting = watched.busy(tmp_path, "waiting")
         waiting.started_at = None
-        watched.watchdog.look(10.0)
+        watched.watchdog.check(10.0)
         assert watched.warnings == []
 
     asyncio.run(scenario())
@@ -212,9 +212,9 @@ def test_a_lane_without_a_running_run_is_freed_for_the_next_one():
         await watched.lanes.enter("session:agent:main:main", "gone")
         waiting = asyncio.create_task(watched.lanes.enter("session:agent:main:main", "next"))
         await asyncio.sleep(0)
-        watched.watchdog.look(10.0)
+        watched.watchdog.check(10.0)
         assert watched.warnings == []
-        watched.watchdog.look(11.5)
+        watched.watchdog.check(11.5)
         assert [(warning.state, warning.action, warning.queued) for warning in watched.warnings] == [
             ("session.stuck", "freed", 1)
         ]
@@ -229,7 +229,7 @@ def test_the_lane_of_a_run_that_works_is_never_freed(tmp_path):
         watched.busy(tmp_path, "r")
         await watched.lanes.enter("session:agent:main:main", "r")
         for second in (1.0, 10.0, 100.0):
-            watched.watchdog.look(second)
+            watched.watchdog.check(second)
         assert {warning.state for warning in watched.warnings} == {"session.long_running"}
         assert watched.lanes.state("session:agent:main:main").active == ("r",)
 

@@ -12,14 +12,14 @@ from critiqor.agentloop.configuration import ResolvedModel, workspace_path
 from critiqor.agentloop.context.bootstrap import BootstrapFile, load_bootstrap
 from critiqor.agentloop.context.prompt import PromptSources
 from critiqor.agentloop.context.workspace import Workspace, prepare_workspace
-from critiqor.agentloop.loop.tool_batch import Workbench
 from critiqor.agentloop.models.model_selection import models_for
 from critiqor.agentloop.replies.reply_builder import Verbosity
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.services import OWN_FOLDER, Services
+from critiqor.agentloop.services import LOOP_FOLDER, Services
 from critiqor.agentloop.sessions.messages import Text, UserMessage
 from critiqor.agentloop.sessions.sessions import is_main, is_subagent
 from critiqor.agentloop.tools.registry import offered_tools
+from critiqor.agentloop.tools.tool import Workbench
 from critiqor.model import now_ms
 from critiqor.openclaw.configuration import expand_path
 
@@ -52,7 +52,7 @@ async def prepare(run: Run, services: Services) -> Prepared:
     thinking = params.thinking or entry.thinking_level or defaults.thinking_default
     verbose = params.verbose or _verbosity(entry.verbose_level) or defaults.verbose_default
     trace = params.trace or entry.trace_level or defaults.trace_default
-    services.sessions.note(run.session, thinking_level=thinking, verbose_level=verbose, trace_level=trace)
+    services.sessions.update(run.session, thinking_level=thinking, verbose_level=verbose, trace_level=trace)
     sources = PromptSources(
         tools=tools,
         workspace=workspace.folder,
@@ -86,7 +86,7 @@ def _workspace(run: Run, services: Services) -> Workspace:
     configuration, session = services.configuration, run.session
     sandbox = configuration.defaults.sandbox
     is_sandboxed = sandbox.mode == "all" or (sandbox.mode == "non-main" and not is_main(session.key))
-    root = services.state_folder / OWN_FOLDER / "sandboxes"
+    root = services.state_folder / LOOP_FOLDER / "sandboxes"
     if sandbox.workspace_root is not None:
         root = expand_path(sandbox.workspace_root, services.home)
     folder = workspace_path(configuration, session.agent_id, services.state_folder, services.home)

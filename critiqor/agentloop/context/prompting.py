@@ -15,7 +15,7 @@ from critiqor.agentloop.hooks.hook_rules import merge_prompts
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Message, Text, UserMessage
-from critiqor.agentloop.sessions.transcript_entries import saved_form
+from critiqor.agentloop.sessions.transcript_entries import message_to_json
 from critiqor.agentloop.tools.registry import tool_schemas
 from critiqor.agentloop.tools.tool import Tool
 
@@ -71,7 +71,7 @@ class Prompting:
         """Report the prompt to the recording and to the `llm_input` hook."""
         hooks, run = self._services.hooks, self._run
         run.recording.prompt_built(self.system_prompt, list(self.bench.tools), len(history))
-        if not hooks.listens("llm_input"):
+        if not hooks.has_handlers("llm_input"):
             return
         event = {
             "runId": run.id,
@@ -80,7 +80,7 @@ class Prompting:
             "model": resolved.model.id,
             "systemPrompt": self.system_prompt,
             "prompt": self._prompt,
-            "historyMessages": [saved_form(message) for message in history],
+            "historyMessages": [message_to_json(message) for message in history],
             "imagesCount": 0,
             "tools": [schema["function"] for schema in self.schemas],
         }
@@ -109,8 +109,8 @@ async def build_prompt(run: Run, services: Services, prepared: Prepared, history
     hooks = services.hooks
     decided: dict[str, Any] = {}
     for name in ("before_prompt_build", "before_agent_start"):
-        if hooks.listens(name):
-            event = {"prompt": run.message, "messages": [saved_form(message) for message in history]}
+        if hooks.has_handlers(name):
+            event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
             decided = merge_prompts(decided, await hooks.run(name, event, run.context))
     return Prompting(run, services, prepared, decided)
 

@@ -109,7 +109,7 @@ class ModelCall:
             self._first_byte_ms = self._elapsed_ms()
         self._answer.add(delta)
         if self._emitter is not None:
-            self._emitter.hear(delta)
+            self._emitter.handle(delta)
 
     async def _failed(self, facts: dict[str, Any], stream: ModelStream, failure: ModelFailureError) -> ModelCallError:
         await self._ended(facts, stream, "error", failure.kind, failure)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from critiqor.agentloop.configuration import LoopConfiguration, ResolvedModel, api_key_of
+from critiqor.agentloop.configuration import LoopConfiguration, ResolvedModel, resolve_api_key
 from critiqor.agentloop.models.completions import CompletionsClient
 from critiqor.agentloop.models.model_call import Dialled
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
@@ -41,7 +41,7 @@ def models_for(configuration: LoopConfiguration, wanted: str | None, decided: di
 def dial(services: Services, params: AgentParams, resolved: ResolvedModel) -> Dialled:
     """Return a model with its client. If a required API key is missing, every request to the client fails."""
     provider = resolved.provider
-    key = api_key_of(provider, services.environment)
+    key = resolve_api_key(provider, services.environment)
     client: ModelClient = (
         _KeylessClient(provider.id) if key is None and not _is_local(provider) else services.clients(provider, key)
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,3 +44,13 @@ class Tool(Protocol):
     """JSON schema of its arguments."""
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """The tools of a run and the environment that they run in."""
+
+    tools: Mapping[str, Tool]
+    workspace: Path
+    sandboxed: bool
+    environment: dict[str, str]
