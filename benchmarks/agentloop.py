@@ -26,14 +26,16 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.configuration import configuration_from
+from critiqor.agentloop.configuration import parse_configuration
 from critiqor.agentloop.entry.runtime import AgentRuntime
 from critiqor.agentloop.event_streams import AgentEvent
+from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.models.model_client import Delta, Finished, ModelRequest, TextDelta, ToolCallDelta, UsageDelta
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import attach_recorder
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Text, UserMessage
+from critiqor.agentloop.sessions.transcript import TranscriptUpdates
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 from critiqor.session import create_session
 
@@ -85,15 +87,15 @@ class Echo:
         return ToolOutcome(content=[Text(arguments["text"])])
 
 
-def runtime(folder: Path, diagnostics: Diagnostics | None = None) -> AgentRuntime:
+def runtime(folder: Path, **parts: Any) -> AgentRuntime:
     return AgentRuntime(
-        configuration_from(SETTINGS),
+        parse_configuration(SETTINGS),
         state_folder=folder,
         home=folder,
         environment={"PATH": "/usr/bin:/bin"},
         clients=lambda provider, key: Model(),
-        diagnostics=diagnostics,
         tools=[Echo()],
+        **parts,
     )
 
 
@@ -154,10 +156,10 @@ async def turn_times(folder: Path) -> dict[str, float]:
     record = create_session(runs_dir=folder / "runs")
     bare = runtime(folder / "bare")
     diagnostics = Diagnostics(folder / "timeline.jsonl", run_id="bench", event_loop=True)
-    watched = runtime(folder / "watched", diagnostics)
-    diagnostics.attach(watched.hooks)
+    hooks, updates = PluginHooks(), TranscriptUpdates()
     recorded = {"CRITIQOR_RUN_ID": record["run_id"], "CRITIQOR_RUNS_DIR": str(folder / "runs")}
-    recorder = attach_recorder(watched.hooks, watched.streams, watched.updates, recorded)
+    recorder = attach_recorder(hooks, updates, recorded)
+    watched = runtime(folder / "watched", hooks=hooks, updates=updates, diagnostics=diagnostics, recorder=recorder)
     times: dict[str, list[float]] = {"bare_ms": [], "recorded_ms": [], "bare_cpu_ms": [], "recorded_cpu_ms": []}
     for turn in range(WARM_TURNS + TIMED_TURNS):
         for loop, name in ((bare, "bare"), (watched, "recorded")):
@@ -171,8 +173,7 @@ async def turn_times(folder: Path) -> dict[str, float]:
     for loop in (bare, watched):
         await loop.close()
     diagnostics.close()
-    if recorder is not None:
-        recorder.close()
+    recorder.close()
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from critiqor.agentloop.configuration import LoopConfiguration, configuration_from
+from critiqor.agentloop.configuration import LoopConfiguration, parse_configuration
 from critiqor.agentloop.entry.runtime import AgentRuntime
 from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.models.model_client import (
@@ -25,7 +25,7 @@ from critiqor.agentloop.models.model_client import (
 )
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, ToolResultMessage
-from critiqor.agentloop.sessions.transcript_entries import message_from
+from critiqor.agentloop.sessions.transcript_entries import message_from_json
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 Result = TypeVar("Result")
@@ -159,7 +159,7 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def configuration(**over: Any) -> LoopConfiguration:
     """The configuration of the tests, with changes."""
-    return configuration_from(merged(CONFIGURATION, over))
+    return parse_configuration(merged(CONFIGURATION, over))
 
 
 def defaults(**over: Any) -> LoopConfiguration:
@@ -240,7 +240,7 @@ class Rig:
 def read_messages(path: Path) -> list[Message]:
     """The messages of a transcript file, in the order of its lines."""
     entries = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
-    found = [message_from(entry["message"]) for entry in entries if entry["type"] == "message"]
+    found = [message_from_json(entry["message"]) for entry in entries if entry["type"] == "message"]
     return [message for message in found if message is not None]
 
 

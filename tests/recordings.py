@@ -1,4 +1,4 @@
-"""A recorder of the embedded loop with a clock that stands still, and sources that say what a test wants."""
+"""A recorder of the embedded loop with a clock that stands still; the test takes the part of the loop."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.event_streams import EventStreams, Stream
 from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.recorder import Recorder
+from critiqor.agentloop.recording.run_recording import AttemptEnd, ModelCallEnd, RunRecording, ToolCallEnd
 from critiqor.storage import paths_for
 
 BEGIN = 1_800_000_000_000
@@ -22,7 +22,7 @@ Event = dict[str, Any]
 
 
 class Source:
-    """Where a recorder listens; what it hears is up to the test."""
+    """Plugin hooks and transcript updates of which the test decides what they report."""
 
     def __init__(self) -> None:
         self.hooks: dict[str, Callable[[Event, Event], None]] = {}
@@ -41,7 +41,7 @@ class Source:
 
 
 class Recording(Source):
-    """A run that is recorded: the test is the loop."""
+    """A recorder, and one agent run that it records."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -49,52 +49,53 @@ class Recording(Source):
         self.now = BEGIN
         self.journal = JournalWriter(self.paths, RUN, clock=lambda: self.now)
         self.recorder = Recorder(self.journal)
-        self.streams = EventStreams()
-        self.recorder.attach(self, self.streams, self, "openclaw")
+        self.recorder.attach(self, self, "openclaw")
+        self.run = self.recorder.open_run("r1", "agent:main:main")
 
-    def stream(self, stream: Stream, context: Mapping[str, Any] = CONTEXT, **data: Any) -> None:
-        self.streams.emit(context["runId"], context["sessionKey"], "main", stream, **data)
-        assert self.streams.listener_errors == 0
-
-    def saved(self, role: str, content: Any, context: Mapping[str, Any] = CONTEXT, **message: Any) -> None:
+    def saved(self, role: str, content: Any, run: RunRecording | None = None, **message: Any) -> None:
+        """Report a message that was added to the transcript."""
         assert self.transcript is not None
-        message_id = message.pop("messageId", f"message {self.journal.written}")
-        update = {"sessionKey": context["sessionKey"], "messageId": message_id}
+        run = run or self.run
+        update = {"runId": run.run_id, "sessionKey": run.session_key, "messageId": f"message {self.journal.written}"}
         self.transcript({**update, "message": {"role": role, "content": content, **message}})
 
     def tick(self, milliseconds: int) -> None:
         self.now += milliseconds
 
-    def answer(self, content: Any = "ok", context: Mapping[str, Any] = CONTEXT, **ended: Any) -> None:
-        """A model call that works, with the message that it ends in."""
-        self.hook("model_call_started", context, **MODEL)
+    def response(self, run: RunRecording | None = None, **end: Any) -> None:
+        """Report a model call from its request to its end."""
+        run = run or self.run
+        run.model_call_started({**MODEL, "callId": "model:1"})
         self.tick(5)
-        self.hook("model_call_ended", context, **MODEL, durationMs=5, outcome="completed", **ended)
-        self.saved("assistant", content, context, usage=USAGE, stopReason="stop", **MODEL)
+        usage, error = end.pop("usage", USAGE), end.pop("error", None)
+        run.model_call_ended(ModelCallEnd({**MODEL, "durationMs": 5, "outcome": "completed", **end}, usage, error))
 
-    def tool(self, call_id: str, name: str = "exec", context: Mapping[str, Any] = CONTEXT, **end: Any) -> None:
-        """A tool call as the loop tells it: by the stream and by hooks."""
-        call = {"toolCallId": call_id, "toolName": name, "params": end.pop("params", {})}
-        self.stream("tool", context, phase="start", toolCallId=call_id, name=name, args=call["params"])
-        self.hook("before_tool_call", context, **call)
+    def answer(self, content: Any = "ok", run: RunRecording | None = None, **end: Any) -> None:
+        """Report a model call that succeeds, and the message that it ends in."""
+        self.response(run, **end)
+        self.saved("assistant", content, run, usage=USAGE, stopReason="stop", **MODEL)
+
+    def tool(self, call_id: str, name: str = "exec", run: RunRecording | None = None, **end: Any) -> None:
+        """Report a tool call from its start to its end."""
+        run = run or self.run
+        run.tool_call_started(call_id, name, end.get("arguments", {}))
         self.tick(3)
-        result = end.get("result")
-        failed = "error" in end
-        self.stream("tool", context, phase="result", toolCallId=call_id, name=name, isError=failed, result=result)
-        self.hook("after_tool_call", context, **call, durationMs=3, **end)
+        is_error = end.get("is_error", "error" in end)
+        run.tool_call_ended(call_id, ToolCallEnd(end.get("result", {}), end.get("error"), is_error, 3))
 
-    def ended(self, context: Mapping[str, Any] = CONTEXT, **event: Any) -> None:
-        self.stream("lifecycle", context, phase="finishing", stopReason="stop", aborted=False)
-        self.hook("agent_end", context, **{"success": True, "durationMs": 9, "messages": [{}, {}], **event})
-        self.hook("llm_output", context, **MODEL, usage={"input": 1000, "output": 20, "total": 1020})
-        self.stream("lifecycle", context, phase="end", stopReason="stop")
+    def ended(self, run: RunRecording | None = None) -> None:
+        """Report the end of an attempt and of its run."""
+        run = run or self.run
+        totals = {"success": True, "durationMs": 9, "messages": 2, "usage_total": {"input": 1000}, **MODEL}
+        run.attempt_ended(AttemptEnd(None, "stop", False, totals, 9))
+        run.run_ended("main", AttemptEnd(None, "stop", False))
 
     def lines(self) -> list[Event]:
         """The journal as it stands."""
         return [json.loads(line) for line in self.paths.journal_path(RUN).read_bytes().splitlines()]
 
     def events(self) -> list[Event]:
-        """All records in the order of their ids, but for the announcement."""
+        """All records in the order of their ids, without the announcement."""
         return sorted(self.lines(), key=lambda event: str(event["event_id"]))[1:]
 
     def of(self, kind: str) -> list[Event]:
@@ -105,5 +106,5 @@ class Recording(Source):
 
 
 def sequences(events: list[Event]) -> list[int]:
-    """The writer's own counts, from the ids."""
+    """The counts of the writer, from the ids of its events."""
     return [int(event["event_id"].split("_")[3], 36) for event in events]

@@ -1,1 +1,1 @@
-"""An embedded agent loop by the contract of OpenClaw: intake, context, model, tools, replies, persistence."""
+"""Embedded agent loop that follows OpenClaw's contract: intake, context, model calls, tools, replies, transcripts."""

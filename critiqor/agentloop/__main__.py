@@ -1,4 +1,4 @@
-"""`critiqor-agentloop`: takes the command line of OpenClaw, so that it can be launched in its place.
+"""`critiqor-agentloop`: accepts OpenClaw's command line, so it can be launched in place of OpenClaw.
 
     critiqor-agentloop agent --local --agent main --message "…"
     critiqor-agentloop gateway run
@@ -22,55 +22,55 @@ from critiqor.errors import CritiqorError, ExitCode
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says; returns the exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
-    chosen = _parser().parse_args(words)
+    """Run a command line and return the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _build_parser().parse_args(given)
     try:
-        return int(chosen.verb(chosen, words))
+        return int(options.verb(options, given))
     except CritiqorError as error:
-        print(_plain(str(error)), file=sys.stderr)
+        print(_sanitize(str(error)), file=sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
 
 
-def _agent(chosen: argparse.Namespace, words: list[str]) -> int:
-    from critiqor.agentloop.entry.one_turn import exit_code_of, one_turn, report_of
+def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
+    from critiqor.agentloop.entry.single_run import build_report, exit_code, run_once
     from critiqor.agentloop.runs import AgentParams
 
     params = AgentParams(
-        message=chosen.message,
-        agent_id=chosen.agent,
-        session_key=chosen.session_key,
-        session_id=chosen.session_id,
-        run_id=chosen.run_id,
-        model=chosen.model,
-        thinking=chosen.thinking,
-        verbose=chosen.verbose,
-        timeout_seconds=chosen.timeout,
-        channel=chosen.reply_channel or chosen.channel,
-        to=chosen.reply_to or chosen.to,
-        deliver=chosen.deliver,
+        message=options.message,
+        agent_id=options.agent,
+        session_key=options.session_key,
+        session_id=options.session_id,
+        run_id=options.run_id,
+        model=options.model,
+        thinking=options.thinking,
+        verbose=options.verbose,
+        timeout_seconds=options.timeout,
+        channel=options.reply_channel or options.channel,
+        to=options.reply_to or options.to,
+        deliver=options.deliver,
     )
-    outcome = asyncio.run(one_turn(os.environ, params, chosen.config, words))
-    if chosen.json:
-        print(json.dumps(report_of(outcome), indent=2))
+    outcome = asyncio.run(run_once(os.environ, params, options.config, arguments))
+    if options.json:
+        print(json.dumps(build_report(outcome), indent=2))
     else:
         for payload in outcome.payloads:
-            print(_plain(payload.text))
+            print(_sanitize(payload.text))
         if outcome.error is not None:
-            print(_plain(outcome.error), file=sys.stderr)
-    return exit_code_of(outcome)
+            print(_sanitize(outcome.error), file=sys.stderr)
+    return exit_code(outcome)
 
 
-def _gateway(chosen: argparse.Namespace, words: list[str]) -> int:
+def _gateway(options: argparse.Namespace, arguments: list[str]) -> int:
     from critiqor.agentloop.entry.server import serve
 
-    asyncio.run(serve(os.environ, chosen.socket, chosen.config, words))
+    asyncio.run(serve(os.environ, options.socket, options.config, arguments))
     return int(ExitCode.OK)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="critiqor-agentloop", description="An embedded agent loop.", allow_abbrev=False
     )
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile")
     parser.add_argument("--dev", action="store_true")
     verbs = parser.add_subparsers(required=True)
-    agent = verbs.add_parser("agent", help="one turn", allow_abbrev=False)
+    agent = verbs.add_parser("agent", help="run one message", allow_abbrev=False)
     agent.set_defaults(verb=_agent)
     agent.add_argument("-m", "--message", required=True)
     agent.add_argument("-t", "--to")
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     agent.add_argument("--verbose", choices=["off", "on", "full"])
     agent.add_argument("--timeout", type=float)
     agent.add_argument("--config", type=Path)
-    agent.add_argument("--local", action="store_true", help="always so")
+    agent.add_argument("--local", action="store_true", help="accepted for compatibility; runs are always local")
     agent.add_argument("--deliver", action="store_true")
     agent.add_argument("--json", action="store_true")
     gateway = verbs.add_parser("gateway", help="serve a local socket", allow_abbrev=False)
@@ -98,12 +98,12 @@ def _parser() -> argparse.ArgumentParser:
     gateway.add_argument("--socket", type=Path)
     gateway.add_argument("--config", type=Path)
     for name in ("--port", "--auth", "--token", "--bind"):
-        gateway.add_argument(name, help="accepted for OpenClaw's sake; there is no port")
+        gateway.add_argument(name, help="accepted for compatibility with OpenClaw; the server uses no port")
     return parser
 
 
-def _plain(text: str) -> str:
-    """Text that came from a model, without what a terminal would obey."""
+def _sanitize(text: str) -> str:
+    """Replace control characters, which a terminal would interpret."""
     from critiqor.model.sanitize import Replacement, sanitize
 
     return sanitize(text, multiline=True, replacement=Replacement.MARK)

@@ -1,7 +1,7 @@
-"""What the loop is told by a configuration in OpenClaw's format: models, limits, queues, hooks.
+"""Configuration of the loop, from a file in OpenClaw's format: models, limits, queues, hooks.
 
-The file is found and read by OpenClaw's own rules (`critiqor.openclaw`), includes and JSON5 among them, so that the
-overlay of a monitored run works here as well. Keys that the loop does not know are left alone.
+The file is located and read by OpenClaw's rules (`critiqor.openclaw`), including JSON5 and includes, so the overlay of
+a monitored run works here as well. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXAMPLE = 'a provider in models.providers, and agents.defaults.model.primary = 
 
 
 class ResolvedModel(NamedTuple):
-    """A model and who serves it."""
+    """A model and its provider."""
 
     provider: Provider
     model: ModelEntry
@@ -47,7 +47,7 @@ class ResolvedModel(NamedTuple):
 
 
 class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the loop takes from a configuration."""
+    """The settings that the loop uses."""
 
     providers: dict[str, Provider] = {}
     defaults: AgentDefaults = AgentDefaults()
@@ -58,7 +58,7 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     write_lock: WriteLockSettings = WriteLockSettings()
     default_agent: str = "main"
     agents: tuple[str, ...] = ("main",)
-    """The ids of those that are there."""
+    """Ids of the configured agents."""
 
     @property
     def choice(self) -> ModelChoice:
@@ -68,16 +68,16 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def run_timeout_seconds(self) -> float | None:
-        """How long a run may take; None for as long as it likes."""
+        """Time limit of a run in seconds; None for no limit."""
         seconds = self.defaults.timeout_seconds
         return DEFAULT_RUN_TIMEOUT_SECONDS if seconds is None else (seconds or None)
 
     def resolve(self, reference: str) -> ResolvedModel:
-        """The model behind `provider/model`, or behind the id of a model that only one provider has."""
+        """Return the model for `provider/model`, or for a model id that only one provider has."""
         name, _, model_id = reference.partition("/")
         provider = self.providers.get(name)
         if provider is not None and model_id:
-            # A local server often has models that nobody wrote down: they get the defaults.
+            # Local servers often have models that are not listed in the configuration: they get default limits.
             entry = next((model for model in provider.models if model.id == model_id), ModelEntry(id=model_id))
             return ResolvedModel(provider, entry)
         found = [ResolvedModel(one, model) for one in self.providers.values() for model in one.models]
@@ -85,7 +85,7 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
         if len(matches) == 1:
             return matches[0]
         known = ", ".join(resolved.reference for resolved in found) or "none"
-        raise UsageError(f"there is no model {reference!r}", fix=f"name one of these: {known}")
+        raise UsageError(f"there is no model {reference!r}", fix=f"use one of these: {known}")
 
 
 class _Models(msgspec.Struct):
@@ -124,57 +124,55 @@ class _Document(msgspec.Struct):
     skills: SkillSettings = SkillSettings()
 
 
-class ConfigurationPlace(NamedTuple):
-    """Where a configuration stands, and the folder that belongs to it."""
+class ConfigurationLocation(NamedTuple):
+    """The configuration file and the folders that belong to it."""
 
     path: Path
     state_folder: Path
     home: Path
 
 
-def locate(
-    environment: Mapping[str, str], chosen: Path | None = None, arguments: Sequence[str] = ()
-) -> ConfigurationPlace:
-    """The file that is meant here: `chosen`, or the one that `openclaw ARGUMENTS` would read in this environment."""
+def locate_loop_configuration(
+    environment: Mapping[str, str], explicit: Path | None = None, arguments: Sequence[str] = ()
+) -> ConfigurationLocation:
+    """Return the location of `explicit`, or of the file that `openclaw ARGUMENTS` would read in this environment."""
     found = locate_configuration(arguments, environment)
-    path = found.path if chosen is None else chosen.expanduser().absolute()
-    return ConfigurationPlace(path, found.state_folder, home_folder(environment))
+    path = found.path if explicit is None else explicit.expanduser().absolute()
+    return ConfigurationLocation(path, found.state_folder, home_folder(environment))
 
 
 def read_loop_configuration(path: Path) -> LoopConfiguration:
-    """Read a configuration file; raises `UsageError`, which names the key, where it is not right."""
+    """Read a configuration file. Raises `UsageError`, which names the key of an invalid value."""
     if not path.is_file():
-        raise UsageError(
-            f"there is no configuration at {path}", fix=f"write it with {_EXAMPLE}, or name one: --config FILE"
-        )
-    return configuration_from(read_document(path), str(path))
+        raise UsageError(f"there is no configuration at {path}", fix=f"create it with {_EXAMPLE}, or use --config FILE")
+    return parse_configuration(read_document(path), str(path))
 
 
-def configuration_from(document: Mapping[str, Any], name: str = "the configuration") -> LoopConfiguration:
-    """The configuration of a document that has been read; `name` is for error messages."""
+def parse_configuration(document: Mapping[str, Any], name: str = "the configuration") -> LoopConfiguration:
+    """Return the configuration of a decoded document; `name` is used in error messages."""
     try:
-        read = msgspec.convert(dict(document), type=_Document)
+        parsed = msgspec.convert(dict(document), type=_Document)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name} is not right: {error}", fix=f"correct {name}") from error
-    default = next((agent.id for agent in read.agents.listed if agent.default), None)
-    first = next((agent.id for agent in read.agents.listed), "main")
+        raise UsageError(f"{name} is invalid: {error}", fix=f"correct {name}") from error
+    default = next((agent.id for agent in parsed.agents.listed if agent.default), None)
+    first = next((agent.id for agent in parsed.agents.listed), "main")
     return LoopConfiguration(
         providers={
-            name: msgspec.structs.replace(provider, id=name) for name, provider in read.models.providers.items()
+            name: msgspec.structs.replace(provider, id=name) for name, provider in parsed.models.providers.items()
         },
-        defaults=read.agents.defaults,
-        queue=read.messages.queue,
-        diagnostics=read.diagnostics,
-        internal_hooks=read.hooks.internal,
-        skills=read.skills,
-        write_lock=read.session.write_lock,
+        defaults=parsed.agents.defaults,
+        queue=parsed.messages.queue,
+        diagnostics=parsed.diagnostics,
+        internal_hooks=parsed.hooks.internal,
+        skills=parsed.skills,
+        write_lock=parsed.session.write_lock,
         default_agent=default or first,
-        agents=tuple(agent.id for agent in read.agents.listed) or (first,),
+        agents=tuple(agent.id for agent in parsed.agents.listed) or (first,),
     )
 
 
-def api_key_of(provider: Provider, environment: Mapping[str, str]) -> str | None:
-    """The key of a provider: from the configuration, from where that points, or from `<PROVIDER>_API_KEY`."""
+def resolve_api_key(provider: Provider, environment: Mapping[str, str]) -> str | None:
+    """Return the key of a provider: from the configuration, its secret reference, or `<PROVIDER>_API_KEY`."""
     key = provider.api_key
     if isinstance(key, SecretReference):
         return environment.get(key.id) or None
@@ -185,7 +183,7 @@ def api_key_of(provider: Provider, environment: Mapping[str, str]) -> str | None
 
 
 def workspace_path(configuration: LoopConfiguration, agent_id: str, state_folder: Path, home: Path) -> Path:
-    """The workspace of an agent, whether it exists or not; agents beside the default one have their own."""
-    chosen = configuration.defaults.workspace
-    base = state_folder / "workspace" if chosen is None else expand_path(chosen, home)
+    """Return the workspace of an agent, which may not exist yet. Each agent has its own."""
+    configured = configuration.defaults.workspace
+    base = state_folder / "workspace" if configured is None else expand_path(configured, home)
     return base if agent_id == configuration.default_agent else base.with_name(f"{base.name}-{agent_id}")

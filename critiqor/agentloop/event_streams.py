@@ -1,4 +1,4 @@
-"""Events of agent runs, as whoever watches one sees them: numbered, in order, on named streams."""
+"""Event streams of agent runs: numbered, ordered events that listeners receive while a run executes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AgentEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stream: Stream
     data: dict[str, Any]
     seq: int
-    """From 1, without holes, for each run."""
+    """Sequence number within the run, from 1 without gaps."""
     ts: int
     """Milliseconds since 1970."""
 
@@ -30,7 +30,7 @@ Listener = Callable[[AgentEvent], None]
 
 
 class EventStreams:
-    """Numbers events and hands them to everybody who listens. A listener that fails disturbs nobody."""
+    """Numbers events and passes them to all listeners. An exception in a listener does not affect the others."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
@@ -38,12 +38,12 @@ class EventStreams:
         self.listener_errors = 0
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with every event from now on; the result stops that."""
+        """Call `listener` with every event from now on. Return a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def emit(self, run_id: str, session_key: str, agent_id: str, stream: Stream, **data: Any) -> AgentEvent:
-        """Tell everybody."""
+        """Number an event and pass it to all listeners."""
         sequence = self._sequences[run_id] = self._sequences.get(run_id, 0) + 1
         event = AgentEvent(
             run_id=run_id,
@@ -62,5 +62,5 @@ class EventStreams:
         return event
 
     def forget(self, run_id: str) -> None:
-        """A run is over: nothing more is numbered for it."""
+        """Drop the sequence counter of a run that has ended."""
         self._sequences.pop(run_id, None)

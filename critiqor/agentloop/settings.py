@@ -1,4 +1,4 @@
-"""The settings of the loop, as OpenClaw's configuration names them; camel case there, the same words here."""
+"""Settings of the loop, named as in OpenClaw's configuration, where they are in camel case."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ DropPolicy = Literal["summarize", "old", "new"]
 BlockBreak = Literal["text_end", "message_end"]
 SandboxMode = Literal["off", "non-main", "all"]
 
-Amount = Annotated[float, msgspec.Meta(ge=0)]
-"""Seconds, milliseconds, dollars: never less than nothing."""
+NonNegative = Annotated[float, msgspec.Meta(ge=0)]
+"""Seconds, milliseconds or dollars."""
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
@@ -21,12 +21,12 @@ DEFAULT_MAX_CONCURRENT = 8
 
 
 class Prices(msgspec.Struct, frozen=True, rename="camel"):
-    """US dollars for a million tokens."""
+    """US dollars per million tokens."""
 
-    input: Amount = 0.0
-    output: Amount = 0.0
-    cache_read: Amount = 0.0
-    cache_write: Amount = 0.0
+    input: NonNegative = 0.0
+    output: NonNegative = 0.0
+    cache_read: NonNegative = 0.0
+    cache_write: NonNegative = 0.0
 
 
 class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -35,18 +35,18 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: str
     name: str = ""
     reasoning: bool = False
-    """Whether it can reason before it answers."""
+    """Whether the model supports reasoning."""
     input: tuple[str, ...] = ("text",)
-    """What it can be given: `text`, `image`."""
+    """Supported input: `text`, `image`."""
     cost: Prices = Prices()
     context_window: AtLeastOne = 200_000
-    """Tokens that a request and its answer may have together."""
+    """Maximum tokens of a request and its response together."""
     max_tokens: AtLeastOne = 8_192
-    """Tokens that an answer may have."""
+    """Maximum tokens of a response."""
 
 
 class SecretReference(msgspec.Struct, frozen=True):
-    """A secret that stands elsewhere."""
+    """Reference to a secret outside of the configuration."""
 
     source: Literal["env"]
     id: str
@@ -54,69 +54,69 @@ class SecretReference(msgspec.Struct, frozen=True):
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Who serves models, and how."""
+    """A model provider."""
 
     id: str = ""
     base_url: str = ""
     api_key: str | SecretReference | None = None
     api: str = "openai-completions"
     timeout_seconds: Positive | None = None
-    """For each of its HTTP requests, and for the silence that its streams are allowed."""
+    """Timeout of each HTTP request, and of silence in its response streams."""
     models: tuple[ModelEntry, ...] = ()
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
-    """Which model answers, and which ones after it."""
+    """The primary model and its fallbacks."""
 
     primary: str = ""
     fallbacks: tuple[str, ...] = ()
 
 
 class MidTurnPrecheck(msgspec.Struct, frozen=True):
-    """Whether the context is measured between the model calls of a run as well."""
+    """Whether the context size is also checked between the model calls of a run."""
 
     enabled: bool = False
 
 
 class CompactionSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """When and how history is summarised."""
+    """When and how the history is compacted."""
 
     enabled: bool = True
-    """Before a run; a provider that says "too long" is answered with a compaction in any case."""
+    """Whether to compact before a run. A provider's "context too long" error causes a compaction in any case."""
     reserve_tokens: Count = 16_384
-    """Kept free for the prompt and the answer."""
+    """Tokens kept free for the prompt and the response."""
     reserve_tokens_floor: Count = 20_000
     keep_recent_tokens: Count = 20_000
-    """How much of the latest history stays as it is."""
+    """Tokens of the latest history that are kept unchanged."""
     model: str | None = None
-    """Who summarises; the model of the run where nothing is said."""
+    """The model that writes summaries. Default: the model of the run."""
     mid_turn_precheck: MidTurnPrecheck = MidTurnPrecheck()
 
     def reserve(self, context_window: AtLeastOne) -> int:
-        """Tokens that stay free, which in a small window is never more than half of it."""
+        """Return the tokens to keep free, at most half of the context window."""
         return min(max(self.reserve_tokens, self.reserve_tokens_floor), context_window // 2)
 
 
 class RetrySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a failed model call is tried again; a key of this loop, OpenClaw has it built in."""
+    """Retries of failed model calls. A key of this loop; in OpenClaw it is not configurable."""
 
     max_retries: Count = 8
-    min_delay_ms: Amount = 1_000.0
-    max_delay_ms: Amount = 30_000.0
-    jitter: Amount = 0.1
-    max_wait_ms: Amount = 60_000.0
-    """A provider that asks for a longer wait is not waited for."""
+    min_delay_ms: NonNegative = 1_000.0
+    max_delay_ms: NonNegative = 30_000.0
+    jitter: NonNegative = 0.1
+    max_wait_ms: NonNegative = 60_000.0
+    """Longest wait that a provider may request; beyond it, the call is not retried."""
 
 
 class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which runs are kept inside a folder of their own."""
+    """Which runs are confined to a separate workspace."""
 
     mode: SandboxMode = "off"
     workspace_root: str | None = None
 
 
 class BlockChunk(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How large a block of a streamed reply is."""
+    """Size of the blocks of a streamed reply."""
 
     min_chars: AtLeastOne = 800
     max_chars: AtLeastOne = 1_200
@@ -127,11 +127,11 @@ class AgentDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`agents.defaults`."""
 
     model: ModelChoice | str = ModelChoice()
-    timeout_seconds: Amount | None = None
-    """For a whole run; 0 for no limit."""
+    timeout_seconds: NonNegative | None = None
+    """Time limit of a run; 0 for no limit."""
     workspace: str | None = None
     max_concurrent: AtLeastOne = DEFAULT_MAX_CONCURRENT
-    """Runs at a time, all sessions together."""
+    """Concurrent runs of all sessions together."""
     thinking_default: str = "off"
     verbose_default: Literal["off", "on", "full"] = "off"
     trace_default: Literal["off", "on"] = "off"
@@ -139,25 +139,25 @@ class AgentDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sandbox: SandboxSettings = SandboxSettings()
     retry: RetrySettings = RetrySettings()
     reasoning_default: Literal["off", "on"] = "off"
-    """Whether what the model reasoned is part of the reply; as a stream it is always there."""
+    """Whether the reply includes the model's reasoning, which is always streamed."""
     block_streaming_default: Literal["on", "off"] = "off"
     block_streaming_break: BlockBreak = "text_end"
     block_streaming_chunk: BlockChunk = BlockChunk()
     external_idle_seconds: Positive | None = 60.0
-    """How long a turn that somebody else makes may show no progress; a key of this loop."""
+    """Longest time without progress of an external agent. A key of this loop."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`messages.queue`: what a message does that comes while its session is busy."""
+    """`messages.queue`: what happens to a message that arrives while its session is busy."""
 
     mode: QueueMode = "steer"
-    debounce_ms: Amount = 500.0
+    debounce_ms: NonNegative = 500.0
     cap: AtLeastOne = 20
     drop: DropPolicy = "summarize"
     by_channel: dict[str, QueueMode] = {}
 
     def mode_for(self, channel: str | None) -> QueueMode:
-        """The mode of a channel."""
+        """Return the queue mode of a channel."""
         return self.by_channel.get(channel or "", self.mode)
 
 
@@ -167,7 +167,7 @@ class DiagnosticsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     enabled: bool = True
     stuck_session_warn_ms: Positive = 120_000.0
     stuck_session_abort_ms: Positive | None = None
-    """When a run without progress is ended; never, where nothing is said: a quiet tool or a slow model is no fault."""
+    """When a run without progress is aborted. Default: never, because a quiet tool or a slow model is not a fault."""
 
 
 class HookEntry(msgspec.Struct, frozen=True):
@@ -194,7 +194,7 @@ class InternalHookSettings(msgspec.Struct, frozen=True):
 class WriteLockSettings(msgspec.Struct, frozen=True, rename="camel"):
     """`session.writeLock`."""
 
-    acquire_timeout_ms: Amount = 60_000.0
+    acquire_timeout_ms: NonNegative = 60_000.0
 
 
 class SkillFolders(msgspec.Struct, frozen=True, rename="camel"):

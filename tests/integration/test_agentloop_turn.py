@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from critiqor.agentloop.configuration import configuration_from
+from critiqor.agentloop.configuration import parse_configuration
 from critiqor.agentloop.entry.runtime import AgentRuntime
 from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.runs import AgentParams, RunOutcome
@@ -94,7 +94,7 @@ async def opened(
     state: Path, model: ScriptedModel, defaults: Changes | None, provider: Changes | None
 ) -> AsyncIterator[Rig]:
     document = configuration(model.base_url, defaults, provider)
-    runtime = AgentRuntime(configuration_from(document), state_folder=state, home=state)
+    runtime = AgentRuntime(parse_configuration(document), state_folder=state, home=state)
     try:
         yield Rig(runtime, model, state)
     finally:

@@ -63,9 +63,9 @@ def home(folder: Path, *steps: Step) -> Iterator[Home]:
 def test_a_turn_is_recorded_and_diagnosed_without_node(tmp_path: Path) -> None:
     tool = Step(tools=(ToolUse("call_1", "exec", {"command": "echo hello"}),))
     with home(tmp_path, tool, Step(text="Done.")) as made:
-        code, said = made.monitor()
-        assert code == 0, said
-        assert "Done." in said and "NOT RECORDING" not in said and "NOTHING WAS RECORDED" not in said
+        code, output = made.monitor()
+        assert code == 0, output
+        assert "Done." in output and "NOT RECORDING" not in output and "NOTHING WAS RECORDED" not in output
         live = made.evidence()
         assert "agent_end" in [event["event_type"] for event in live["events"]]
         record = made.critiqor("finalize", "--no-dashboard")

@@ -1,4 +1,4 @@
-"""Answers, put together from their pieces."""
+"""Messages that are assembled from deltas."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def message(*deltas: Delta) -> AssistantMessage:
     return answer(*deltas).message()
 
 
-def test_words_and_reasoning_keep_the_order_in_which_they_came() -> None:
+def test_text_and_reasoning_keep_their_order() -> None:
     made = answer(ThinkingDelta("h"), ThinkingDelta("m"), TextDelta("Hel"), TextDelta("lo"), ThinkingDelta("ok"))
     assert made.message().content == [Thinking("hm"), Text("Hello"), Thinking("ok")]
 
 
 @given(st.text(min_size=1), st.data())
-def test_an_answer_does_not_depend_on_how_it_was_cut(text: str, data: st.DataObject) -> None:
+def test_an_answer_does_not_depend_on_how_it_was_split(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert message(*map(TextDelta, pieces)).content == [Text(text)]
@@ -58,11 +58,11 @@ def test_arguments_that_cannot_be_read_are_marked_and_not_guessed(arguments: str
 
 
 @pytest.mark.parametrize("arguments", ["", " ", "{}"])
-def test_no_arguments_are_arguments(arguments: str) -> None:
+def test_missing_arguments_are_an_empty_object(arguments: str) -> None:
     assert message(ToolCallDelta(0, "a", "exec", arguments)).tool_calls == [ToolCall(id="a", name="exec")]
 
 
-def test_calls_without_an_id_or_with_the_same_one_can_be_told_apart() -> None:
+def test_calls_without_an_id_or_with_the_same_one_get_unique_ids() -> None:
     made = message(*(ToolCallDelta(index, "x" if index < 3 else None, "exec") for index in range(5)))
     assert [call.id for call in made.tool_calls] == ["x", "x_2", "x_3", "call_3", "call_4"]
 
@@ -83,17 +83,17 @@ def test_a_call_without_a_name_is_marked() -> None:
         ("network_error", "error"),
     ],
 )
-def test_the_reason_of_the_end_is_told_in_the_words_of_a_transcript(reason: str, expected: StopReason) -> None:
+def test_finish_reasons_are_mapped_to_those_of_a_transcript(reason: str, expected: StopReason) -> None:
     made = message(TextDelta("x"), Finished(reason))
     assert made.stop_reason == expected
     assert (made.error_message == f"Provider finish_reason: {reason}") == (expected == "error")
 
 
-def test_an_answer_that_asks_for_tools_is_one_whatever_the_server_says() -> None:
+def test_an_answer_with_tool_calls_has_the_stop_reason_tool_use() -> None:
     assert message(ToolCallDelta(0, "a", "exec", "{}"), Finished("stop")).stop_reason == "toolUse"
 
 
-def test_an_answer_that_was_cut_off_keeps_what_had_come() -> None:
+def test_an_interrupted_answer_keeps_what_had_arrived() -> None:
     made = answer(TextDelta("I was")).message(stop_reason="aborted", error="cancelled")
     assert (made.text, made.stop_reason, made.error_message) == ("I was", "aborted", "cancelled")
 

@@ -1,4 +1,4 @@
-"""Chat messages and blocks: what a reply looks like while it is being written, and when it is done."""
+"""Chat messages and block streaming: a reply while the model writes it, and at its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentloop import Echo, Rig, Say, Waiting, defaults
 
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.replies.block_streaming import BlockChunker, BlockReplies
-from critiqor.agentloop.replies.chat_messages import ChatMessage, Chats
+from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
 from critiqor.agentloop.settings import BlockChunk
 from critiqor.agentloop.tools.messaging import MemoryOutbox
 
@@ -18,28 +18,28 @@ def emit(streams: EventStreams, stream: str, **data: object) -> None:
     streams.emit("r", "agent:main:main", "main", stream, **data)  # type: ignore[arg-type]
 
 
-def test_deltas_are_gathered_and_one_final_message_ends_them():
-    streams, heard, now = EventStreams(), [], [0.0]
-    Chats(streams, heard.append, interval=1.0, clock=lambda: now[0])
+def test_deltas_are_throttled_and_followed_by_one_final_message():
+    streams, messages, now = EventStreams(), [], [0.0]
+    ChatFeed(streams, messages.append, interval=1.0, clock=lambda: now[0])
     for number, text in enumerate(("a", "ab", "abc", "abcd")):
         now[0] = number * 0.4
         emit(streams, "assistant", text=text, delta=text[-1])
     emit(streams, "lifecycle", phase="end", aborted=False)
-    assert [(message.state, message.text) for message in heard] == [
+    assert [(message.state, message.text) for message in messages] == [
         ("delta", "a"),
         ("delta", "abcd"),
         ("final", "abcd"),
     ]
-    assert [message.seq for message in heard] == [1, 2, 3]
+    assert [message.seq for message in messages] == [1, 2, 3]
 
 
-def test_what_was_held_back_is_told_before_the_final_message():
-    streams, heard = EventStreams(), []
-    Chats(streams, heard.append, interval=1.0, clock=lambda: 0.0)
+def test_throttled_text_is_sent_before_the_final_message():
+    streams, messages = EventStreams(), []
+    ChatFeed(streams, messages.append, interval=1.0, clock=lambda: 0.0)
     emit(streams, "assistant", text="a", delta="a")
     emit(streams, "assistant", text="ab", delta="b")
     emit(streams, "lifecycle", phase="end", aborted=False)
-    assert [(message.state, message.text) for message in heard] == [("delta", "a"), ("delta", "ab"), ("final", "ab")]
+    assert [(message.state, message.text) for message in messages] == [("delta", "a"), ("delta", "ab"), ("final", "ab")]
 
 
 @pytest.mark.parametrize(
@@ -50,44 +50,44 @@ def test_what_was_held_back_is_told_before_the_final_message():
         ({"phase": "error", "aborted": True, "error": "cancelled"}, "aborted"),
     ],
 )
-def test_every_end_of_a_run_is_one_message_even_when_nothing_was_said(data, state):
-    streams, heard = EventStreams(), []
-    chats = Chats(streams, heard.append)
+def test_every_end_of_a_run_is_one_message_even_without_text(data, state):
+    streams, messages = EventStreams(), []
+    chats = ChatFeed(streams, messages.append)
     emit(streams, "lifecycle", **data)
-    assert [(message.state, message.error) for message in heard] == [(state, data.get("error"))]
+    assert [(message.state, message.error) for message in messages] == [(state, data.get("error"))]
     assert chats._chats == {}
 
 
 def test_a_later_message_of_a_run_does_not_erase_an_earlier_one():
-    streams, heard = EventStreams(), []
-    Chats(streams, heard.append, interval=0)
+    streams, messages = EventStreams(), []
+    ChatFeed(streams, messages.append, interval=0)
     emit(streams, "assistant", text="I look.", delta="I look.")
     emit(streams, "usage", outputTokens=1)
     emit(streams, "assistant", text="Done.", delta="Done.")
     emit(streams, "usage", outputTokens=2)
     emit(streams, "lifecycle", phase="end", aborted=False)
-    assert heard[-1].text == "I look.\n\nDone."
+    assert messages[-1].text == "I look.\n\nDone."
 
 
-@pytest.mark.parametrize(("said", "told"), [("no", ["no", "no"]), ("NO", ["NO", "NO"]), ("NO_REPLY", [""])])
-def test_an_answer_that_only_began_like_the_silent_token_is_told_when_it_has_ended(tmp_path, said, told):
+@pytest.mark.parametrize(("text", "expected"), [("no", ["no", "no"]), ("NO", ["NO", "NO"]), ("NO_REPLY", [""])])
+def test_an_answer_that_only_starts_like_the_silent_token_is_sent_at_its_end(tmp_path, text, expected):
     async def scenario() -> None:
-        rig = Rig(tmp_path, Say(said))
+        rig = Rig(tmp_path, Say(text))
         chat: list[ChatMessage] = []
-        Chats(rig.runtime.streams, chat.append, interval=0)
+        ChatFeed(rig.runtime.streams, chat.append, interval=0)
         await rig.ask()
-        assert [message.text for message in chat] == told
+        assert [message.text for message in chat] == expected
         assert chat[-1].state == "final"
 
     asyncio.run(scenario())
 
 
-def test_runs_have_a_final_message_each_and_whatever_they_end_with(tmp_path):
+def test_each_run_has_one_final_message_however_it_ends(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("one"), tools=[tool])
-        heard: list[ChatMessage] = []
-        Chats(rig.runtime.streams, heard.append)
+        messages: list[ChatMessage] = []
+        ChatFeed(rig.runtime.streams, messages.append)
         await rig.ask()
         rig.model.says = [Say("two", (("waiting", {}),))]
         task = asyncio.create_task(rig.ask(run_id="r"))
@@ -95,7 +95,7 @@ def test_runs_have_a_final_message_each_and_whatever_they_end_with(tmp_path):
         rig.runtime.cancel("r")
         await task
         await rig.ask(model="nobody/knows")
-        assert [message.state for message in heard if message.state != "delta"] == ["final", "aborted", "error"]
+        assert [message.state for message in messages if message.state != "delta"] == ["final", "aborted", "error"]
 
     asyncio.run(scenario())
 
@@ -118,7 +118,7 @@ def test_blocks_end_at_paragraphs_and_keep_to_their_size(pieces):
     assert "".join("".join(blocks).split()) == "".join(PARAGRAPHS.split())
 
 
-def test_a_text_without_paragraphs_is_cut_at_a_sentence_and_else_at_a_word():
+def test_text_without_paragraphs_is_cut_at_a_sentence_or_else_at_a_word():
     assert (
         chunks("One is here. Two is here. Three is here.", min_chars=10, max_chars=30)[0] == "One is here. Two is here."
     )
@@ -126,7 +126,7 @@ def test_a_text_without_paragraphs_is_cut_at_a_sentence_and_else_at_a_word():
     assert chunks("x" * 50, min_chars=10, max_chars=20) == ["x" * 20, "x" * 20, "x" * 10]
 
 
-def test_code_is_not_cut_unless_it_must_be_and_then_its_fence_is_closed_and_opened_again():
+def test_a_code_block_is_cut_only_if_too_long_and_its_fence_is_closed_and_reopened():
     code = "Intro.\n\n```python\n" + "\n".join(f"line_{number} = {number}" for number in range(30)) + "\n```\n\nEnd."
     blocks = chunks(code, 20, min_chars=40, max_chars=150)
     assert all(block.count("```") % 2 == 0 for block in blocks)
@@ -139,7 +139,7 @@ def test_a_short_reply_is_one_block():
     assert chunks("") == []
 
 
-def test_blocks_go_out_while_the_model_still_writes_or_when_its_message_has_ended():
+def test_blocks_are_sent_while_the_model_writes_or_at_the_end_of_its_message():
     async def scenario(when: str) -> list[list[str]]:
         sent: list[str] = []
 
@@ -147,14 +147,14 @@ def test_blocks_go_out_while_the_model_still_writes_or_when_its_message_has_ende
             sent.append(text)
 
         blocks = BlockReplies(BlockChunk(min_chars=5, max_chars=20), when, send)  # type: ignore[arg-type]
-        blocks.said("First one.\n\nSecond")
-        await blocks.drained()
+        blocks.add_text("First one.\n\nSecond")
+        await blocks.wait_until_sent()
         before = list(sent)
-        blocks.said(" one.")
-        blocks.message_ended()
-        await blocks.drained()
-        assert blocks.covers("First one.\n\nSecond one.")
-        assert not blocks.covers("Something else.")
+        blocks.add_text(" one.")
+        blocks.end_message()
+        await blocks.wait_until_sent()
+        assert blocks.has_delivered("First one.\n\nSecond one.")
+        assert not blocks.has_delivered("Something else.")
         blocks.close()
         return [before, sent]
 
@@ -163,7 +163,7 @@ def test_blocks_go_out_while_the_model_still_writes_or_when_its_message_has_ende
 
 
 @pytest.mark.parametrize("when", ["text_end", "message_end"])
-def test_a_reply_that_went_out_in_blocks_does_not_go_out_again_as_a_whole(tmp_path, when):
+def test_a_reply_sent_in_blocks_is_not_sent_again_as_a_whole(tmp_path, when):
     async def scenario() -> None:
         outbox = MemoryOutbox()
         settings = defaults(

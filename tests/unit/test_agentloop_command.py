@@ -1,4 +1,4 @@
-"""The loop as a program: real processes, a real HTTP model, and the monitor that takes it for an OpenClaw."""
+"""The loop as a program: real processes, a real HTTP model, and the monitor that records it like OpenClaw."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RUN_THE_TESTS = (
 
 
 class House:
-    """A home with a scripted model in it."""
+    """A home folder whose configuration names a scripted model."""
 
     def __init__(self, folder: Path, model: ScriptedModel, **defaults: Any) -> None:
         self.folder = folder
@@ -56,7 +56,7 @@ def house(tmp_path):
 
 
 @pytest.mark.parametrize("command", [LOOP, CRITIQOR], ids=["loop", "critiqor"])
-def test_one_turn_prints_the_reply_and_keeps_the_session(house, command):
+def test_one_run_prints_the_reply_and_keeps_the_session(house, command):
     done = house.run(*command, "agent", "--local", "--agent", "main", "--message", "what does it say?")
     assert (done.returncode, done.stdout, done.stderr) == (0, "It says hello.\n", "")
     assert roles(read_messages(house.transcript)) == ["user", "assistant", "toolResult", "assistant"]
@@ -78,7 +78,7 @@ def test_the_json_answer_of_the_verb_has_the_shape_of_critiqors(house):
     assert (answer["verb"], answer["data"]["payloads"][0]["text"]) == ("agent", "It says hello.")
 
 
-def test_a_model_that_fails_is_an_error_in_words_and_exit_code_1(tmp_path):
+def test_a_failed_model_call_prints_an_error_and_exits_with_1(tmp_path):
     with ScriptedModel([Step(status=500)]) as model:
         done = House(tmp_path, model).run(*CRITIQOR, "agent", "--local", "--message", "hi")
         assert done.returncode == 1
@@ -87,7 +87,7 @@ def test_a_model_that_fails_is_an_error_in_words_and_exit_code_1(tmp_path):
         assert len(model.requests) == 2
 
 
-def test_a_turn_that_takes_too_long_has_the_exit_code_of_a_timeout(tmp_path):
+def test_a_run_that_times_out_has_the_exit_code_of_a_timeout(tmp_path):
     with ScriptedModel([Step(tools=(ToolUse("call_1", "exec", {"command": "sleep 60"}),))]) as model:
         house = House(tmp_path, model)
         done = house.run(*CRITIQOR, "agent", "--local", "--message", "hi", "--timeout", "1")
@@ -96,7 +96,7 @@ def test_a_turn_that_takes_too_long_has_the_exit_code_of_a_timeout(tmp_path):
         assert unanswered(read_messages(house.transcript)) == []
 
 
-def test_an_interrupt_ends_the_turn_its_command_and_leaves_a_whole_transcript(tmp_path):
+def test_an_interrupt_ends_the_run_and_its_command_and_leaves_a_consistent_transcript(tmp_path):
     marker = tmp_path / "marker"
     command = {"command": f"echo $$ > {marker}; sleep 60"}
     with ScriptedModel([Step(tools=(ToolUse("call_1", "exec", command),))]) as model:
@@ -106,15 +106,15 @@ def test_an_interrupt_ends_the_turn_its_command_and_leaves_a_whole_transcript(tm
         )
         wait_until(marker.exists)
         process.send_signal(signal.SIGINT)
-        _, words = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=30)
         assert process.returncode == 130
-        assert b"Traceback" not in words
+        assert b"Traceback" not in errors
         messages = read_messages(house.transcript)
         assert unanswered(messages) == []
         assert roles(messages) == ["user", "assistant", "toolResult"]
 
 
-def test_an_interrupt_ends_the_wait_for_a_child_that_goes_on_after_the_reply(tmp_path):
+def test_an_interrupt_ends_the_wait_for_a_subagent_that_outlives_the_reply(tmp_path):
     marker = tmp_path / "marker"
     spawn = Step(tools=(ToolUse("call_1", "sessions_spawn", {"task": "count"}),))
     work = Step(tools=(ToolUse("call_2", "exec", {"command": f"echo $$ > {marker}; sleep 60"}),))
@@ -130,14 +130,14 @@ def test_an_interrupt_ends_the_wait_for_a_child_that_goes_on_after_the_reply(tmp
         wait_until(lambda: marker.exists() and len(model.requests) == 3)
         wait_until(lambda: any("A child counts." in path.read_text() for path in house.folder.rglob("*.jsonl")))
         process.send_signal(signal.SIGINT)
-        said, words = process.communicate(timeout=30)
-        assert said == b"A child counts.\n"
-        assert b"Traceback" not in words
+        output, errors = process.communicate(timeout=30)
+        assert output == b"A child counts.\n"
+        assert b"Traceback" not in errors
         for path in house.folder.rglob("sessions/*.jsonl"):
             assert unanswered(read_messages(path)) == []
 
 
-def test_a_killed_turn_is_repaired_by_the_next_one(tmp_path):
+def test_the_transcript_of_a_killed_run_is_repaired_by_the_next_one(tmp_path):
     marker = tmp_path / "marker"
     steps = [
         Step(tools=(ToolUse("call_1", "exec", {"command": f"touch {marker}; sleep 5"}),)),
@@ -159,12 +159,12 @@ def test_a_killed_turn_is_repaired_by_the_next_one(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--message", " "), "there is no message"),
+        (("--message", " "), "the message is empty"),
         (("--message", "x", "--session-key", "agent:other:x", "--agent", "main"), "not a session of agent main"),
         (("--message", "x", "--model", "nobody/knows"), "nobody/knows"),
     ],
 )
-def test_what_is_wrong_is_said_in_words_and_never_as_a_traceback(house, arguments, words):
+def test_usage_errors_are_messages_and_never_tracebacks(house, arguments, words):
     for command in (LOOP, CRITIQOR):
         done = house.run(*command, "agent", "--local", *arguments)
         assert done.returncode in (1, 2)
@@ -176,13 +176,13 @@ def test_what_is_wrong_is_said_in_words_and_never_as_a_traceback(house, argument
     ("arguments", "words"),
     [(("--thinking", "huge"), "'huge' is not one of"), (("--agent", "none"), "there is no agent 'none'")],
 )
-def test_what_nobody_can_mean_is_refused_and_not_passed_over(house, arguments, words):
+def test_unknown_options_are_rejected_and_not_ignored(house, arguments, words):
     done = house.run(*CRITIQOR, "agent", "--local", "--message", "hi", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
 
 
-def test_without_a_configuration_it_says_what_to_write(tmp_path):
+def test_a_missing_configuration_is_an_error_that_names_what_to_write(tmp_path):
     done = subprocess.run(
         [*CRITIQOR, "agent", "--local", "--message", "hi"],
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
@@ -194,7 +194,7 @@ def test_without_a_configuration_it_says_what_to_write(tmp_path):
     assert "agents.defaults.model.primary" in done.stderr
 
 
-def test_what_a_model_writes_does_not_command_the_terminal(tmp_path):
+def test_control_characters_of_a_model_do_not_reach_the_terminal(tmp_path):
     with ScriptedModel([Step(text="\x1b[2J\x1b]0;owned\x07gone")]) as model:
         house = House(tmp_path, model)
         for command in (LOOP, CRITIQOR):
@@ -204,14 +204,14 @@ def test_what_a_model_writes_does_not_command_the_terminal(tmp_path):
 
 
 def test_the_monitor_records_it_like_an_openclaw(house, tmp_path):
-    said: list[str] = []
+    printed: list[str] = []
     result = monitor_openclaw(
         MonitorOptions(
             runs_dir=tmp_path / "runs",
             openclaw_command=" ".join(LOOP),
             arguments=("agent", "--local", "--agent", "main", "--message", "what does it say?"),
         ),
-        say=said.append,
+        say=printed.append,
         environment=house.environment,
         output=(tmp_path / "output").open("wb"),
     )
@@ -228,7 +228,7 @@ def test_the_monitor_records_it_like_an_openclaw(house, tmp_path):
     assert (tmp_path / "output").read_text() == "It says hello.\n"
 
 
-def test_the_verb_uses_a_server_that_is_there_and_runs_alone_where_none_is(house):
+def test_the_verb_uses_a_running_server_and_otherwise_runs_in_its_own_process(house):
     with TemporaryDirectory(dir="/tmp") as short:
         # The path of a socket must be short, so this home is.
         house.environment |= {"OPENCLAW_STATE_DIR": f"{short}/state"}

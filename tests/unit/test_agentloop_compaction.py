@@ -1,4 +1,4 @@
-"""Compaction: when history is summarised, what is kept, and what whoever watches is told."""
+"""Compaction: when history is summarised, what is kept, and what is reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_summary(request: ModelRequest) -> bool:
 
 
 class Talk:
-    """A model that summarises when it is asked to, and answers otherwise."""
+    """A model that summarises on request, and answers otherwise."""
 
     def __init__(self, rig: Rig, *says: Say, summary: Say | None = None) -> None:
         self.says = list(says)
@@ -69,7 +69,7 @@ class Talk:
         return self.says.pop(0) if len(self.says) > 1 else self.says[0]
 
 
-def test_a_cut_keeps_tool_results_with_the_message_that_asked_for_them():
+def test_a_cut_keeps_tool_results_with_the_message_that_called_the_tools():
     history = entries(
         user("old " * 100),
         assistant(ToolCall("a", "exec"), ToolCall("b", "exec")),
@@ -96,12 +96,12 @@ def test_there_is_nothing_to_cut_in_a_single_message_or_behind_a_summary_alone()
     assert cut([Entry("c", None, None, "summary", "1", 1), Entry("1", None, user("next"))], 0) is None
 
 
-def test_what_the_provider_counted_is_believed_when_it_is_more_than_the_estimate():
+def test_reported_usage_counts_if_it_exceeds_the_estimate():
     history = entries(user("hi"), assistant(Text("hello"), total=5_000), user("x" * 400))
     assert used_tokens(history, 0) == 5_000 + tokens_of(user("x" * 400))
 
 
-def test_what_was_counted_before_a_compaction_is_not_believed_any_more():
+def test_usage_reported_before_a_compaction_is_ignored():
     kept = Entry("1", None, assistant(Text("kept"), total=50_000))
     history = [Entry("c", "1", None, "summary", "1", 2), kept]
     assert used_tokens(history, 0) < 100
@@ -113,15 +113,15 @@ def test_a_history_that_no_longer_fits_is_summarised_before_the_next_run(tmp_pat
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"))
-        told: list[tuple[str, dict[str, Any]]] = []
+        reported: list[tuple[str, dict[str, Any]]] = []
         for name in ("before_compaction", "after_compaction"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append((name, event)))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: reported.append((name, event)))
         await rig.ask("remember: " + "x" * 44_000)
-        assert told == []
+        assert reported == []
         outcome = await rig.ask("and now?")
         assert outcome.status == "ok"
-        assert [name for name, _ in told] == ["before_compaction", "after_compaction"]
-        before, after = told[0][1], told[1][1]
+        assert [name for name, _ in reported] == ["before_compaction", "after_compaction"]
+        before, after = reported[0][1], reported[1][1]
         assert before["tokenCount"] == after["tokensBefore"] > 10_000 > after["tokensAfter"]
         assert after["compactedCount"] >= 1
         assert rig.phases("compaction") == ["start", "end"]
@@ -148,7 +148,7 @@ def test_the_transcript_keeps_everything_that_was_summarised(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_provider_that_says_too_long_is_answered_with_a_compaction_and_a_retry_that_says_nothing_twice(tmp_path):
+def test_a_context_overflow_leads_to_a_compaction_and_a_retry_without_repeated_text(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         talk = Talk(rig, Say("first answer"))
@@ -180,7 +180,7 @@ def test_tools_that_ran_before_an_overflow_are_not_run_again(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_history_that_cannot_be_shortened_ends_the_run_with_the_providers_words(tmp_path):
+def test_a_history_that_cannot_be_shortened_ends_the_run_with_the_error_of_the_provider(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         Talk(rig, Say(failure=OVERFLOW))
@@ -220,7 +220,7 @@ def test_a_summary_that_fails_leaves_the_history_as_it_was(tmp_path, summary):
     asyncio.run(scenario())
 
 
-def test_a_summariser_that_falls_silent_is_given_up(tmp_path):
+def test_a_summary_call_times_out(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"), summary=Say("The", hold=asyncio.Event()))
@@ -230,7 +230,7 @@ def test_a_summariser_that_falls_silent_is_given_up(tmp_path):
     instantly(scenario())
 
 
-def test_between_the_calls_of_a_run_the_context_is_only_measured_where_that_was_asked_for(tmp_path):
+def test_the_context_is_checked_between_model_calls_only_if_enabled(tmp_path):
     async def scenario(enabled: bool) -> list[str]:
         settings = window(30_000, keepRecentTokens=100, midTurnPrecheck={"enabled": enabled})
         rig = Rig(tmp_path / str(enabled), settings=settings, tools=[Echo()])
@@ -243,7 +243,7 @@ def test_between_the_calls_of_a_run_the_context_is_only_measured_where_that_was_
     assert asyncio.run(scenario(True)) == ["start", "end"]
 
 
-def test_compaction_that_is_switched_off_still_answers_a_provider_that_says_too_long(tmp_path):
+def test_disabled_compaction_still_handles_a_context_overflow(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100, enabled=False))
         talk = Talk(rig, Say("noted"))
@@ -257,7 +257,7 @@ def test_compaction_that_is_switched_off_still_answers_a_provider_that_says_too_
     asyncio.run(scenario())
 
 
-def test_a_long_history_is_summarised_in_steps_each_with_the_summary_so_far(tmp_path):
+def test_a_long_history_is_summarised_in_chunks_each_with_the_summary_so_far(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(6_000, keepRecentTokens=10, enabled=False))
         talk = Talk(rig, Say("noted"))
@@ -265,15 +265,15 @@ def test_a_long_history_is_summarised_in_steps_each_with_the_summary_so_far(tmp_
             await rig.ask(f"part {number}: " + "x" * 4_000)
         talk.says = [Say(failure=OVERFLOW), Say("ok")]
         await rig.ask("now")
-        asked = [str(request.messages) for request in rig.model.requests if is_summary(request)]
-        assert len(asked) > 1
-        assert "THE SUMMARY" not in asked[0]
-        assert all("THE SUMMARY" in text for text in asked[1:])
+        requests = [str(request.messages) for request in rig.model.requests if is_summary(request)]
+        assert len(requests) > 1
+        assert "THE SUMMARY" not in requests[0]
+        assert all("THE SUMMARY" in text for text in requests[1:])
 
     asyncio.run(scenario())
 
 
-def test_a_model_of_its_own_can_summarise(tmp_path):
+def test_another_model_can_be_configured_for_summaries(tmp_path):
     async def scenario() -> None:
         settings = configuration(
             agents={"defaults": {"compaction": {"model": "lab/other", "keepRecentTokens": 10}}},
@@ -288,23 +288,23 @@ def test_a_model_of_its_own_can_summarise(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_model_call_that_summarises_is_told_like_any_other_and_not_streamed(tmp_path):
+def test_the_model_call_of_a_summary_is_reported_to_hooks_and_not_streamed(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"), summary=Say("THE SUMMARY", usage=(9_000, 70)))
-        told: list[tuple[str, dict[str, Any]]] = []
+        reported: list[tuple[str, dict[str, Any]]] = []
         for name in ("before_compaction", "model_call_started", "model_call_ended", "after_compaction"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append((name, event)))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: reported.append((name, event)))
         await rig.ask("remember: " + "x" * 44_000, run_id="first")
-        told.clear()
+        reported.clear()
         outcome = await rig.ask("and now?", run_id="r")
         call = ("model_call_started", "model_call_ended")
-        assert [name for name, _ in told] == ["before_compaction", *call, "after_compaction", *call]
-        assert [event["callId"] for name, event in told if name in call] == [
+        assert [name for name, _ in reported] == ["before_compaction", *call, "after_compaction", *call]
+        assert [event["callId"] for name, event in reported if name in call] == [
             *["r:compaction:1:model:1"] * 2,
             *["r:model:1"] * 2,
         ]
-        summarised, answered = (event for name, event in told if name == "model_call_ended")
+        summarised, answered = (event for name, event in reported if name == "model_call_ended")
         assert (summarised["usage"]["input"], summarised["usage"]["output"]) == (9_000, 70)
         assert "usage" not in answered
         assert outcome.usage.output == 70 + 20
@@ -315,7 +315,7 @@ def test_the_model_call_that_summarises_is_told_like_any_other_and_not_streamed(
 
 
 @pytest.mark.parametrize("is_aborted", [False, True])
-def test_a_summary_that_does_not_come_is_told_with_its_reason(tmp_path, is_aborted):
+def test_a_failed_summary_is_reported_with_its_reason(tmp_path, is_aborted):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         hold = asyncio.Event()
@@ -324,12 +324,12 @@ def test_a_summary_that_does_not_come_is_told_with_its_reason(tmp_path, is_abort
         ended: list[dict[str, Any]] = []
         await rig.ask("remember: " + "x" * 44_000)
         rig.runtime.hooks.on("model_call_ended", lambda event, context: ended.append(event))
-        asked = asyncio.create_task(rig.ask("and now?", run_id="r"))
+        task = asyncio.create_task(rig.ask("and now?", run_id="r"))
         if is_aborted:
             while "start" not in rig.phases("compaction"):
                 await asyncio.sleep(0)
             rig.runtime.cancel("r")
-        outcome = await asked
+        outcome = await task
         assert (ended[0]["outcome"], ended[0]["errorCategory"]) == ("error", "aborted" if is_aborted else "server")
         assert ended[0].get("error") == (None if is_aborted else "503 busy")
         assert outcome.status == ("error" if is_aborted else "ok")
@@ -338,7 +338,7 @@ def test_a_summary_that_does_not_come_is_told_with_its_reason(tmp_path, is_abort
     asyncio.run(scenario())
 
 
-def test_how_much_stays_is_for_the_model_that_answers_and_not_for_the_one_that_summarises(tmp_path):
+def test_the_context_window_of_the_answering_model_decides_how_much_is_kept(tmp_path):
     async def scenario() -> None:
         models = [{"id": "scripted", "contextWindow": 8_000, "maxTokens": 500}, {"id": "vast"}]
         settings = configuration(

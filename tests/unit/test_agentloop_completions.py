@@ -91,8 +91,8 @@ async def take_request(reader: asyncio.StreamReader, seen: Seen) -> None:
     seen.bodies.append(json.loads(await reader.readexactly(int(length))))
 
 
-async def collect(client: CompletionsClient, asked: ModelRequest | None = None) -> list[Delta]:
-    return [delta async for delta in client.ask(asked or request())]
+async def collect(client: CompletionsClient, wanted: ModelRequest | None = None) -> list[Delta]:
+    return [delta async for delta in client.ask(wanted or request())]
 
 
 def against(
@@ -169,15 +169,15 @@ def test_an_answer_streams_from_a_real_server() -> None:
     ]
 
 
-def test_the_request_says_what_is_asked_and_who_asks() -> None:
+def test_the_request_has_the_documented_body_and_headers() -> None:
     seen = Seen()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await take_request(reader, seen)
         writer.write(STREAM_HEAD + HELLO)
 
-    asked = request(tools=[{"type": "function", "function": {"name": "read", "parameters": {}}}], thinking="xhigh")
-    assert against(serve, lambda client: collect(client, asked)) == HELLO_DELTAS
+    wanted = request(tools=[{"type": "function", "function": {"name": "read", "parameters": {}}}], thinking="xhigh")
+    assert against(serve, lambda client: collect(client, wanted)) == HELLO_DELTAS
     assert seen.heads[0].startswith("POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:")
     assert "\r\nauthorization: Bearer key\r\n" in seen.heads[0]
     body = seen.bodies[0]
@@ -230,7 +230,7 @@ def test_every_way_of_sending_an_answer_gives_the_same(answer: bytes) -> None:
     assert against(answering(answer), collect) == HELLO_DELTAS
 
 
-def test_it_makes_no_difference_in_what_pieces_bytes_arrive() -> None:
+def test_the_answer_does_not_depend_on_how_bytes_are_split() -> None:
     answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(HELLO, 11)
     assert against(answering(*(bytes([byte]) for byte in answer)), collect) == HELLO_DELTAS
 
@@ -242,7 +242,7 @@ EVENTS = st.lists(
 
 
 @given(data=EVENTS, cuts=st.lists(st.integers(0, 100), max_size=6))
-def test_events_are_the_same_wherever_the_bytes_are_cut(data: bytes, cuts: list[int]) -> None:
+def test_events_are_the_same_wherever_the_bytes_are_split(data: bytes, cuts: list[int]) -> None:
     whole = EventParser()
     expected = whole.feed(data) + whole.finish()
     places = sorted({min(cut, len(data)) for cut in cuts})
@@ -258,7 +258,7 @@ def test_an_event_of_several_lines_is_one_event() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"x" * 65_536, b"data:\n" * 10_000])
-def test_an_event_without_an_end_is_given_up(piece: bytes) -> None:
+def test_an_endless_event_is_an_error(piece: bytes) -> None:
     parser = EventParser()
     with pytest.raises(EventTooLargeError):
         for _ in range(2 * MAX_EVENT_BYTES // len(piece)):
@@ -273,7 +273,7 @@ def read_chunks(*chunks: Any) -> list[Delta]:
     return deltas + reader.finish()
 
 
-def test_reasoning_comes_apart_from_words() -> None:
+def test_reasoning_is_separate_from_text() -> None:
     assert read_chunks(choice(reasoning_content="hm"), choice(reasoning="m"), choice("stop", content="yes")) == [
         ThinkingDelta("hm"),
         ThinkingDelta("m"),
@@ -282,7 +282,7 @@ def test_reasoning_comes_apart_from_words() -> None:
     ]
 
 
-def test_pieces_of_several_tool_calls_are_kept_apart() -> None:
+def test_deltas_of_several_tool_calls_are_kept_apart() -> None:
     def call(**facts: Any) -> dict[str, Any]:
         function = {key: facts.pop(key) for key in ("name", "arguments") if key in facts}
         return choice(tool_calls=[facts | {"function": function}])
@@ -320,7 +320,7 @@ def test_cached_tokens_are_not_counted_twice() -> None:
     assert UsageDelta(20, 5, cache_read=80) in read_chunks(choice("stop", content="x") | {"usage": used})
 
 
-def test_half_a_character_is_replaced_and_the_rest_is_kept() -> None:
+def test_a_lone_surrogate_is_replaced_and_the_rest_is_kept() -> None:
     deltas = read_chunks(rb'{"choices":[{"delta":{"content":"a\ud83d"}}]}', choice("stop"))
     assert deltas == [TextDelta("a?"), Finished("stop")]
 
@@ -353,7 +353,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(st.lists(JSON_VALUES | st.binary(max_size=20), max_size=5))
-def test_any_stream_gives_pieces_or_a_failure_with_a_kind(chunks: list[Any]) -> None:
+def test_any_stream_gives_deltas_or_a_failure_with_a_kind(chunks: list[Any]) -> None:
     try:
         deltas = read_chunks(*chunks)
     except ModelFailureError as error:
@@ -398,19 +398,19 @@ def test_a_server_that_does_not_stream_is_understood() -> None:
         (302, {}, "rejected"),
     ],
 )
-def test_a_status_is_told_as_what_it_means(status: int, body: Any, kind: str) -> None:
+def test_http_statuses_are_classified(status: int, body: Any, kind: str) -> None:
     found = failure(answering(with_length(f"{status} X", json.dumps(body).encode())))
     assert (found.kind, found.status) == (kind, status)
     assert str(found).startswith(f"{status} ")
 
 
-def test_the_words_of_a_provider_are_passed_on_and_the_key_is_not() -> None:
+def test_the_message_of_a_provider_is_passed_on_without_the_key() -> None:
     body = json.dumps({"error": {"message": "Incorrect API key: sk-1234"}}).encode()
     found = failure(answering(with_length("401 X", body)), key="sk-1234")
     assert str(found) == "401 Incorrect API key: [redacted]"
 
 
-def test_a_page_of_some_proxy_is_told_in_its_words() -> None:
+def test_the_text_of_an_html_error_page_is_the_message() -> None:
     page = b"<html><style>b{}</style><body><h1>Bad  Gateway</h1></body></html>"
     assert str(failure(answering(with_length("502 Bad Gateway", page)))) == "502 Bad Gateway"
 
@@ -428,7 +428,7 @@ def test_a_page_of_some_proxy_is_told_in_its_words() -> None:
         ("x: y", None),
     ],
 )
-def test_how_long_a_provider_asks_to_wait_is_passed_on(header: str, seconds: float | None) -> None:
+def test_retry_after_is_passed_on(header: str, seconds: float | None) -> None:
     assert failure(answering(with_length("429 X", b"{}", header))).retry_after == seconds
 
 
@@ -491,7 +491,7 @@ def test_an_error_inside_a_stream_is_raised_after_what_came_before_it(error: Any
         with_length("200 OK", b"not json", "content-type: application/json"),
     ],
 )
-def test_what_is_no_answer_is_malformed(answer: bytes) -> None:
+def test_an_invalid_answer_is_malformed(answer: bytes) -> None:
     assert failure(answering(answer)).kind == "malformed"
 
 
@@ -506,16 +506,16 @@ def test_what_is_no_answer_is_malformed(answer: bytes) -> None:
     ],
     ids=["at-once", "head", "length", "trailer", "chunk"],
 )
-def test_an_answer_that_is_cut_off_is_a_failure_of_the_network(answer: bytes) -> None:
+def test_an_interrupted_answer_is_a_network_failure(answer: bytes) -> None:
     assert failure(answering(answer)).kind == "network"
 
 
-def test_a_server_that_hangs_up_after_the_model_was_done_has_answered() -> None:
+def test_a_connection_closed_after_the_finish_reason_is_a_complete_answer() -> None:
     answer = with_length("200 OK", HELLO.replace(b"data: [DONE]\n\n", b"") + b"xxxx")[:-4]
     assert against(answering(answer), collect) == HELLO_DELTAS
 
 
-def test_an_endless_answer_is_given_up() -> None:
+def test_an_endless_answer_is_malformed() -> None:
     piece = sse(choice(content="x" * 60_000))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -535,7 +535,7 @@ def test_an_endless_answer_is_given_up() -> None:
     assert against(serve, play) < MAX_RESPONSE_BYTES + 1_000_000
 
 
-def test_nobody_there_is_a_failure_of_the_network() -> None:
+def test_a_refused_connection_is_a_network_failure() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -545,13 +545,13 @@ def test_nobody_there_is_a_failure_of_the_network() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b"])
-def test_a_host_that_nobody_knows_is_a_failure_of_the_network(host: str) -> None:
+def test_an_unknown_host_is_a_network_failure(host: str) -> None:
     with pytest.raises(ModelFailureError) as caught:
         asyncio.run(collect(CompletionsClient(f"http://{host}/v1", None, 20)))
     assert caught.value.kind == "network"
 
 
-def test_a_connection_that_is_reset_is_a_failure_of_the_network() -> None:
+def test_a_reset_connection_is_a_network_failure() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await take_request(reader, Seen())
         writer.write(STREAM_HEAD + sse(choice(content="Hel")))
@@ -564,7 +564,7 @@ def test_a_connection_that_is_reset_is_a_failure_of_the_network() -> None:
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_https_is_spoken_and_a_stranger_is_not_trusted(monkeypatch: pytest.MonkeyPatch, is_trusted: bool) -> None:
+def test_https_is_used_and_unknown_certificates_are_rejected(monkeypatch: pytest.MonkeyPatch, is_trusted: bool) -> None:
     certificate = Path(__file__).parent / "fixtures" / "localhost-tls.pem"
     if is_trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
@@ -597,7 +597,7 @@ def test_https_is_spoken_and_a_stranger_is_not_trusted(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("url", ["ftp://x/v1", "nonsense", "http:///v1", "http://x y/v1", "http://x:port/v1", ""])
-def test_an_address_that_is_none_is_rejected_in_words(url: str) -> None:
+def test_an_invalid_url_is_rejected_with_a_message(url: str) -> None:
     with pytest.raises(ModelFailureError) as caught:
         asyncio.run(collect(CompletionsClient(url, None, 5)))
     assert caught.value.kind == "rejected"
@@ -607,30 +607,30 @@ def test_a_key_cannot_smuggle_in_another_header() -> None:
     assert failure(answering(STREAM_HEAD + HELLO), key="a\r\nx-evil: 1").kind == "rejected"
 
 
-def test_addresses_are_taken_apart() -> None:
+def test_urls_are_parsed() -> None:
     assert parse_url("https://user:pw@example.com/a?b=c")[:4] == ("example.com", 443, True, "/a?b=c")
     assert parse_url("https://user:pw@example.com/a").authority == "example.com"
     assert parse_url("http://[::1]:8080")[:4] == ("::1", 8080, False, "/")
 
 
-@pytest.mark.parametrize("said", [b"", STREAM_HEAD, STREAM_HEAD + sse(choice(content="Hel"))])
-def test_a_request_as_a_whole_has_a_time_limit(said: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"", STREAM_HEAD, STREAM_HEAD + sse(choice(content="Hel"))])
+def test_a_request_as_a_whole_has_a_time_limit(sent: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await take_request(reader, Seen())
-        writer.write(said)
+        writer.write(sent)
         await reader.read()  # until the client hangs up
 
     assert failure(serve, timeout=0.2).kind == "timeout"
 
 
-@pytest.mark.parametrize("said", [b"", STREAM_HEAD + sse(choice(content="Hel"))])
-def test_cancelling_hangs_up(said: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"", STREAM_HEAD + sse(choice(content="Hel"))])
+def test_cancelling_closes_the_connection(sent: bytes) -> None:
     async def main() -> None:
         seen = Seen()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await take_request(reader, seen)
-            writer.write(said)
+            writer.write(sent)
             with pytest.raises(ConnectionError):
                 while await reader.read(1):
                     pass
@@ -652,7 +652,7 @@ def test_cancelling_hangs_up(said: bytes) -> None:
     asyncio.run(main())
 
 
-def test_a_server_that_refuses_before_it_has_read_everything_is_heard() -> None:
+def test_the_response_of_a_server_that_refuses_early_is_read() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(with_length("413 X", b'{"error":{"message":"too much"}}'))
@@ -661,9 +661,9 @@ def test_a_server_that_refuses_before_it_has_read_everything_is_heard() -> None:
             pass
 
     async def play(client: CompletionsClient) -> ModelFailureError:
-        asked = request([UserMessage(content=[Text("x" * 4_000_000)], timestamp=1)])
+        wanted = request([UserMessage(content=[Text("x" * 4_000_000)], timestamp=1)])
         with pytest.raises(ModelFailureError) as caught:
-            await collect(client, asked)
+            await collect(client, wanted)
         return caught.value
 
     assert against(serve, play).kind == "context"
@@ -673,25 +673,25 @@ def test_many_requests_at_a_time_do_not_mix() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen = Seen()
         await take_request(reader, seen)
-        words = seen.bodies[0]["messages"][-1]["content"][0]["text"]
+        text = seen.bodies[0]["messages"][-1]["content"][0]["text"]
         writer.write(STREAM_HEAD)
-        for letter in words:
+        for letter in text:
             writer.write(sse(choice(content=letter)))
             await asyncio.sleep(0)
         writer.write(sse(choice("stop"), b"[DONE]"))
 
-    async def ask(client: CompletionsClient, words: str) -> str:
-        deltas = await collect(client, request([UserMessage(content=[Text(words)], timestamp=1)]))
+    async def ask(client: CompletionsClient, text: str) -> str:
+        deltas = await collect(client, request([UserMessage(content=[Text(text)], timestamp=1)]))
         return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
     async def play(client: CompletionsClient) -> None:
         questions = [f"question {number}" for number in range(50)]
-        assert await asyncio.gather(*(ask(client, words) for words in questions)) == questions
+        assert await asyncio.gather(*(ask(client, text) for text in questions)) == questions
 
     against(serve, play)
 
 
-def said(*content: Text | ToolCall, stop_reason: StopReason = "stop") -> AssistantMessage:
+def answer(*content: Text | ToolCall, stop_reason: StopReason = "stop") -> AssistantMessage:
     return AssistantMessage(
         content=list(content), provider="lab", model="m", usage=Usage(), stop_reason=stop_reason, timestamp=1
     )
@@ -704,7 +704,9 @@ def result(call_id: str, *content: Text | Image) -> ToolResultMessage:
 def test_a_conversation_takes_the_shape_of_the_api() -> None:
     call = ToolCall(id="a", name="read", arguments={"path": "x"})
     function = {"name": "read", "arguments": '{"path":"x"}'}
-    assert conversation([*QUESTION, said(Text("I look."), call), result("a", Text("found")), said(Text("Done."))]) == [
+    assert conversation(
+        [*QUESTION, answer(Text("I look."), call), result("a", Text("found")), answer(Text("Done."))]
+    ) == [
         {"role": "user", "content": [{"type": "text", "text": "hi"}]},
         {
             "role": "assistant",
@@ -716,26 +718,26 @@ def test_a_conversation_takes_the_shape_of_the_api() -> None:
     ]
 
 
-def test_pictures_of_tools_go_with_words_of_the_user() -> None:
+def test_images_of_tool_results_follow_in_a_user_message() -> None:
     call = ToolCall(id="a", name="read")
-    told = conversation([said(call), result("a", Image("image/png", "AAAA"), Image("image/gif"))])
-    assert [message["role"] for message in told] == ["assistant", "tool", "user"]
-    assert told[2]["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    converted = conversation([answer(call), result("a", Image("image/png", "AAAA"), Image("image/gif"))])
+    assert [message["role"] for message in converted] == ["assistant", "tool", "user"]
+    assert converted[2]["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
-def test_a_call_that_was_cut_off_is_left_out_and_one_without_a_result_gets_one() -> None:
+def test_an_interrupted_call_is_left_out_and_one_without_a_result_gets_one() -> None:
     lost = ToolCall(id="a", name="exec")
-    assert conversation([said(Text("I was"), lost, stop_reason="aborted")]) == [
+    assert conversation([answer(Text("I was"), lost, stop_reason="aborted")]) == [
         {"role": "assistant", "content": "I was"}
     ]
-    assert conversation([said(stop_reason="error")]) == []
-    assert conversation([said(lost), *QUESTION])[1] == {"role": "tool", "content": NO_RESULT, "tool_call_id": "a"}
+    assert conversation([answer(stop_reason="error")]) == []
+    assert conversation([answer(lost), *QUESTION])[1] == {"role": "tool", "content": NO_RESULT, "tool_call_id": "a"}
 
 
 MESSAGES = st.lists(
     st.sampled_from([UserMessage(content=[Text("q")], timestamp=1), result("a"), result("b"), result("c", Text("x"))])
     | st.builds(
-        lambda calls, text, reason: said(
+        lambda calls, text, reason: answer(
             *([Text(text)] if text else []), *(ToolCall(id=one, name="read") for one in calls), stop_reason=reason
         ),
         st.lists(st.sampled_from("abc"), unique=True, max_size=3),
@@ -748,9 +750,9 @@ MESSAGES = st.lists(
 
 @given(MESSAGES)
 def test_whatever_happened_every_call_has_its_result_after_it_and_no_result_is_alone(messages: list[Message]) -> None:
-    told = conversation(messages)
+    converted = conversation(messages)
     open_calls: list[str] = []
-    for message in told:
+    for message in converted:
         if message["role"] == "tool":
             assert message["tool_call_id"] in open_calls
             open_calls.remove(message["tool_call_id"])
@@ -759,8 +761,8 @@ def test_whatever_happened_every_call_has_its_result_after_it_and_no_result_is_a
         open_calls = [call["id"] for call in message.get("tool_calls", [])]
         assert message["content"] or open_calls
     assert not open_calls
-    asked = [message for message in messages if isinstance(message, UserMessage)]
-    assert sum(message["role"] == "user" for message in told) == len(asked)
+    questions = [message for message in messages if isinstance(message, UserMessage)]
+    assert sum(message["role"] == "user" for message in converted) == len(questions)
 
 
 @pytest.mark.parametrize(
@@ -779,13 +781,13 @@ def test_whatever_happened_every_call_has_its_result_after_it_and_no_result_is_a
         (with_length("500 X", b"{}"), "server"),
     ],
 )
-def test_a_diagnosis_makes_the_same_of_a_failure(answer: bytes, cause: str) -> None:
+def test_the_diagnosis_classifies_failures_alike(answer: bytes, cause: str) -> None:
     found = failure(answering(answer))
     assert cause_of(ModelCall(order=1, event_id="e", failed=True, error=str(found), category=found.kind)) == cause
 
 
 @pytest.mark.parametrize(("url", "cause"), [("http://no-such-host.invalid", "network"), ("ftp://x", "rejected")])
-def test_a_diagnosis_makes_the_same_of_a_provider_that_cannot_be_asked(url: str, cause: str) -> None:
+def test_the_diagnosis_classifies_an_unreachable_provider_alike(url: str, cause: str) -> None:
     with pytest.raises(ModelFailureError) as caught:
         asyncio.run(collect(CompletionsClient(url, None, 20)))
     known = {"failed": True, "error": str(caught.value), "category": caught.value.kind}

@@ -1,4 +1,4 @@
-"""Many sessions at once: every run ends, each lane keeps its order, and no transcript holds a stranger's words."""
+"""Many concurrent sessions: every run ends, each lane keeps its order, and no transcript contains text of another."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ SESSIONS, TURNS = 100, 5
 
 
 def script(request: ModelRequest) -> Say:
-    """Asks for a tool and then answers, with the words of its own session."""
+    """Call a tool and then answer, with the text of the session's own message."""
     last = request.messages[-1]
-    asked = [message for message in request.messages if isinstance(message, UserMessage)]
-    words = asked[-1].content[0].text  # type: ignore[union-attr]
+    user_messages = [message for message in request.messages if isinstance(message, UserMessage)]
+    words = user_messages[-1].content[0].text  # type: ignore[union-attr]
     if isinstance(last, UserMessage):
         return Say(f"{words}: I look.", (("echo", {"text": words}),), pieces=3)
     return Say(f"{words}: done.", pieces=3)
 
 
-def test_a_hundred_sessions_with_five_turns_each_end_in_order_and_do_not_mix(tmp_path):
+def test_a_hundred_sessions_with_five_runs_each_end_in_order_and_do_not_mix(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=defaults(maxConcurrent=32), tools=[Echo()])
         rig.model.script, rig.model.keep = script, False
@@ -52,15 +52,15 @@ def test_a_hundred_sessions_with_five_turns_each_end_in_order_and_do_not_mix(tmp
             texts = [str(message.content[0].text).split(":")[0] for message in messages]  # type: ignore[union-attr]
             assert texts == [f"s{session} t{turn}" for turn in range(TURNS) for _ in range(4)]
         assert rig.runtime.services.lanes.names() == []
-        assert rig.runtime._dispatch.runs() == []
-        assert rig.runtime._dispatch._inboxes == {}
+        assert rig.runtime._dispatcher.runs() == []
+        assert rig.runtime._dispatcher._inboxes == {}
         assert rig.runtime.streams._sequences == {}
         await rig.runtime.close()
 
     asyncio.run(scenario())
 
 
-def test_whatever_happens_to_many_runs_each_of_them_ends_once_and_leaves_a_whole_transcript(tmp_path):
+def test_many_runs_with_random_faults_each_end_once_and_leave_a_consistent_transcript(tmp_path):
     chance = random.Random(7)
 
     async def scenario() -> None:
@@ -102,7 +102,7 @@ def test_whatever_happens_to_many_runs_each_of_them_ends_once_and_leaves_a_whole
         for path in tmp_path.rglob("sessions/*.jsonl"):
             assert unanswered(read_messages(path)) == []
         assert list(tmp_path.rglob("*.jsonl.lock")) == []
-        assert rig.runtime._dispatch._inboxes == {}
+        assert rig.runtime._dispatcher._inboxes == {}
         await rig.runtime.close()
 
     asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""The configuration of the loop: OpenClaw's file, found and read as OpenClaw does it."""
+"""The configuration of the loop: OpenClaw's file, located and read as OpenClaw does."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from agentloop import CONFIGURATION, configuration, defaults
 
 from critiqor.agentloop.configuration import (
-    api_key_of,
-    configuration_from,
-    locate,
+    locate_loop_configuration,
+    parse_configuration,
     read_loop_configuration,
+    resolve_api_key,
     workspace_path,
 )
 from critiqor.agentloop.settings import Provider, SecretReference
@@ -49,19 +49,19 @@ def test_the_overlay_of_a_monitored_run_is_read_with_the_users_file_in_it(tmp_pa
     (home / ".openclaw" / "openclaw.json").write_text(json.dumps(CONFIGURATION))
     environment = {"HOME": str(home)}
     overlay = write_overlay(tmp_path / "run", locate_configuration((), environment), environment)
-    place = locate(environment | overlay.environment)
+    place = locate_loop_configuration(environment | overlay.environment)
     assert place.path == overlay.path
     assert place.state_folder == home / ".openclaw"
     assert read_loop_configuration(place.path).choice.primary == "lab/scripted"
 
 
-def test_a_profile_on_the_command_line_chooses_its_own_file(tmp_path):
-    place = locate({"HOME": str(tmp_path)}, None, ("--profile", "work", "agent"))
+def test_a_profile_on_the_command_line_selects_its_own_file(tmp_path):
+    place = locate_loop_configuration({"HOME": str(tmp_path)}, None, ("--profile", "work", "agent"))
     assert place.path == tmp_path / ".openclaw-work" / "openclaw.json"
     assert place.state_folder == tmp_path / ".openclaw-work"
 
 
-def test_a_run_may_take_48_hours_unless_the_configuration_says_otherwise():
+def test_the_default_time_limit_of_a_run_is_48_hours():
     assert configuration().run_timeout_seconds == 172_800
     assert defaults(timeoutSeconds=0).run_timeout_seconds is None
 
@@ -80,19 +80,19 @@ def test_a_run_may_take_48_hours_unless_the_configuration_says_otherwise():
         ({"agents": []}, "agents"),
     ],
 )
-def test_a_wrong_value_is_named_with_its_key(document, key):
+def test_an_invalid_value_is_reported_with_its_key(document, key):
     with pytest.raises(UsageError) as error:
-        configuration_from(document, "openclaw.json")
+        parse_configuration(document, "openclaw.json")
     assert key in error.value.message
     assert "openclaw.json" in error.value.message
 
 
-def test_keys_that_the_loop_does_not_know_are_left_alone():
-    read = configuration_from({**CONFIGURATION, "channels": {"telegram": {}}, "gateway": {"port": 1}})
+def test_unknown_keys_are_ignored():
+    read = parse_configuration({**CONFIGURATION, "channels": {"telegram": {}}, "gateway": {"port": 1}})
     assert read.choice.primary == "lab/scripted"
 
 
-def test_without_a_file_the_error_says_what_to_write(tmp_path):
+def test_without_a_file_the_error_names_what_to_write(tmp_path):
     with pytest.raises(UsageError) as error:
         read_loop_configuration(tmp_path / "openclaw.json")
     assert "agents.defaults.model.primary" in str(error.value)
@@ -104,21 +104,21 @@ def test_a_model_is_found_by_its_id_alone_when_only_one_provider_has_it():
         configuration().resolve("unheard-of")
 
 
-def test_a_model_that_nobody_wrote_down_gets_the_defaults():
+def test_a_model_that_is_not_configured_gets_the_defaults():
     assert configuration().resolve("lab/new:7b").model.id == "new:7b"
 
 
 def test_a_key_comes_from_the_configuration_from_a_variable_or_from_the_name_of_the_provider():
     environment = {"MY_KEY": "from-env", "LAB_ONE_API_KEY": "by-name"}
-    assert api_key_of(Provider(id="lab-one", api_key="plain"), environment) == "plain"
-    assert api_key_of(Provider(id="lab-one", api_key="${MY_KEY}"), environment) == "from-env"
-    assert api_key_of(Provider(id="lab-one", api_key="${NOT_SET}"), environment) is None
-    assert api_key_of(Provider(id="lab-one", api_key=SecretReference("env", "MY_KEY")), environment) == "from-env"
-    assert api_key_of(Provider(id="lab-one"), environment) == "by-name"
-    assert api_key_of(Provider(id="other"), environment) is None
+    assert resolve_api_key(Provider(id="lab-one", api_key="plain"), environment) == "plain"
+    assert resolve_api_key(Provider(id="lab-one", api_key="${MY_KEY}"), environment) == "from-env"
+    assert resolve_api_key(Provider(id="lab-one", api_key="${NOT_SET}"), environment) is None
+    assert resolve_api_key(Provider(id="lab-one", api_key=SecretReference("env", "MY_KEY")), environment) == "from-env"
+    assert resolve_api_key(Provider(id="lab-one"), environment) == "by-name"
+    assert resolve_api_key(Provider(id="other"), environment) is None
 
 
-def test_each_agent_has_a_workspace_of_its_own(tmp_path):
+def test_each_agent_has_its_own_workspace(tmp_path):
     read = configuration()
     assert workspace_path(read, "main", tmp_path / "state", tmp_path) == tmp_path / "state" / "workspace"
     assert workspace_path(read, "ops", tmp_path / "state", tmp_path) == tmp_path / "state" / "workspace-ops"

@@ -1,4 +1,4 @@
-"""The timeline of the embedded loop: what it says, when it reaches the disk, and that it disturbs nobody."""
+"""The timeline of the embedded loop: what it contains, when it reaches the disk, and that it raises no errors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_every_line_has_the_envelope_of_the_contract(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_span_that_raises_has_failed_and_its_message_holds_no_secret(path: Path) -> None:
+def test_a_span_that_raises_has_failed_and_its_message_contains_no_secret(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
     with pytest.raises(ValueError), diagnostics.span("config.load"):
         raise ValueError("token=abcd1234efgh5678 is wrong")
@@ -105,7 +105,7 @@ def test_a_span_that_raises_has_failed_and_its_message_holds_no_secret(path: Pat
     assert "is wrong" in failed["errorMessage"] and "abcd1234" not in failed["errorMessage"]
 
 
-def test_spans_are_inside_what_is_around_them_in_their_own_task(path: Path) -> None:
+def test_the_parent_of_a_span_is_the_current_span_of_its_task(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
 
     async def turn(run_id: str) -> None:
@@ -129,13 +129,13 @@ def test_spans_are_inside_what_is_around_them_in_their_own_task(path: Path) -> N
     assert sorted(inside) == [(name, run) for name in ("agent.cleanup", "agent.prepare") for run in ("a", "b")]
 
 
-def test_lines_reach_the_disk_on_the_next_turn_of_the_event_loop(path: Path) -> None:
+def test_lines_are_written_in_the_next_iteration_of_the_event_loop(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
 
     async def work() -> None:
         diagnostics.mark("one")
         diagnostics.mark("two")
-        assert not path.exists(), "nobody waits for the disk"
+        assert not path.exists(), "writing waits for the event loop"
         await asyncio.sleep(0)
         assert len(written(path)) == 2
         diagnostics.mark("three")
@@ -179,7 +179,7 @@ def pipe_that_nobody_reads(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [blocked_by_a_file, full, pipe_that_nobody_reads])
-def test_a_file_that_cannot_be_written_disturbs_nobody(spoil: Callable[[Path], None], path: Path) -> None:
+def test_a_file_that_cannot_be_written_raises_no_error(spoil: Callable[[Path], None], path: Path) -> None:
     spoil(path)
     diagnostics = Diagnostics.from_environment(environment(path, OPENCLAW_DIAGNOSTICS_EVENT_LOOP="1"))
 
@@ -204,7 +204,7 @@ def test_a_batch_that_was_torn_does_not_take_the_next_one_with_it(path: Path, mo
     assert json.loads(path.read_bytes().splitlines()[-1])["name"] == "whole"
 
 
-def test_attributes_that_json_does_not_have_cost_nothing_else(path: Path) -> None:
+def test_attributes_that_json_does_not_support_lose_nothing_else(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
     diagnostics.mark("path", where=Path("/a"), half="\ud83d", huge=1 << 80)
     diagnostics.mark("fine")
@@ -212,7 +212,7 @@ def test_attributes_that_json_does_not_have_cost_nothing_else(path: Path) -> Non
     assert "fine" in [line["name"] for line in written(path)]
 
 
-def test_the_delay_of_an_event_loop_is_told_with_the_span_that_held_it(path: Path) -> None:
+def test_a_delay_of_the_event_loop_is_reported_with_the_span_that_blocked_it(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path, OPENCLAW_DIAGNOSTICS_EVENT_LOOP="1"))
 
     async def work() -> None:
@@ -229,11 +229,11 @@ def test_the_delay_of_an_event_loop_is_told_with_the_span_that_held_it(path: Pat
     assert worst["maxMs"] >= 250
     assert worst["activeSpanName"] == "agent.prepare"
     assert worst["p50Ms"] <= worst["p95Ms"] <= worst["p99Ms"] <= worst["maxMs"]
-    told = summary_of(path.read_bytes())
-    assert "agent.prepare" in [stall.cause for stall in told.stalls]
+    summary = summary_of(path.read_bytes())
+    assert "agent.prepare" in [stall.cause for stall in summary.stalls]
 
 
-def test_no_sample_is_told_unless_it_was_asked_for(path: Path) -> None:
+def test_samples_are_written_only_if_enabled(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
 
     async def work() -> None:
@@ -247,18 +247,8 @@ def test_no_sample_is_told_unless_it_was_asked_for(path: Path) -> None:
     assert {line["type"] for line in written(path)} == {"span.start", "span.end"}
 
 
-class Hooks:
-    def __init__(self) -> None:
-        self.handlers: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {}
-
-    def on(self, name: str, handler: Callable[[dict[str, Any], dict[str, Any]], None], priority: int = 0) -> None:
-        self.handlers[name] = handler
-
-
-def test_commands_that_tools_ran_are_told_by_their_program(path: Path) -> None:
+def test_commands_of_tools_are_written_with_their_program_alone(path: Path) -> None:
     diagnostics = Diagnostics.from_environment(environment(path))
-    hooks = Hooks()
-    diagnostics.attach(hooks)
     for name, command, details in (
         ("exec", "KEY=hunter2 /usr/bin/curl -H secret", {"exitCode": 7, "durationMs": 20}),
         ("exec", "sleep 99", {"exitCode": None, "exitSignal": "SIGKILL", "durationMs": 5}),
@@ -266,12 +256,11 @@ def test_commands_that_tools_ran_are_told_by_their_program(path: Path) -> None:
         ("exec", "never", {"status": "error"}),
         ("read", "x", {"exitCode": 0, "durationMs": 1}),
     ):
-        event = {"toolName": name, "params": {"command": command}, "result": {"content": [], "details": details}}
-        hooks.handlers["after_tool_call"](event, {"runId": RUN_ID})
-    hooks.handlers["after_tool_call"]({"toolName": "exec", "error": "Tool exec not found"}, {})
+        diagnostics.tool_ended(name, {"command": command}, details, RUN_ID)
+    diagnostics.tool_ended("exec", {}, {}, RUN_ID)
     diagnostics.close()
-    told = [(line["command"], line.get("exitCode"), line.get("signal")) for line in written(path)]
-    assert told == [("curl", 7, None), ("sleep", None, "SIGKILL")]
+    exits = [(line["command"], line.get("exitCode"), line.get("signal")) for line in written(path)]
+    assert exits == [("curl", 7, None), ("sleep", None, "SIGKILL")]
     assert [line["attributes"] for line in written(path)] == [{"runId": RUN_ID}] * 2
     assert b"hunter2" not in path.read_bytes()
 
@@ -319,10 +308,10 @@ def test_however_spans_are_nested_a_reader_finds_nothing_wrong(
 
     nest(opened)
     diagnostics.close()
-    told = summary_of(path.read_bytes()) if opened else None
-    if told is not None:
-        assert (told.parse_errors, told.open_spans_total, told.unreadable) == (0, 0, [])
-        assert told.events == 2 * len(opened)
+    summary = summary_of(path.read_bytes()) if opened else None
+    if summary is not None:
+        assert (summary.parse_errors, summary.open_spans_total, summary.unreadable) == (0, 0, [])
+        assert summary.events == 2 * len(opened)
 
 
 def test_turns_are_attributed_with_next_to_nothing_left_over(path: Path) -> None:
@@ -347,12 +336,12 @@ def test_turns_are_attributed_with_next_to_nothing_left_over(path: Path) -> None
 
     asyncio.run(both())
     diagnostics.close()
-    told = summary_of(path.read_bytes())
-    assert told.parse_errors == 0 and told.irregular == []
-    assert [process.role for process in told.processes] == ["agent"]
-    assert sorted(turn.agent_run_id or "" for turn in told.turns) == ["a", "b"]
-    for turn_told in told.turns:
-        assert turn_told.ended and not turn_told.overlapped
-        assert turn_told.requests == 2
-        assert turn_told.split.unattributed_ms <= turn_told.duration_ms / 10
-        assert {child.name for child in turn_told.tree.children} >= {"agent.turn"}
+    summary = summary_of(path.read_bytes())
+    assert summary.parse_errors == 0 and summary.irregular == []
+    assert [process.role for process in summary.processes] == ["agent"]
+    assert sorted(turn.agent_run_id or "" for turn in summary.turns) == ["a", "b"]
+    for turn_summary in summary.turns:
+        assert turn_summary.ended and not turn_summary.overlapped
+        assert turn_summary.requests == 2
+        assert turn_summary.split.unattributed_ms <= turn_summary.duration_ms / 10
+        assert {child.name for child in turn_summary.tree.children} >= {"agent.turn"}

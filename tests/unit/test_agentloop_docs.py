@@ -1,4 +1,4 @@
-"""The document of the agent loop is true to its code."""
+"""docs/agentloop.md matches the code of the agent loop."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ STRUCTS = [
     settings.SkillSettings,
     settings.WriteLockSettings,
 ]
-UNTOLD = {"name"}
-"""Of a model: for people alone."""
+UNDOCUMENTED = {"name"}
+"""The display name of a model."""
 
 
 @pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
 def test_every_key_of_the_configuration_is_documented(struct: type[msgspec.Struct]) -> None:
-    keys = set(struct.__struct_encode_fields__) - UNTOLD
+    keys = set(struct.__struct_encode_fields__) - UNDOCUMENTED
     assert sorted(key for key in keys if not re.search(rf"\b{key}\b", TEXT)) == []
 
 
-def test_every_file_that_is_named_exists_and_every_file_is_named() -> None:
+def test_the_table_of_files_matches_the_package() -> None:
     folder = ROOT / "critiqor" / "agentloop"
     table = TEXT.partition("## The contract")[2].partition("## Configuration")[0]
     named = set(re.findall(r"`([\w*]+\.py)`", table))

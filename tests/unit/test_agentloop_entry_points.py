@@ -1,4 +1,4 @@
-"""`agent` and `wait`: accepted at once, waited for without harm, ended in every way there is."""
+"""`agent`, `wait` and `cancel` of the runtime, time limits, commands, subagents and external agents."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.loop.external_turn import ExternalRequest, Progress
+from critiqor.agentloop.loop.external_agent import ExternalRequest, Progress
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import ToolResultMessage
 from critiqor.errors import CritiqorError, UsageError
 
 
-def test_agent_returns_before_the_model_has_answered_and_the_session_is_on_disk_by_then(tmp_path):
+def test_agent_returns_before_the_model_answers_and_after_the_session_is_on_disk(tmp_path):
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -32,7 +32,7 @@ def test_agent_returns_before_the_model_has_answered_and_the_session_is_on_disk_
     asyncio.run(scenario())
 
 
-def test_wait_only_waits_and_the_run_goes_on(tmp_path):
+def test_a_timeout_of_wait_does_not_stop_the_run(tmp_path):
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -53,7 +53,7 @@ def test_wait_only_waits_and_the_run_goes_on(tmp_path):
     instantly(scenario())
 
 
-def test_wait_says_what_went_wrong(tmp_path):
+def test_wait_returns_the_error_of_the_run(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         accepted = await rig.runtime.agent(AgentParams(message="go", model="nobody/knows"))
@@ -64,7 +64,7 @@ def test_wait_says_what_went_wrong(tmp_path):
     asyncio.run(scenario())
 
 
-def test_waiting_for_a_run_that_never_was_is_an_error(tmp_path):
+def test_waiting_for_an_unknown_run_is_an_error(tmp_path):
     async def scenario() -> None:
         with pytest.raises(UsageError):
             await Rig(tmp_path).runtime.wait("unheard-of")
@@ -72,7 +72,7 @@ def test_waiting_for_a_run_that_never_was_is_an_error(tmp_path):
     asyncio.run(scenario())
 
 
-def test_asking_twice_under_one_run_id_starts_one_run(tmp_path):
+def test_two_calls_with_the_same_run_id_start_one_run(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         params = AgentParams(message="go", run_id="mine")
@@ -96,7 +96,7 @@ def test_asking_twice_under_one_run_id_starts_one_run(tmp_path):
         {"message": "x", "session_key": "agent:ops:x", "agent_id": "main"},
     ],
 )
-def test_what_cannot_be_run_is_refused_at_once(tmp_path, params):
+def test_invalid_parameters_are_rejected_at_once(tmp_path, params):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         with pytest.raises(UsageError):
@@ -117,8 +117,8 @@ def test_messages_of_one_session_are_answered_one_after_the_other_in_order(tmp_p
         phases = [(event.run_id, event.data["phase"]) for event in rig.events if event.stream == "lifecycle"]
         expected = [(one.run_id, phase) for one in accepted for phase in ("start", "model", "finishing", "end")]
         assert phases == expected
-        asked = [message.content[0].text for message in rig.transcript() if roles([message]) == ["user"]]  # type: ignore[union-attr]
-        assert asked == [f"message {number}" for number in range(5)]
+        texts = [message.content[0].text for message in rig.transcript() if roles([message]) == ["user"]]  # type: ignore[union-attr]
+        assert texts == [f"message {number}" for number in range(5)]
 
     asyncio.run(scenario())
 
@@ -145,7 +145,7 @@ def test_sessions_do_not_wait_for_each_other_but_the_global_lane_limits_them(tmp
     assert asyncio.run(scenario(8)) == 8
 
 
-def test_a_run_that_waits_for_its_turn_can_be_cancelled(tmp_path):
+def test_a_queued_run_can_be_cancelled(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say(tools=(("waiting", {}),)), tools=[tool])
@@ -163,7 +163,7 @@ def test_a_run_that_waits_for_its_turn_can_be_cancelled(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_run_that_is_cancelled_in_the_moment_in_which_it_is_accepted_ends_as_well(tmp_path):
+def test_a_run_that_is_cancelled_right_after_its_acceptance_ends(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         await rig.ask("warm up")
@@ -175,7 +175,7 @@ def test_a_run_that_is_cancelled_in_the_moment_in_which_it_is_accepted_ends_as_w
     asyncio.run(scenario())
 
 
-def test_a_run_that_takes_too_long_is_aborted_and_its_transcript_is_whole(tmp_path):
+def test_a_run_that_times_out_is_aborted_and_its_transcript_is_consistent(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("On it.", (("waiting", {}),)), tools=[Waiting()])
         outcome = await rig.ask(timeout_seconds=60)
@@ -188,7 +188,7 @@ def test_a_run_that_takes_too_long_is_aborted_and_its_transcript_is_whole(tmp_pa
     instantly(scenario())
 
 
-def test_a_run_ends_after_48_hours_where_nobody_says_anything(tmp_path):
+def test_a_run_without_a_configured_limit_ends_after_48_hours(tmp_path):
     async def scenario() -> None:
         rig = Rig(
             tmp_path,
@@ -202,7 +202,7 @@ def test_a_run_ends_after_48_hours_where_nobody_says_anything(tmp_path):
     instantly(scenario())
 
 
-def test_the_limit_of_the_configuration_holds_where_the_caller_says_nothing(tmp_path):
+def test_the_configured_limit_applies_if_the_caller_gives_none(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), settings=defaults(timeoutSeconds=3600), tools=[Waiting()])
         assert "timed out after 3600 seconds" in str((await rig.ask()).error)
@@ -210,7 +210,7 @@ def test_the_limit_of_the_configuration_holds_where_the_caller_says_nothing(tmp_
     instantly(scenario())
 
 
-def test_the_time_of_a_run_begins_with_its_turn(tmp_path):
+def test_the_time_limit_starts_when_the_run_leaves_the_queue(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), Say("quick"), tools=[tool])
@@ -225,7 +225,7 @@ def test_the_time_of_a_run_begins_with_its_turn(tmp_path):
 
 
 class Stubborn(Echo):
-    """A tool that does not stop when it is told to."""
+    """A tool that ignores cancellation."""
 
     name = "stubborn"
 
@@ -243,13 +243,13 @@ class Stubborn(Echo):
         return await super().run(arguments, context)
 
 
-def test_a_run_that_does_not_come_to_its_end_is_left_behind_and_its_lane_and_lock_are_free(tmp_path):
+def test_a_run_that_does_not_stop_is_abandoned_and_frees_its_lane_and_lock(tmp_path):
     async def scenario() -> None:
         tool = Stubborn()
         rig = Rig(tmp_path, Say("x", (("stubborn", {}),)), Say("second"), tools=[tool])
         outcome = await rig.ask("first", trigger="cron", timeout_seconds=300)
         assert tool.stopped
-        assert "left behind" in str(outcome.error)
+        assert "was abandoned" in str(outcome.error)
         assert (await rig.ask("second")).status == "ok"
         before = len(rig.transcript())
         tool.freed.set()
@@ -261,7 +261,7 @@ def test_a_run_that_does_not_come_to_its_end_is_left_behind_and_its_lane_and_loc
     instantly(scenario())
 
 
-def test_a_run_that_was_left_behind_before_it_wrote_anything_asks_and_writes_nothing_later(tmp_path):
+def test_a_run_abandoned_before_its_first_write_calls_no_model_and_writes_nothing_later(tmp_path):
     async def scenario() -> None:
         freed = asyncio.Event()
 
@@ -273,7 +273,7 @@ def test_a_run_that_was_left_behind_before_it_wrote_anything_asks_and_writes_not
         rig = Rig(tmp_path, Say("second"))
         rig.runtime.hooks.on("before_agent_reply", stubborn)
         outcome = await rig.ask("first", run_id="r", timeout_seconds=300)
-        assert "left behind" in str(outcome.error)
+        assert "was abandoned" in str(outcome.error)
         freed.set()
         assert (await rig.ask("second")).status == "ok"
         await asyncio.sleep(100)
@@ -283,14 +283,14 @@ def test_a_run_that_was_left_behind_before_it_wrote_anything_asks_and_writes_not
     instantly(scenario())
 
 
-def test_a_second_cancel_does_not_cut_short_what_the_first_one_has_begun(tmp_path):
+def test_a_second_cancel_does_not_shorten_the_grace_period(tmp_path):
     async def scenario() -> None:
-        told: list[str] = []
+        steps: list[str] = []
 
         async def slowly(event: dict[str, Any], context: dict[str, Any]) -> None:
-            told.append("begun")
+            steps.append("started")
             await asyncio.sleep(1)
-            told.append("heard to the end")
+            steps.append("finished")
 
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -298,16 +298,16 @@ def test_a_second_cancel_does_not_cut_short_what_the_first_one_has_begun(tmp_pat
         task = asyncio.create_task(rig.ask(run_id="r"))
         await tool.started.wait()
         rig.runtime.cancel("r", "first")
-        while not told:
+        while not steps:
             await asyncio.sleep(0)
         rig.runtime.cancel("r", "second")
         assert (await task).error == "first"
-        assert told == ["begun", "heard to the end"]
+        assert steps == ["started", "finished"]
 
     instantly(scenario())
 
 
-def test_a_run_ends_and_frees_its_lane_even_where_its_session_cannot_be_remembered(tmp_path):
+def test_a_run_ends_and_frees_its_lane_even_if_its_session_cannot_be_written(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), Say("again"), tools=[tool])
@@ -328,7 +328,7 @@ def test_a_run_ends_and_frees_its_lane_even_where_its_session_cannot_be_remember
     asyncio.run(scenario())
 
 
-def test_what_an_aborted_run_has_used_is_told(tmp_path):
+def test_an_aborted_run_reports_its_usage(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -340,7 +340,7 @@ def test_what_an_aborted_run_has_used_is_told(tmp_path):
     asyncio.run(scenario())
 
 
-def test_agent_does_not_wait_for_plugins_that_look_at_the_message(tmp_path):
+def test_agent_does_not_wait_for_message_received_handlers(tmp_path):
     async def scenario() -> None:
         freed = asyncio.Event()
         looked: list[str] = []
@@ -361,20 +361,20 @@ def test_agent_does_not_wait_for_plugins_that_look_at_the_message(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_message_that_comes_in_the_moment_of_closing_is_refused_and_starts_nothing(tmp_path):
+def test_a_message_that_arrives_during_close_is_rejected_and_starts_no_run(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         coming = asyncio.create_task(rig.runtime.agent(AgentParams(message="go", run_id="r")))
         await asyncio.sleep(0)
         await rig.runtime.close()
-        with pytest.raises(CritiqorError, match="being closed"):
+        with pytest.raises(CritiqorError, match="is closing"):
             await coming
         assert rig.events == []
 
     asyncio.run(scenario())
 
 
-def test_closing_ends_what_is_under_way_and_refuses_what_comes_after(tmp_path):
+def test_close_aborts_active_runs_and_rejects_later_messages(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -391,8 +391,8 @@ def test_closing_ends_what_is_under_way_and_refuses_what_comes_after(tmp_path):
     asyncio.run(scenario())
 
 
-def test_outcomes_of_old_runs_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr("critiqor.agentloop.queue.dispatcher.KEPT_OUTCOMES", 3)
+def test_the_number_of_kept_outcomes_is_limited(tmp_path, monkeypatch):
+    monkeypatch.setattr("critiqor.agentloop.queue.dispatcher.MAX_KEPT_OUTCOMES", 3)
 
     async def scenario() -> None:
         rig = Rig(tmp_path)
@@ -404,18 +404,18 @@ def test_outcomes_of_old_runs_are_forgotten(tmp_path, monkeypatch):
     asyncio.run(scenario())
 
 
-def test_new_begins_a_new_transcript_and_answers_what_stands_behind_it(tmp_path):
+def test_new_starts_a_new_transcript_and_answers_the_text_after_it(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("ok"))
-        told: list[tuple[str, dict[str, Any]]] = []
+        hook_calls: list[tuple[str, dict[str, Any]]] = []
         for name in ("before_reset", "session_end", "session_start"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append((name, event)))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: hook_calls.append((name, event)))
         first = await rig.ask("remember me")
         second = await rig.ask("/new what do you know?")
         assert first.session_id != second.session_id
         assert [message.content[0].text for message in rig.model.requests[-1].messages] == ["what do you know?"]  # type: ignore[union-attr]
-        assert [name for name, _ in told] == ["session_start", "before_reset", "session_end", "session_start"]
-        assert told[2][1]["reason"] == "new"
+        assert [name for name, _ in hook_calls] == ["session_start", "before_reset", "session_end", "session_start"]
+        assert hook_calls[2][1]["reason"] == "new"
         plain = await rig.ask("/reset")
         assert plain.payloads[0].text
         assert len(rig.model.requests) == 2
@@ -424,7 +424,7 @@ def test_new_begins_a_new_transcript_and_answers_what_stands_behind_it(tmp_path)
     asyncio.run(scenario())
 
 
-def test_a_message_that_waited_behind_new_is_answered_in_the_new_session(tmp_path):
+def test_a_message_queued_behind_new_is_answered_in_the_new_session(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         await rig.ask("old")
@@ -437,7 +437,7 @@ def test_a_message_that_waited_behind_new_is_answered_in_the_new_session(tmp_pat
     asyncio.run(scenario())
 
 
-def test_what_waiting_runs_use_adds_up_in_their_session(tmp_path):
+def test_the_usage_of_queued_runs_adds_up_in_their_session(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         accepted = [await rig.runtime.agent(AgentParams(message=f"{number}")) for number in range(4)]
@@ -453,7 +453,7 @@ def test_what_waiting_runs_use_adds_up_in_their_session(tmp_path):
     asyncio.run(scenario())
 
 
-def test_stop_ends_the_run_under_way_and_what_waits_behind_it(tmp_path):
+def test_stop_aborts_the_active_run_and_the_queued_ones(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -468,29 +468,29 @@ def test_stop_ends_the_run_under_way_and_what_waits_behind_it(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_child_session_works_on_its_own_and_its_parent_is_told(tmp_path):
+def test_a_subagent_runs_separately_and_its_result_is_announced_to_the_parent(tmp_path):
     async def scenario() -> None:
         def script(request: Any) -> Say:
-            asked = request.messages[-1]
-            text = str(asked.content)
-            if "count the files" in text and roles([asked]) == ["user"]:
+            last = request.messages[-1]
+            text = str(last.content)
+            if "count the files" in text and roles([last]) == ["user"]:
                 return Say("There are 7 files.")
-            if roles([asked]) == ["toolResult"]:
-                return Say("I have asked a child.")
-            if "is done" in text:
+            if roles([last]) == ["toolResult"]:
+                return Say("I have started a subagent.")
+            if "has finished" in text:
                 return Say("The child found 7 files.")
             return Say(tools=(("sessions_spawn", {"task": "count the files", "label": "counter"}),))
 
         rig = Rig(tmp_path)
         rig.model.script = script
-        told: list[tuple[str, dict[str, Any]]] = []
+        hook_calls: list[tuple[str, dict[str, Any]]] = []
         for name in ("subagent_spawned", "subagent_ended"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append((name, event)))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: hook_calls.append((name, event)))
         outcome = await rig.ask("how many files?")
         await rig.runtime.drain()
-        assert outcome.payloads[-1].text == "I have asked a child."
-        assert [name for name, _ in told] == ["subagent_spawned", "subagent_ended"]
-        spawned, ended = told[0][1], told[1][1]
+        assert outcome.payloads[-1].text == "I have started a subagent."
+        assert [name for name, _ in hook_calls] == ["subagent_spawned", "subagent_ended"]
+        spawned, ended = hook_calls[0][1], hook_calls[1][1]
         assert spawned["childSessionKey"] == ended["targetSessionKey"]
         assert ended["outcome"] == "ok"
         texts = [str(message.content) for message in rig.transcript()]
@@ -503,20 +503,20 @@ def test_a_child_session_works_on_its_own_and_its_parent_is_told(tmp_path):
 
 
 def _with_a_child(request: Any) -> Say:
-    asked = request.messages[-1]
-    if roles([asked]) == ["toolResult"] or "count" in str(asked.content):
+    last = request.messages[-1]
+    if roles([last]) == ["toolResult"] or "count" in str(last.content):
         return Say("Yes.")
     return Say(tools=(("sessions_spawn", {"task": "count"}),))
 
 
-def test_a_child_whose_end_cannot_be_announced_disturbs_nobody(tmp_path, monkeypatch):
+def test_a_subagent_whose_result_cannot_be_announced_causes_no_error(tmp_path, monkeypatch):
     async def scenario() -> None:
         complaints: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda loop, told: complaints.append(told))
+        asyncio.get_running_loop().set_exception_handler(lambda loop, problem: complaints.append(problem))
         rig = Rig(tmp_path)
         rig.model.script = _with_a_child
         assert (await rig.ask("do it")).status == "ok"
-        monkeypatch.setattr("critiqor.agentloop.runs.LONGEST_MESSAGE", 3)
+        monkeypatch.setattr("critiqor.agentloop.runs.MAX_MESSAGE_CHARS", 3)
         await rig.runtime.drain()
         gc.collect()
         assert complaints == []
@@ -524,7 +524,7 @@ def test_a_child_whose_end_cannot_be_announced_disturbs_nobody(tmp_path, monkeyp
     asyncio.run(scenario())
 
 
-def test_plugins_that_hear_of_a_child_cannot_keep_the_runtime_from_closing(tmp_path):
+def test_subagent_hooks_that_hang_cannot_keep_the_runtime_from_closing(tmp_path):
     async def scenario() -> None:
         async def hang(event: dict[str, Any], context: dict[str, Any]) -> None:
             await asyncio.Event().wait()
@@ -539,7 +539,7 @@ def test_plugins_that_hear_of_a_child_cannot_keep_the_runtime_from_closing(tmp_p
     instantly(scenario())
 
 
-def test_a_child_has_no_children(tmp_path):
+def test_a_subagent_cannot_spawn_subagents(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("done"))
         await rig.ask("task", session_key="agent:main:subagent:1", trigger="subagent")
@@ -550,11 +550,11 @@ def test_a_child_has_no_children(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_external_turn_is_written_down_and_streamed_like_any_other(tmp_path):
+def test_the_answer_of_an_external_agent_is_saved_and_streamed(tmp_path):
     async def scenario() -> None:
         async def turn(request: ExternalRequest, progress: Progress) -> str:
-            progress.said("Hello ")
-            progress.said(request.message)
+            progress.add_text("Hello ")
+            progress.add_text(request.message)
             return progress.text
 
         rig = Rig(tmp_path)
@@ -567,12 +567,12 @@ def test_an_external_turn_is_written_down_and_streamed_like_any_other(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_external_turn_without_progress_is_aborted_and_one_with_progress_is_not(tmp_path):
+def test_an_external_agent_without_progress_is_aborted_and_one_with_progress_is_not(tmp_path):
     async def scenario() -> None:
         stopped: list[bool] = []
 
         async def stalls(request: ExternalRequest, progress: Progress) -> str:
-            progress.went_on(step=1)
+            progress.report(step=1)
             try:
                 await asyncio.Event().wait()
             finally:
@@ -582,7 +582,7 @@ def test_an_external_turn_without_progress_is_aborted_and_one_with_progress_is_n
         async def goes_on(request: ExternalRequest, progress: Progress) -> str:
             for step in range(6):
                 await asyncio.sleep(50)
-                progress.went_on(step=step)
+                progress.report(step=step)
             return "made it"
 
         rig = Rig(tmp_path)
@@ -597,7 +597,7 @@ def test_an_external_turn_without_progress_is_aborted_and_one_with_progress_is_n
     instantly(scenario())
 
 
-def test_a_result_that_a_stopped_run_left_open_is_there_for_the_model_of_the_next(tmp_path):
+def test_the_next_run_sees_a_result_for_the_open_call_of_an_aborted_run(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}), ECHO)), Say("done"), tools=[tool])
@@ -613,7 +613,7 @@ def test_a_result_that_a_stopped_run_left_open_is_there_for_the_model_of_the_nex
     asyncio.run(scenario())
 
 
-def test_a_busy_session_of_another_process_is_an_error_of_the_run_and_not_of_the_program(tmp_path):
+def test_a_session_locked_by_another_process_is_an_error_of_the_run(tmp_path):
     async def scenario() -> None:
         from critiqor.agentloop.sessions.write_lock import acquire
 

@@ -11,11 +11,11 @@ from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 
 
 def decided(name: str, *handlers: Any, event: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What these handlers decide together; each is a function, or the answer of one, or a pair with its priority."""
+    """Return the merged decision of handlers: functions, constant results, or pairs of either and a priority."""
     hooks = PluginHooks()
     for one in handlers:
         handler, priority = one if isinstance(one, tuple) else (one, 0)
-        hooks.on(name, handler if callable(handler) else (lambda event, context, said=handler: said), priority)
+        hooks.on(name, handler if callable(handler) else (lambda event, context, decision=handler: decision), priority)
     return asyncio.run(hooks.run(name, event or {}, {}))
 
 
@@ -36,36 +36,36 @@ def test_higher_priorities_run_first_and_equal_ones_in_the_order_of_registration
     assert seen == ["b", "e", "a", "c", "d"]
 
 
-def test_a_block_is_final_and_lower_priorities_are_not_asked():
-    asked: list[str] = []
-    said = decided(
+def test_a_block_is_final_and_handlers_of_lower_priority_are_not_called():
+    called: list[str] = []
+    decision = decided(
         "before_tool_call",
         ({"block": True, "blockReason": "no"}, 10),
-        (lambda event, context: asked.append("low"), 0),
+        (lambda event, context: called.append("low"), 0),
     )
-    assert said == {"block": True, "blockReason": "no"}
-    assert asked == []
+    assert decision == {"block": True, "blockReason": "no"}
+    assert called == []
 
 
 @pytest.mark.parametrize(
     ("name", "key"), [("before_tool_call", "block"), ("before_install", "block"), ("message_sending", "cancel")]
 )
-def test_a_false_decision_decides_nothing_and_takes_nothing_back(name, key):
+def test_a_false_decision_decides_nothing_and_revokes_nothing(name, key):
     assert decided(name, {key: False}) == {}
     assert decided(name, ({key: False}, 10), ({key: True}, 5))[key] is True
     assert decided(name, ({key: True}, 10), ({key: False}, 5))[key] is True
 
 
-def test_a_cancelled_message_asks_nobody_else():
-    asked: list[str] = []
-    said = decided(
+def test_a_cancel_is_final_and_handlers_of_lower_priority_are_not_called():
+    called: list[str] = []
+    decision = decided(
         "message_sending",
         ({"cancel": True}, 1),
-        (lambda event, context: asked.append("low"), 0),
+        (lambda event, context: called.append("low"), 0),
         event={"content": "x"},
     )
-    assert said == {"cancel": True}
-    assert asked == []
+    assert decision == {"cancel": True}
+    assert called == []
 
 
 def test_the_last_text_of_an_outgoing_message_counts_and_each_handler_sees_the_original():
@@ -84,55 +84,55 @@ def test_the_last_text_of_an_outgoing_message_counts_and_each_handler_sees_the_o
     assert seen == ["original", "original"]
 
 
-def test_parameters_that_were_put_up_for_approval_are_not_changed_any_more():
-    said = decided(
+def test_parameters_do_not_change_after_approval_was_requested():
+    decision = decided(
         "before_tool_call",
         ({"params": {"a": 1}}, 10),
         ({"requireApproval": {"title": "ask"}, "params": {"a": 2}}, 5),
         ({"params": {"a": 3}}, 0),
     )
-    assert said["params"] == {"a": 2}
-    assert said["requireApproval"] == {"title": "ask"}
+    assert decision["params"] == {"a": 2}
+    assert decision["requireApproval"] == {"title": "ask"}
 
 
 def test_prompt_additions_are_joined_in_order_and_allowed_tools_are_those_that_all_allow():
-    said = decided(
+    decision = decided(
         "before_prompt_build",
         ({"prependContext": "one", "systemPrompt": "mine", "toolsAllow": ["exec", "read"]}, 10),
         ({"prependContext": "two", "systemPrompt": "yours", "toolsAllow": ["read", "write"]}, 0),
     )
-    assert said == {"prependContext": "one\n\ntwo", "systemPrompt": "mine", "toolsAllow": ["read"]}
+    assert decision == {"prependContext": "one\n\ntwo", "systemPrompt": "mine", "toolsAllow": ["read"]}
 
 
-def test_the_first_model_that_is_named_counts():
-    said = decided(
+def test_the_first_model_override_wins():
+    decision = decided(
         "before_model_resolve", ({"modelOverride": "a"}, 10), ({"modelOverride": "b", "providerOverride": "p"}, 0)
     )
-    assert said == {"modelOverride": "a", "providerOverride": "p"}
+    assert decision == {"modelOverride": "a", "providerOverride": "p"}
 
 
-def test_a_turn_is_claimed_by_the_first_who_handles_it():
-    said = decided(
+def test_a_message_is_claimed_by_the_first_handler_that_handles_it():
+    decision = decided(
         "before_agent_reply", {"handled": False}, {"handled": True, "reply": {"text": "mine"}}, {"handled": True}
     )
-    assert said == {"handled": True, "reply": {"text": "mine"}}
+    assert decision == {"handled": True, "reply": {"text": "mine"}}
 
 
-def test_findings_of_an_installation_are_gathered():
-    said = decided("before_install", {"findings": ["a"]}, {"findings": ["b"]})
-    assert said == {"findings": ["a", "b"]}
+def test_findings_of_an_installation_are_combined():
+    decision = decided("before_install", {"findings": ["a"]}, {"findings": ["b"]})
+    assert decision == {"findings": ["a", "b"]}
 
 
 @pytest.mark.parametrize("handler", [fail, hang])
 @pytest.mark.parametrize(
     ("name", "closed"),
     [
-        ("before_tool_call", lambda said: said["block"] is True),
-        ("before_install", lambda said: said["block"] is True),
-        ("before_agent_run", lambda said: said["outcome"] == "block"),
+        ("before_tool_call", lambda decision: decision["block"] is True),
+        ("before_install", lambda decision: decision["block"] is True),
+        ("before_agent_run", lambda decision: decision["outcome"] == "block"),
     ],
 )
-def test_gates_close_when_a_handler_fails_or_hangs(name, closed, handler):
+def test_gates_fail_closed_when_a_handler_fails_or_hangs(name, closed, handler):
     hooks = PluginHooks()
     hooks.on(name, handler, timeout=0.005)
     assert closed(asyncio.run(hooks.run(name, {}, {})))
@@ -140,7 +140,7 @@ def test_gates_close_when_a_handler_fails_or_hangs(name, closed, handler):
 
 
 @pytest.mark.parametrize("handler", [fail, hang])
-def test_elsewhere_a_handler_that_fails_or_hangs_is_left_out_and_the_others_count(handler):
+def test_other_hooks_ignore_a_handler_that_fails_or_hangs(handler):
     hooks = PluginHooks()
     hooks.on("before_prompt_build", handler, priority=10, timeout=0.005)
     hooks.on("before_prompt_build", lambda event, context: {"prependContext": "kept"})
@@ -149,7 +149,7 @@ def test_elsewhere_a_handler_that_fails_or_hangs_is_left_out_and_the_others_coun
 
 
 @pytest.mark.parametrize("nonsense", [{"prependContext": 5}, {"toolsAllow": 7}, {"toolsAllow": [[]]}])
-def test_a_decision_that_makes_no_sense_is_left_out_and_the_others_count(nonsense):
+def test_an_invalid_decision_is_ignored_and_the_others_count(nonsense):
     hooks = PluginHooks()
     hooks.on("before_prompt_build", lambda event, context: {"prependContext": "kept", "toolsAllow": ["read"]})
     hooks.on("before_prompt_build", lambda event, context: nonsense)
@@ -157,11 +157,11 @@ def test_a_decision_that_makes_no_sense_is_left_out_and_the_others_count(nonsens
     assert [failure.hook for failure in hooks.failures] == ["before_prompt_build"]
 
 
-def test_a_gate_closes_at_a_decision_that_makes_no_sense():
+def test_a_gate_fails_closed_on_an_invalid_decision():
     assert decided("before_install", {"findings": 3})["block"] is True
 
 
-def test_observers_decide_nothing_and_run_side_by_side():
+def test_observers_decide_nothing_and_run_concurrently():
     seen: list[str] = []
     both = asyncio.Event()
 
@@ -195,18 +195,18 @@ def test_a_synchronous_hook_passes_the_message_on_and_ignores_async_handlers():
     assert len(hooks.failures) == 2
 
 
-def test_a_handler_that_was_removed_is_not_called():
+def test_a_removed_handler_is_not_called():
     seen: list[int] = []
     hooks = PluginHooks()
     remove = hooks.on("agent_end", lambda event, context: seen.append(1))
-    assert hooks.listens("agent_end")
+    assert hooks.has_handlers("agent_end")
     remove()
-    assert not hooks.listens("agent_end")
+    assert not hooks.has_handlers("agent_end")
     asyncio.run(hooks.run("agent_end", {}, {}))
     assert seen == []
 
 
-def test_failures_that_are_remembered_are_bounded():
+def test_the_number_of_kept_failures_is_limited():
     hooks = PluginHooks()
     hooks.on("agent_end", fail)
 

@@ -53,18 +53,18 @@ def fail(event: dict[str, Any], context: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("handler", [lambda event, context: {"block": True, "blockReason": "no tea"}, fail])
-def test_a_plugin_that_says_no_or_breaks_keeps_the_skill_out(tmp_path, handler):
+def test_a_plugin_that_blocks_or_fails_prevents_the_installation(tmp_path, handler):
     with pytest.raises(InstallBlockedError):
         install(tmp_path, skill(tmp_path / "source"), handler)
     assert not (tmp_path / "state" / "skills").exists()
 
 
-def test_a_plugin_that_says_not_no_decides_nothing(tmp_path):
+def test_block_false_decides_nothing(tmp_path):
     place = install(tmp_path, skill(tmp_path / "source"), lambda event, context: {"block": False})
     assert (place / "SKILL.md").is_file()
 
 
-def test_installing_again_replaces_what_was_there(tmp_path):
+def test_installing_again_replaces_the_skill(tmp_path):
     install(tmp_path, skill(tmp_path / "old", extra="old"))
     place = install(tmp_path, skill(tmp_path / "new", extra="new"))
     assert (place / "run.sh").read_text() == "new"
@@ -72,7 +72,7 @@ def test_installing_again_replaces_what_was_there(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../escape", "a/b", ".hidden", "x" * 80])
-def test_a_name_that_leads_elsewhere_is_refused(tmp_path, name):
+def test_a_name_that_is_a_path_is_refused(tmp_path, name):
     with pytest.raises(UsageError):
         install(tmp_path, skill(tmp_path / "source", name=name))
 
@@ -84,6 +84,6 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path):
         install(tmp_path, source)
 
 
-def test_a_folder_that_is_no_skill_is_refused(tmp_path):
+def test_a_folder_without_a_skill_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"SKILL\.md|not the folder"):
         install(tmp_path, tmp_path)

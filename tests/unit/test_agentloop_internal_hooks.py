@@ -1,4 +1,4 @@
-"""Internal hooks: real scripts, found in folders, that run on events of the loop."""
+"""Internal hooks: real scripts in hook folders that run on events of the loop."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "log").read_text().splitlines()]
 
 
-def test_hooks_are_only_looked_for_when_the_configuration_asks_for_them(tmp_path):
+def test_hooks_are_searched_only_if_configured(tmp_path):
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     assert found(tmp_path) == []
     assert found(tmp_path, enabled=True) == ["one"]
     assert found(tmp_path, enabled=False, entries={"one": HookEntry()}) == []
 
 
-def test_named_hooks_are_the_only_ones_and_a_workspace_hook_must_be_named(tmp_path):
+def test_named_entries_exclude_other_hooks_and_a_workspace_hook_must_be_named(tmp_path):
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     write_hook(tmp_path / "state" / "hooks" / "two", ["command:new"])
     write_hook(tmp_path / "workspace" / "hooks" / "three", ["command:new"])
@@ -59,7 +59,7 @@ def test_named_hooks_are_the_only_ones_and_a_workspace_hook_must_be_named(tmp_pa
     assert found(tmp_path, entries={"three": HookEntry()}) == ["three"]
 
 
-def test_a_workspace_hook_cannot_take_the_name_of_another_and_extra_folders_are_looked_into(tmp_path):
+def test_a_workspace_hook_cannot_replace_another_and_extra_folders_are_searched(tmp_path):
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     write_hook(tmp_path / "workspace" / "hooks" / "one", ["command:new"])
     write_hook(tmp_path / "extra" / "four", ["command:new"])
@@ -71,7 +71,7 @@ def test_a_workspace_hook_cannot_take_the_name_of_another_and_extra_folders_are_
     }
 
 
-def test_a_folder_that_is_no_hook_is_left_out(tmp_path):
+def test_a_folder_that_is_not_a_hook_is_ignored(tmp_path):
     hooks = tmp_path / "state" / "hooks"
     write_hook(hooks / "good", ["command:new"])
     (hooks / "empty").mkdir()
@@ -111,22 +111,22 @@ def test_a_handler_may_be_a_shell_script_or_a_program(tmp_path, name, code):
     [
         ("import sys; sys.exit(3)", "exit code 3"),
         ("print('hello')", "not JSON"),
-        ("print('[1]')", "not an object"),
+        ("print('[1]')", "not a JSON object"),
         ("print('x' * 2_000_000)", "more than"),
-        ("import time; time.sleep(60)", "longer than 0.2 seconds"),
+        ("import time; time.sleep(60)", "timed out after 0.2 seconds"),
     ],
 )
-def test_a_script_that_misbehaves_changes_nothing_and_is_remembered(tmp_path, code, reason):
+def test_a_failing_script_is_ignored_and_its_failure_is_kept(tmp_path, code, reason):
     hooks, answer = run_hook(tmp_path, code, timeout=0.2 if "sleep" in code else 10.0)
     assert answer.messages == []
     assert answer.context == {"bootstrapFiles": ["as it was"]}
     assert reason in hooks.failures[0]
 
 
-def test_how_every_script_ended_is_told(tmp_path):
+def test_the_exit_of_every_script_is_reported(tmp_path):
     exits: list[tuple[str, int | None, str | None]] = []
 
-    def told(program: str, duration_ms: float, code: int | None, signal: str | None) -> None:
+    def on_exit(program: str, duration_ms: float, code: int | None, signal: str | None) -> None:
         exits.append((Path(program).parent.name, code, signal))
 
     write_hook(tmp_path / "state" / "hooks" / "a", ["command:new"], "pass")
@@ -134,12 +134,12 @@ def test_how_every_script_ended_is_told(tmp_path):
     write_hook(tmp_path / "state" / "hooks" / "c", ["command:stop"], "import time; time.sleep(60)")
     scripts = find_hooks(InternalHookSettings(enabled=True), tmp_path / "state", tmp_path / "workspace", tmp_path)
     for action, patience in (("new", 30.0), ("stop", 0.2)):
-        hooks = InternalHooks(scripts, {"PATH": "/usr/bin:/bin"}, patience, told)
+        hooks = InternalHooks(scripts, {"PATH": "/usr/bin:/bin"}, patience, on_exit)
         asyncio.run(hooks.emit("command", action, "agent:main:main", {}))
     assert exits == [("a", 0, None), ("b", 4, None), ("c", None, "SIGKILL")]
 
 
-def test_what_a_script_left_running_is_ended_with_it(tmp_path):
+def test_child_processes_of_a_script_are_killed_with_it(tmp_path):
     code = (
         "import subprocess, sys\np = subprocess.Popen(['sleep', '60'])\nopen('pid', 'w').write(str(p.pid))\nprint('{}')"
     )
@@ -177,7 +177,7 @@ print(json.dumps({"bootstrapFiles": files + ["nonsense"]}))
     asyncio.run(scenario())
 
 
-def test_commands_run_their_hooks_and_say_what_those_say(tmp_path):
+def test_commands_run_their_hooks_and_reply_with_their_messages(tmp_path):
     folder = write_hook(tmp_path / "state" / "hooks" / "commands", ["command"])
     exact = write_hook(tmp_path / "state" / "hooks" / "exact", ["command:reset"])
 
@@ -202,7 +202,7 @@ def test_commands_run_their_hooks_and_say_what_those_say(tmp_path):
     assert [event["action"] for event in log_of(exact)] == ["reset"]
 
 
-def test_a_hook_gets_the_variables_of_its_entry(tmp_path):
+def test_a_hook_gets_the_environment_variables_of_its_entry(tmp_path):
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     log = tmp_path / "elsewhere"
 

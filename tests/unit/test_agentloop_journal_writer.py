@@ -1,4 +1,4 @@
-"""The journal as the embedded loop writes it: one line a record, and a hole for whatever is lost."""
+"""The journal of the embedded loop: one line per record, and a gap for every lost one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from recordings import BEGIN, RUN, Recording, sequences
 from support import exit_code_of, fork
 
-from critiqor.agentloop.recording.journal_writer import LOOKED_AFTER_MS, JournalWriter
+from critiqor.agentloop.recording.journal_writer import CHECK_INTERVAL_MS, JournalWriter
 from critiqor.storage import paths_for
 
 
@@ -62,7 +62,7 @@ def lines_of(journal: JournalWriter) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file_of(journal).read_bytes().splitlines()]
 
 
-def test_a_missing_folder_is_made_with_files_for_their_owner_alone(journal: JournalWriter) -> None:
+def test_a_missing_folder_is_created_with_private_files(journal: JournalWriter) -> None:
     assert write(journal, 2) == [True, True]
     folder = file_of(journal).parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -70,7 +70,7 @@ def test_a_missing_folder_is_made_with_files_for_their_owner_alone(journal: Jour
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
-def test_the_key_of_the_run_is_used_where_there_is_one(journal: JournalWriter) -> None:
+def test_an_existing_key_is_used(journal: JournalWriter) -> None:
     key = journal._paths.redaction_key_path(RUN)
     key.parent.mkdir(parents=True)
     key.write_text("0" * 64)
@@ -88,21 +88,19 @@ def test_ids_sort_in_the_order_of_writing_even_when_the_clock_steps_back(journal
     assert times == sorted(times)
 
 
-def test_a_full_disk_loses_records_disturbs_nobody_and_leaves_a_hole(journal: JournalWriter, clock: Clock) -> None:
+def test_a_full_disk_loses_records_and_leaves_a_gap(journal: JournalWriter, clock: Clock) -> None:
     file = file_of(journal)
     file.parent.mkdir(parents=True)
     file.symlink_to("/dev/full")
     assert write(journal, 4) == [False] * 4
     assert (journal.written, journal.lost) == (0, 4)
     file.unlink()
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     assert write(journal, 2) == [True, True]
     assert sequences(lines_of(journal)) == [5, 6]
 
 
-def test_a_write_that_stops_half_way_costs_that_record_alone(
-    journal: JournalWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incomplete_write_loses_only_that_record(journal: JournalWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     write(journal, 1)
     whole = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: whole(descriptor, data[:40]))
@@ -114,30 +112,30 @@ def test_a_write_that_stops_half_way_costs_that_record_alone(
     assert sequences([json.loads(line) for line in (lines[0], *lines[2:])]) == [1, 3, 4]
 
 
-def test_a_record_that_cannot_be_serialised_leaves_a_hole_and_no_line(journal: JournalWriter) -> None:
+def test_a_record_that_cannot_be_serialised_leaves_a_gap_and_no_line(journal: JournalWriter) -> None:
     write(journal, 1)
     assert journal.append({"payload": {}}, journal.now()) is False
     write(journal, 1)
     assert sequences(lines_of(journal)) == [1, 3]
 
 
-def test_a_folder_that_cannot_be_made_is_tried_again_later(journal: JournalWriter, clock: Clock) -> None:
+def test_a_folder_that_cannot_be_created_is_tried_again_later(journal: JournalWriter, clock: Clock) -> None:
     blocker = journal._paths.runs_dir
     blocker.parent.mkdir()
     blocker.write_text("a file")
     assert write(journal, 2) == [False, False]
     blocker.unlink()
     assert write(journal, 1) == [False], "not tried anew on every record"
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     assert write(journal, 1) == [True]
     assert sequences(lines_of(journal)) == [4]
 
 
-def test_a_journal_that_is_removed_is_begun_again(journal: JournalWriter, clock: Clock) -> None:
+def test_a_removed_journal_is_created_again(journal: JournalWriter, clock: Clock) -> None:
     write(journal, 3)
     file_of(journal).unlink()
     write(journal, 1)
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     write(journal, 2)
     assert sequences(lines_of(journal)) == [5, 6]
 
@@ -145,9 +143,9 @@ def test_a_journal_that_is_removed_is_begun_again(journal: JournalWriter, clock:
 def test_nothing_is_written_into_a_run_that_is_sealed(journal: JournalWriter, clock: Clock) -> None:
     write(journal, 2)
     journal._paths.session_lock_path(RUN).write_bytes(b"sealed")
-    clock.now += LOOKED_AFTER_MS + 1
+    clock.now += CHECK_INTERVAL_MS + 1
     assert write(journal, 3) == [False] * 3
-    assert (journal.sealed, journal.lost) == (True, 0)
+    assert (journal.is_sealed, journal.lost) == (True, 0)
     late = JournalWriter(journal._paths, RUN, clock)
     journal._paths.redaction_key_path(RUN).unlink()
     assert write(late, 1) == [False]
@@ -170,7 +168,7 @@ def test_processes_that_start_together_share_one_key_and_lose_nothing(tmp_path: 
     assert sorted(path.name for path in paths.run_folder(RUN).iterdir()) == ["journal.jsonl", "redaction.key"]
 
 
-def test_a_disk_without_links_still_gets_one_key_and_no_litter(
+def test_a_file_system_without_hard_links_gets_one_key_and_no_other_file(
     journal: JournalWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -186,7 +184,7 @@ def test_a_recorder_on_a_full_disk_disturbs_no_turn(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.symlink_to("/dev/full")
     made = Recording(tmp_path)
-    made.hook("before_agent_run")
+    made.run.attempt_started("main")
     made.answer()
     made.tool("c", result={})
     made.ended()

@@ -1,4 +1,4 @@
-"""Lanes: order, limits, and places that are given up."""
+"""Lanes: order, limits, cancelled waits and freed places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from critiqor.agentloop.queue.lanes import Lanes
 
 
-def test_a_session_lane_lets_one_through_at_a_time_in_order():
+def test_a_session_lane_admits_one_run_at_a_time_in_order():
     async def scenario() -> list[str]:
         lanes, seen = Lanes(), []
 
@@ -27,7 +27,7 @@ def test_a_session_lane_lets_one_through_at_a_time_in_order():
     assert asyncio.run(scenario()) == [f"{name} {what}" for name in "abcde" for what in ("in", "out")]
 
 
-def test_a_lane_with_a_limit_never_holds_more():
+def test_a_lane_never_exceeds_its_limit():
     async def scenario() -> int:
         lanes = Lanes()
         most = inside = 0
@@ -47,7 +47,7 @@ def test_a_lane_with_a_limit_never_holds_more():
     assert asyncio.run(scenario()) == 3
 
 
-def test_whoever_gives_up_waiting_leaves_no_hole_in_the_queue():
+def test_a_cancelled_wait_leaves_no_gap_in_the_queue():
     async def scenario() -> list[str]:
         lanes, seen = Lanes(), []
         first = await lanes.enter("session:a", "first")
@@ -69,7 +69,7 @@ def test_whoever_gives_up_waiting_leaves_no_hole_in_the_queue():
     assert asyncio.run(scenario()) == ["b", "d"]
 
 
-def test_a_place_that_is_given_in_the_moment_of_a_cancel_goes_to_the_next():
+def test_a_place_granted_during_a_cancel_goes_to_the_next_run():
     async def scenario() -> None:
         lanes = Lanes()
         first = await lanes.enter("session:a", "first")
@@ -85,7 +85,7 @@ def test_a_place_that_is_given_in_the_moment_of_a_cancel_goes_to_the_next():
     asyncio.run(scenario())
 
 
-def test_leaving_twice_lets_only_one_in():
+def test_leaving_twice_admits_only_one_run():
     async def scenario() -> None:
         lanes = Lanes()
         first = await lanes.enter("session:a", "first")
@@ -101,7 +101,7 @@ def test_leaving_twice_lets_only_one_in():
     asyncio.run(scenario())
 
 
-def test_a_lane_is_freed_from_somebody_who_never_leaves_and_his_late_leaving_disturbs_nobody():
+def test_a_lane_is_freed_from_a_holder_that_never_leaves_and_its_late_leave_does_nothing():
     async def scenario() -> None:
         lanes = Lanes()
         stuck = await lanes.enter("session:a", "stuck")
@@ -116,7 +116,7 @@ def test_a_lane_is_freed_from_somebody_who_never_leaves_and_his_late_leaving_dis
     asyncio.run(scenario())
 
 
-def test_lanes_that_are_no_longer_used_are_forgotten():
+def test_unused_lanes_are_removed():
     async def scenario() -> int:
         lanes = Lanes()
         for number in range(500):

@@ -1,4 +1,4 @@
-"""session.json while the embedded loop records: it follows the journal, whole at every moment, until it is sealed."""
+"""session.json while the embedded loop records: it follows the journal, and is valid until it is sealed and after."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from recordings import RUN, Recording, Source
 from support import exit_code_of, fork, wait_until
 
-from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.recording.live_view import LiveView
 from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
 from critiqor.storage import SessionPaths, paths_for
@@ -24,7 +23,7 @@ def paths(tmp_path: Path) -> SessionPaths:
 def attached(paths: SessionPaths) -> tuple[Recorder, Source]:
     source = Source()
     environment = {"CRITIQOR_RUN_ID": RUN, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
-    recorder = attach_recorder(source, EventStreams(), source, environment)
+    recorder = attach_recorder(source, source, environment)
     return recorder, source
 
 
@@ -37,7 +36,7 @@ def journal(paths: SessionPaths) -> list[dict[str, Any]]:
     return [json.loads(line) for line in paths.journal_path(RUN).read_bytes().splitlines()]
 
 
-def test_it_follows_by_itself_soon_after_something_was_recorded(paths: SessionPaths) -> None:
+def test_session_json_is_written_soon_after_a_record(paths: SessionPaths) -> None:
     recorder, source = attached(paths)
     source.hook("message_received", {}, content="hello")
     wait_until(lambda: paths.evidence_summary_path(RUN).exists() and len(session(paths)["events"]) == 2)
@@ -46,7 +45,7 @@ def test_it_follows_by_itself_soon_after_something_was_recorded(paths: SessionPa
     recorder.close()
 
 
-def test_it_has_the_documented_shape_and_counts_from_the_journal(tmp_path: Path, paths: SessionPaths) -> None:
+def test_session_json_has_the_documented_shape_and_counts_the_journal(tmp_path: Path, paths: SessionPaths) -> None:
     made = Recording(tmp_path)
     made.tool("c", error="no")
     with paths.journal_path(RUN).open("ab") as file:
@@ -64,7 +63,7 @@ def test_it_has_the_documented_shape_and_counts_from_the_journal(tmp_path: Path,
     }
 
 
-def test_it_is_complete_when_the_recorder_is_closed(paths: SessionPaths) -> None:
+def test_session_json_is_complete_when_the_recorder_is_closed(paths: SessionPaths) -> None:
     recorder, source = attached(paths)
     for number in range(50):
         source.hook("message_received", {}, content=f"Größe {number}")
@@ -78,7 +77,7 @@ def test_it_is_complete_when_the_recorder_is_closed(paths: SessionPaths) -> None
     ]
 
 
-def test_it_is_whole_at_every_moment_while_two_processes_record(paths: SessionPaths) -> None:
+def test_session_json_is_valid_at_every_moment_while_two_processes_record(paths: SessionPaths) -> None:
     def work() -> None:
         recorder, source = attached(paths)
         for number in range(400):
@@ -97,7 +96,7 @@ def test_it_is_whole_at_every_moment_while_two_processes_record(paths: SessionPa
     assert session(paths)["metrics"]["by_event_type"]["message_received"] == 800
 
 
-def test_what_is_sealed_is_never_replaced(paths: SessionPaths) -> None:
+def test_a_sealed_session_json_is_never_replaced(paths: SessionPaths) -> None:
     recorder, source = attached(paths)
     source.hook("message_received", {}, content="hello")
     paths.session_lock_path(RUN).write_bytes(b"sealed")
@@ -109,7 +108,7 @@ def test_what_is_sealed_is_never_replaced(paths: SessionPaths) -> None:
     assert [path for path in paths.run_folder(RUN).iterdir() if path.suffix == ".tmp"] == []
 
 
-def test_a_lock_that_somebody_holds_keeps_nobody_waiting_for_long(paths: SessionPaths) -> None:
+def test_closing_does_not_wait_long_for_a_held_lock(paths: SessionPaths) -> None:
     recorder, source = attached(paths)
     source.hook("message_received", {}, content="hello")
     paths.session_lock_path(RUN).write_bytes(b"4711")

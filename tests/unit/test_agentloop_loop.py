@@ -1,4 +1,4 @@
-"""A run of the loop: what it tells, in which order, what it leaves behind, and what plugins can change."""
+"""A run of the loop: its events and hooks in order, its transcript, and what plugins can change."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ HOOKS = (
 )
 
 
-def test_a_turn_with_a_tool_tells_everything_in_the_order_of_a_real_openclaw(tmp_path):
+def test_a_run_with_a_tool_emits_everything_in_the_order_of_a_real_openclaw(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I look.", (ECHO,)), Say("All done."))
-        told: list[str] = []
+        emitted: list[str] = []
         for name in HOOKS:
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append(name))
-        rig.runtime.updates.on_transcript(lambda update: told.append(f"saved {update['message']['role']}"))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: emitted.append(name))
+        rig.runtime.updates.on_transcript(lambda update: emitted.append(f"saved {update['message']['role']}"))
         rig.runtime.streams.listen(
-            lambda event: told.append(f"{event.stream}:{event.data.get('phase', '')}".rstrip(":"))
+            lambda event: emitted.append(f"{event.stream}:{event.data.get('phase', '')}".rstrip(":"))
         )
         outcome = await rig.ask()
         assert outcome.status == "ok"
         updates = ("tool:update", "command_output:delta")
-        assert [entry for entry in told if entry not in updates] == [
+        assert [entry for entry in emitted if entry not in updates] == [
             "before_agent_reply",
             "before_model_resolve",
             "before_prompt_build",
@@ -84,16 +84,16 @@ def test_a_turn_with_a_tool_tells_everything_in_the_order_of_a_real_openclaw(tmp
 def test_hooks_carry_the_fields_of_a_real_openclaw(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I look.", (ECHO,)), Say("All done."))
-        told: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        emitted: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         for name in HOOKS:
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.__setitem__(name, (event, context)))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: emitted.__setitem__(name, (event, context)))
         outcome = await rig.ask(run_id="run-1")
-        ended, _ = told["model_call_ended"]
+        ended, _ = emitted["model_call_ended"]
         assert ended["callId"] == "run-1:model:2"
         assert (ended["provider"], ended["model"], ended["api"]) == ("lab", "scripted", "openai-completions")
         assert (ended["outcome"], ended["contextTokenBudget"]) == ("completed", 128_000)
         assert {"durationMs", "requestPayloadBytes", "responseStreamBytes", "timeToFirstByteMs"} <= set(ended)
-        tool, tool_context = told["after_tool_call"]
+        tool, tool_context = emitted["after_tool_call"]
         assert (tool["toolName"], tool["toolCallId"], tool["params"]) == ("exec", "call_0", {"command": "echo hello"})
         assert tool["result"]["details"]["exitCode"] == 0
         assert "error" not in tool
@@ -104,17 +104,17 @@ def test_hooks_carry_the_fields_of_a_real_openclaw(tmp_path):
             "sessionId": outcome.session_id,
             "trigger": "user",
         }
-        end, _ = told["agent_end"]
+        end, _ = emitted["agent_end"]
         assert end["success"] is True
         assert [message["role"] for message in end["messages"]] == ["user", "assistant", "toolResult", "assistant"]
-        output, _ = told["llm_output"]
+        output, _ = emitted["llm_output"]
         assert output["usage"]["total"] == 2040
         assert output["usage"]["cost"]["total"] == pytest.approx(0.00208)
 
     asyncio.run(scenario())
 
 
-def test_every_event_of_a_run_has_its_number_without_holes(tmp_path):
+def test_events_of_a_run_are_numbered_without_gaps(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I look.", (ECHO,)), Say("All done."))
         first, second = await asyncio.gather(rig.ask(session_key="a"), rig.ask(session_key="b"))
@@ -139,7 +139,7 @@ def test_a_run_returns_payloads_and_the_usage_of_all_its_model_calls(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_next_run_of_a_session_goes_on_with_its_history(tmp_path):
+def test_the_next_run_of_a_session_continues_its_history(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("first answer"), Say("second answer"))
         await rig.ask("first")
@@ -151,7 +151,7 @@ def test_the_next_run_of_a_session_goes_on_with_its_history(tmp_path):
     asyncio.run(scenario())
 
 
-def test_reasoning_is_a_stream_of_its_own_and_no_part_of_the_reply(tmp_path):
+def test_reasoning_is_a_separate_stream_and_not_part_of_the_reply(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("42", thinking="six by seven"))
         outcome = await rig.ask()
@@ -162,7 +162,7 @@ def test_reasoning_is_a_stream_of_its_own_and_no_part_of_the_reply(tmp_path):
     asyncio.run(scenario())
 
 
-def test_what_turns_out_to_be_the_silent_token_is_neither_streamed_nor_replied(tmp_path):
+def test_the_silent_token_is_neither_streamed_nor_replied(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("NO_REPLY", pieces=4))
         outcome = await rig.ask()
@@ -172,7 +172,7 @@ def test_what_turns_out_to_be_the_silent_token_is_neither_streamed_nor_replied(t
     asyncio.run(scenario())
 
 
-def test_a_text_that_only_begins_like_the_silent_token_is_streamed_whole(tmp_path):
+def test_text_that_only_starts_like_the_silent_token_is_streamed_completely(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("NO, I will not.", pieces=15))
         await rig.ask()
@@ -182,7 +182,7 @@ def test_a_text_that_only_begins_like_the_silent_token_is_streamed_whole(tmp_pat
     asyncio.run(scenario())
 
 
-def test_an_unknown_tool_and_wrong_arguments_are_answered_and_told_without_before_tool_call(tmp_path):
+def test_an_unknown_tool_and_invalid_arguments_get_a_result_without_before_tool_call(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("frobnicate", {"x": 1}), ("exec", {"cmd": 1}))), Say("done"))
         seen: list[tuple[str, str]] = []
@@ -210,7 +210,7 @@ def test_a_tool_that_raises_is_a_failed_result_and_not_the_end_of_the_run(tmp_pa
     asyncio.run(scenario())
 
 
-def test_a_plugin_blocks_a_tool_and_the_model_is_told_why(tmp_path):
+def test_a_plugin_blocks_a_tool_and_the_model_sees_the_reason(tmp_path):
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("I may not."), tools=[tool])
@@ -223,7 +223,7 @@ def test_a_plugin_blocks_a_tool_and_the_model_is_told_why(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_approval_that_nobody_can_give_is_a_denial(tmp_path):
+def test_an_approval_request_denies_the_call(tmp_path):
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("I may not."), tools=[tool])
@@ -234,20 +234,20 @@ def test_an_approval_that_nobody_can_give_is_a_denial(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_changes_the_parameters_of_a_tool_and_not_what_the_model_is_shown_of_its_call(tmp_path):
+def test_a_plugin_changes_the_parameters_of_a_tool_and_not_the_call_in_the_transcript(tmp_path):
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("done"), tools=[tool])
         rig.runtime.hooks.on("before_tool_call", lambda event, context: {"params": {"text": "changed"}})
         await rig.ask()
         assert tool.seen == [{"text": "changed"}]
-        asked = next(message for message in rig.transcript() if isinstance(message, AssistantMessage))
-        assert asked.tool_calls[0].arguments == {"text": "x"}
+        response = next(message for message in rig.transcript() if isinstance(message, AssistantMessage))
+        assert response.tool_calls[0].arguments == {"text": "x"}
 
     asyncio.run(scenario())
 
 
-def test_a_plugin_that_spoils_its_event_spoils_nothing_else(tmp_path):
+def test_a_plugin_that_mutates_its_event_changes_nothing_else(tmp_path):
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("done"), tools=[tool])
@@ -263,7 +263,7 @@ def test_a_plugin_that_spoils_its_event_spoils_nothing_else(tmp_path):
     asyncio.run(scenario())
 
 
-def test_what_is_saved_of_a_tool_result_can_be_changed_but_not_whose_it_is(tmp_path):
+def test_a_plugin_can_change_a_saved_tool_result_but_not_its_call_id(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "secret"}),)), Say("done"), tools=[Echo()])
 
@@ -283,8 +283,8 @@ def test_what_is_saved_of_a_tool_result_can_be_changed_but_not_whose_it_is(tmp_p
 def test_prompt_hooks_add_context_for_the_model_that_the_transcript_does_not_keep(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("done"))
-        said = {"prependContext": "It is raining.", "appendSystemContext": "Be brief.", "toolsAllow": ["read"]}
-        rig.runtime.hooks.on("before_prompt_build", lambda event, context: said)
+        decision = {"prependContext": "It is raining.", "appendSystemContext": "Be brief.", "toolsAllow": ["read"]}
+        rig.runtime.hooks.on("before_prompt_build", lambda event, context: decision)
         await rig.ask("What now?")
         [request] = rig.model.requests
         assert request.system_prompt.endswith("Be brief.")
@@ -296,7 +296,7 @@ def test_prompt_hooks_add_context_for_the_model_that_the_transcript_does_not_kee
     asyncio.run(scenario())
 
 
-def test_a_tool_that_was_not_offered_this_time_cannot_be_used_either(tmp_path):
+def test_a_tool_that_was_not_offered_cannot_be_called(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(ECHO,)), Say("done"))
         rig.runtime.hooks.on("before_prompt_build", lambda event, context: {"toolsAllow": []})
@@ -318,7 +318,7 @@ def test_the_legacy_start_hook_adds_to_the_prompt_as_well(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_chooses_the_model_before_it_is_resolved(tmp_path):
+def test_a_plugin_selects_the_model_before_it_is_resolved(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("done"))
         rig.runtime.hooks.on("before_model_resolve", lambda event, context: {"modelOverride": "lab/other"})
@@ -328,9 +328,9 @@ def test_a_plugin_chooses_the_model_before_it_is_resolved(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_answers_a_turn_without_the_model(tmp_path):
+def test_a_plugin_answers_a_message_without_the_model(tmp_path):
     async def scenario() -> None:
-        rig = Rig(tmp_path, Say("never said"))
+        rig = Rig(tmp_path, Say("never sent"))
         rig.runtime.hooks.on("before_agent_reply", lambda event, context: {"handled": True, "reply": {"text": "Mine."}})
         outcome = await rig.ask("hello")
         assert [payload.text for payload in outcome.payloads] == ["Mine."]
@@ -341,9 +341,9 @@ def test_a_plugin_answers_a_turn_without_the_model(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_silences_a_turn(tmp_path):
+def test_a_plugin_suppresses_the_reply(tmp_path):
     async def scenario() -> None:
-        rig = Rig(tmp_path, Say("never said"))
+        rig = Rig(tmp_path, Say("never sent"))
         rig.runtime.hooks.on("before_agent_reply", lambda event, context: {"handled": True})
         outcome = await rig.ask("hello")
         assert (outcome.status, outcome.payloads, rig.model.requests) == ("ok", [], [])
@@ -351,9 +351,9 @@ def test_a_plugin_silences_a_turn(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_keeps_a_run_from_beginning_and_the_prompt_out_of_the_transcript(tmp_path):
+def test_a_plugin_blocks_a_run_and_keeps_the_prompt_out_of_the_transcript(tmp_path):
     async def scenario() -> None:
-        rig = Rig(tmp_path, Say("never said"))
+        rig = Rig(tmp_path, Say("never sent"))
         gate = {"outcome": "block", "reason": "policy", "message": "Not this."}
         rig.runtime.hooks.on("before_agent_run", lambda event, context: gate)
         outcome = await rig.ask("forbidden words")
@@ -365,9 +365,9 @@ def test_a_plugin_keeps_a_run_from_beginning_and_the_prompt_out_of_the_transcrip
     asyncio.run(scenario())
 
 
-def test_a_gate_that_breaks_keeps_the_run_from_beginning(tmp_path):
+def test_a_gate_that_fails_blocks_the_run(tmp_path):
     async def scenario() -> None:
-        rig = Rig(tmp_path, Say("never said"))
+        rig = Rig(tmp_path, Say("never sent"))
 
         def broken(event: dict[str, Any], context: dict[str, Any]) -> None:
             raise RuntimeError("oops")
@@ -381,7 +381,7 @@ def test_a_gate_that_breaks_keeps_the_run_from_beginning(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model_call_started", "model_call_ended"])
-def test_whoever_only_watches_model_calls_cannot_keep_a_run_waiting(tmp_path, name):
+def test_model_call_observers_cannot_delay_a_run(tmp_path, name):
     async def scenario() -> None:
         async def hang(event: dict[str, Any], context: dict[str, Any]) -> None:
             await asyncio.Event().wait()
@@ -432,7 +432,7 @@ def test_a_cancelled_tool_leaves_a_result_for_every_call_and_the_run_is_marked(t
     asyncio.run(scenario())
 
 
-def test_a_cancelled_model_call_keeps_what_was_said_and_marks_it_as_aborted(tmp_path):
+def test_a_cancelled_model_call_keeps_the_partial_text_and_marks_it_as_aborted(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Half of an answ", hold=asyncio.Event()))
         ended: list[dict[str, Any]] = []
@@ -452,7 +452,7 @@ def test_a_cancelled_model_call_keeps_what_was_said_and_marks_it_as_aborted(tmp_
     asyncio.run(scenario())
 
 
-def test_a_tool_call_that_was_cut_off_while_the_model_wrote_it_is_not_saved(tmp_path):
+def test_an_incomplete_tool_call_of_a_cancelled_model_call_is_not_saved(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Hm.", (ECHO,), hold=asyncio.Event()))
         run = asyncio.create_task(rig.ask(run_id="r"))
@@ -465,7 +465,7 @@ def test_a_tool_call_that_was_cut_off_while_the_model_wrote_it_is_not_saved(tmp_
     asyncio.run(scenario())
 
 
-def test_a_loop_that_dies_still_ends_its_lifecycle_and_the_next_run_works(tmp_path):
+def test_an_exception_in_the_loop_ends_the_lifecycle_and_the_next_run_works(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
 
@@ -539,7 +539,7 @@ def test_replies_are_delivered_and_plugins_can_change_or_cancel_them(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_sandboxed_session_works_in_a_folder_of_its_own_and_the_main_one_does_not(tmp_path):
+def test_a_sandboxed_session_has_its_own_folder_and_the_main_session_does_not(tmp_path):
     async def scenario() -> None:
         where: dict[str, tuple[Path, bool]] = {}
 
@@ -563,7 +563,7 @@ def test_a_sandboxed_session_works_in_a_folder_of_its_own_and_the_main_one_does_
     asyncio.run(scenario())
 
 
-def test_skills_and_bootstrap_files_and_what_the_caller_adds_are_in_the_prompt(tmp_path):
+def test_skills_bootstrap_files_and_the_extra_prompt_of_the_caller_are_in_the_prompt(tmp_path):
     async def scenario() -> None:
         workspace = tmp_path / "state" / "workspace"
         (workspace / "skills" / "brew").mkdir(parents=True)
@@ -598,7 +598,7 @@ def test_levels_come_from_the_caller_then_the_session_then_the_defaults(tmp_path
     asyncio.run(scenario())
 
 
-def test_a_traced_run_reports_what_its_prompt_is_made_of(tmp_path):
+def test_a_traced_run_reports_the_parts_of_its_prompt(tmp_path):
     async def scenario() -> None:
         workspace = tmp_path / "state" / "workspace"
         workspace.mkdir(parents=True)
@@ -607,15 +607,15 @@ def test_a_traced_run_reports_what_its_prompt_is_made_of(tmp_path):
         await rig.ask()
         assert rig.phases("run_status") == []
         await rig.ask(trace="on")
-        [told] = [event.data["report"] for event in rig.events if event.stream == "run_status"]
-        assert told["model"] == "lab/scripted"
-        assert {"name": "AGENTS.md", "missing": False, "chars": 15} in told["bootstrapFiles"]
-        assert "exec" in told["tools"]
+        [report] = [event.data["report"] for event in rig.events if event.stream == "run_status"]
+        assert report["model"] == "lab/scripted"
+        assert {"name": "AGENTS.md", "missing": False, "chars": 15} in report["bootstrapFiles"]
+        assert "exec" in report["tools"]
 
     asyncio.run(scenario())
 
 
-def test_verbose_runs_tell_their_tools_in_the_reply(tmp_path):
+def test_verbose_runs_list_their_tools_in_the_reply(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("read", {"path": "notes.txt"}),)), Say("done"))
         outcome = await rig.ask(verbose="on")
@@ -626,7 +626,7 @@ def test_verbose_runs_tell_their_tools_in_the_reply(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_answer_never_gets_more_tokens_than_the_model_or_its_window_allows(tmp_path):
+def test_max_tokens_never_exceeds_the_model_or_its_context_window(tmp_path):
     async def scenario() -> None:
         small = [{"id": "scripted", "contextWindow": 12_000, "maxTokens": 4_096}]
         models = {"providers": {"lab": {"baseUrl": "http://127.0.0.1:9", "models": small}}}
@@ -652,7 +652,7 @@ def test_two_runtimes_on_one_session_do_not_interleave_their_runs(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_key_that_is_missing_for_a_far_provider_is_a_failed_model_call(tmp_path):
+def test_a_missing_key_of_a_remote_provider_is_a_failed_model_call(tmp_path):
     async def scenario() -> None:
         models = {"providers": {"lab": {"baseUrl": "https://api.example.com/v1", "models": [{"id": "scripted"}]}}}
         rig = Rig(tmp_path, settings=configuration(models=models))
@@ -667,7 +667,7 @@ def test_a_key_that_is_missing_for_a_far_provider_is_a_failed_model_call(tmp_pat
     asyncio.run(scenario())
 
 
-def test_a_provider_that_gives_up_an_answer_is_a_failed_model_call(tmp_path):
+def test_a_response_that_the_provider_ends_with_an_error_is_a_failed_model_call(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I think", failure=ModelFailureError("blocked by a filter", "rejected")))
         outcome = await rig.ask()

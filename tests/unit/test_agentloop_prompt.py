@@ -26,43 +26,43 @@ def prompt(workspace: Path, **facts: Any) -> str:
 
 
 def test_the_prompt_names_every_tool_the_workspace_and_the_model(tmp_path: Path) -> None:
-    said = prompt(tmp_path, model="lab/scripted", today=date(2026, 1, 2))
+    text = prompt(tmp_path, model="lab/scripted", today=date(2026, 1, 2))
     for tool in offered_tools():
-        assert f"\n- {tool.name}: " in said
-    assert f"Your working directory is: {tmp_path}" in said
-    assert "model=lab/scripted" in said
-    assert "2026-01-02" in said
+        assert f"\n- {tool.name}: " in text
+    assert f"Your working directory is: {tmp_path}" in text
+    assert "model=lab/scripted" in text
+    assert "2026-01-02" in text
 
 
 def test_the_same_sources_give_the_same_prompt(tmp_path: Path) -> None:
     assert prompt(tmp_path) == prompt(tmp_path)
 
 
-def test_a_sub_agent_is_told_less_and_nothing_of_silence(tmp_path: Path) -> None:
-    said = prompt(tmp_path, mode="minimal", extra="Find the file.")
-    assert "NO_REPLY" not in said
-    assert "## Memory" not in said
-    assert "## Subagent Context\nFind the file." in said
+def test_a_subagent_has_a_shorter_prompt_without_silent_replies(tmp_path: Path) -> None:
+    text = prompt(tmp_path, mode="minimal", extra="Find the file.")
+    assert "NO_REPLY" not in text
+    assert "## Memory" not in text
+    assert "## Subagent Context\nFind the file." in text
     assert "NO_REPLY" in prompt(tmp_path)
 
 
-def test_what_a_run_adds_and_a_sandbox_forbids_are_in_the_prompt(tmp_path: Path) -> None:
-    said = prompt(tmp_path, extra="Be brief.", sandboxed=True)
-    assert "Be brief." in said
-    assert "cannot leave this folder" in said
+def test_the_text_of_the_caller_and_the_sandbox_are_in_the_prompt(tmp_path: Path) -> None:
+    text = prompt(tmp_path, extra="Be brief.", sandboxed=True)
+    assert "Be brief." in text
+    assert "cannot leave this folder" in text
 
 
 def test_bootstrap_files_are_in_the_prompt_and_missing_ones_are_named(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Always greet.\n")
     (tmp_path / "MEMORY.md").write_text("Ada likes tea.\n")
-    said = prompt(tmp_path, bootstrap=load_bootstrap(tmp_path))
-    assert f"## {tmp_path / 'AGENTS.md'}\nAlways greet." in said
-    assert "Ada likes tea." in said
-    assert f"[MISSING] Expected at: {tmp_path / 'SOUL.md'}" in said
-    assert "USER.md" not in said
+    text = prompt(tmp_path, bootstrap=load_bootstrap(tmp_path))
+    assert f"## {tmp_path / 'AGENTS.md'}\nAlways greet." in text
+    assert "Ada likes tea." in text
+    assert f"[MISSING] Expected at: {tmp_path / 'SOUL.md'}" in text
+    assert "USER.md" not in text
 
 
-def test_a_sub_agent_only_gets_the_instructions(tmp_path: Path) -> None:
+def test_a_subagent_gets_only_the_instructions(tmp_path: Path) -> None:
     (tmp_path / "SOUL.md").write_text("Be kind.")
     (tmp_path / "AGENTS.md").write_text("Always greet.")
     assert [file.name for file in load_bootstrap(tmp_path, minimal=True)] == ["AGENTS.md"]
@@ -70,11 +70,11 @@ def test_a_sub_agent_only_gets_the_instructions(tmp_path: Path) -> None:
 
 def test_a_long_bootstrap_file_is_cut_in_its_middle_and_the_prompt_says_so(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("begin" + "x" * MAX_FILE_CHARS + "end")
-    said = prompt(tmp_path, bootstrap=load_bootstrap(tmp_path))
-    assert "beginxxx" in said
-    assert "xxxend" in said
-    assert "characters left out: read AGENTS.md" in said
-    assert "Some of them are cut" in said
+    text = prompt(tmp_path, bootstrap=load_bootstrap(tmp_path))
+    assert "beginxxx" in text
+    assert "xxxend" in text
+    assert "characters left out: read AGENTS.md" in text
+    assert "Some of them are cut" in text
 
 
 @given(st.lists(st.integers(0, 3 * MAX_FILE_CHARS), max_size=8))
@@ -119,7 +119,7 @@ def test_skills_are_found_in_folders_and_listed_with_their_place(tmp_path: Path)
     assert "<name>notes</name>" in prompt(tmp_path, skills=snapshot.prompt)
 
 
-def test_no_skills_are_no_section(tmp_path: Path) -> None:
+def test_without_skills_there_is_no_section(tmp_path: Path) -> None:
     assert load(tmp_path / "missing").prompt == ""
     assert "## Skills" not in prompt(tmp_path, skills="")
 
@@ -131,7 +131,7 @@ def test_of_two_skills_with_one_name_the_first_folder_counts(tmp_path: Path) -> 
     assert [one.location for one in found.skills] == [first]
 
 
-def test_what_lies_below_a_skill_belongs_to_it(tmp_path: Path) -> None:
+def test_folders_below_a_skill_are_not_searched(tmp_path: Path) -> None:
     skill(tmp_path, "outer")
     skill(tmp_path / "outer", "inner")
     assert names(load(tmp_path)) == ["outer"]
@@ -167,12 +167,12 @@ def test_a_broken_skill_is_left_out_and_the_others_stay(tmp_path: Path, text: st
         ('{"openclaw": "nonsense"}', True),
     ],
 )
-def test_a_skill_is_offered_only_where_what_it_needs_is_there(tmp_path: Path, rules: str, eligible: bool) -> None:
+def test_a_skill_is_offered_only_if_its_requirements_are_met(tmp_path: Path, rules: str, eligible: bool) -> None:
     skill(tmp_path, "one", f"description: helps\nmetadata: {rules}\n")
     assert (names(load(tmp_path, GIVEN="yes")) == ["one"]) == eligible
 
 
-def test_a_skill_can_be_switched_off_and_given_variables(tmp_path: Path) -> None:
+def test_a_skill_can_be_disabled_and_given_variables(tmp_path: Path) -> None:
     skill(tmp_path, "off")
     skill(
         tmp_path,
@@ -187,14 +187,14 @@ def test_a_skill_can_be_switched_off_and_given_variables(tmp_path: Path) -> None
     assert snapshot.environment == {"KEY": "k", "MODE": "x"}
 
 
-def test_a_skill_that_the_model_shall_not_choose_is_not_in_the_prompt(tmp_path: Path) -> None:
+def test_a_skill_with_disabled_model_invocation_is_not_in_the_prompt(tmp_path: Path) -> None:
     skill(tmp_path, "hidden", "description: helps\ndisable-model-invocation: true\n")
     snapshot = load(tmp_path)
     assert names(snapshot) == ["hidden"]
     assert snapshot.prompt == ""
 
 
-def test_many_and_long_skills_stay_within_bounds(tmp_path: Path) -> None:
+def test_skills_are_limited_in_number_and_size(tmp_path: Path) -> None:
     for number in range(MAX_SKILLS + 5):
         skill(tmp_path, f"s{number:03}", f"description: {'x' * 500}\n")
     snapshot = load(tmp_path)
@@ -202,7 +202,7 @@ def test_many_and_long_skills_stay_within_bounds(tmp_path: Path) -> None:
     assert len(snapshot.prompt) <= MAX_PROMPT_CHARS + 200
 
 
-def test_skills_are_looked_for_beside_the_workspace_too_but_not_from_a_sandbox(tmp_path: Path) -> None:
+def test_skills_outside_the_workspace_are_found_except_in_a_sandbox(tmp_path: Path) -> None:
     free = Workspace(folder=tmp_path / "w", agent_folder=tmp_path / "w")
     settings = SkillSettings(load=SkillFolders(extra_dirs=("~/more", "/srv/skills")))
     assert skill_folders(free, tmp_path / "state", settings, tmp_path / "home") == [
@@ -218,7 +218,7 @@ def test_skills_are_looked_for_beside_the_workspace_too_but_not_from_a_sandbox(t
     assert all(folder.is_relative_to(tmp_path / "s") for folder in inside)
 
 
-def test_front_matter_holds_texts_switches_and_folded_lines(tmp_path: Path) -> None:
+def test_front_matter_has_strings_booleans_and_folded_lines(tmp_path: Path) -> None:
     text = 'name: "quoted: name"\ndescription: >-\n  first line\n  second line\nuser-invocable: false\nempty:\n'
     assert parse_front_matter(text) == {
         "name": "quoted: name",
@@ -231,24 +231,24 @@ def test_front_matter_holds_texts_switches_and_folded_lines(tmp_path: Path) -> N
 
 
 @given(st.text(max_size=200))
-def test_front_matter_of_any_text_is_read_without_a_fuss(text: str) -> None:
+def test_any_text_is_parsed_as_front_matter_without_an_error(text: str) -> None:
     assert isinstance(parse_front_matter(text), dict)
 
 
-def test_a_workspace_is_made_where_it_is_missing(tmp_path: Path) -> None:
+def test_a_missing_workspace_is_created(tmp_path: Path) -> None:
     made = prepare_workspace(tmp_path / "a" / "b", "agent:main:main")
     assert made.folder == (tmp_path / "a" / "b").resolve()
     assert made.folder.is_dir()
     assert not made.sandboxed
 
 
-def test_a_workspace_that_cannot_be_made_is_an_error_that_names_the_fix(tmp_path: Path) -> None:
+def test_a_workspace_that_cannot_be_created_is_an_error_that_names_the_fix(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CritiqorError, match=r"agents\.defaults\.workspace"):
         prepare_workspace(tmp_path / "file" / "workspace", "agent:main:main")
 
 
-def test_a_sandboxed_run_gets_a_folder_of_its_own_with_what_the_agent_knows(tmp_path: Path) -> None:
+def test_a_sandboxed_run_gets_its_own_folder_with_copies_of_instructions_and_memory(tmp_path: Path) -> None:
     agent = tmp_path / "agent"
     skill(agent / "skills", "weather")
     (agent / "AGENTS.md").write_text("Always greet.")

@@ -1,4 +1,4 @@
-"""Messages that come while their session is busy: steered, queued, collected, or in the place of what goes on."""
+"""Queue modes: messages that arrive while their session is busy are steered, queued, collected or interrupt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 
 class Gate(Echo):
-    """A tool that runs until it is let go."""
+    """A tool that runs until it is released."""
 
     name = "gate"
 
@@ -31,13 +31,13 @@ class Gate(Echo):
         return await super().run(arguments, context)
 
 
-def asked(messages: list[Message]) -> list[str]:
-    """What users said."""
+def user_texts(messages: list[Message]) -> list[str]:
+    """Return the texts of user messages."""
     return [message.content[0].text for message in messages if isinstance(message, UserMessage)]  # type: ignore[union-attr]
 
 
 class Busy:
-    """A session whose first run stands at a gate."""
+    """A session whose first run waits in a tool."""
 
     def __init__(self, folder: Any, *says: Say, queue: dict[str, Any] | None = None) -> None:
         self.gate = Gate()
@@ -54,7 +54,7 @@ class Busy:
         return accepted.run_id
 
 
-def test_a_steered_message_reaches_the_model_before_its_next_call_and_tools_that_have_not_begun_are_skipped(tmp_path):
+def test_a_steered_message_reaches_the_model_before_its_next_call_and_pending_tools_are_skipped(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("Changed course."))
         await busy.begin()
@@ -77,7 +77,7 @@ def test_a_steered_message_reaches_the_model_before_its_next_call_and_tools_that
     asyncio.run(scenario())
 
 
-def test_a_message_that_is_steered_while_the_model_answers_gets_an_answer_in_the_same_run(tmp_path):
+def test_a_message_steered_while_the_model_answers_is_answered_in_the_same_run(tmp_path):
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("First answer.", hold=hold), Say("Second answer."))
@@ -92,7 +92,7 @@ def test_a_message_that_is_steered_while_the_model_answers_gets_an_answer_in_the
     asyncio.run(scenario())
 
 
-def test_a_message_that_comes_too_late_to_be_steered_gets_a_run_of_its_own(tmp_path):
+def test_a_message_too_late_for_steering_gets_its_own_run(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("first"), Say("second"))
         sent: list[str] = []
@@ -110,7 +110,7 @@ def test_a_message_that_comes_too_late_to_be_steered_gets_a_run_of_its_own(tmp_p
     instantly(scenario())
 
 
-def test_a_steered_message_that_the_run_never_told_gets_a_run_of_its_own(tmp_path):
+def test_a_steered_message_that_never_reached_the_model_gets_its_own_run(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("answer of its own"))
         await busy.begin()
@@ -119,12 +119,12 @@ def test_a_steered_message_that_the_run_never_told_gets_a_run_of_its_own(tmp_pat
         assert (await busy.rig.runtime.outcome("first")).aborted
         outcome = await busy.rig.runtime.outcome(second)
         assert (outcome.joined, outcome.payloads[0].text) == (None, "answer of its own")
-        assert asked(busy.rig.transcript()) == ["first", "steer me"]
+        assert user_texts(busy.rig.transcript()) == ["first", "steer me"]
 
     asyncio.run(scenario())
 
 
-def test_a_steered_message_can_be_withdrawn_before_the_model_hears_of_it(tmp_path):
+def test_a_steered_message_can_be_cancelled_before_it_reaches_the_model(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path)
         await busy.begin()
@@ -133,7 +133,7 @@ def test_a_steered_message_can_be_withdrawn_before_the_model_hears_of_it(tmp_pat
         assert (await busy.rig.runtime.outcome(second)).aborted
         busy.gate.go.set()
         assert (await busy.rig.runtime.outcome("first")).status == "ok"
-        assert asked(busy.rig.transcript()) == ["first"]
+        assert user_texts(busy.rig.transcript()) == ["first"]
 
     asyncio.run(scenario())
 
@@ -148,7 +148,7 @@ def test_followups_get_a_run_each_after_the_quiet_window(tmp_path):
         busy.gate.go.set()
         outcomes = [await busy.rig.runtime.outcome(run_id) for run_id in ("first", *runs)]
         assert [outcome.joined for outcome in outcomes] == [None, None, None]
-        assert asked(busy.rig.transcript()) == ["first", "second", "third"]
+        assert user_texts(busy.rig.transcript()) == ["first", "second", "third"]
         assert clock() - began >= 60
 
     instantly(scenario())
@@ -163,14 +163,14 @@ def test_collected_messages_are_answered_by_one_run(tmp_path):
         outcomes = [await busy.rig.runtime.outcome(run_id) for run_id in runs]
         assert [outcome.joined for outcome in outcomes] == [None, runs[0], runs[0]]
         assert outcomes[0].payloads[0].text == "all of it"
-        texts = asked(busy.rig.transcript())
+        texts = user_texts(busy.rig.transcript())
         assert len(texts) == 2
         assert all(word in texts[1] for word in ("second", "third", "fourth"))
 
     instantly(scenario())
 
 
-def test_a_message_that_comes_within_the_quiet_window_is_still_collected(tmp_path):
+def test_a_message_within_the_quiet_window_is_still_collected(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("both"), queue={"mode": "collect", "debounceMs": 2_000})
         await busy.begin()
@@ -184,7 +184,7 @@ def test_a_message_that_comes_within_the_quiet_window_is_still_collected(tmp_pat
     instantly(scenario())
 
 
-def test_messages_for_different_places_are_not_collected_into_one(tmp_path):
+def test_messages_of_different_recipients_are_not_collected_into_one_run(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("b"), Say("c"), queue={"mode": "collect"})
         await busy.begin()
@@ -195,23 +195,23 @@ def test_messages_for_different_places_are_not_collected_into_one(tmp_path):
     instantly(scenario())
 
 
-def test_an_interrupt_ends_what_goes_on_and_what_waits_and_runs_the_newest(tmp_path):
+def test_an_interrupt_aborts_active_and_waiting_runs_and_runs_the_newest(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("newest"), queue={"mode": "interrupt"})
         await busy.begin()
         waiting = await busy.send("waiting", queue_mode="followup")
         newest = await busy.send("newest")
         first = await busy.rig.runtime.outcome("first")
-        assert (first.aborted, first.error) == (True, "a newer message took its place")
+        assert (first.aborted, first.error) == (True, "interrupted by a newer message")
         assert (await busy.rig.runtime.outcome(waiting)).aborted
         assert (await busy.rig.runtime.outcome(newest)).payloads[0].text == "newest"
         assert unanswered(busy.rig.transcript()) == []
-        assert asked(busy.rig.transcript()) == ["first", "newest"]
+        assert user_texts(busy.rig.transcript()) == ["first", "newest"]
 
     instantly(scenario())
 
 
-def test_a_channel_has_its_own_mode_and_messages_without_a_channel_simply_wait(tmp_path):
+def test_a_channel_has_its_own_mode_and_messages_without_a_channel_wait(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("b"), queue={"mode": "steer", "byChannel": {"chat": "followup"}})
         await busy.begin()
@@ -223,7 +223,7 @@ def test_a_channel_has_its_own_mode_and_messages_without_a_channel_simply_wait(t
     instantly(scenario())
 
 
-def test_a_full_queue_refuses_the_newest_message(tmp_path):
+def test_a_full_queue_rejects_the_newest_message(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": "followup", "cap": 2, "drop": "new"})
         await busy.begin()
@@ -233,12 +233,12 @@ def test_a_full_queue_refuses_the_newest_message(tmp_path):
             await busy.send("fourth")
         busy.gate.go.set()
         await busy.rig.runtime.drain()
-        assert asked(busy.rig.transcript()) == ["first", "second", "third"]
+        assert user_texts(busy.rig.transcript()) == ["first", "second", "third"]
 
     instantly(scenario())
 
 
-def test_messages_without_a_channel_are_no_part_of_a_queue_and_its_cap(tmp_path):
+def test_messages_without_a_channel_do_not_count_towards_the_cap(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": "followup", "cap": 1, "drop": "old"})
         await busy.begin()
@@ -247,12 +247,12 @@ def test_messages_without_a_channel_are_no_part_of_a_queue_and_its_cap(tmp_path)
         await busy.send("second")
         busy.gate.go.set()
         await busy.rig.runtime.drain()
-        assert asked(busy.rig.transcript()) == ["first", "plain 0", "plain 1", "plain 2", "second"]
+        assert user_texts(busy.rig.transcript()) == ["first", "plain 0", "plain 1", "plain 2", "second"]
 
     instantly(scenario())
 
 
-def test_a_full_queue_forgets_the_oldest_message(tmp_path):
+def test_a_full_queue_drops_the_oldest_message(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": "followup", "cap": 2, "drop": "old"})
         await busy.begin()
@@ -261,13 +261,13 @@ def test_a_full_queue_forgets_the_oldest_message(tmp_path):
         await busy.rig.runtime.drain()
         dropped = await busy.rig.runtime.outcome(runs[0])
         assert (dropped.status, "too many" in str(dropped.error)) == ("error", True)
-        assert asked(busy.rig.transcript()) == ["first", "third", "fourth"]
+        assert user_texts(busy.rig.transcript()) == ["first", "third", "fourth"]
 
     instantly(scenario())
 
 
 @pytest.mark.parametrize("mode", ["followup", "collect"])
-def test_a_full_queue_keeps_a_line_of_what_it_leaves_out(tmp_path, mode):
+def test_a_full_queue_keeps_a_summary_line_of_dropped_messages(tmp_path, mode):
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": mode, "cap": 2})
         await busy.begin()
@@ -275,17 +275,17 @@ def test_a_full_queue_keeps_a_line_of_what_it_leaves_out(tmp_path, mode):
             await busy.send(text)
         busy.gate.go.set()
         await busy.rig.runtime.drain()
-        text = asked(busy.rig.transcript())[1]
+        text = user_texts(busy.rig.transcript())[1]
         assert "- second with two lines" in text
         assert "- third" in text
-        both = "\n".join(asked(busy.rig.transcript())[1:])
+        both = "\n".join(user_texts(busy.rig.transcript())[1:])
         assert both.index("fourth") < both.index("fifth")
         assert both.count("second") == 1
 
     instantly(scenario())
 
 
-def test_a_cancelled_run_that_others_have_joined_leaves_them_their_own_turns(tmp_path):
+def test_messages_that_joined_a_cancelled_run_get_their_own_runs(tmp_path):
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("third's own"), queue={"mode": "collect"})
         await busy.begin()
@@ -294,6 +294,6 @@ def test_a_cancelled_run_that_others_have_joined_leaves_them_their_own_turns(tmp
         busy.gate.go.set()
         assert (await busy.rig.runtime.outcome(second)).aborted
         assert (await busy.rig.runtime.outcome(third)).payloads[0].text == "third's own"
-        assert asked(busy.rig.transcript()) == ["first", "third"]
+        assert user_texts(busy.rig.transcript()) == ["first", "third"]
 
     instantly(scenario())

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from agentloop import Model, Rig, Say, defaults
+from critiqor.agentloop.loop.external_turn import ExternalRequest, Progress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import RUN
@@ -66,12 +67,17 @@ def play(folder: Path, work: Work, *says: Say, **parts: Any) -> Played:
         "OPENCLAW_DIAGNOSTICS_TIMELINE_PATH": str(folder / "timeline.jsonl"),
         "OPENCLAW_DIAGNOSTICS_EVENT_LOOP": "1",
     }
-    recorder = attach_recorder(hooks, streams, updates, environment)
+    recorder = attach_recorder(hooks, updates, environment)
     diagnostics = Diagnostics.from_environment(environment)
-    diagnostics.attach(hooks)
 
     async def run() -> None:
-        sources = {"hooks": hooks, "streams": streams, "updates": updates, "diagnostics": diagnostics}
+        sources = {
+            "hooks": hooks,
+            "streams": streams,
+            "updates": updates,
+            "diagnostics": diagnostics,
+            "recorder": recorder,
+        }
         rig = Rig(folder, *says, **sources, **parts)
         try:
             await work(rig)
@@ -81,7 +87,7 @@ def play(folder: Path, work: Work, *says: Say, **parts: Any) -> Played:
     asyncio.run(run())
     diagnostics.close()
     recorder.close()
-    assert recorder.journal.lost == 0
+    assert recorder.lost == 0
     assert streams.listener_errors == updates.listener_errors == 0
     return Played(folder)
 
@@ -115,8 +121,8 @@ def test_many_sessions_at_once_are_kept_apart(tmp_path: Path) -> None:
         await asyncio.gather(*(talk(number) for number in range(20)))
 
     def answer(request: ModelRequest) -> Say:
-        asked = isinstance(request.messages[-1], UserMessage)
-        return Say(tools=(("exec", {"command": "true"}),)) if asked else Say("done")
+        is_question = isinstance(request.messages[-1], UserMessage)
+        return Say(tools=(("exec", {"command": "true"}),)) if is_question else Say("done")
 
     played = play(tmp_path, many, clients=lambda provider, key: Model(script=answer))
     runs = played.runs()
@@ -142,11 +148,45 @@ def test_a_failed_model_call_and_its_retry_are_each_recorded(tmp_path: Path) -> 
     assert (turn.requests, turn.failed_requests) == (2, 1)
 
 
-def test_words_that_came_before_a_failure_are_kept(tmp_path: Path) -> None:
+def test_text_before_a_failure_is_kept(tmp_path: Path) -> None:
     failure = ModelFailureError("the key is wrong", "auth", 401)
     played = play(tmp_path, one, Say("Half of an", failure=failure))
     assert "Half of an" in [event["payload"]["text"] for event in played.of("message_end")]
     assert played.of("agent_end")[0]["status"] == "error"
+
+
+def test_output_tokens_are_recorded_call_by_call(tmp_path: Path) -> None:
+    says = (Say(tools=(("exec", {"command": "true"}),), usage=(1000, 20)), Say("Done.", usage=(1000, 30)))
+    played = play(tmp_path, one, *says)
+    assert [event["payload"]["outputTokens"] for event in played.of("after_provider_response")] == [20, 30]
+
+
+def test_text_of_a_failed_external_turn_is_kept(tmp_path: Path) -> None:
+    async def turn(request: ExternalRequest, progress: Progress) -> str:
+        progress.said("half of a")
+        raise RuntimeError("gone")
+
+    async def work(rig: Rig) -> None:
+        accepted = await rig.runtime.agent(AgentParams(message="go"), turn)
+        await rig.runtime.outcome(accepted.run_id)
+
+    played = play(tmp_path, work)
+    (kinds,) = played.runs().values()
+    assert kinds == ["agent_start", "input", "message_end", "agent_end"]
+    (partial,) = played.of("message_end")
+    assert (partial["payload"]["text"], partial["payload"]["partial"]) == ("half of a", True)
+    assert played.of("agent_end")[0]["error"] == "RuntimeError: gone"
+
+
+def test_a_client_with_a_programming_error_leaves_no_request_open(tmp_path: Path) -> None:
+    class Broken(Model):
+        def ask(self, request: ModelRequest) -> Any:
+            raise ZeroDivisionError("oops")
+
+    played = play(tmp_path, one, clients=lambda provider, key: Broken())
+    (response,) = played.of("after_provider_response")
+    assert response["payload"]["outcome"] == "unobserved"
+    assert played.of("agent_end")[0]["error"] == "ZeroDivisionError: oops"
 
 
 async def cancelled(rig: Rig, kind: str) -> None:
@@ -167,7 +207,7 @@ def test_a_run_that_is_cancelled_in_a_tool_has_an_end_and_so_has_its_tool(tmp_pa
     assert len(played.of("turn_end")) == len(played.of("turn_start")) == 1
 
 
-def test_a_run_that_is_cancelled_while_the_model_speaks_has_an_end(tmp_path: Path) -> None:
+def test_a_run_that_is_cancelled_during_an_answer_has_an_end(tmp_path: Path) -> None:
     async def work(rig: Rig) -> None:
         rig.model.says = [Say("I think", hold=asyncio.Event())]
         await cancelled(rig, "assistant")
@@ -198,9 +238,9 @@ def test_a_compaction_is_recorded_once(tmp_path: Path) -> None:
     for start, end in zip(starts, ends, strict=True):
         assert start["event_id"] < end["event_id"]
         inside = [event for event in played.events if start["event_id"] < event["event_id"] < end["event_id"]]
-        asked = [event for event in inside if event["event_type"] == "before_provider_request"]
+        requests = [event for event in inside if event["event_type"] == "before_provider_request"]
         answered = [event for event in inside if event["event_type"] == "after_provider_response"]
-        assert 0 < len(asked) == len(answered)
+        assert 0 < len(requests) == len(answered)
         assert all(event["payload"]["usage"]["cost"]["total"] > 0 for event in answered)
 
 

@@ -1,11 +1,13 @@
-"""What the recorder of the embedded loop makes of hooks, streams and saved messages: each fact once, and true."""
+"""Records that the recorder of the embedded loop writes for what the loop reports."""
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -15,11 +17,9 @@ from recordings import CONTEXT, MODEL, RUN, USAGE, Recording, Source, sequences
 from support import Runs
 
 import critiqor
-from critiqor.agentloop.event_streams import EventStreams
-from critiqor.agentloop.recording.recorded_runs import MOST_CALLS, MOST_MESSAGES, MOST_RESTING
-from critiqor.agentloop.recording.recorder import attach_recorder
+from critiqor.agentloop.recording.recorder import MAX_SESSIONS, attach_recorder
+from critiqor.agentloop.recording.run_recording import NOT_RECORDED, AttemptEnd, ModelCallEnd, ToolCallEnd
 from critiqor.model import Event
-from critiqor.model.event import place_of
 from critiqor.storage.redaction import rules_digest
 
 ENVELOPE = [
@@ -37,7 +37,7 @@ ENVELOPE = [
     "duration_ms",
     "payload",
 ]
-OTHER = {**CONTEXT, "runId": "r2", "sessionKey": "agent:main:other"}
+TURN = ["turn_start", "before_provider_request", "after_provider_response", "message_end"]
 
 
 @pytest.fixture
@@ -64,22 +64,20 @@ def test_the_first_record_says_who_records_and_by_which_sources(made: Recording)
 
 
 def test_a_turn_has_the_names_and_the_order_of_the_plugin(made: Recording) -> None:
-    made.hook("before_agent_run", prompt="do it")
-    made.stream("lifecycle", phase="start")
+    made.run.attempt_started("main", "user")
     made.saved("user", "do it")
-    made.hook("llm_input", systemPrompt="You are", tools=[{"name": "exec"}], historyMessages=[{}])
+    made.run.prompt_built("You are", ["exec"], 1)
     made.answer([{"type": "text", "text": "I start."}, {"type": "toolCall", "id": "call_0", "name": "exec"}])
     made.tool("call_0", result={"content": [{"type": "text", "text": "hello"}], "details": {"exitCode": 0}})
     made.answer([{"type": "text", "text": "Done."}])
     made.ended()
-    turn = ["turn_start", "before_provider_request", "after_provider_response", "message_end"]
     tools = ["tool_call", "tool_result"]
-    assert made.kinds() == ["agent_start", "input", *turn, *tools, "turn_end", *turn, "turn_end", "agent_end"]
+    assert made.kinds() == ["agent_start", "input", *TURN, *tools, "turn_end", *TURN, "turn_end", "agent_end"]
     assert {event["session_key"] for event in made.events()} == {"agent:main:main"}
     assert {event["agent_run_id"] for event in made.events()} == {"r1"}
-    start, said = made.events()[:2]
+    start, question = made.events()[:2]
     assert start["payload"] == {"attempt": 1, "agent_id": "main", "trigger": "user"}
-    assert said["payload"]["role"] == "user" and said["payload"]["text"] == "do it"
+    assert question["payload"]["role"] == "user" and question["payload"]["text"] == "do it"
     first, second = made.of("before_provider_request")
     assert first["payload"]["system_prompt"]["size"] == 7
     assert (first["payload"]["tools"]["count"], first["payload"]["history_messages"]) == (1, 1)
@@ -96,14 +94,14 @@ def test_a_turn_has_the_names_and_the_order_of_the_plugin(made: Recording) -> No
         "success": True,
         "durationMs": 9,
         "messages": 2,
-        "usage_total": {"input": 1000, "output": 20, "total": 1020},
+        "usage_total": {"input": 1000},
         **MODEL,
     }
 
 
 def test_a_prompt_is_digested_and_not_copied(made: Recording) -> None:
-    made.hook("llm_input", systemPrompt="You are helpful. " * 9000, tools=[], historyMessages=[])
-    made.hook("model_call_started", **MODEL)
+    made.run.prompt_built("You are helpful. " * 9000, [], 0)
+    made.run.model_call_started(MODEL)
     assert made.of("before_provider_request")[0]["payload"]["system_prompt"]["size"] == 153_000
     assert b"helpful" not in made.paths.journal_path(RUN).read_bytes()
 
@@ -117,7 +115,7 @@ def test_a_prompt_is_digested_and_not_copied(made: Recording) -> None:
         ({"result": {"details": {"timedOut": True}}}, "timed out"),
         ({"result": {"details": {"status": "failed", "error": "no room"}}}, "no room"),
         ({"error": "File not found: a.txt.", "result": {"content": []}}, "File not found: a.txt."),
-        ({"error": {"message": "broken"}}, "broken"),
+        ({"is_error": True, "result": {"details": {"error": "broken"}}}, "broken"),
         ({"result": {"content": [{"type": "text", "text": "fine"}]}}, None),
         ({}, None),
     ],
@@ -129,10 +127,10 @@ def test_what_counts_as_a_failed_tool_call(end: dict[str, Any], error: str | Non
     assert result["duration_ms"] == 3
 
 
-def test_a_call_that_both_sources_tell_of_is_one_pair_even_when_its_id_repeats(made: Recording) -> None:
+def test_calls_that_share_an_id_are_separate_pairs(made: Recording) -> None:
     made.answer()
     for code in (0, 1, 2):
-        made.tool("call_0", params={"n": code}, result={"details": {"exitCode": code}})
+        made.tool("call_0", arguments={"n": code}, result={"details": {"exitCode": code}})
     calls, results = made.of("tool_call"), made.of("tool_result")
     assert [call["payload"]["arguments"]["n"] for call in calls] == [0, 1, 2]
     assert [result["payload"]["exit_code"] for result in results] == [0, 1, 2]
@@ -140,51 +138,44 @@ def test_a_call_that_both_sources_tell_of_is_one_pair_even_when_its_id_repeats(m
     assert all(result["payload"]["source"] == "after_tool_call" for result in results)
 
 
-def test_a_tool_that_does_not_exist_has_a_call_without_its_first_hook(made: Recording) -> None:
-    made.stream("tool", phase="start", toolCallId="c", name="nope", args={"x": 1})
-    made.hook("after_tool_call", toolCallId="c", toolName="nope", params={"x": 1}, error="Tool nope not found")
-    call, result = made.events()
-    assert (call["payload"]["arguments"], result["error"]) == ({"x": 1}, "Tool nope not found")
+def test_progress_reports_of_a_tool_are_counted_in_its_result(made: Recording) -> None:
+    made.run.tool_call_started("c", "exec", {})
+    for call_id in ("c", "c", "unknown"):
+        made.run.tool_call_updated(call_id)
+    made.run.tool_call_ended("c", ToolCallEnd({}, None, False, 1))
+    made.tool("c")
+    assert [result["payload"].get("updates") for result in made.of("tool_result")] == [2, None]
 
 
-def test_a_result_without_its_call_gets_one_at_its_beginning(made: Recording) -> None:
-    made.tick(100)
-    made.hook("after_tool_call", toolCallId="c", toolName="exec", params={}, result={}, durationMs=40)
-    call, result = made.events()
-    assert call["event_type"] == "tool_call"
-    places = [place_of(event["event_id"]) for event in (call, result)]
-    assert places[0] and places[1] and places[1].milliseconds - places[0].milliseconds == 40
+def test_a_result_without_its_call_is_a_gap_in_the_numbering(made: Recording) -> None:
+    made.run.tool_call_ended("c", ToolCallEnd({}, None, False, 1))
+    made.tool("d")
+    assert made.recorder.lost == 1
+    assert sequences(made.lines()) == [1, 3, 4]
 
 
-def test_a_result_that_only_the_stream_tells_is_written_within_its_turn(made: Recording) -> None:
-    made.answer()
-    made.stream("tool", phase="start", toolCallId="c", name="exec", args={})
-    made.stream("command_output", phase="delta", toolCallId="c", output="x")
-    made.stream("tool", phase="update", toolCallId="c", name="exec")
-    made.tick(30)
-    made.stream("tool", phase="result", toolCallId="c", name="exec", isError=False, result={"details": {}})
-    made.stream("command_output", phase="end", toolCallId="c", exitCode=2)
-    assert made.of("tool_result") == []
-    made.answer()
-    (result,) = made.of("tool_result")
-    assert (result["error"], result["duration_ms"], result["payload"]["updates"]) == ("exit code 2", 30, 1)
-    assert made.kinds().index("tool_result") < made.kinds().index("turn_end")
+def test_a_result_after_the_end_of_its_run_is_recorded(made: Recording) -> None:
+    made.run.attempt_started("main")
+    made.run.tool_call_started("c", "exec", {})
+    made.run.run_ended("main", AttemptEnd("left behind", "aborted", True))
+    made.run.tool_call_ended("c", ToolCallEnd({}, None, False, 1))
+    made.run.run_ended("main", AttemptEnd(None, None, False))
+    assert made.kinds() == ["agent_start", "tool_call", "agent_end", "tool_result"]
 
 
 def test_several_tools_at_a_time_keep_their_own_results(made: Recording) -> None:
     made.answer()
     for call_id in ("a", "b"):
-        made.stream("tool", phase="start", toolCallId=call_id, name="exec", args={"command": call_id})
-    made.tick(10)
-    made.hook("after_tool_call", toolCallId="b", toolName="exec", params={}, result={"details": {"exitCode": 1}})
-    made.tick(10)
-    made.hook("after_tool_call", toolCallId="a", toolName="exec", params={}, result={"details": {"exitCode": 0}})
-    told = [(event["tool_call_id"], event["status"], event["duration_ms"]) for event in made.of("tool_result")]
-    assert told == [("b", "error", 10), ("a", "ok", 20)]
+        made.run.tool_call_started(call_id, "exec", {"command": call_id})
+    for call_id, code in (("b", 1), ("a", 0)):
+        made.tick(10)
+        made.run.tool_call_ended(call_id, ToolCallEnd({"details": {"exitCode": code}}, None, False, 10 + code))
+    ends = [(event["tool_call_id"], event["status"], event["duration_ms"]) for event in made.of("tool_result")]
+    assert ends == [("b", "error", 11), ("a", "ok", 10)]
 
 
 @pytest.mark.parametrize(
-    ("name", "params", "result", "lookup"),
+    ("name", "arguments", "result", "lookup"),
     [
         ("memory_search", {"query": "plan"}, {"details": {"results": [{"path": "a"}]}}, "found"),
         ("memory_search", {"query": "plan"}, {"details": {"results": []}}, "empty"),
@@ -194,28 +185,23 @@ def test_several_tools_at_a_time_keep_their_own_results(made: Recording) -> None
     ],
 )
 def test_a_memory_lookup_is_the_same_record_once_more(
-    name: str, params: dict[str, str], result: dict[str, Any], lookup: str, made: Recording
+    name: str, arguments: dict[str, str], result: dict[str, Any], lookup: str, made: Recording
 ) -> None:
-    made.tool("m", name, params=params, result=result)
+    made.tool("m", name, arguments=arguments, result=result)
     called, pending, ended, found = made.events()
-    for record, again, told in ((called, pending, "pending"), (ended, found, lookup)):
-        asked = {"query": params.get("query"), "key": params.get("path"), "lookup": told}
-        payload = {**record["payload"], "observed_as": record["event_type"], **asked}
+    for record, again, outcome in ((called, pending, "pending"), (ended, found, lookup)):
+        wanted = {"query": arguments.get("query"), "key": arguments.get("path"), "lookup": outcome}
+        payload = {**record["payload"], "observed_as": record["event_type"], **wanted}
         names = {"event_id": again["event_id"], "event_type": name, "raw_event_type": name}
         assert again == {**record, **names, "payload": payload}
 
 
-def test_a_failed_model_call_has_the_words_that_the_stream_adds(made: Recording) -> None:
-    made.hook("before_agent_run")
-    made.hook("model_call_started", **MODEL)
-    made.hook("model_call_ended", **MODEL, outcome="error", errorCategory="server")
-    assert made.of("after_provider_response") == []
-    seen = {"failoverReason": "overloaded", "providerRuntimeFailureKind": "server"}
-    made.stream("lifecycle", phase="finishing", error="HTTP 500: no", errorObservation=seen)
-    made.hook("agent_end", success=True, messages=[])
-    made.hook("llm_output", **MODEL)
-    made.stream("run_status", phase="retrying", retryAttempt=1, delayMs=20)
-    made.hook("before_agent_run")
+def test_a_failed_model_call_makes_its_turn_and_its_attempt_fail(made: Recording) -> None:
+    made.run.attempt_started("main")
+    made.response(outcome="error", errorCategory="server", failover_reason="overloaded", error="HTTP 500: no")
+    made.run.attempt_ended(AttemptEnd(None, None, False))
+    made.run.provider_retry({"phase": "retrying", "retryAttempt": 1, "delayMs": 20})
+    made.run.attempt_started("main")
     made.answer("fine")
     made.ended()
     failed, worked = made.of("after_provider_response")
@@ -227,99 +213,85 @@ def test_a_failed_model_call_has_the_words_that_the_stream_adds(made: Recording)
     assert made.of("provider_retry")[0]["payload"]["delayMs"] == 20
 
 
-def test_a_failure_that_only_the_saved_answer_tells_is_a_failure(made: Recording) -> None:
-    made.hook("model_call_started", **MODEL)
-    made.hook("model_call_ended", **MODEL, outcome="completed")
-    made.saved("assistant", [], stopReason="error", errorMessage="connection refused")
-    (response,) = made.of("after_provider_response")
-    assert (response["status"], response["error"]) == ("error", "connection refused")
-    assert made.of("message_end")[0]["status"] == "error"
+def test_a_failure_without_a_text_is_named_by_its_category(made: Recording) -> None:
+    made.response(outcome="error", errorCategory="aborted")
+    made.response(outcome="error")
+    assert [event["error"] for event in made.of("after_provider_response")] == ["aborted", "model call failed"]
 
 
-def test_usage_is_found_also_where_the_answer_was_saved_before_the_call_ended(made: Recording) -> None:
-    made.hook("model_call_started", **MODEL)
-    made.saved("assistant", "ok", usage=USAGE)
-    made.hook("model_call_ended", **MODEL, outcome="completed")
-    assert made.of("after_provider_response")[0]["payload"]["usage"] == USAGE
-
-
-def test_output_tokens_of_a_run_are_told_call_by_call(made: Recording) -> None:
-    for total in (20, 50):
-        made.hook("model_call_started", **MODEL)
-        made.hook("model_call_ended", **MODEL, outcome="completed")
-        made.stream("usage", outputTokens=total)
-        made.saved("assistant", "ok", usage=USAGE)
-    assert [event["payload"]["outputTokens"] for event in made.of("after_provider_response")] == [20, 30]
+@pytest.mark.parametrize(("stop_reason", "error"), [("error", "connection refused"), ("aborted", "aborted")])
+def test_an_answer_that_was_saved_as_failed_is_an_error(stop_reason: str, error: str, made: Recording) -> None:
+    text = {"errorMessage": error} if stop_reason == "error" else {}
+    made.saved("assistant", [], stopReason=stop_reason, **text)
+    (message,) = made.of("message_end")
+    assert (message["status"], message["error"]) == ("error", error)
 
 
 def test_a_request_without_an_answer_is_closed_as_unobserved(made: Recording) -> None:
     for _ in range(2):
-        made.hook("model_call_started", **MODEL)
+        made.run.model_call_started(MODEL)
     assert made.of("after_provider_response")[0]["payload"]["outcome"] == "unobserved"
     assert made.kinds()[:4] == ["turn_start", "before_provider_request", "after_provider_response", "turn_end"]
 
 
-def test_words_that_were_never_saved_are_kept_as_partial(made: Recording) -> None:
-    made.hook("before_agent_run")
+def test_text_that_was_never_saved_is_kept_as_partial(made: Recording) -> None:
+    made.run.attempt_started("main")
+    made.run.text_streamed("I start.")
     made.answer("I start.")
-    made.stream("assistant", text="I start.", delta="I start.")
-    made.hook("model_call_started", **MODEL)
-    made.stream("assistant", text="half of a", delta=" a")
-    made.hook("model_call_ended", **MODEL, outcome="error", errorCategory="timeout")
-    made.stream("lifecycle", phase="error", error="timed out", aborted=True)
+    made.run.model_call_started(MODEL)
+    made.run.text_streamed("half of a")
+    made.run.model_call_ended(ModelCallEnd({"outcome": "error", "errorCategory": "timeout"}, None, "timed out"))
+    made.run.run_ended("main", AttemptEnd("timed out", "aborted", True))
     *_, partial = made.of("message_end")
     assert (partial["payload"]["text"], partial["payload"]["partial"]) == ("half of a", True)
     assert len(made.of("message_end")) == 2
     assert made.of("agent_end")[0]["error"] == "timed out"
 
 
-def test_an_abort_and_a_lack_of_success_are_errors(made: Recording) -> None:
-    for context, said in ((CONTEXT, {"aborted": True}), (OTHER, {})):
-        made.hook("before_agent_run", context)
-        made.stream("lifecycle", context, phase="finishing", **said)
-        made.hook("agent_end", context, success=bool(said))
-        made.stream("lifecycle", context, phase="end")
-    assert [end["error"] for end in made.of("agent_end")] == ["aborted", "ended without success"]
+def test_an_abort_and_an_error_make_the_attempt_fail(made: Recording) -> None:
+    for end in (AttemptEnd(None, None, True), AttemptEnd("no key", None, False), AttemptEnd(None, "stop", False)):
+        made.run.attempt_started("main")
+        made.run.attempt_ended(end)
+    assert [end["error"] for end in made.of("agent_end")] == ["aborted", "no key", None]
 
 
-def test_an_agent_that_goes_on_after_its_end_has_one_end(made: Recording) -> None:
-    made.hook("before_agent_run")
+def test_an_attempt_has_one_end(made: Recording) -> None:
+    made.run.attempt_started("main")
     made.answer()
-    made.stream("lifecycle", phase="finishing")
-    made.answer()
+    made.ended()
     made.ended()
     assert len(made.of("agent_end")) == 1
     assert made.kinds()[-1] == "agent_end"
 
 
-def test_what_a_tool_gave_back_is_not_recorded_as_a_message_too(made: Recording) -> None:
-    made.saved("toolResult", [{"type": "text", "text": "hello"}])
-    assert made.events() == []
+def test_a_run_that_ends_outside_an_attempt_counts_as_one(made: Recording) -> None:
+    made.run.run_ended("main", AttemptEnd("the workspace is missing", "error", False))
+    start, end = made.events()
+    assert start["payload"] == {"attempt": 1, "agent_id": "main"}
+    expected = {"attempt": 1, "error": "the workspace is missing", "stopReason": "error", "aborted": False}
+    assert (end["event_type"], end["payload"]) == ("agent_end", expected)
 
 
-def test_a_message_that_is_announced_twice_is_recorded_once(made: Recording) -> None:
-    for _ in range(2):
-        made.saved("user", "hello", messageId="m1")
-    assert made.kinds() == ["input"]
-
-
-def test_compaction_is_recorded_once_whoever_tells_of_it(made: Recording) -> None:
-    made.stream("compaction", phase="start", reason="threshold")
-    made.hook("before_compaction", messages=[{}, {}], tokenCount=9)
-    made.stream("compaction", phase="end", willRetry=False)
-    made.hook("after_compaction", messages=[{}])
+def test_a_compaction_is_recorded_with_what_is_known_of_it(made: Recording) -> None:
+    made.run.compaction("start", {"reason": "threshold", "tokensBefore": 9})
+    made.run.compaction("end", {"willRetry": False})
     assert made.kinds() == ["compaction_start", "compaction_end"]
+    payloads = [event["payload"] for event in made.events()]
+    assert payloads == [
+        {"phase": "start", "reason": "threshold", "tokensBefore": 9},
+        {"phase": "end", "willRetry": False},
+    ]
 
 
-def test_plain_hooks_keep_their_name_and_say_how_it_went(made: Recording) -> None:
+def test_hooks_are_recorded_under_their_name_with_their_error(made: Recording) -> None:
     made.hook("gateway_start", {}, port=1)
     made.hook("session_start", {}, sessionKey="s1")
     made.hook("message_sent", {}, sessionKey="s1", success=False, error="refused")
     child = {"runId": "child", "childSessionKey": "agent:main:subagent:1"}
     made.hook("subagent_spawned", CONTEXT, **child)
     made.hook("subagent_ended", CONTEXT, runId="child", targetSessionKey=child["childSessionKey"], outcome="timeout")
-    told = [(event["event_type"], event["session_key"], event["agent_run_id"]) for event in made.events()]
-    assert told == [
+    owners = [(event["event_type"], event["session_key"], event["agent_run_id"]) for event in made.events()]
+    assert owners == [
         ("gateway_start", None, None),
         ("session_start", "s1", None),
         ("message_sent", "s1", None),
@@ -329,85 +301,72 @@ def test_plain_hooks_keep_their_name_and_say_how_it_went(made: Recording) -> Non
     assert [event["error"] for event in made.events()] == [None, None, "refused", None, "ended with timeout"]
 
 
+def test_a_hook_during_a_turn_is_part_of_that_turn(made: Recording) -> None:
+    made.answer()
+    made.tick(7)
+    made.hook("message_sent", CONTEXT, success=True)
+    made.run.run_ended("main", AttemptEnd(None, "stop", False))
+    assert made.of("turn_end")[0]["duration_ms"] == 12
+
+
 def test_runs_that_interleave_are_kept_apart(made: Recording) -> None:
-    both = (CONTEXT, OTHER)
-    for context in both:
-        made.hook("before_agent_run", context)
-    for context in both:
-        made.hook("model_call_started", context, **MODEL)
-    for context in both:
-        made.hook("model_call_ended", context, **MODEL, outcome="completed")
-    for number, context in enumerate(both):
-        made.saved("assistant", "ok", context, usage={"output": number})
-        made.tool("call_0", context=context, result={"details": {"exitCode": number}})
-    for context in both:
-        made.ended(context)
-    for number, context in enumerate(both):
-        own = [event for event in made.events() if event["agent_run_id"] == context["runId"]]
-        turn = ["turn_start", "before_provider_request", "after_provider_response", "message_end"]
-        assert [event["event_type"] for event in own] == [
-            "agent_start",
-            *turn,
-            "tool_call",
-            "tool_result",
-            "turn_end",
-            "agent_end",
-        ]
-        assert {event["session_key"] for event in own} == {context["sessionKey"]}
+    both = (made.run, made.recorder.open_run("r2", "agent:main:other"))
+    for run in both:
+        run.attempt_started("main")
+    for run in both:
+        run.model_call_started(MODEL)
+    for number, run in enumerate(both):
+        run.model_call_ended(ModelCallEnd({"outcome": "completed"}, {"output": number}, None))
+    for number, run in enumerate(both):
+        made.saved("assistant", "ok", run)
+        made.tool("call_0", run=run, result={"details": {"exitCode": number}})
+    for run in both:
+        made.ended(run)
+    for number, run in enumerate(both):
+        own = [event for event in made.events() if event["agent_run_id"] == run.run_id]
+        kinds = [event["event_type"] for event in own]
+        assert kinds == ["agent_start", *TURN, "tool_call", "tool_result", "turn_end", "agent_end"]
+        assert {event["session_key"] for event in own} == {run.session_key}
         assert own[3]["payload"]["usage"] == {"output": number}
         assert own[6]["payload"]["exit_code"] == number
 
 
-def test_a_late_word_of_an_earlier_run_does_not_take_the_session_away(made: Recording) -> None:
-    old, new = {**CONTEXT, "runId": "old"}, {**CONTEXT, "runId": "new"}
-    made.hook("before_agent_run", old)
-    made.ended(old)
-    made.hook("before_agent_run", new)
-    made.stream("lifecycle", old, phase="end")
-    made.saved("user", "hello")
-    assert made.of("input")[0]["agent_run_id"] == "new"
+def test_a_hook_that_names_no_run_belongs_to_the_latest_run_of_its_session(made: Recording) -> None:
+    made.recorder.open_run("r2", "agent:main:main")
+    made.run.attempt_started("main")
+    made.hook("session_end", {"sessionKey": "agent:main:main"})
+    assert made.of("session_end")[0]["agent_run_id"] == "r2"
 
 
-def test_what_is_held_back_is_written_when_the_recorder_is_closed(made: Recording) -> None:
-    made.hook("before_agent_run")
-    made.hook("model_call_started", **MODEL)
-    made.hook("model_call_ended", **MODEL, outcome="completed")
-    made.stream("tool", OTHER, phase="start", toolCallId="c", name="exec", args={})
-    made.stream("tool", OTHER, phase="result", toolCallId="c", name="exec", result={})
-    made.hook("agent_end", success=True)
+def test_nothing_is_recorded_after_the_recorder_was_closed(made: Recording) -> None:
+    made.run.attempt_started("main")
     made.recorder.close()
     made.recorder.close()
-    for kind in ("tool_result", "after_provider_response", "turn_end", "agent_end"):
-        assert len(made.of(kind)) == 1, kind
+    made.answer()
+    made.hook("session_end")
+    made.ended()
+    assert made.kinds() == ["agent_start"]
+    assert made.recorder.lost == 0
 
 
-def test_a_run_under_way_is_remembered_however_many_end_beside_it(made: Recording) -> None:
-    made.hook("before_agent_run")
-    made.hook("before_tool_call", toolCallId="c", toolName="exec", params={})
-    for number in range(2 * MOST_RESTING):
-        context = {"runId": f"short {number}", "sessionKey": f"s{number}"}
-        made.hook("before_agent_run", context)
-        made.ended(context)
-    made.hook("after_tool_call", toolCallId="c", toolName="exec", params={}, result={}, durationMs=9)
-    own = [event["event_type"] for event in made.events() if event["agent_run_id"] == "r1"]
-    assert own == ["agent_start", "tool_call", "tool_result"]
-    assert len(list(made.recorder._runs)) <= MOST_RESTING + 1
+def test_runs_are_forgotten_when_they_are_over(made: Recording) -> None:
+    for number in range(MAX_SESSIONS + 50):
+        run = made.recorder.open_run(f"short {number}", f"s{number}")
+        run.attempt_started("main")
+        made.ended(run)
+    del run
+    gc.collect()
+    assert list(made.recorder._runs) == ["r1"]
+    assert len(made.recorder._latest_run) == MAX_SESSIONS
 
 
 def test_a_long_run_does_not_hold_on_to_what_is_over(made: Recording) -> None:
-    made.hook("before_agent_run")
-    for number in range(MOST_CALLS + 50):
-        made.tool(f"call {number}", params={"n": number}, result={"details": {}})
+    made.run.attempt_started("main")
+    for number in range(500):
+        made.tool(f"call {number}", arguments={"n": number}, result={"details": {}})
         made.tool("call_0", result={})
-        if number < MOST_MESSAGES + 50:
-            made.saved("custom", "", messageId=f"m{number}")
-    (run,) = list(made.recorder._runs)
-    assert len(run._tools) <= MOST_CALLS
-    assert len(run._messages) <= MOST_MESSAGES
-    assert run.ending == {}
-    known = [call for calls in run._tools.values() for call in calls.known]
-    assert all(call.arguments is None and call.end == {} for call in known)
-    assert len(made.of("tool_result")) == 2 * (MOST_CALLS + 50)
+    assert made.run._tool_calls == {}
+    assert len(made.of("tool_result")) == 1000
 
 
 ODD = st.recursive(
@@ -415,26 +374,52 @@ ODD = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-FIELDS = (
-    *("runId", "sessionKey", "childSessionKey", "toolCallId", "toolName", "params", "result", "error", "isError"),
-    *("durationMs", "messages", "success", "usage", "systemPrompt", "tools", "historyMessages", "outcome", "provider"),
+FIELDS = ("runId", "sessionKey", "childSessionKey", "error", "isError", "success", "outcome", "content", "details")
+
+
+class Report(NamedTuple):
+    kind: int
+    facts: dict[str, Any]
+    value: Any
+    text: str | None
+
+
+REPORTS = st.builds(
+    Report,
+    st.integers(0, 12),
+    st.dictionaries(st.sampled_from(FIELDS), ODD),
+    ODD,
+    st.none() | st.text(st.characters()),
 )
 
 
-@given(told=st.lists(st.tuples(st.integers(0, 30), st.dictionaries(st.sampled_from(FIELDS), ODD)), max_size=12))
-def test_whatever_is_told_nothing_fails_and_every_fact_is_a_record_or_a_hole(
-    told: list[tuple[int, dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
+def send(made: Recording, report: Report) -> None:
+    run, (kind, facts, value, text) = made.run, report
+    calls: list[Callable[[], None]] = [
+        lambda: run.attempt_started("main", text),
+        lambda: run.prompt_built(text or "", [text or ""], 1),
+        lambda: run.model_call_started(facts),
+        lambda: run.model_call_ended(ModelCallEnd(facts, value, text)),
+        lambda: run.text_streamed(text or ""),
+        lambda: run.tool_call_started("c", "memory_search", value),
+        lambda: run.tool_call_updated("c"),
+        lambda: run.tool_call_ended("c", ToolCallEnd(facts, text, True, 1)),
+        lambda: run.compaction("start", facts),
+        lambda: run.attempt_ended(AttemptEnd(text, text, True, facts)),
+        lambda: run.run_ended("main", AttemptEnd(text, text, False)),
+        lambda: made.hook(sorted(made.hooks)[len(facts) % len(made.hooks)], {}, **facts),
+        lambda: made.saved("assistant", value, stopReason=value),
+    ]
+    calls[kind]()
+
+
+@given(reports=st.lists(REPORTS, max_size=12))
+def test_whatever_is_reported_nothing_fails_and_every_fact_is_a_record_or_a_gap(
+    reports: list[Report], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     made = Recording(tmp_path_factory.mktemp("odd"))
-    names = sorted(made.hooks)
-    for number, event in told:
-        if number < len(names):
-            made.hook(names[number], {}, **event)
-        else:
-            data = {"phase": "start", "name": event.get("toolName"), **event}
-            data.pop("stream", None)
-            made.stream("tool" if number % 2 else "lifecycle", **data)
-        made.saved("assistant", event.get("result"), usage=event.get("usage"))
+    for report in reports:
+        send(made, report)
     made.recorder.close()
     kept = sequences(made.lines())
     for line in made.paths.journal_path(RUN).read_bytes().splitlines():
@@ -449,7 +434,9 @@ def test_whatever_is_told_nothing_fails_and_every_fact_is_a_record_or_a_hole(
 )
 def test_without_a_run_nothing_is_recorded(environment: dict[str, str]) -> None:
     source = Source()
-    attach_recorder(source, EventStreams(), source, environment).close()
+    recorder = attach_recorder(source, source, environment)
+    assert recorder.open_run("r1", "s1") is NOT_RECORDED
+    recorder.close()
     assert (source.hooks, source.transcript) == ({}, None)
 
 
@@ -457,11 +444,11 @@ def test_what_is_recorded_can_be_sealed_and_diagnosed(runs: Runs) -> None:
     run_id = runs.start()
     made = Recording(runs.folder)
     assert run_id == RUN
-    made.hook("before_agent_run")
+    made.run.attempt_started("main", "user")
     made.saved("user", "run the tests")
     made.answer([{"type": "toolCall", "id": "call_0", "name": "exec"}])
     result = {"content": [{"type": "text", "text": "1 failed"}], "details": {"exitCode": 1}}
-    made.tool("call_0", params={"command": "npm test"}, result=result)
+    made.tool("call_0", arguments={"command": "npm test"}, result=result)
     made.answer("All tests pass.")
     made.ended()
     made.recorder.close()

@@ -1,4 +1,4 @@
-"""Failed model calls: tried again after a pause, answered by another model, or given up; nothing is said twice."""
+"""Failed model calls: tried again after a pause, answered by another model, or given up; no text is repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles,
 from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.models.retries import Fallback, Retries, Retry
-from critiqor.agentloop.replies.chat_messages import ChatMessage, Chats
+from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
 from critiqor.agentloop.sessions.messages import AssistantMessage
 from critiqor.agentloop.settings import ModelEntry, Provider, RetrySettings
 from critiqor.agentloop.tools.messaging import MemoryOutbox
@@ -23,7 +23,7 @@ def failure(kind: FailureKind, status: int | None = None, retry_after: float | N
 
 def retries(models: int = 1, **settings: Any) -> Retries:
     known = [ResolvedModel(Provider(id="lab"), ModelEntry(id=f"m{number}")) for number in range(models)]
-    return Retries(RetrySettings(**settings), known, chance=lambda: 0.5)
+    return Retries(RetrySettings(**settings), known, random_number=lambda: 0.5)
 
 
 def test_delays_double_up_to_the_longest():
@@ -32,15 +32,15 @@ def test_delays_double_up_to_the_longest():
     assert delays == [1_000, 2_000, 4_000, 5_000, 5_000]
 
 
-def test_delays_differ_a_little_so_that_not_everybody_comes_back_at_once():
-    early = Retries(RetrySettings(jitter=0.1), retries()._models, chance=lambda: 0.0).after(failure("server"))
-    late = Retries(RetrySettings(jitter=0.1), retries()._models, chance=lambda: 1.0).after(failure("server"))
+def test_delays_have_jitter():
+    early = Retries(RetrySettings(jitter=0.1), retries()._models, random_number=lambda: 0.0).after(failure("server"))
+    late = Retries(RetrySettings(jitter=0.1), retries()._models, random_number=lambda: 1.0).after(failure("server"))
     assert isinstance(early, Retry)
     assert isinstance(late, Retry)
     assert (early.delay_ms, late.delay_ms) == (pytest.approx(900), pytest.approx(1_100))
 
 
-def test_a_provider_that_names_a_time_is_waited_for_unless_that_is_too_long():
+def test_retry_after_is_respected_up_to_a_limit():
     step = retries().after(failure("rate_limit", 429, retry_after=7))
     assert isinstance(step, Retry)
     assert step.delay_ms == 7_000
@@ -49,18 +49,18 @@ def test_a_provider_that_names_a_time_is_waited_for_unless_that_is_too_long():
 
 
 @pytest.mark.parametrize("kind", ["auth", "billing", "rejected"])
-def test_what_will_not_change_is_not_tried_again(kind):
+def test_permanent_failures_are_not_retried(kind):
     assert retries().after(failure(kind)) is None
     assert isinstance(retries(2).after(failure(kind)), Fallback)
 
 
 @pytest.mark.parametrize("kind", ["aborted", "context", "malformed"])
-def test_nobody_is_asked_again_where_openclaw_would_not(kind):
+def test_failures_that_end_a_run_in_openclaw_end_it_here(kind):
     assert retries().after(failure(kind)) is None
     assert retries(2).after(failure(kind)) is None
 
 
-def test_a_model_that_keeps_silent_is_asked_once_more_and_not_eight_times():
+def test_a_timeout_is_retried_only_once():
     steps = retries()
     assert isinstance(steps.after(failure("timeout")), Retry)
     assert steps.after(failure("timeout")) is None
@@ -75,16 +75,19 @@ def test_each_model_has_its_own_retries():
 def test_a_failed_call_is_tried_again_with_the_events_of_a_real_openclaw(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(failure=failure("server", 500)), Say("everything went well"))
-        told: list[tuple[str, dict[str, Any]]] = []
+        reported: list[tuple[str, dict[str, Any]]] = []
         for name in ("before_agent_run", "model_call_started", "model_call_ended", "agent_end", "llm_output"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append((name, event)))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: reported.append((name, event)))
         outcome = await rig.ask(run_id="r")
         assert outcome.status == "ok"
-        assert [name for name, _ in told] == [
+        assert [name for name, _ in reported] == [
             *("before_agent_run", "model_call_started", "model_call_ended", "agent_end", "llm_output") * 2
         ]
-        assert [event["callId"] for name, event in told if name == "model_call_started"] == ["r:model:1", "r:model:1"]
-        first, second = (event for name, event in told if name == "model_call_ended")
+        assert [event["callId"] for name, event in reported if name == "model_call_started"] == [
+            "r:model:1",
+            "r:model:1",
+        ]
+        first, second = (event for name, event in reported if name == "model_call_ended")
         assert (first["outcome"], first["errorCategory"], second["outcome"]) == ("error", "server", "completed")
         assert rig.phases("lifecycle") == ["start", "finishing", "start", "model", "finishing", "end"]
         failed = next(event.data for event in rig.events if event.data.get("phase") == "finishing")
@@ -131,11 +134,11 @@ def test_tools_that_have_run_are_not_run_again_by_a_retry(tmp_path):
     asyncio.run(scenario())
 
 
-def test_what_a_failed_attempt_said_is_taken_back_in_the_chat_and_not_part_of_the_reply(tmp_path):
+def test_text_of_a_failed_attempt_is_withdrawn_from_the_chat_and_not_part_of_the_reply(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I thi", failure=failure("network")), Say("I think so."))
         chat: list[ChatMessage] = []
-        Chats(rig.runtime.streams, chat.append, interval=0)
+        ChatFeed(rig.runtime.streams, chat.append, interval=0)
         outcome = await rig.ask()
         assert [payload.text for payload in outcome.payloads] == ["I think so."]
         assert [message.text for message in chat] == ["I thi", "", "I think so.", "I think so."]
@@ -145,7 +148,7 @@ def test_what_a_failed_attempt_said_is_taken_back_in_the_chat_and_not_part_of_th
     asyncio.run(scenario())
 
 
-def test_tool_summaries_of_a_failed_attempt_are_not_told_with_the_reply(tmp_path):
+def test_tool_summaries_of_a_failed_attempt_are_not_part_of_the_reply(tmp_path):
     async def scenario() -> None:
         rig = Rig(
             tmp_path,
@@ -160,7 +163,7 @@ def test_tool_summaries_of_a_failed_attempt_are_not_told_with_the_reply(tmp_path
     asyncio.run(scenario())
 
 
-def test_the_next_model_answers_when_the_first_one_does_not(tmp_path):
+def test_the_fallback_model_answers_if_the_first_one_fails(tmp_path):
     async def scenario() -> None:
         settings = defaults(model={"primary": "lab/scripted", "fallbacks": ["lab/other"]})
         rig = Rig(tmp_path, Say(failure=failure("auth", 401)), Say("I am the other one."), settings=settings)

@@ -1,4 +1,4 @@
-"""The local socket: requests and answers, clients that go away, and lines that are no requests."""
+"""The agent server: requests and responses, clients that disconnect, and invalid requests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import pytest
 from agentloop import Rig, Say, Waiting, unanswered
 
 from critiqor.agentloop.entry.client import AgentClient
-from critiqor.agentloop.entry.server import LONGEST_PATH, AgentServer, socket_path
+from critiqor.agentloop.entry.server import MAX_SOCKET_PATH_BYTES, AgentServer, socket_path
 from critiqor.errors import CritiqorError, UsageError
 
 
 @asynccontextmanager
 async def served(rig: Rig) -> AsyncIterator[Path]:
-    """A server of a runtime, on a socket whose path is short enough."""
+    """A server of a runtime, on a socket with a short path."""
     with TemporaryDirectory() as folder:
         server = AgentServer(rig.runtime, Path(folder) / "agent.sock")
         await server.start()
@@ -33,7 +33,7 @@ async def served(rig: Rig) -> AsyncIterator[Path]:
 
 
 async def raw(path: Path, *lines: bytes) -> list[dict[str, Any]]:
-    """What a server answers to these lines."""
+    """Return the responses of a server to these lines."""
     reader, writer = await asyncio.open_unix_connection(path, limit=1 << 24)
     for line in lines:
         writer.write(line)
@@ -43,7 +43,7 @@ async def raw(path: Path, *lines: bytes) -> list[dict[str, Any]]:
     return answers
 
 
-def test_a_message_is_accepted_waited_for_and_its_outcome_told(tmp_path):
+def test_agent_wait_and_outcome_work_over_the_socket(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Hello."))
         async with served(rig) as path, AgentClient(path) as client:
@@ -58,7 +58,7 @@ def test_a_message_is_accepted_waited_for_and_its_outcome_told(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_wait_that_times_out_leaves_the_run_alone_and_other_requests_are_answered_meanwhile(tmp_path):
+def test_a_wait_that_times_out_does_not_stop_the_run_or_block_other_requests(tmp_path):
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -74,7 +74,7 @@ def test_a_wait_that_times_out_leaves_the_run_alone_and_other_requests_are_answe
     asyncio.run(scenario())
 
 
-def test_a_run_outlives_the_client_that_asked_for_it(tmp_path):
+def test_a_run_outlives_the_client_that_started_it(tmp_path):
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -88,7 +88,7 @@ def test_a_run_outlives_the_client_that_asked_for_it(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_attached_run_ends_with_its_client_and_leaves_a_whole_transcript(tmp_path):
+def test_an_attached_run_ends_with_its_client_and_leaves_a_consistent_transcript(tmp_path):
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -97,7 +97,7 @@ def test_an_attached_run_ends_with_its_client_and_leaves_a_whole_transcript(tmp_
                 await client.call("agent", message="hi", runId="r", attached=True)
                 await tool.started.wait()
             outcome = await rig.runtime.outcome("r")
-            assert (outcome.aborted, outcome.error) == (True, "its client went away")
+            assert (outcome.aborted, outcome.error) == (True, "its client disconnected")
             assert unanswered(rig.transcript()) == []
 
     asyncio.run(scenario())
@@ -117,18 +117,18 @@ def test_a_run_is_cancelled_over_the_socket(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_client_that_listens_hears_of_streams_and_chat(tmp_path):
+def test_a_subscribed_client_gets_stream_events_and_chat_messages(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Hello."))
         async with served(rig) as path, AgentClient(path) as client:
             await client.call("events")
             await client.call("agent", message="hi", runId="r")
-            heard = []
-            while not heard or heard[-1].get("payload", {}).get("state") != "final":
-                heard.append(await client.event())
-            kinds = [event["event"] for event in heard]
+            events = []
+            while not events or events[-1].get("payload", {}).get("state") != "final":
+                events.append(await client.next_event())
+            kinds = [event["event"] for event in events]
             assert kinds.count("chat") == 2
-            assert [event["payload"]["seq"] for event in heard if event["event"] == "agent"] == list(
+            assert [event["payload"]["seq"] for event in events if event["event"] == "agent"] == list(
                 range(1, kinds.count("agent") + 1)
             )
 
@@ -139,7 +139,7 @@ def test_a_client_that_listens_hears_of_streams_and_chat(tmp_path):
     "line",
     [b"hello\n", b"[]\n", b'{"method": 5}\n', b"\xff\xfe\n", b'{"id":1,"method":"agent","params":{"message":5}}\n'],
 )
-def test_a_line_that_is_no_request_is_answered_with_an_error_and_the_next_one_is_served(tmp_path, line):
+def test_an_invalid_request_is_answered_with_an_error_and_the_next_one_is_served(tmp_path, line):
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path:
             bad, good = await raw(path, line, b'{"id": 2, "method": "agent", "params": {"message": "hi"}}\n')
@@ -149,12 +149,12 @@ def test_a_line_that_is_no_request_is_answered_with_an_error_and_the_next_one_is
     asyncio.run(scenario())
 
 
-def test_errors_name_what_is_wrong_and_what_to_do(tmp_path):
+def test_errors_name_the_cause_and_the_fix(tmp_path):
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path, AgentClient(path) as client:
             with pytest.raises(CritiqorError, match="there is no run"):
                 await client.call("agent.wait", runId="unheard-of")
-            with pytest.raises(CritiqorError, match="there is no method"):
+            with pytest.raises(CritiqorError, match="unknown method"):
                 await client.call("agent.dance")
             with pytest.raises(CritiqorError, match="unknown field"):
                 await client.call("agent", message="x", colour="green")
@@ -162,8 +162,8 @@ def test_errors_name_what_is_wrong_and_what_to_do(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_line_that_never_ends_hangs_up_on_its_client_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("critiqor.agentloop.entry.server.LONGEST_LINE", 1000)
+def test_a_line_that_is_too_long_disconnects_only_its_client(tmp_path, monkeypatch):
+    monkeypatch.setattr("critiqor.agentloop.entry.server.MAX_LINE_BYTES", 1000)
 
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path:
@@ -179,7 +179,7 @@ def test_a_line_that_never_ends_hangs_up_on_its_client_alone(tmp_path, monkeypat
     asyncio.run(scenario())
 
 
-def test_the_socket_is_for_its_user_alone_and_gone_after_the_server(tmp_path):
+def test_the_socket_is_private_to_its_user_and_removed_with_the_server(tmp_path):
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path:
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -211,24 +211,24 @@ def test_the_socket_of_a_dead_server_is_taken_over_and_that_of_a_living_one_is_n
     asyncio.run(scenario())
 
 
-def test_a_path_that_is_too_long_for_a_socket_is_refused_with_a_way_out(tmp_path):
+def test_a_path_that_is_too_long_for_a_socket_is_rejected_with_a_fix(tmp_path):
     async def scenario() -> None:
         with pytest.raises(UsageError, match="too long"):
-            await AgentServer(Rig(tmp_path).runtime, tmp_path / ("x" * LONGEST_PATH)).start()
+            await AgentServer(Rig(tmp_path).runtime, tmp_path / ("x" * MAX_SOCKET_PATH_BYTES)).start()
 
     asyncio.run(scenario())
 
 
-def test_plugins_hear_of_the_start_and_the_end_of_the_server_and_of_its_sessions(tmp_path):
+def test_hooks_run_at_start_and_stop_of_the_server_and_at_the_end_of_its_sessions(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
-        told: list[str] = []
+        hook_names: list[str] = []
         for name in ("gateway_start", "session_end", "gateway_stop"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: told.append(name))
+            rig.runtime.hooks.on(name, lambda event, context, name=name: hook_names.append(name))
         async with served(rig) as path, AgentClient(path) as client:
             accepted = await client.call("agent", message="hi")
             await client.call("agent.wait", runId=accepted["runId"])
-        assert told == ["gateway_start", "session_end", "gateway_stop"]
+        assert hook_names == ["gateway_start", "session_end", "gateway_stop"]
 
     asyncio.run(scenario())
 
@@ -251,23 +251,23 @@ def test_plugins_cannot_keep_a_server_from_closing(tmp_path):
         asyncio.run(scenario())
 
 
-def test_a_client_whose_server_has_gone_is_told_so_and_does_not_wait(tmp_path):
+def test_a_client_that_loses_its_server_gets_an_error_and_does_not_wait(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         async with served(rig) as path:
             client = await AgentClient(path).__aenter__()
             await client.call("events")
         async with asyncio.timeout(5):
-            with pytest.raises(CritiqorError, match="went away"):
-                await client.event()
-            with pytest.raises(CritiqorError, match="went away"):
+            with pytest.raises(CritiqorError, match="connection to the agent server was lost"):
+                await client.next_event()
+            with pytest.raises(CritiqorError, match="connection to the agent server was lost"):
                 await client.call("agent", message="hi")
         await client.__aexit__(None, None, None)
 
     asyncio.run(scenario())
 
 
-def test_a_client_that_asks_for_events_twice_hears_each_of_them_once(tmp_path):
+def test_a_client_that_subscribes_twice_gets_each_event_once(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path)
         async with served(rig) as path, AgentClient(path) as client:
@@ -277,7 +277,7 @@ def test_a_client_that_asks_for_events_twice_hears_each_of_them_once(tmp_path):
             numbers: list[int] = []
             phase = None
             while phase != "end":
-                event = await client.event()
+                event = await client.next_event()
                 if event["event"] == "agent":
                     numbers.append(event["payload"]["seq"])
                     phase = event["payload"]["data"].get("phase")
@@ -286,7 +286,7 @@ def test_a_client_that_asks_for_events_twice_hears_each_of_them_once(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_client_without_a_server_says_how_to_start_one(tmp_path):
+def test_the_error_without_a_server_names_the_command_to_start_one(tmp_path):
     async def scenario() -> None:
         with pytest.raises(CritiqorError, match="no agent server"):
             async with AgentClient(socket_path(tmp_path)):

@@ -1,4 +1,4 @@
-"""Sessions: keys, ids, and what is remembered of them on disk."""
+"""Sessions: keys, ids, and their entries on disk."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def stored(sessions: Sessions) -> dict[str, dict[str, object]]:
     ],
 )
 def test_a_session_is_found_by_agent_key_or_id(tmp_path, agent, key, session_id, expected):
-    found = Sessions(tmp_path).address(agent, key, session_id, "main")
+    found = Sessions(tmp_path).resolve_address(agent, key, session_id, "main")
     assert (found.agent_id, found.key) == expected
 
 
@@ -66,9 +66,9 @@ def test_a_session_is_found_by_agent_key_or_id(tmp_path, agent, key, session_id,
         (None, None, "../../etc/passwd"),
     ],
 )
-def test_what_is_no_session_is_refused(tmp_path, agent, key, session_id):
+def test_invalid_session_keys_and_ids_are_rejected(tmp_path, agent, key, session_id):
     with pytest.raises(UsageError):
-        Sessions(tmp_path).address(agent, key, session_id, "main")
+        Sessions(tmp_path).resolve_address(agent, key, session_id, "main")
 
 
 def test_a_session_is_on_disk_before_its_first_run_is_accepted(tmp_path):
@@ -84,11 +84,11 @@ def test_a_session_is_on_disk_before_its_first_run_is_accepted(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_session_id_leads_back_to_its_key(tmp_path):
+def test_a_session_key_is_found_by_its_id(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address("agent:main:telegram:7"))
-        found = sessions.address(None, None, session.id, "main")
+        found = sessions.resolve_address(None, None, session.id, "main")
         assert found.key == "agent:main:telegram:7"
 
     asyncio.run(scenario())
@@ -106,11 +106,11 @@ def test_another_transcript_under_the_same_key_is_a_new_session(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_reset_begins_a_new_transcript_and_keeps_the_levels(tmp_path):
+def test_a_reset_starts_a_new_transcript_and_keeps_the_levels(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
-        sessions.note(session, thinking_level="high", input_tokens=500)
+        sessions.update(session, thinking_level="high", input_tokens=500)
         session = await sessions.open(address())
         fresh = await sessions.reset(session)
         assert fresh.id != session.id
@@ -120,23 +120,23 @@ def test_a_reset_begins_a_new_transcript_and_keeps_the_levels(tmp_path):
     asyncio.run(scenario())
 
 
-def test_what_is_noted_is_written_when_the_sessions_are_closed(tmp_path):
+def test_updates_are_written_when_the_sessions_are_closed(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
-        sessions.note(session, output_tokens=7)
+        sessions.update(session, output_tokens=7)
         await sessions.close()
         assert stored(sessions)["agent:main:main"]["outputTokens"] == 7
 
     asyncio.run(scenario())
 
 
-def test_a_note_of_a_run_whose_session_was_reset_meanwhile_is_dropped(tmp_path):
+def test_an_update_from_a_run_whose_session_was_reset_is_dropped(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         old = await sessions.open(address())
         new = await sessions.reset(old)
-        sessions.note(old, output_tokens=7)
+        sessions.update(old, output_tokens=7)
         found = sessions.find("main", "agent:main:main")
         assert found is not None
         assert (found.id, found.entry.output_tokens) == (new.id, 0)
@@ -144,7 +144,7 @@ def test_a_note_of_a_run_whose_session_was_reset_meanwhile_is_dropped(tmp_path):
     asyncio.run(scenario())
 
 
-def test_fields_that_somebody_else_added_stay(tmp_path):
+def test_fields_of_other_programs_are_kept(tmp_path):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
@@ -153,7 +153,7 @@ def test_fields_that_somebody_else_added_stay(tmp_path):
         document["agent:main:main"]["displayName"] = "Ada"
         document["agent:main:other"] = {"sessionId": "kept", "custom": [1]}
         path.write_text(json.dumps(document))
-        sessions.note(session, output_tokens=7)
+        sessions.update(session, output_tokens=7)
         await sessions.close()
         after = stored(sessions)
         assert after["agent:main:main"]["displayName"] == "Ada"
@@ -164,7 +164,7 @@ def test_fields_that_somebody_else_added_stay(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"{not json", b"[1]", b'{"agent:main:main": 5}', b"\xff"])
-def test_a_store_that_cannot_be_read_is_set_aside_and_not_lost(tmp_path, content):
+def test_an_unreadable_store_is_renamed_and_not_lost(tmp_path, content):
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         folder = sessions.folder("main")
@@ -178,16 +178,16 @@ def test_a_store_that_cannot_be_read_is_set_aside_and_not_lost(tmp_path, content
     asyncio.run(scenario())
 
 
-def test_a_note_that_cannot_be_written_now_is_written_later_and_nobody_sees_a_traceback(tmp_path):
+def test_an_update_that_cannot_be_written_is_written_later_without_a_traceback(tmp_path):
     async def scenario() -> None:
         complaints: list[dict[str, object]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda loop, told: complaints.append(told))
+        asyncio.get_running_loop().set_exception_handler(lambda loop, problem: complaints.append(problem))
         sessions = Sessions(tmp_path)
-        session = await sessions.open(sessions.address(None, None, None, "main"))
+        session = await sessions.open(sessions.resolve_address(None, None, None, "main"))
         lock = sessions.folder("main") / "sessions.json.lock"
         lock.unlink()
         lock.mkdir()
-        sessions.note(session, model="m")
+        sessions.update(session, model="m")
         await asyncio.sleep(3 * FLUSH_AFTER_SECONDS)
         gc.collect()
         assert complaints == []
@@ -222,7 +222,7 @@ def test_sessions_that_are_opened_together_share_a_write_and_come_back_in_order(
     assert asyncio.run(scenario()) == list(range(40))
 
 
-def test_the_main_session_and_the_children_of_sessions_are_told_by_their_keys():
+def test_main_and_subagent_sessions_are_recognised_by_their_keys():
     assert is_main("agent:main:main")
     assert is_main("agent:ops:main")
     assert not is_main("agent:main:telegram:main")

@@ -20,7 +20,7 @@ from critiqor.agentloop.tools.results import (
     MAX_DETAILS_BYTES,
     MAX_IMAGE_CHARS,
     MAX_TEXT_CHARS,
-    error_words,
+    error_message,
     failed,
     refused,
     sanitized,
@@ -63,7 +63,7 @@ def problem(name: str, **arguments: Any) -> str | None:
     return problem_with(BY_NAME.get(name), ToolCall(id="call_0", name=name, arguments=arguments))
 
 
-def test_messages_and_children_are_offered_only_where_somebody_takes_them() -> None:
+def test_message_and_spawn_tools_need_an_outbox_and_a_spawner() -> None:
     assert {"message", "sessions_spawn"}.isdisjoint(tool.name for tool in offered_tools())
     assert {"message", "sessions_spawn"} <= BY_NAME.keys()
 
@@ -74,12 +74,12 @@ def test_every_tool_is_described_by_a_valid_schema() -> None:
         jsonschema.Draft202012Validator.check_schema(schema["function"]["parameters"])
 
 
-def test_a_tool_that_is_not_there_is_refused_in_the_words_of_openclaw() -> None:
+def test_an_unknown_tool_is_refused_with_the_message_of_openclaw() -> None:
     assert problem("frobnicate", x=1) == "Tool frobnicate not found"
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "expected"),
     [
         ("read", {}, "  - path: must have required properties path\n"),
         ("write", {}, "  - path: must have required properties path, content\n"),
@@ -103,20 +103,20 @@ def test_a_tool_that_is_not_there_is_refused_in_the_words_of_openclaw() -> None:
         ),
     ],
 )
-def test_arguments_that_are_not_right_are_refused_in_the_words_of_openclaw(
-    name: str, arguments: dict[str, Any], told: str
+def test_invalid_arguments_are_refused_with_the_message_of_openclaw(
+    name: str, arguments: dict[str, Any], expected: str
 ) -> None:
-    words = problem(name, **arguments)
-    assert words is not None
+    message = problem(name, **arguments)
+    assert message is not None
     received = msgspec.json.format(msgspec.json.encode(arguments)).decode()
-    assert words == f'Validation failed for tool "{name}":\n{told}\nReceived arguments:\n{received}'
+    assert message == f'Validation failed for tool "{name}":\n{expected}\nReceived arguments:\n{received}'
 
 
-def test_arguments_that_could_not_be_read_are_refused_with_the_reason() -> None:
+def test_malformed_arguments_are_refused_with_the_reason() -> None:
     call = ToolCall(id="call_0", name="read", malformed="must be JSON: {broken")
-    words = problem_with(BY_NAME["read"], call)
-    assert words is not None
-    assert words.startswith('Validation failed for tool "read":\n  - root: must be JSON: {broken')
+    message = problem_with(BY_NAME["read"], call)
+    assert message is not None
+    assert message.startswith('Validation failed for tool "read":\n  - root: must be JSON: {broken')
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_arguments_that_could_not_be_read_are_refused_with_the_reason() -> None:
         ("exec", {"command": "x", "background": True}, {"command": "x", "background": True}),
     ],
 )
-def test_what_is_plainly_meant_is_taken(name: str, arguments: dict[str, Any], taken: dict[str, Any]) -> None:
+def test_obvious_conversions_are_made(name: str, arguments: dict[str, Any], taken: dict[str, Any]) -> None:
     checked = check(BY_NAME[name].parameters, arguments)
     assert checked.problems == []
     assert checked.arguments == taken
@@ -144,37 +144,39 @@ NAMES = st.sampled_from(["path", "content", "edits", "command", "env", "timeout"
 
 
 @given(name=st.sampled_from(sorted(BY_NAME)), arguments=st.dictionaries(NAMES, VALUES, max_size=4))
-def test_arguments_without_a_problem_are_what_the_schema_asks_for(name: str, arguments: dict[str, Any]) -> None:
+def test_arguments_without_a_problem_match_the_schema(name: str, arguments: dict[str, Any]) -> None:
     schema = BY_NAME[name].parameters
     checked = check(schema, arguments)
     valid = jsonschema.Draft202012Validator(schema).is_valid(checked.arguments)
     assert valid == (checked.problems == [])
 
 
-def test_a_tool_is_never_run_with_arguments_that_somebody_spoiled_on_the_way(tmp_path: Path) -> None:
+def test_arguments_that_a_hook_made_invalid_are_refused(tmp_path: Path) -> None:
     outcome = asyncio.run(BY_NAME["write"].run({"path": "a.txt"}, context(tmp_path)))
     assert outcome.is_error
     assert 'Validation failed for tool "write"' in text(outcome)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_words_of_an_error_are_one_line_and_absent_without_one() -> None:
-    assert error_words(succeeded("fine", error="no")) is None
-    assert error_words(failed("read", "ENOENT: gone\nmore")) == "ENOENT: gone"
-    assert error_words(refused('Validation failed for tool "read":\n  - path')) == 'Validation failed for tool "read":'
-    assert error_words(ToolOutcome(content=[], is_error=True)) == "the tool failed"
+def test_the_error_of_an_outcome_is_one_line_and_none_without_an_error() -> None:
+    assert error_message(succeeded("fine", error="no")) is None
+    assert error_message(failed("read", "ENOENT: gone\nmore")) == "ENOENT: gone"
+    assert (
+        error_message(refused('Validation failed for tool "read":\n  - path')) == 'Validation failed for tool "read":'
+    )
+    assert error_message(ToolOutcome(content=[], is_error=True)) == "the tool failed"
 
 
-def test_a_result_within_its_bounds_is_left_as_it_is() -> None:
+def test_a_result_within_the_limits_is_unchanged() -> None:
     outcome = succeeded("x" * MAX_TEXT_CHARS, exitCode=0)
     assert sanitized(outcome) is outcome
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
-    said = text(sanitized(succeeded("begin" + "x" * MAX_TEXT_CHARS + "end")))
-    assert said.startswith("begin")
-    assert said.endswith("end")
-    assert "[... 8 more characters truncated" in said
+    shown = text(sanitized(succeeded("begin" + "x" * MAX_TEXT_CHARS + "end")))
+    assert shown.startswith("begin")
+    assert shown.endswith("end")
+    assert "[... 8 more characters truncated" in shown
 
 
 @given(st.text(max_size=300), st.integers(3, 100))
@@ -201,7 +203,7 @@ def test_details_that_no_transcript_can_hold_are_dropped() -> None:
     assert outcome.details["originalDetailKeys"] == ["thing"]
 
 
-def test_a_picture_that_is_too_large_is_only_mentioned() -> None:
+def test_an_image_that_is_too_large_is_replaced_by_a_note() -> None:
     small, large = Image("image/png", "abcd"), Image("image/png", "x" * (MAX_IMAGE_CHARS + 1))
     content = sanitized(ToolOutcome(content=[small, large])).content
     assert content[0] == small
@@ -209,12 +211,12 @@ def test_a_picture_that_is_too_large_is_only_mentioned() -> None:
     assert "too large" in content[1].text
 
 
-def test_whoever_only_watches_gets_no_bytes_of_pictures() -> None:
+def test_listeners_get_no_bytes_of_images() -> None:
     content: list[Text | Image] = [Text("a"), Image("image/png", "abcd")]
     assert without_pictures(content) == [Text("a"), Image("image/png")]
 
 
-def test_a_message_goes_to_the_outbox_and_counts_as_said(tmp_path: Path) -> None:
+def test_a_message_goes_to_the_outbox_and_counts_as_sent(tmp_path: Path) -> None:
     outbox = MemoryOutbox()
     arguments = {"action": "send", "target": "ada", "message": "It is done."}
     outcome = asyncio.run(MessageTool(outbox).run(arguments, context(tmp_path)))
@@ -224,14 +226,14 @@ def test_a_message_goes_to_the_outbox_and_counts_as_said(tmp_path: Path) -> None
     assert sent_text(ToolCall(id="1", name="exec", arguments=arguments), outcome) is None
 
 
-def test_a_message_that_did_not_go_out_is_an_error_and_does_not_count_as_said(tmp_path: Path) -> None:
+def test_a_message_that_was_not_delivered_is_an_error_and_does_not_count_as_sent(tmp_path: Path) -> None:
     class Closed:
         async def send(self, message: OutgoingMessage) -> Delivery:
-            return Delivery(error="nobody is there")
+            return Delivery(error="not connected")
 
     arguments = {"action": "send", "message": "hi"}
     outcome = asyncio.run(MessageTool(Closed()).run(arguments, context(tmp_path)))
-    assert error_words(outcome) == "nobody is there"
+    assert error_message(outcome) == "not connected"
     assert sent_text(ToolCall(id="1", name="message", arguments=arguments), outcome) is None
 
 
@@ -247,12 +249,12 @@ def test_a_child_is_accepted_under_its_key_and_run(tmp_path: Path) -> None:
     assert not outcome.is_error
 
 
-def test_a_child_that_cannot_be_started_is_an_error_in_words(tmp_path: Path) -> None:
+def test_a_child_that_cannot_be_started_is_an_error_for_the_model(tmp_path: Path) -> None:
     async def refuse(request: SpawnRequest, context: ToolContext) -> Spawned:
         raise SpawnError("too deep")
 
     outcome = asyncio.run(SpawnTool(refuse).run({"task": "look"}, context(tmp_path)))
-    assert error_words(outcome) == "too deep"
+    assert error_message(outcome) == "too deep"
 
 
 @pytest.fixture
@@ -280,7 +282,9 @@ def test_memory_search_finds_passages_by_their_words_the_best_first(memories: Pa
     assert len(search(memories, query="Ada budget", minScore=results[0]["score"])) == 1
 
 
-def test_memory_search_finds_nothing_where_nothing_is(memories: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_memory_search_without_memory_files_finds_nothing(
+    memories: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     assert search(memories, query="zebra") == []
     assert search(memories, query="secret") == []
     assert search(memories, query="?!") == []
@@ -293,7 +297,7 @@ def get(workspace: Path, **arguments: Any) -> dict[str, Any]:
     return outcome.details
 
 
-def test_memory_get_reads_lines_and_says_where_to_go_on(memories: Path) -> None:
+def test_memory_get_reads_lines_and_says_where_to_continue(memories: Path) -> None:
     assert get(memories, path="MEMORY.md")["text"] == "# Memory\n\nThe plan is to ship on Monday.\nBudget: 5\n"
     excerpt = get(memories, path="MEMORY.md", **{"from": 3, "lines": 1})
     assert excerpt["text"].startswith("The plan is to ship on Monday.\n\n[More content available.")
@@ -306,6 +310,6 @@ def test_memory_get_of_a_missing_file_is_empty(memories: Path) -> None:
 
 @pytest.mark.parametrize("path", ["notes.md", "../MEMORY.md", "memory/../notes.md", "/etc/passwd", "memory"])
 def test_memory_get_reads_nothing_but_memory(memories: Path, path: str) -> None:
-    told = get(memories, path=path)
-    assert told["text"] == ""
-    assert told["disabled"] is True
+    found = get(memories, path=path)
+    assert found["text"] == ""
+    assert found["disabled"] is True

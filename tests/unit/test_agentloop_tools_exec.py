@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.exec_ import ExecTool
-from critiqor.agentloop.tools.output import HEAD_CHARS, LATEST_CHARS, TAIL_CHARS, Output
+from critiqor.agentloop.tools.exec_ import HEAD_CHARS, LATEST_CHARS, TAIL_CHARS, ExecTool, Output
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 
@@ -66,7 +65,7 @@ def test_output_and_exit_code_come_back_without_an_error(tmp_path: Path) -> None
     assert outcome.details["durationMs"] >= 0
 
 
-def test_a_command_that_exits_with_another_code_is_no_error_and_says_the_code(tmp_path: Path) -> None:
+def test_a_non_zero_exit_code_is_not_an_error_and_is_shown(tmp_path: Path) -> None:
     outcome = run(tmp_path, "echo bad >&2; exit 3")
     assert text(outcome) == "bad\n\n(Command exited with code 3)"
     assert not outcome.is_error
@@ -79,7 +78,7 @@ def test_a_silent_command_says_that_there_was_no_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "code", "signal"),
+    ("command", "message", "code", "signal"),
     [
         ("no_such_program_x", "Command not found", 127, None),
         ("touch f; ./f", "Command not executable (permission denied)", 126, None),
@@ -87,10 +86,10 @@ def test_a_silent_command_says_that_there_was_no_output(tmp_path: Path) -> None:
     ],
 )
 def test_a_command_that_could_not_run_or_was_killed_has_failed(
-    tmp_path: Path, command: str, words: str, code: int | None, signal: str | None
+    tmp_path: Path, command: str, message: str, code: int | None, signal: str | None
 ) -> None:
     outcome = run(tmp_path, command)
-    assert text(outcome).endswith(words)
+    assert text(outcome).endswith(message)
     assert not outcome.is_error
     assert outcome.details["status"] == "failed"
     assert (outcome.details["exitCode"], outcome.details["exitSignal"]) == (code, signal)
@@ -106,12 +105,12 @@ def test_a_timeout_ends_the_whole_group_and_keeps_what_was_written(tmp_path: Pat
     assert not is_running(int((tmp_path / "pid").read_text()))
 
 
-def test_a_timeout_has_the_name_of_either_openclaw(tmp_path: Path) -> None:
+def test_a_timeout_can_be_given_by_either_name(tmp_path: Path) -> None:
     assert run(tmp_path, "sleep 600", timeoutSeconds=0.1).details["timedOut"] is True
     assert run(tmp_path, "true", timeout=0, timeoutSeconds=0).details["exitCode"] == 0
 
 
-def test_a_group_that_ignores_the_request_to_end_is_killed(tmp_path: Path) -> None:
+def test_a_group_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     outcome = run(tmp_path, "trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done", timeout=0.3)
     assert outcome.details["timedOut"] is True
     assert not is_running(int((tmp_path / "pid").read_text()))
@@ -156,14 +155,14 @@ def test_cancelling_at_any_moment_leaves_no_process_behind(tmp_path: Path) -> No
     wait_until(lambda: not has_leftovers())
 
 
-def test_what_a_command_leaves_in_the_background_is_ended_with_it_and_the_result_says_so(tmp_path: Path) -> None:
+def test_background_processes_of_a_command_are_terminated_and_the_result_says_so(tmp_path: Path) -> None:
     outcome = run(tmp_path, "sleep 600 & echo $! > pid; echo started")
-    assert text(outcome).startswith("started\n\n(What this command left running")
+    assert text(outcome).startswith("started\n\n(Background processes of this command were terminated")
     assert outcome.details["exitCode"] == 0
     wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
-def test_a_process_with_a_session_of_its_own_outlives_the_command(tmp_path: Path) -> None:
+def test_a_process_in_another_session_outlives_the_command(tmp_path: Path) -> None:
     outcome = run(tmp_path, "setsid sh -c 'echo $$ > pid; sleep 600' & while [ ! -s pid ]; do sleep 0.01; done")
     pid = int((tmp_path / "pid").read_text())
     try:
@@ -177,7 +176,7 @@ def test_output_streams_while_the_command_runs(tmp_path: Path) -> None:
     updates: list[str] = []
 
     async def watched() -> ToolOutcome:
-        # The command waits for the file, which is only made once its first words were told.
+        # The command waits for the file, which is only made once its first output was reported.
         def update(latest: str) -> None:
             updates.append(latest)
             (tmp_path / "go").touch()
@@ -193,12 +192,12 @@ def test_output_streams_while_the_command_runs(tmp_path: Path) -> None:
 
 def test_much_output_keeps_its_beginning_and_end_and_says_how_much_is_missing(tmp_path: Path) -> None:
     outcome = run(tmp_path, "seq 1 200000")
-    said = text(outcome)
+    shown = text(outcome)
     whole = "\n".join(str(number) for number in range(1, 200_001)) + "\n"
-    assert said.startswith("1\n2\n3\n")
-    assert said.endswith("199999\n200000")
-    assert f"[... {len(whole) - HEAD_CHARS - TAIL_CHARS} more characters truncated" in said
-    assert len(said) < HEAD_CHARS + TAIL_CHARS + 200
+    assert shown.startswith("1\n2\n3\n")
+    assert shown.endswith("199999\n200000")
+    assert f"[... {len(whole) - HEAD_CHARS - TAIL_CHARS} more characters truncated" in shown
+    assert len(shown) < HEAD_CHARS + TAIL_CHARS + 200
 
 
 def test_control_characters_of_a_terminal_are_dropped_and_broken_bytes_are_replaced(tmp_path: Path) -> None:
@@ -224,14 +223,14 @@ def test_a_command_reads_nothing_from_the_terminal_of_the_agent(tmp_path: Path) 
     assert text(run(tmp_path, "cat; echo done")) == "done"
 
 
-def test_workdir_and_variables_are_those_that_were_asked_for(tmp_path: Path) -> None:
+def test_workdir_and_variables_are_those_of_the_arguments(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     outcome = run(tmp_path, 'pwd; echo "$COLOUR"', workdir="inner", env={"COLOUR": "blue"})
     assert text(outcome) == f"{tmp_path / 'inner'}\nblue"
     assert outcome.details["cwd"] == str(tmp_path / "inner")
 
 
-def test_a_workdir_that_is_not_there_is_warned_of(tmp_path: Path) -> None:
+def test_a_missing_workdir_gives_a_warning(tmp_path: Path) -> None:
     outcome = run(tmp_path, "pwd", workdir="nowhere")
     assert text(outcome) == f'Warning: workdir "nowhere" is unavailable; using "{tmp_path}".\n\n{tmp_path}'
 
@@ -242,11 +241,11 @@ def test_a_command_with_a_null_byte_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variables", [{"A=B": "x"}, {"": "x"}, {"A": "x\0y"}])
-def test_variables_that_no_environment_can_have_are_refused(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_invalid_variables_are_refused(tmp_path: Path, variables: dict[str, str]) -> None:
     assert run(tmp_path, "true", env=variables).is_error
 
 
-def test_a_workspace_that_is_gone_is_a_failure_in_words(tmp_path: Path) -> None:
+def test_a_missing_workspace_is_a_failure_with_a_message(tmp_path: Path) -> None:
     outcome = run(tmp_path / "gone", "true")
     assert outcome.is_error
     assert outcome.details["error"].startswith("ENOENT: no such file or directory")

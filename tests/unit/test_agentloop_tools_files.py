@@ -53,9 +53,9 @@ def text(outcome: ToolOutcome) -> str:
 def error(outcome: ToolOutcome) -> str:
     assert outcome.is_error
     assert outcome.details["status"] == "error"
-    words = outcome.details["error"]
-    assert isinstance(words, str)
-    return words
+    message = outcome.details["error"]
+    assert isinstance(message, str)
+    return message
 
 
 def test_read_gives_back_what_is_in_the_file(tmp_path: Path) -> None:
@@ -64,13 +64,13 @@ def test_read_gives_back_what_is_in_the_file(tmp_path: Path) -> None:
     assert text(read(tmp_path, str(tmp_path / "a.txt"))) == "one\ntwo é\n"
 
 
-def test_read_of_a_missing_file_fails_in_the_words_of_openclaw(tmp_path: Path) -> None:
+def test_read_of_a_missing_file_fails_with_the_message_of_openclaw(tmp_path: Path) -> None:
     outcome = read(tmp_path, "missing.txt")
     assert error(outcome) == f"ENOENT: no such file or directory, access '{tmp_path / 'missing.txt'}'"
     assert '"tool": "read"' in text(outcome)
 
 
-def test_read_of_a_folder_fails_in_the_words_of_openclaw(tmp_path: Path) -> None:
+def test_read_of_a_folder_fails_with_the_message_of_openclaw(tmp_path: Path) -> None:
     assert error(read(tmp_path, ".")) == "EISDIR: illegal operation on a directory, read"
 
 
@@ -85,7 +85,7 @@ def test_read_of_a_pipe_without_a_writer_does_not_wait(tmp_path: Path) -> None:
     assert "not a regular file" in error(read(tmp_path, "pipe"))
 
 
-def test_read_takes_the_lines_that_were_asked_for_and_says_how_many_follow(tmp_path: Path) -> None:
+def test_read_returns_the_requested_lines_and_says_how_many_follow(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\nfour\n")
     assert text(read(tmp_path, "a.txt", offset=2, limit=1)) == (
         "two\n\n[2 more lines in file. Use offset=3 to continue.]"
@@ -140,7 +140,7 @@ def test_read_gives_exactly_the_lines_of_a_page(
     assert text(read(folder, "a.txt", offset=first, limit=limit)) == expected
 
 
-def test_read_of_a_picture_gives_the_picture(tmp_path: Path) -> None:
+def test_read_of_an_image_returns_the_image(tmp_path: Path) -> None:
     data = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 500
     (tmp_path / "a.png").write_bytes(data)
     outcome = read(tmp_path, "a.png")
@@ -150,13 +150,13 @@ def test_read_of_a_picture_gives_the_picture(tmp_path: Path) -> None:
     assert base64.b64decode(picture.data) == data
 
 
-def test_write_makes_folders_and_counts_bytes(tmp_path: Path) -> None:
+def test_write_creates_folders_and_counts_bytes(tmp_path: Path) -> None:
     outcome = run(WriteTool(), tmp_path, path="notes/new/a.txt", content="é\n")
     assert text(outcome) == "Successfully wrote 3 bytes to notes/new/a.txt"
     assert (tmp_path / "notes/new/a.txt").read_text() == "é\n"
 
 
-def test_write_over_a_folder_fails_in_the_words_of_openclaw(tmp_path: Path) -> None:
+def test_write_over_a_folder_fails_with_the_message_of_openclaw(tmp_path: Path) -> None:
     outcome = run(WriteTool(), tmp_path, path=".", content="x")
     assert error(outcome) == f"EISDIR: illegal operation on a directory, open '{tmp_path}'"
 
@@ -185,7 +185,7 @@ def test_edit_replaces_every_text_and_shows_what_changed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("edits", "words"),
+    ("edits", "message"),
     [
         ([("two", "2")], "Found 2 occurrences of the text in a.txt."),
         ([("zzz", "2")], "Could not find the exact text in a.txt."),
@@ -196,12 +196,12 @@ def test_edit_replaces_every_text_and_shows_what_changed(tmp_path: Path) -> None
         ([("", "x")], "Missing required parameter: edits"),
     ],
 )
-def test_edit_wants_exactly_one_match_and_changes_nothing_otherwise(
-    tmp_path: Path, edits: list[tuple[str, str]], words: str
+def test_edit_requires_exactly_one_match_and_changes_nothing_otherwise(
+    tmp_path: Path, edits: list[tuple[str, str]], message: str
 ) -> None:
     before = "one\ntwo\ntwo\n"
     (tmp_path / "a.txt").write_text(before)
-    assert error(edit(tmp_path, "a.txt", *edits)).startswith(words)
+    assert error(edit(tmp_path, "a.txt", *edits)).startswith(message)
     assert (tmp_path / "a.txt").read_text() == before
 
 
@@ -210,11 +210,11 @@ def test_edit_counts_occurrences_that_overlap(tmp_path: Path) -> None:
     assert error(edit(tmp_path, "a.txt", ("aa", "b"))).startswith("Found 2 occurrences")
 
 
-def test_edit_of_a_missing_file_fails_in_the_words_of_openclaw(tmp_path: Path) -> None:
+def test_edit_of_a_missing_file_fails_with_the_message_of_openclaw(tmp_path: Path) -> None:
     assert error(edit(tmp_path, "nope.txt", ("a", "b"))) == "Could not edit file: nope.txt. Error code: ENOENT."
 
 
-def test_edit_keeps_windows_line_ends_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_edit_keeps_windows_line_ends_and_invalid_utf_8(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\r\n\xff\xfe\r\n")
     outcome = edit(tmp_path, "a.txt", ("one\ntwo", "1\n2"))
     assert not outcome.is_error
@@ -222,7 +222,7 @@ def test_edit_keeps_windows_line_ends_and_bytes_that_are_no_text(tmp_path: Path)
 
 
 @given(data=st.data())
-def test_a_difference_names_exactly_the_lines_that_changed(data: st.DataObject) -> None:
+def test_a_diff_contains_exactly_the_changed_lines(data: st.DataObject) -> None:
     old = data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=30).map("\n".join))
     start = data.draw(st.integers(0, len(old)))
     end = data.draw(st.integers(start, len(old)))
@@ -271,7 +271,7 @@ def test_a_sandboxed_run_cannot_leave_its_workspace(outside: Path, way: str, nam
     assert (outside.parent / "secret.txt").read_text() == "secret"
 
 
-def test_a_sandboxed_run_cannot_make_a_file_outside_through_a_link(outside: Path) -> None:
+def test_a_sandboxed_run_cannot_create_a_file_outside_through_a_link(outside: Path) -> None:
     assert "escapes sandbox root" in error(run(WriteTool(), outside, sandboxed=True, path="dangling", content="x"))
     assert not (outside.parent / "new.txt").exists()
 

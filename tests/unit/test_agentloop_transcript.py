@@ -1,4 +1,4 @@
-"""Transcripts: what is written is read back, by the loop and by the importers, whatever happened in between."""
+"""Transcripts: written messages are read back by the loop and the importers, also after a crash."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def result(call_id: str, text: str = "ok") -> ToolResultMessage:
 
 
 def opened(path: Path, updates: TranscriptUpdates | None = None) -> Transcript:
-    """A transcript under its lock, which the test process keeps until its end."""
+    """Open a transcript under its lock, which is held until the test process ends."""
 
     async def scenario() -> Transcript:
         lock = await acquire(path, f"run-{os.urandom(4).hex()}")
@@ -84,7 +84,7 @@ TURN: list[Message] = [
 ]
 
 
-def test_what_was_saved_is_read_back_as_it_was(tmp_path):
+def test_saved_messages_are_read_back_unchanged(tmp_path):
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     for message in TURN:
@@ -99,8 +99,8 @@ def test_what_was_saved_is_read_back_as_it_was(tmp_path):
 def test_lines_have_the_fields_of_openclaw_2026_6_1(tmp_path):
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
-    transcript.note_model("lab", "scripted")
-    transcript.note_thinking("off")
+    transcript.append_model_change("lab", "scripted")
+    transcript.append_thinking_change("off")
     for message in TURN:
         transcript.append(message)
     closed(transcript)
@@ -126,7 +126,7 @@ def test_the_importer_reads_a_transcript_as_a_clean_session(tmp_path):
     assert not [note for note in trace.notes if "could not" in note]
 
 
-def test_a_torn_last_line_is_closed_and_left_out_and_nothing_else_is_lost(tmp_path):
+def test_a_torn_last_line_is_terminated_and_skipped_and_nothing_else_is_lost(tmp_path):
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     first.append(user("one"))
@@ -135,7 +135,7 @@ def test_a_torn_last_line_is_closed_and_left_out_and_nothing_else_is_lost(tmp_pa
         file.write(b'{"type":"message","id":"torn","par')
     second = opened(path)
     assert [message.text if hasattr(message, "text") else "" for message in second.messages] == [""]
-    assert second.unreadable == 1
+    assert second.unreadable_lines == 1
     second.append(user("two"))
     closed(second)
     third = opened(path)
@@ -169,7 +169,7 @@ def test_the_second_call_under_one_id_is_not_answered_by_the_first_result(tmp_pa
         assistant(ToolCall("call_0", "read"), stop="toolUse"),
     ):
         first.append(message)
-    assert [call.name for call in first.answer_open_calls()] == ["read"]
+    assert [call.name for call in first.close_open_calls()] == ["read"]
     closed(first)
 
 
@@ -205,7 +205,7 @@ def test_a_second_compaction_replaces_the_first_one(tmp_path):
     closed(second)
 
 
-def test_a_writer_that_ignores_the_lock_is_caught_before_anything_is_interleaved(tmp_path):
+def test_a_writer_that_ignores_the_lock_is_detected_before_anything_is_interleaved(tmp_path):
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(user("one"))
@@ -218,7 +218,7 @@ def test_a_writer_that_ignores_the_lock_is_caught_before_anything_is_interleaved
     closed(transcript)
 
 
-def test_nothing_is_written_once_the_lock_is_gone(tmp_path):
+def test_nothing_is_written_after_the_lock_is_lost(tmp_path):
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(user("one"))
@@ -229,7 +229,7 @@ def test_nothing_is_written_once_the_lock_is_gone(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_partial_line(tmp_path, monkeypatch):
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(user("one"))
@@ -256,28 +256,28 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
     ]
 
 
-def test_listeners_hear_of_messages_of_users_and_models_and_a_broken_one_disturbs_nobody(tmp_path):
+def test_listeners_get_messages_of_users_and_models_and_a_failing_one_affects_no_other(tmp_path):
     updates = TranscriptUpdates()
-    heard: list[dict[str, Any]] = []
+    updates_received: list[dict[str, Any]] = []
 
     def broken(update: dict[str, Any]) -> None:
         raise RuntimeError
 
     updates.on_transcript(broken)
-    stop = updates.on_transcript(heard.append)
+    stop = updates.on_transcript(updates_received.append)
     transcript = opened(tmp_path / "s-1.jsonl", updates)
     for message in TURN:
         transcript.append(message)
     stop()
     transcript.append(user("unheard"))
     closed(transcript)
-    assert [update["message"]["role"] for update in heard] == ["user", "assistant", "assistant"]
-    assert [update["messageSeq"] for update in heard] == [1, 2, 4]
-    assert heard[1]["message"]["usage"]["totalTokens"] == 1020
+    assert [update["message"]["role"] for update in updates_received] == ["user", "assistant", "assistant"]
+    assert [update["messageSeq"] for update in updates_received] == [1, 2, 4]
+    assert updates_received[1]["message"]["usage"]["totalTokens"] == 1020
     assert updates.listener_errors == 4
 
 
-def test_a_transcript_of_a_real_openclaw_is_gone_on_with(tmp_path):
+def test_a_transcript_of_a_real_openclaw_can_be_continued(tmp_path):
     path = tmp_path / "s-1.jsonl"
     path.write_bytes((FIXTURES / "openclaw-2026.6.1.jsonl").read_bytes())
     transcript = opened(path)
@@ -289,7 +289,7 @@ def test_a_transcript_of_a_real_openclaw_is_gone_on_with(tmp_path):
     assert [event for event in trace.events if event.payload.get("text") == "and now?"]
 
 
-def test_half_a_character_from_a_model_does_not_end_the_run(tmp_path):
+def test_an_unpaired_surrogate_from_a_model_does_not_end_the_run(tmp_path):
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(assistant(Text("broken \ud83d emoji")))
@@ -303,7 +303,7 @@ def test_half_a_character_from_a_model_does_not_end_the_run(tmp_path):
     "line",
     [b"[]", b"null", b'{"type":"message"}', b'{"type":"message","id":5,"parentId":null}', b"\xff\xfe", b'{"a":' * 2000],
 )
-def test_hostile_lines_are_left_out(tmp_path, line):
+def test_hostile_lines_are_skipped(tmp_path, line):
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     first.append(user("one"))

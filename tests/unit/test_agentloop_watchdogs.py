@@ -1,4 +1,4 @@
-"""Limits on time and silence: which hold for whom, and what happens when they are reached."""
+"""Limits on time and silence: which apply, and what happens when they are reached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentloop import Rig, Say, Waiting, configuration, defaults, instantly, una
 
 from critiqor.agentloop.models.watchdogs import idle_limit, run_limit
 from critiqor.agentloop.queue.lanes import Lanes
-from critiqor.agentloop.queue.stuck_sessions import StuckSession, StuckSessions
+from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.runs import Abort, AgentParams, Run
 from critiqor.agentloop.sessions.session_store import SessionEntry
 from critiqor.agentloop.sessions.sessions import Session
@@ -40,18 +40,18 @@ def limit(provider: float | None = None, agent: float | None = None, **params: A
         (limit(trigger="cron", provider=300), 300),
     ],
 )
-def test_how_long_a_model_may_say_nothing(found, expected):
+def test_idle_limits(found, expected):
     assert found == expected
 
 
-def test_how_long_a_run_may_take():
+def test_run_limits():
     assert run_limit(configuration(), AgentParams(message="x")) == 172_800
     assert run_limit(defaults(timeoutSeconds=60), AgentParams(message="x")) == 60
     assert run_limit(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=5)) == 5
     assert run_limit(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=0)) is None
 
 
-def test_a_model_that_falls_silent_is_given_up_after_two_minutes_and_asked_once_more(tmp_path):
+def test_a_silent_model_times_out_after_two_minutes_and_is_retried_once(tmp_path):
     async def scenario() -> None:
         silent = Say("I am thin", hold=asyncio.Event())
         rig = Rig(tmp_path, silent)
@@ -66,7 +66,7 @@ def test_a_model_that_falls_silent_is_given_up_after_two_minutes_and_asked_once_
     instantly(scenario())
 
 
-def test_a_model_that_keeps_talking_may_take_as_long_as_it_likes(tmp_path):
+def test_a_model_that_keeps_sending_has_no_time_limit(tmp_path):
     async def scenario() -> None:
         from collections.abc import AsyncIterator
 
@@ -90,7 +90,7 @@ def test_a_model_that_keeps_talking_may_take_as_long_as_it_likes(tmp_path):
     instantly(scenario())
 
 
-def test_a_provider_may_be_given_more_time_than_others(tmp_path):
+def test_a_provider_can_have_its_own_idle_limit(tmp_path):
     async def scenario() -> None:
         provider = {"baseUrl": "http://127.0.0.1:9", "timeoutSeconds": 900, "models": [{"id": "scripted"}]}
         settings = configuration(
@@ -131,8 +131,8 @@ class Watched:
         self.lanes = Lanes()
         self.runs: list[Run] = []
         self.aborted: list[Abort] = []
-        self.warnings: list[StuckSession] = []
-        self.watchdog = StuckSessions(
+        self.warnings: list[StuckSessionWarning] = []
+        self.watchdog = StuckSessionWatchdog(
             DiagnosticsSettings(stuck_session_warn_ms=1_000, **settings),
             self.lanes,
             lambda: self.runs,
@@ -148,12 +148,12 @@ class Watched:
         return run
 
 
-def test_a_slow_model_call_is_warned_about_less_and_less_often(tmp_path):
+def test_warnings_about_a_slow_model_call_become_rarer(tmp_path):
     async def scenario() -> None:
         watched = Watched()
         watched.busy(tmp_path)
         for second in range(1, 20):
-            watched.watchdog.look(float(second))
+            watched.watchdog.check(float(second))
         assert [(warning.state, warning.silent_ms) for warning in watched.warnings] == [
             ("session.long_running", 1_000),
             ("session.long_running", 2_000),
@@ -172,7 +172,7 @@ def test_a_run_without_progress_is_only_warned_about_however_long_it_lasts(tmp_p
         watched = Watched()
         watched.busy(tmp_path, activity=activity)
         for second in (1.5, 400.0, 100_000.0):
-            watched.watchdog.look(second)
+            watched.watchdog.check(second)
         state = "session.long_running" if activity == "model_call" else "session.stalled"
         assert [(warning.state, warning.action) for warning in watched.warnings] == [(state, "warned")] * 3
         assert watched.aborted == []
@@ -180,13 +180,13 @@ def test_a_run_without_progress_is_only_warned_about_however_long_it_lasts(tmp_p
     asyncio.run(scenario())
 
 
-def test_a_run_without_progress_is_aborted_where_a_limit_was_set(tmp_path):
+def test_a_run_without_progress_is_aborted_if_a_limit_is_set(tmp_path):
     async def scenario() -> None:
         watched = Watched(stuck_session_abort_ms=300_000)
         watched.busy(tmp_path)
-        watched.watchdog.look(299.0)
+        watched.watchdog.check(299.0)
         assert watched.aborted == []
-        watched.watchdog.look(301.0)
+        watched.watchdog.check(301.0)
         assert (watched.warnings[-1].state, watched.warnings[-1].action) == ("session.stalled", "aborted")
         assert [abort.kind for abort in watched.aborted] == ["stuck"]
 
@@ -200,21 +200,21 @@ def test_progress_and_waiting_for_a_turn_are_no_reason_for_a_warning(tmp_path):
         run.progress_at = 9.5
         waiting = watched.busy(tmp_path, "waiting")
         waiting.started_at = None
-        watched.watchdog.look(10.0)
+        watched.watchdog.check(10.0)
         assert watched.warnings == []
 
     asyncio.run(scenario())
 
 
-def test_a_lane_that_nobody_works_in_is_freed_and_the_next_one_gets_in():
+def test_a_lane_without_a_running_run_is_freed_for_the_next_one():
     async def scenario() -> None:
         watched = Watched()
         await watched.lanes.enter("session:agent:main:main", "gone")
         waiting = asyncio.create_task(watched.lanes.enter("session:agent:main:main", "next"))
         await asyncio.sleep(0)
-        watched.watchdog.look(10.0)
+        watched.watchdog.check(10.0)
         assert watched.warnings == []
-        watched.watchdog.look(11.5)
+        watched.watchdog.check(11.5)
         assert [(warning.state, warning.action, warning.queued) for warning in watched.warnings] == [
             ("session.stuck", "freed", 1)
         ]
@@ -229,14 +229,14 @@ def test_the_lane_of_a_run_that_works_is_never_freed(tmp_path):
         watched.busy(tmp_path, "r")
         await watched.lanes.enter("session:agent:main:main", "r")
         for second in (1.0, 10.0, 100.0):
-            watched.watchdog.look(second)
+            watched.watchdog.check(second)
         assert {warning.state for warning in watched.warnings} == {"session.long_running"}
         assert watched.lanes.state("session:agent:main:main").active == ("r",)
 
     asyncio.run(scenario())
 
 
-def test_queued_work_of_a_session_drains_after_somebody_left_its_lane_locked(tmp_path):
+def test_queued_work_of_a_session_drains_after_its_lane_was_left_locked(tmp_path):
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=configuration(diagnostics={"stuckSessionWarnMs": 20}))
         await rig.runtime.services.lanes.enter("session:agent:main:main", "a program that crashed")

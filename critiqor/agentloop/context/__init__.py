@@ -1,1 +1,1 @@
-"""What the model is given: workspace, bootstrap files, skills, system prompt, budget, compaction."""
+"""Context of a model call: workspace, bootstrap files, skills, system prompt, token budget, compaction."""

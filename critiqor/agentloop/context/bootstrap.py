@@ -1,4 +1,4 @@
-"""Bootstrap files: what a workspace tells an agent before anything else, such as AGENTS.md and MEMORY.md."""
+"""Bootstrap files: instructions in the workspace that become part of the system prompt, such as AGENTS.md."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ MAX_FILE_CHARS = 20_000
 MAX_ALL_CHARS = 60_000
 REQUIRED = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "TOOLS.md")
 OPTIONAL = ("USER.md", "BOOTSTRAP.md", "MEMORY.md")
-"""Not mentioned where they are missing."""
+"""Left out of the prompt if they are missing."""
 _MAX_FILE_BYTES = 4 * MAX_FILE_CHARS
 
 
 class BootstrapFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file, as it is put into the prompt; hooks may change, add and remove them."""
+    """A file for the prompt. Hooks may change, add and remove files."""
 
     name: str
     path: str
     content: str | None
-    """None where the file is missing."""
+    """None if the file is missing."""
     truncated: bool = False
 
 
 def load_bootstrap(workspace: Path, *, minimal: bool = False) -> list[BootstrapFile]:
-    """The files of a workspace in the order of the prompt; a sub-agent only gets the instructions."""
+    """Read the files of a workspace in the order of the prompt; `minimal` reads only AGENTS.md, for subagents."""
     names = REQUIRED[:1] if minimal else (*REQUIRED, *OPTIONAL)
     files = (_load(workspace / name) for name in names)
     return [file for file in files if file.content is not None or file.name in REQUIRED]
 
 
 def bounded(files: Sequence[BootstrapFile]) -> list[BootstrapFile]:
-    """The files as far as there is room for them, one by one and all together."""
+    """Truncate the files to the limit of a file and to the limit of all files together."""
     kept = []
     room = MAX_ALL_CHARS
     for file in files:
         content = file.content
-        if content is not None and len(content) > (most := min(MAX_FILE_CHARS, room)):
-            # The end is the latest, the beginning the most important.
-            head = most * 3 // 4
-            tail = most - head
-            cut = f"{content[:head]}\n[… {len(content) - most} characters left out: read {file.name} …]\n"
+        if content is not None and len(content) > (limit := min(MAX_FILE_CHARS, room)):
+            # The beginning is the most important part, the end the most recent one.
+            head = limit * 3 // 4
+            tail = limit - head
+            cut = f"{content[:head]}\n[… {len(content) - limit} characters left out: read {file.name} …]\n"
             file = msgspec.structs.replace(file, content=cut + (content[-tail:] if tail else ""), truncated=True)
         room -= min(len(content or ""), room)
         kept.append(file)

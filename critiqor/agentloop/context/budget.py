@@ -1,4 +1,4 @@
-"""How much of a model's context window is used, and where history can be cut."""
+"""Token budget: how much of a context window is used, and where the history can be cut."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from critiqor.agentloop.sessions.messages import (
 from critiqor.agentloop.sessions.transcript_entries import Entry
 from critiqor.agentloop.settings import CompactionSettings, ModelEntry
 
-BYTES_A_TOKEN = 4
+BYTES_PER_TOKEN = 4
 IMAGE_TOKENS = 1_200
-SMALLEST_ANSWER = 256
-"""Tokens that a model is given to answer in any case; whether they fit is for the provider to say."""
+MIN_ANSWER_TOKENS = 256
+"""Minimum number of tokens for an answer, even if the provider may reject the request as too long."""
 
 
 def tokens_of_text(text: str) -> int:
-    """About how many tokens a text has. Bytes, because scripts that need more tokens need more bytes as well."""
-    return (len(text.encode("utf-8", "replace")) + BYTES_A_TOKEN - 1) // BYTES_A_TOKEN
+    """Estimate the tokens of a text from its bytes: scripts that need more tokens also need more bytes."""
+    return (len(text.encode("utf-8", "replace")) + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
 
 
 def tokens_of(message: Message) -> int:
-    """About how many tokens a message has."""
+    """Estimate the tokens of a message."""
     return 4 + sum(_tokens_of_part(part) for part in message.content)
 
 
 def used_tokens(entries: list[Entry], fixed: int, *, counted: bool = True) -> int:
-    """About how many tokens the next request has: what the last answer told, and what came after it, or an estimate.
+    """Estimate the tokens of the next request: the usage that the last answer reported, and what came after it.
 
-    `fixed` is for the system prompt and the tools, which an answer has counted already. Without `counted` it is the
-    estimate alone.
+    `fixed` counts the system prompt and the tools, which the reported usage includes. With `counted=False` the
+    reported usage is ignored.
     """
     estimate = fixed + sum(tokens_of(entry.message) for entry in entries if entry.message is not None)
     estimate += sum(tokens_of_text(entry.summary) for entry in entries if entry.summary is not None)
-    # Answers that a compaction kept were counted together with what it left out.
+    # The reported usage of answers before a compaction includes what the compaction removed.
     oldest = (entries[0].kept if entries else 0) if counted else len(entries)
     since = 0
     for entry in reversed(entries[oldest:]):
@@ -52,32 +52,32 @@ def used_tokens(entries: list[Entry], fixed: int, *, counted: bool = True) -> in
 
 
 def limit_of(model: ModelEntry, compaction: CompactionSettings) -> int:
-    """Tokens above which history is summarised before the next request."""
+    """Return the number of tokens above which the history is compacted before the next request."""
     return model.context_window - compaction.reserve(model.context_window)
 
 
 def answer_tokens(model: ModelEntry, used: int) -> int:
-    """How long an answer may be with so much used already."""
-    return max(SMALLEST_ANSWER, min(model.max_tokens, model.context_window - used))
+    """Return the maximum length of an answer in tokens, given how many are used."""
+    return max(MIN_ANSWER_TOKENS, min(model.max_tokens, model.context_window - used))
 
 
 def cut(entries: list[Entry], keep_tokens: int) -> int | None:
-    """The index of the first entry to keep; None where nothing can be left out.
+    """Return the index of the first entry to keep; None if nothing can be removed.
 
-    Tool results stay with the message that asked for them, and the last message always stays.
+    Tool results stay with the message that called the tools, and the last message always stays.
     """
-    kept = 0
-    place: int | None = None
+    kept_tokens = 0
+    first_kept: int | None = None
     for index in range(len(entries) - 1, 0, -1):
         message = entries[index].message
         if message is None:
             continue
-        kept += tokens_of(message)
-        if place is not None and kept > keep_tokens:
+        kept_tokens += tokens_of(message)
+        if first_kept is not None and kept_tokens > keep_tokens:
             break
         if not isinstance(message, ToolResultMessage):
-            place = index
-    return place if place is not None and any(entry.message for entry in entries[:place]) else None
+            first_kept = index
+    return first_kept if first_kept is not None and any(entry.message for entry in entries[:first_kept]) else None
 
 
 def _tokens_of_part(part: Text | Thinking | Image | ToolCall) -> int:
@@ -87,4 +87,4 @@ def _tokens_of_part(part: Text | Thinking | Image | ToolCall) -> int:
         return tokens_of_text(part.thinking)
     if isinstance(part, Image):
         return IMAGE_TOKENS
-    return tokens_of_text(part.name) + len(msgspec.json.encode(part.arguments)) // BYTES_A_TOKEN
+    return tokens_of_text(part.name) + len(msgspec.json.encode(part.arguments)) // BYTES_PER_TOKEN

@@ -1,7 +1,7 @@
-"""Front matter: the block of keys and values at the beginning of a SKILL.md or HOOK.md.
+"""Parser for front matter: the block of keys and values at the beginning of a SKILL.md or HOOK.md.
 
-Texts, true and false, lines that go on, and JSON5 over several lines. Not all of YAML, on purpose: these files need no
-more, and a parser of YAML is a large thing to trust with a file that anybody may have written.
+It supports strings, booleans, folded lines and JSON5 over several lines. Full YAML is not supported on purpose: these
+files do not need it, and a YAML parser is a large attack surface for untrusted files.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _BLOCK = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", r
 _KEY = re.compile(r"^([A-Za-z][\w-]*):[ \t]*(.*)$")
 
 
-def read_front_matter(file: Path, largest: int) -> dict[str, Any]:
-    """The front matter of a file, of which at most `largest` bytes are read; raises `ValueError` without one."""
+def read_front_matter(file: Path, max_bytes: int) -> dict[str, Any]:
+    """Read the front matter in the first `max_bytes` of a file; raises `ValueError` if there is none."""
     try:
         with file.open("rb") as opened:
-            text = opened.read(largest).decode("utf-8", "replace")
+            text = opened.read(max_bytes).decode("utf-8", "replace")
     except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from error
+        raise ValueError(f"cannot read the file: {error.strerror}") from error
     found = _BLOCK.match(text)
     if found is None:
-        raise ValueError("it does not begin with a block between two lines of ---")
+        raise ValueError("the file does not start with front matter between two --- lines")
     return parse_front_matter(found[1])
 
 
 def parse_front_matter(text: str) -> dict[str, Any]:
-    """Keys and values of a block; of a key that is there twice, the last one."""
+    """Parse a block into keys and values; the last value of a repeated key counts."""
     head: dict[str, Any] = {}
     name, lines = "", list[str]()
     for line in [*text.splitlines(), "end:"]:
@@ -39,12 +39,12 @@ def parse_front_matter(text: str) -> dict[str, Any]:
             lines.append(line.strip())
             continue
         if name:
-            head[name] = _value("\n".join(part for part in lines if part))
+            head[name] = _parse_value("\n".join(part for part in lines if part))
         name, lines = found[1], [found[2].strip()]
     return head
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     text = re.sub(r"\A[>|][+-]?(?:\s+|\Z)", "", text)
     if text[:1] in ("{", "["):
         try:

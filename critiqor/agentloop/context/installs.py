@@ -1,4 +1,4 @@
-"""Installing a skill: looked through, shown to plugins, which may refuse it, and copied into the managed folder."""
+"""Installation of skills: scan the files, let plugins block the installation, copy to the folder of skills."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from critiqor.agentloop.context.front_matter import read_front_matter
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.errors import CritiqorError, UsageError
 
-MOST_FILES = 1_000
-LARGEST_FILE = 1 << 20
+MAX_FILES = 1_000
+MAX_FILE_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RULES = (
     ("pipe-to-shell", re.compile(rb"\b(?:curl|wget)\b[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z)?sh\b")),
@@ -25,11 +25,11 @@ _RULES = (
 
 
 class InstallBlockedError(CritiqorError):
-    """A plugin does not want this to be installed."""
+    """A plugin has blocked an installation."""
 
 
 class ScanFinding(msgspec.Struct, frozen=True, rename="camel"):
-    """Something in a file that deserves a look."""
+    """A suspicious line in a file, or a file that is too large to scan (line 0)."""
 
     rule_id: str
     file: str
@@ -37,17 +37,17 @@ class ScanFinding(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def scan(folder: Path) -> list[ScanFinding]:
-    """Look through the files of a skill; raises `UsageError` for what is too much, or leads out of its folder."""
+    """Scan the files of a skill; raises `UsageError` for too many files and for symbolic links."""
     findings: list[ScanFinding] = []
     files = sorted(folder.rglob("*"))
-    if len(files) > MOST_FILES:
-        raise UsageError(f"{folder} holds more than {MOST_FILES} files", fix="name the folder of the skill itself")
+    if len(files) > MAX_FILES:
+        raise UsageError(f"{folder} has more than {MAX_FILES} files", fix="name the folder of the skill itself")
     for file in files:
         if file.is_symlink():
-            raise UsageError(f"{file} is a link, and a skill must stand alone", fix="replace it with what it leads to")
+            raise UsageError(f"{file} is a symbolic link", fix="replace the link with a copy of its target")
         if not file.is_file():
             continue
-        if file.stat().st_size > LARGEST_FILE:
+        if file.stat().st_size > MAX_FILE_BYTES:
             findings.append(ScanFinding("large-file", str(file.relative_to(folder)), 0))
             continue
         data = file.read_bytes()
@@ -59,31 +59,29 @@ def scan(folder: Path) -> list[ScanFinding]:
 
 
 async def install_skill(source: Path, skills_folder: Path, hooks: PluginHooks) -> Path:
-    """Install the skill of a folder; returns where it is now. What was there under its name is replaced."""
+    """Install the skill in a folder and return its new folder. An installed skill of that name is replaced."""
     try:
-        head = read_front_matter(source / "SKILL.md", LARGEST_FILE)
+        head = read_front_matter(source / "SKILL.md", MAX_FILE_BYTES)
     except ValueError as error:
-        raise UsageError(
-            f"{source} is not the folder of a skill: {error}", fix="name a folder with a SKILL.md"
-        ) from error
+        raise UsageError(f"{source} does not contain a skill: {error}", fix="name a folder with a SKILL.md") from error
     name = str(head.get("name") or source.name)
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name[:80]!r} is not a name for a skill", fix="use letters, digits, dots and dashes")
+        raise UsageError(f"{name[:80]!r} is not a valid skill name", fix="use letters, digits, dots and dashes")
     findings = scan(source)
-    told = {"status": "findings" if findings else "ok", "findings": msgspec.to_builtins(findings)}
+    scanned = {"status": "findings" if findings else "ok", "findings": msgspec.to_builtins(findings)}
     event: dict[str, Any] = {
         "targetType": "skill",
         "targetName": name,
         "sourcePath": str(source),
         "sourcePathKind": "directory",
         "request": {"kind": "skill-install", "mode": "install"},
-        "builtinScan": told,
+        "builtinScan": scanned,
     }
     decided = await hooks.run("before_install", event, {"origin": "critiqor"})
     if decided.get("block") is True:
         raise InstallBlockedError(
             f"{name} was not installed: {decided.get('blockReason') or 'a plugin blocked it'}",
-            fix="look at the plugin that blocked it",
+            fix="check the configuration of that plugin",
         )
     target, staged = skills_folder / name, skills_folder / f".{name}-{uuid4().hex[:8]}"
     skills_folder.mkdir(parents=True, exist_ok=True)

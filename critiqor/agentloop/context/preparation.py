@@ -1,4 +1,4 @@
-"""Everything that a run needs before its first prompt: models, levels, workspace, skills, bootstrap files, tools."""
+"""Preparation of a run: models, levels, workspace, skills, bootstrap files and tools."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from critiqor.agentloop.configuration import ResolvedModel, workspace_path
 from critiqor.agentloop.context.bootstrap import BootstrapFile, load_bootstrap
 from critiqor.agentloop.context.prompt import PromptSources
 from critiqor.agentloop.context.workspace import Workspace, prepare_workspace
-from critiqor.agentloop.loop.tool_batch import Workbench
 from critiqor.agentloop.models.model_selection import models_for
 from critiqor.agentloop.replies.reply_builder import Verbosity
 from critiqor.agentloop.runs import Run
-from critiqor.agentloop.services import OWN_FOLDER, Services
+from critiqor.agentloop.services import LOOP_FOLDER, Services
 from critiqor.agentloop.sessions.messages import Text, UserMessage
 from critiqor.agentloop.sessions.sessions import is_main, is_subagent
 from critiqor.agentloop.tools.registry import offered_tools
+from critiqor.agentloop.tools.tool import Workbench
 from critiqor.model import now_ms
 from critiqor.openclaw.configuration import expand_path
 
 
 @dataclass(slots=True, kw_only=True)
 class Prepared:
-    """What a run works with."""
+    """What a run needs before its first prompt."""
 
-    asked: UserMessage
+    user_message: UserMessage
     models: list[ResolvedModel]
-    """In the order in which they are asked."""
+    """The preferred one first."""
     thinking: str
     verbose: Verbosity
     trace: bool
@@ -39,7 +39,7 @@ class Prepared:
 
 
 async def prepare(run: Run, services: Services) -> Prepared:
-    """Prepare a run; raises `UsageError` or `CritiqorError` for what cannot be prepared."""
+    """Prepare a run; raises `UsageError` or `CritiqorError` if that fails."""
     configuration, params, entry = services.configuration, run.params, run.session.entry
     defaults = configuration.defaults
     decided = await services.hooks.run("before_model_resolve", {"prompt": run.message}, run.context)
@@ -52,7 +52,7 @@ async def prepare(run: Run, services: Services) -> Prepared:
     thinking = params.thinking or entry.thinking_level or defaults.thinking_default
     verbose = params.verbose or _verbosity(entry.verbose_level) or defaults.verbose_default
     trace = params.trace or entry.trace_level or defaults.trace_default
-    services.sessions.note(run.session, thinking_level=thinking, verbose_level=verbose, trace_level=trace)
+    services.sessions.update(run.session, thinking_level=thinking, verbose_level=verbose, trace_level=trace)
     sources = PromptSources(
         tools=tools,
         workspace=workspace.folder,
@@ -67,7 +67,7 @@ async def prepare(run: Run, services: Services) -> Prepared:
         today=datetime.now(UTC).astimezone().date(),
     )
     return Prepared(
-        asked=UserMessage(content=[Text(run.message)], timestamp=now_ms()),
+        user_message=UserMessage(content=[Text(run.message)], timestamp=now_ms()),
         models=models,
         thinking=thinking,
         verbose=verbose,
@@ -86,11 +86,11 @@ def _workspace(run: Run, services: Services) -> Workspace:
     configuration, session = services.configuration, run.session
     sandbox = configuration.defaults.sandbox
     is_sandboxed = sandbox.mode == "all" or (sandbox.mode == "non-main" and not is_main(session.key))
-    root = services.state_folder / OWN_FOLDER / "sandboxes"
+    root = services.state_folder / LOOP_FOLDER / "sandboxes"
     if sandbox.workspace_root is not None:
         root = expand_path(sandbox.workspace_root, services.home)
-    place = workspace_path(configuration, session.agent_id, services.state_folder, services.home)
-    return prepare_workspace(place, session.key, root if is_sandboxed else None)
+    folder = workspace_path(configuration, session.agent_id, services.state_folder, services.home)
+    return prepare_workspace(folder, session.key, root if is_sandboxed else None)
 
 
 async def _bootstrap(run: Run, services: Services, workspace: Workspace, *, minimal: bool) -> list[BootstrapFile]:
@@ -107,12 +107,12 @@ async def _bootstrap(run: Run, services: Services, workspace: Workspace, *, mini
         "agentId": run.session.agent_id,
     }
     answer = await hooks.emit("agent", "bootstrap", run.session.key, context)
-    return [file for told in answer.context["bootstrapFiles"] if (file := _file(told)) is not None]
+    return [file for item in answer.context["bootstrapFiles"] if (file := _parse_file(item)) is not None]
 
 
-def _file(told: Any) -> BootstrapFile | None:
+def _parse_file(item: Any) -> BootstrapFile | None:
     try:
-        return msgspec.convert(told, type=BootstrapFile)
+        return msgspec.convert(item, type=BootstrapFile)
     except msgspec.ValidationError:
         return None
 

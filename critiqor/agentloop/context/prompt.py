@@ -1,4 +1,4 @@
-"""The system prompt: who the agent is, what it can do and how, its skills, and what its workspace tells it."""
+"""System prompt: identity, tools, conduct, skills, memory, workspace and bootstrap files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ IDENTITY = "You are a personal assistant running in the embedded agent loop of C
 
 
 class PromptSources(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a system prompt is made of."""
+    """Inputs of the system prompt."""
 
     tools: Sequence[Tool]
     workspace: Path
     sandboxed: bool = False
     skills: str = ""
-    """The list of skills, as their snapshot gives it."""
+    """List of skills from their snapshot."""
     bootstrap: Sequence[BootstrapFile] = ()
     extra: str | None = None
-    """What the one who started this run adds."""
+    """Text that the caller of this run adds."""
     mode: PromptMode = "full"
-    """`minimal` for sub-agents."""
+    """`minimal` for subagents."""
     agent_id: str = "main"
     model: str = ""
     thinking: str = "off"
@@ -36,7 +36,7 @@ class PromptSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_system_prompt(sources: PromptSources) -> str:
-    """The prompt. The same sources give the same text, so that a provider can cache it."""
+    """Build the prompt. The same sources give the same text, so that a provider can cache it."""
     sections = [
         IDENTITY,
         _tooling(sources.tools),
@@ -44,9 +44,9 @@ def build_system_prompt(sources: PromptSources) -> str:
         _skills(sources.skills),
         _memory(sources),
         _workspace(sources),
-        _extra(sources),
-        _context(sources.bootstrap),
-        _silence(sources),
+        _caller_context(sources),
+        _bootstrap_files(sources.bootstrap),
+        _silent_replies(sources),
         _runtime(sources),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -65,7 +65,7 @@ def _conduct() -> str:
 - Check what may have changed: files, processes, versions, the clock.
 - Say that something works only when a tool has shown it, and say what failed.
 - Look before you overwrite; change no more than was asked.
-- Stay within the request. Stop when told to. Do not widen your own access, and do not work around safeguards."""
+- Stay within the request. Stop when instructed to. Do not widen your own access, and do not work around safeguards."""
 
 
 def _skills(listed: str) -> str:
@@ -90,14 +90,14 @@ def _workspace(sources: PromptSources) -> str:
     return f"## Workspace\nYour working directory is: {sources.workspace}{inside}"
 
 
-def _extra(sources: PromptSources) -> str:
+def _caller_context(sources: PromptSources) -> str:
     if not sources.extra:
         return ""
     title = "Subagent Context" if sources.mode == "minimal" else "Context of this run"
     return f"## {title}\n{sources.extra}"
 
 
-def _context(files: Sequence[BootstrapFile]) -> str:
+def _bootstrap_files(files: Sequence[BootstrapFile]) -> str:
     if not files:
         return ""
     kept = bounded(files)
@@ -113,16 +113,16 @@ def _context(files: Sequence[BootstrapFile]) -> str:
     return "\n\n".join(parts)
 
 
-def _silence(sources: PromptSources) -> str:
+def _silent_replies(sources: PromptSources) -> str:
     if sources.mode == "minimal":
         return ""
     return """## Silent Replies
-When nothing needs to be said, answer with NO_REPLY alone: all of the message, no markup, nothing beside it. Do so as
-well after the message tool has already told the user what they asked for."""
+When there is nothing to say, answer with NO_REPLY alone: all of the message, no markup, nothing beside it. Do so as
+well after the message tool has already sent the reply to the user."""
 
 
 def _runtime(sources: PromptSources) -> str:
-    told = {"agent": sources.agent_id, "model": sources.model, "thinking": sources.thinking}
-    line = " | ".join(f"{name}={value}" for name, value in told.items() if value)
+    facts = {"agent": sources.agent_id, "model": sources.model, "thinking": sources.thinking}
+    line = " | ".join(f"{name}={value}" for name, value in facts.items() if value)
     day = f"\nToday is {sources.today.isoformat()}." if sources.today is not None else ""
     return f"## Runtime\nRuntime: {line}{day}"

@@ -1,4 +1,4 @@
-"""What the model is told beside the conversation: the system prompt, the tools, and what plugins add to both."""
+"""Prompt of one attempt: the system prompt, the tools, and what plugins add to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from critiqor.agentloop.hooks.hook_rules import merge_prompts
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Message, Text, UserMessage
-from critiqor.agentloop.sessions.transcript_entries import saved_form
+from critiqor.agentloop.sessions.transcript_entries import message_to_json
 from critiqor.agentloop.tools.registry import tool_schemas
 from critiqor.agentloop.tools.tool import Tool
 
@@ -23,24 +23,24 @@ BLOCKED = "This request was blocked."
 
 
 class Prompting:
-    """The prompt of one attempt. Build it with `build_prompt`."""
+    """Prompt of one attempt. Build it with `build_prompt`."""
 
     def __init__(self, run: Run, services: Services, prepared: Prepared, decided: dict[str, Any]) -> None:
         self._run = run
         self._services = services
         self._around = (decided.get("prependContext"), decided.get("appendContext"))
-        self.asked = prepared.asked
+        self.user_message = prepared.user_message
         allowed = decided.get("toolsAllow")
         tools = {name: tool for name, tool in prepared.bench.tools.items() if allowed is None or name in allowed}
         self.system_prompt = _system_prompt(prepared, decided, list(tools.values()))
         self.bench = replace(prepared.bench, tools=tools)
-        """The tools that may be used, and where."""
+        """The tools of the run that plugins allow."""
         self.schemas = tool_schemas(list(tools.values()))
         self.fixed_tokens = tokens_of_text(self.system_prompt) + len(msgspec.json.encode(self.schemas)) // 4
-        """Tokens of every request, whatever the conversation is."""
+        """Estimated tokens of the system prompt and the tools, which are part of every request."""
 
     def report(self, prepared: Prepared) -> dict[str, Any]:
-        """What the prompt is made of, for a run that is traced."""
+        """Return sizes and sources of the prompt, for a traced run."""
         sources = prepared.sources
         return {
             "model": sources.model,
@@ -59,7 +59,7 @@ class Prompting:
         }
 
     async def gate(self) -> str | None:
-        """What to say instead, where a plugin does not let the run begin."""
+        """Run the `before_agent_run` hook; returns the reply if a plugin blocks the run, else None."""
         hooks = self._services.hooks
         event = {"prompt": self._prompt, "systemPrompt": self.system_prompt, "senderIsOwner": True}
         decided = await hooks.run("before_agent_run", event, self._run.context)
@@ -67,10 +67,11 @@ class Prompting:
             return None
         return str(decided.get("message") or decided.get("reason") or BLOCKED)
 
-    async def tell_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
-        """Tell plugins what the model is about to be told."""
+    async def report_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
+        """Report the prompt to the recording and to the `llm_input` hook."""
         hooks, run = self._services.hooks, self._run
-        if not hooks.listens("llm_input"):
+        run.recording.prompt_built(self.system_prompt, list(self.bench.tools), len(history))
+        if not hooks.has_handlers("llm_input"):
             return
         event = {
             "runId": run.id,
@@ -79,18 +80,23 @@ class Prompting:
             "model": resolved.model.id,
             "systemPrompt": self.system_prompt,
             "prompt": self._prompt,
-            "historyMessages": [saved_form(message) for message in history],
+            "historyMessages": [message_to_json(message) for message in history],
             "imagesCount": 0,
             "tools": [schema["function"] for schema in self.schemas],
         }
         await hooks.run("llm_input", event, run.context)
 
     def with_context(self, messages: list[Message]) -> list[Message]:
-        """The conversation with what plugins put around this run's message; the transcript keeps that alone."""
+        """Return the conversation with the text that plugins add around the message of this run.
+
+        The transcript keeps the message without it.
+        """
         if self._around == (None, None):
             return messages
         return [
-            UserMessage(content=[Text(self._prompt)], timestamp=message.timestamp) if message is self.asked else message
+            UserMessage(content=[Text(self._prompt)], timestamp=message.timestamp)
+            if message is self.user_message
+            else message
             for message in messages
         ]
 
@@ -101,12 +107,12 @@ class Prompting:
 
 
 async def build_prompt(run: Run, services: Services, prepared: Prepared, history: list[Message]) -> Prompting:
-    """Ask plugins what they add, and put the prompt together."""
+    """Run the prompt hooks and build the prompt from their decisions."""
     hooks = services.hooks
     decided: dict[str, Any] = {}
     for name in ("before_prompt_build", "before_agent_start"):
-        if hooks.listens(name):
-            event = {"prompt": run.message, "messages": [saved_form(message) for message in history]}
+        if hooks.has_handlers(name):
+            event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
             decided = merge_prompts(decided, await hooks.run(name, event, run.context))
     return Prompting(run, services, prepared, decided)
 

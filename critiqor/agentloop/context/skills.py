@@ -1,8 +1,8 @@
-"""Skills: folders with a SKILL.md that tells an agent how to do something.
+"""Skills: folders with a SKILL.md that explains to an agent how to do something.
 
-The prompt only names them; the model reads the file when it needs it. A skill is left out where it is switched off, or
-where the programs or variables that it asks for are not there. A file that cannot be read right is left out as well,
-and named in the snapshot.
+The prompt lists their names; the model reads a file when it needs it. A skill is left out if it is disabled, or if
+required programs or variables are missing. Invalid files are left out and named in the snapshot. Snapshots are cached
+until one of the folders changes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,35 +26,37 @@ MAX_SKILLS = 150
 MAX_DEPTH = 6
 MAX_FILE_BYTES = 256 * 1024
 MAX_PROMPT_CHARS = 18_000
+MAX_SNAPSHOTS = 64
+"""Workspaces whose snapshot is kept."""
 _MAX_FOLDERS = 2_000
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill that may be used."""
+    """A skill that can be used."""
 
     name: str
     description: str
     location: Path
-    """Its SKILL.md."""
+    """Path of its SKILL.md."""
     in_prompt: bool = True
 
 
 class SkillsSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The skills of a session, as they were when it was prepared."""
+    """The skills of a workspace at one point in time."""
 
     skills: tuple[Skill, ...] = ()
     environment: dict[str, str] = {}
-    """Variables that the configuration gives to skills, for the tools of a run; what is set already stays as it is."""
+    """Variables that the configuration sets for skills; they do not override the environment of the process."""
     skipped: tuple[str, ...] = ()
-    """Files that are no skills, and why."""
+    """Invalid files, each with the reason."""
 
     @property
     def prompt(self) -> str:
-        """What the model is told of them, as far as there is room."""
+        """List of the skills for the prompt, up to its size limit."""
         listed: list[str] = []
         room = MAX_PROMPT_CHARS
         for skill in self.skills:
-            text = _listed(skill)
+            text = _prompt_entry(skill)
             room -= len(text)
             if room >= 0 and skill.in_prompt:
                 listed.append(text)
@@ -61,7 +64,7 @@ class SkillsSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def skill_folders(workspace: Workspace, state_folder: Path, settings: SkillSettings, home: Path) -> list[Path]:
-    """Where skills are looked for; of two with one name the first counts. A sandboxed run can only read its own."""
+    """Return the folders to search in order of precedence; a sandboxed run has only those in its workspace."""
     own = [workspace.folder / "skills", workspace.folder / ".agents" / "skills"]
     if workspace.sandboxed:
         return own
@@ -70,7 +73,7 @@ def skill_folders(workspace: Workspace, state_folder: Path, settings: SkillSetti
 
 
 def load_skills(folders: Sequence[Path], settings: SkillSettings, environment: Mapping[str, str]) -> SkillsSnapshot:
-    """The skills of these folders that may be used here."""
+    """Load the skills of these folders that can be used here."""
     found: dict[str, Skill] = {}
     injected: dict[str, str] = {}
     skipped: list[str] = []
@@ -84,10 +87,10 @@ def load_skills(folders: Sequence[Path], settings: SkillSettings, environment: M
             skipped.append(f"{file}: {error}")
             continue
         name = str(head.get("name") or file.parent.name)
-        rules = _rules(head)
-        entry = settings.entries.get(str(rules.get("skillKey") or name), SkillEntry())
-        variables = _variables(entry, rules)
-        if name in found or not entry.enabled or not _is_eligible(rules, {**variables, **environment}):
+        requirements = _requirements(head)
+        entry = settings.entries.get(str(requirements.get("skillKey") or name), SkillEntry())
+        variables = _variables(entry, requirements)
+        if name in found or not entry.enabled or not _is_eligible(requirements, {**variables, **environment}):
             continue
         injected = {**{key: value for key, value in variables.items() if key not in environment}, **injected}
         hidden = head.get("disable-model-invocation") is True
@@ -95,14 +98,48 @@ def load_skills(folders: Sequence[Path], settings: SkillSettings, environment: M
     return SkillsSnapshot(skills=tuple(found.values()), environment=injected, skipped=tuple(skipped))
 
 
-def _listed(skill: Skill) -> str:
-    told = {"name": skill.name, "description": skill.description, "location": str(skill.location)}
-    lines = [f"    <{tag}>{escape(' '.join(text.split()))}</{tag}>" for tag, text in told.items()]
+class SkillsCache:
+    """Snapshots of skills by workspace."""
+
+    def __init__(self, state_folder: Path, home: Path, settings: SkillSettings, environment: Mapping[str, str]) -> None:
+        self._state_folder = state_folder
+        self._home = home
+        self._settings = settings
+        self._environment = environment
+        self._kept: OrderedDict[Path, tuple[tuple[int, ...], SkillsSnapshot]] = OrderedDict()
+
+    def snapshot(self, workspace: Workspace) -> SkillsSnapshot:
+        """Return the skills of a workspace.
+
+        Only changes of the folders are noticed; the model itself reads the files of a skill.
+        """
+        folders = skill_folders(workspace, self._state_folder, self._settings, self._home)
+        modified = tuple(_modified_at(folder) for folder in folders)
+        kept = self._kept.get(workspace.folder)
+        if kept is not None and kept[0] == modified:
+            return kept[1]
+        snapshot = load_skills(folders, self._settings, self._environment)
+        self._kept[workspace.folder] = modified, snapshot
+        if len(self._kept) > MAX_SNAPSHOTS:
+            self._kept.popitem(last=False)
+        return snapshot
+
+
+def _modified_at(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _prompt_entry(skill: Skill) -> str:
+    fields = {"name": skill.name, "description": skill.description, "location": str(skill.location)}
+    lines = [f"    <{tag}>{escape(' '.join(text.split()))}</{tag}>" for tag, text in fields.items()]
     return "\n".join(["  <skill>", *lines, "  </skill>"])
 
 
 def _skill_files(root: Path) -> Iterator[Path]:
-    """Every SKILL.md below a folder, in order; what lies below one belongs to it. Links are not followed."""
+    """Yield every SKILL.md below a folder, in order, except below another one. Links are not followed."""
     folders = [root]
     seen = 0
     while folders and seen < _MAX_FOLDERS:
@@ -121,43 +158,43 @@ def _skill_files(root: Path) -> Iterator[Path]:
 
 
 def _read_head(file: Path) -> dict[str, Any]:
-    """The front matter of a skill; raises `ValueError` where there is none that says what the skill is."""
+    """Read the front matter of a skill; raises `ValueError` if it has no description."""
     head = read_front_matter(file, MAX_FILE_BYTES)
     if not str(head.get("description") or "").strip():
-        raise ValueError("it has no description")
+        raise ValueError("the front matter has no description")
     return head
 
 
-def _rules(head: Mapping[str, Any]) -> dict[str, Any]:
+def _requirements(head: Mapping[str, Any]) -> dict[str, Any]:
     metadata = head.get("metadata")
-    rules = metadata.get("openclaw", metadata.get("clawdbot")) if isinstance(metadata, dict) else None
-    return rules if isinstance(rules, dict) else {}
+    requirements = metadata.get("openclaw", metadata.get("clawdbot")) if isinstance(metadata, dict) else None
+    return requirements if isinstance(requirements, dict) else {}
 
 
-def _variables(entry: SkillEntry, rules: Mapping[str, Any]) -> dict[str, str]:
+def _variables(entry: SkillEntry, requirements: Mapping[str, Any]) -> dict[str, str]:
     variables = dict(entry.env)
-    if entry.api_key is not None and isinstance(rules.get("primaryEnv"), str):
-        variables.setdefault(rules["primaryEnv"], entry.api_key)
+    if entry.api_key is not None and isinstance(requirements.get("primaryEnv"), str):
+        variables.setdefault(requirements["primaryEnv"], entry.api_key)
     return variables
 
 
-def _is_eligible(rules: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
-    systems = _names(rules.get("os"))
+def _is_eligible(requirements: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    systems = _strings(requirements.get("os"))
     if systems and sys.platform not in systems:
         return False
-    if rules.get("always") is True:
+    if requirements.get("always") is True:
         return True
-    needed = rules.get("requires")
+    needed = requirements.get("requires")
     needs: Mapping[str, Any] = needed if isinstance(needed, dict) else {}
     path = environment.get("PATH", os.defpath)
-    any_of = _names(needs.get("anyBins"))
+    any_of = _strings(needs.get("anyBins"))
     return (
-        all(shutil.which(program, path=path) for program in _names(needs.get("bins")))
+        all(shutil.which(program, path=path) for program in _strings(needs.get("bins")))
         and (not any_of or any(shutil.which(program, path=path) for program in any_of))
-        and all(environment.get(name) for name in _names(needs.get("env")))
-        and not _names(needs.get("config"))
+        and all(environment.get(name) for name in _strings(needs.get("env")))
+        and not _strings(needs.get("config"))
     )
 
 
-def _names(value: object) -> list[str]:
+def _strings(value: object) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []

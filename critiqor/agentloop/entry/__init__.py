@@ -1,1 +1,1 @@
-"""Ways into the loop: the `agent` call, the local server and its client, one turn from the command line."""
+"""Entry points: the agent runtime, the local server and its client, a single run, subagents."""

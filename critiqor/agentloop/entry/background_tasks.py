@@ -1,4 +1,4 @@
-"""Work that nobody waits for: it is kept until it is done, and ended with the runtime."""
+"""Background tasks: asyncio tasks that are kept until they finish and cancelled when the runtime closes."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-class Background:
-    """Tasks on their own. The event loop alone would forget them in the middle of their work."""
+class BackgroundTasks:
+    """Holds references to running tasks. The event loop only holds weak ones and may drop a task before it ends."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything goes on."""
+        """Whether any task is running."""
         return bool(self._tasks)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let it be done."""
+        """Run a coroutine as a task."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def finished(self) -> None:
-        """Wait until nothing goes on any more."""
+        """Wait until all tasks have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def close(self, seconds: float) -> None:
-        """Wait so long at most, and end the rest."""
+        """Wait at most `seconds`, then cancel the remaining tasks."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for task in self._tasks:

@@ -1,4 +1,4 @@
-"""A client of the local socket: calls by name, and events for whoever listens."""
+"""Client of the agent server on the local socket: method calls and events."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.entry.server import LONGEST_LINE
+from critiqor.agentloop.entry.server import MAX_LINE_BYTES
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.errors import CritiqorError
 
 
 class NoServerError(CritiqorError):
-    """Nobody listens on the socket."""
+    """No server listens on the socket."""
 
 
 class AgentClient:
-    """A connection, for an `async with` block."""
+    """A connection to the server, used with `async with`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._number = 0
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._last_id = 0
+        self._pending: dict[int, asyncio.Future[Any]] = {}
         self._events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
     async def __aenter__(self) -> AgentClient:
         try:
-            self._reader, self._writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_LINE)
+            self._reader, self._writer = await asyncio.open_unix_connection(self._path, limit=MAX_LINE_BYTES)
         except OSError as error:
             raise NoServerError(
-                f"there is no agent server on {self._path}", fix="python -m critiqor.agentloop gateway run"
+                f"no agent server listens on {self._path}", fix="python -m critiqor.agentloop gateway run"
             ) from error
         self._reading = asyncio.create_task(self._read())
         return self
@@ -44,44 +44,44 @@ class AgentClient:
         self._writer.close()
 
     async def call(self, method: str, **params: Any) -> Any:
-        """Call a method; raises `CritiqorError` with the words of the server."""
+        """Call a method and return its result. Raises `CritiqorError` with the server's error message."""
         if self._reading.done():
-            raise _gone()
-        self._number += 1
-        number = self._number
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._writer.write(msgspec.json.encode({"id": number, "method": method, "params": params}) + b"\n")
+            raise _connection_lost()
+        self._last_id += 1
+        request_id = self._last_id
+        answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
+        self._writer.write(msgspec.json.encode({"id": request_id, "method": method, "params": params}) + b"\n")
         try:
             await self._writer.drain()
             return await answer
         finally:
-            self._waiting.pop(number, None)
+            self._pending.pop(request_id, None)
 
-    async def event(self) -> dict[str, Any]:
-        """The next event, after `events` was called."""
+    async def next_event(self) -> dict[str, Any]:
+        """Return the next event. Call the method `events` first to subscribe."""
         event = await self._events.get()
         if event is None:
-            self._events.put_nowait(None)  # for whoever asks next
-            raise _gone()
+            self._events.put_nowait(None)  # the next caller must see the end as well
+            raise _connection_lost()
         return event
 
     async def _read(self) -> None:
         try:
             while line := await self._reader.readline():
-                self._take(msgspec.json.decode(line, type=dict[str, Any]))
+                self._handle(msgspec.json.decode(line, type=dict[str, Any]))
         except (OSError, ValueError, msgspec.DecodeError):
-            pass  # what follows is true in any case
+            pass  # the connection is lost either way
         finally:
             self._events.put_nowait(None)
-            for answer in self._waiting.values():
+            for answer in self._pending.values():
                 if not answer.done():
-                    answer.set_exception(_gone())
+                    answer.set_exception(_connection_lost())
 
-    def _take(self, document: dict[str, Any]) -> None:
+    def _handle(self, document: dict[str, Any]) -> None:
         if "event" in document:
             self._events.put_nowait(document)
             return
-        answer = self._waiting.get(document.get("id", 0))
+        answer = self._pending.get(document.get("id", 0))
         if answer is None or answer.done():
             return
         if document.get("ok"):
@@ -91,13 +91,15 @@ class AgentClient:
             answer.set_exception(CritiqorError(str(error.get("message")), fix=error.get("fix")))
 
 
-def _gone() -> CritiqorError:
-    return CritiqorError("the agent server went away", fix="start it again")
+def _connection_lost() -> CritiqorError:
+    return CritiqorError(
+        "the connection to the agent server was lost", fix="start it again: critiqor-agentloop gateway run"
+    )
 
 
-async def turn_elsewhere(path: Path, params: AgentParams) -> RunOutcome:
-    """Let a server make one turn, and end it when this client is ended."""
+async def run_on_server(path: Path, params: AgentParams) -> RunOutcome:
+    """Run one message on a server. The run ends when this client disconnects."""
     async with AgentClient(path) as client:
-        asked = {name: value for name, value in msgspec.to_builtins(params).items() if value is not None}
-        accepted = await client.call("agent", attached=True, **asked)
+        given = {name: value for name, value in msgspec.to_builtins(params).items() if value is not None}
+        accepted = await client.call("agent", attached=True, **given)
         return msgspec.convert(await client.call("agent.outcome", runId=accepted["runId"]), type=RunOutcome)

@@ -1,32 +1,39 @@
-"""The entry points of the loop: `agent` accepts a message and returns at once, `wait` waits for what becomes of it."""
+"""The agent runtime: `agent` accepts a message, `wait` waits for its run; `open_runtime` starts one for a process."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from critiqor.agentloop.configuration import LoopConfiguration, workspace_path
+from critiqor.agentloop.configuration import (
+    LoopConfiguration,
+    locate_loop_configuration,
+    read_loop_configuration,
+    workspace_path,
+)
 from critiqor.agentloop.context.installs import install_skill
-from critiqor.agentloop.context.skills_cache import SkillsCache
-from critiqor.agentloop.entry.background_tasks import Background
+from critiqor.agentloop.context.skills import SkillsCache
+from critiqor.agentloop.entry.background_tasks import BackgroundTasks
 from critiqor.agentloop.entry.subagents import Subagents
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
-from critiqor.agentloop.loop.commands import command_in
-from critiqor.agentloop.loop.external_turn import ExternalTurn
+from critiqor.agentloop.loop.commands import parse_command
+from critiqor.agentloop.loop.external_agent import ExternalAgent
 from critiqor.agentloop.models.model_selection import completions_client
 from critiqor.agentloop.queue.dispatcher import Dispatcher
 from critiqor.agentloop.queue.lanes import Lanes
-from critiqor.agentloop.queue.stuck_sessions import StuckSession, StuckSessions
+from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.recording.diagnostics import Diagnostics
+from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
 from critiqor.agentloop.replies.delivery import HookedOutbox
 from critiqor.agentloop.runs import Abort, AbortKind, Accepted, AgentParams, Run, RunOutcome, WaitResult
-from critiqor.agentloop.services import OWN_FOLDER, ClientMaker, Services
+from critiqor.agentloop.services import LOOP_FOLDER, ClientFactory, Services
 from critiqor.agentloop.sessions.sessions import Session, Sessions
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
 from critiqor.agentloop.tools.messaging import MemoryOutbox, Outbox
@@ -35,13 +42,13 @@ from critiqor.errors import CritiqorError
 from critiqor.model import now_ms
 
 DEFAULT_WAIT_SECONDS = 30.0
-KEPT_SESSIONS = 1_000
-"""Sessions whose end is told when the program ends."""
+MAX_KEPT_SESSIONS = 1_000
+"""Most recently used sessions that get a `session_end` when the runtime shuts down."""
 SHUTDOWN_SECONDS = 10.0
 
 
 class AgentRuntime:
-    """Runs agents, as many as there are sessions. `host.opened_runtime` makes one for a process of its own."""
+    """Runs agents, one run at a time per session. `open_runtime` creates one from the environment of a process."""
 
     def __init__(
         self,
@@ -50,11 +57,12 @@ class AgentRuntime:
         state_folder: Path,
         home: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        clients: ClientMaker = completions_client,
+        clients: ClientFactory = completions_client,
         hooks: PluginHooks | None = None,
         streams: EventStreams | None = None,
         updates: TranscriptUpdates | None = None,
         diagnostics: Diagnostics | None = None,
+        recorder: Recorder | None = None,
         outbox: Outbox | None = None,
         tools: Sequence[Tool] = (),
     ) -> None:
@@ -62,107 +70,109 @@ class AgentRuntime:
         self.streams = streams or EventStreams()
         self.updates = updates or TranscriptUpdates()
         self.outbox = outbox or MemoryOutbox()
-        self._background = Background()
+        self._background = BackgroundTasks()
         home = home or Path.home()
-        told = diagnostics or Diagnostics(None)
-        known = dict(os.environ if environment is None else environment)
+        diagnostics = diagnostics or Diagnostics(None)
+        variables = dict(os.environ if environment is None else environment)
         workspace = workspace_path(configuration, configuration.default_agent, state_folder, home)
         scripts = find_hooks(configuration.internal_hooks, state_folder, workspace, home)
         self.services = Services(
             configuration=configuration,
             state_folder=state_folder,
             home=home,
-            environment=known,
-            sessions=Sessions(state_folder / OWN_FOLDER),
+            environment=variables,
+            sessions=Sessions(state_folder / LOOP_FOLDER),
             lanes=Lanes(),
             hooks=self.hooks,
             streams=self.streams,
             updates=self.updates,
-            diagnostics=told,
+            diagnostics=diagnostics,
+            recorder=recorder or Recorder(None),
             clients=clients,
-            internal_hooks=InternalHooks(scripts, known, exited=told.child_exited),
-            skills=SkillsCache(state_folder, home, configuration.skills, known),
+            internal_hooks=InternalHooks(scripts, variables, on_exit=diagnostics.child_exited),
+            skills=SkillsCache(state_folder, home, configuration.skills, variables),
             outbox=HookedOutbox(self.outbox, self.hooks),
             spawn=Subagents(self, self._background).spawn,
             tools=tools,
         )
-        self.warnings: deque[StuckSession] = deque(maxlen=100)
-        """Sessions that were busy for long without progress, the latest last."""
-        self._dispatch = Dispatcher(self.services)
+        self.warnings: deque[StuckSessionWarning] = deque(maxlen=100)
+        """Latest warnings about sessions without progress, oldest first."""
+        self._dispatcher = Dispatcher(self.services)
         self._accepting: set[str] = set()
         self._used: OrderedDict[str, Session] = OrderedDict()
-        self._watch: asyncio.Task[None] | None = None
+        self._watchdog: asyncio.Task[None] | None = None
         self._is_closing = False
 
-    async def agent(self, params: AgentParams, external: ExternalTurn | None = None) -> Accepted:
-        """Accept a message: find its session, remember it, and start its run or queue it.
+    async def agent(self, params: AgentParams, external: ExternalAgent | None = None) -> Accepted:
+        """Accept a message: find and save its session, then start or queue its run.
 
-        With `external` somebody else makes the turn, and the loop does the rest.
+        With `external`, another program answers the message; the loop does the rest.
         """
-        params.check()
+        params.validate()
         self._check_open()
         run_id = params.run_id or str(uuid4())
         accepted_at = now_ms()
-        if self._dispatch.knows(run_id) or run_id in self._accepting:
+        if self._dispatcher.is_known(run_id) or run_id in self._accepting:
             return Accepted(run_id=run_id, accepted_at=accepted_at, status="in_flight")
         sessions, default = self.services.sessions, self.services.configuration.default_agent
-        address = sessions.address(params.agent_id, params.session_key, params.session_id, default)
+        address = sessions.resolve_address(params.agent_id, params.session_key, params.session_id, default)
         self._accepting.add(run_id)
         try:
             session = await sessions.open(address)
-            self._check_open()  # once more, because that took a moment
+            self._check_open()  # again, because close() may have been called meanwhile
             run = Run(run_id, params, session, accepted_at)
+            run.recording = self.services.recorder.open_run(run_id, session.key)
             run.external = external
-            run.command = command_in(params.message)
+            run.command = parse_command(params.message)
             if params.channel is not None:
-                self._background.start(self._tell_received(run))
-            self._dispatch.place(run)
-            self._note_used(session)
+                self._background.start(self._run_received_hook(run))
+            self._dispatcher.dispatch(run)
+            self._remember_session(session)
         finally:
             self._accepting.discard(run_id)
-        self._watch_sessions()
+        self._start_watchdog()
         return Accepted(run_id=run_id, accepted_at=accepted_at)
 
     async def wait(self, run_id: str, timeout_s: float = DEFAULT_WAIT_SECONDS) -> WaitResult:
-        """Wait for the end of a run, at most so long. That only waits: the run goes on."""
-        run = self._dispatch.run(run_id)
+        """Wait for the end of a run, at most `timeout_s` seconds. A timeout does not stop the run."""
+        run = self._dispatcher.run(run_id)
         if run is None:
-            return _waited(self._dispatch.outcome(run_id))
+            return _wait_result(self._dispatcher.outcome(run_id))
         await asyncio.wait({run.done}, timeout=max(0.0, timeout_s))
-        return (
-            _waited(run.done.result()) if run.done.done() else WaitResult(status="timeout", started_at=run.started_at)
-        )
+        if run.done.done():
+            return _wait_result(run.done.result())
+        return WaitResult(status="timeout", started_at=run.started_at)
 
     async def outcome(self, run_id: str) -> RunOutcome:
-        """How a run ended, with its payloads and usage; waits for it."""
-        run = self._dispatch.run(run_id)
-        return self._dispatch.outcome(run_id) if run is None else await asyncio.shield(run.done)
+        """Wait for the end of a run and return its outcome with payloads and usage."""
+        run = self._dispatcher.run(run_id)
+        return self._dispatcher.outcome(run_id) if run is None else await asyncio.shield(run.done)
 
     def cancel(self, run_id: str, reason: str = "cancelled", kind: AbortKind = "cancelled") -> bool:
-        """End a run, wherever it is; False if there is nothing to end."""
-        run = self._dispatch.run(run_id)
-        return run is not None and self._dispatch.abort(run, Abort(kind, reason))
+        """Abort a queued or executing run. Return False if it has ended or cannot be aborted."""
+        run = self._dispatcher.run(run_id)
+        return run is not None and self._dispatcher.abort(run, Abort(kind, reason))
 
     async def announce(self, session_key: str, text: str) -> None:
-        """Tell a session something that happened: in the run that is under way, or else in one of its own."""
+        """Send a message to a session: steer it into the active run, or start a new run."""
         if not self._is_closing:
             params = AgentParams(message=text, session_key=session_key, trigger="subagent", queue_mode="steer")
             await self.agent(params)
 
     async def install_skill(self, source: Path) -> Path:
-        """Install the skill of a folder for all agents, unless a plugin is against it; returns where it is now."""
+        """Install a skill folder for all agents, unless a plugin blocks it. Return the installed folder."""
         return await install_skill(source, self.services.state_folder / "skills", self.hooks)
 
     async def drain(self) -> None:
-        """Wait until nothing is under way: no run, and no child that one has started."""
-        while (runs := self._dispatch.runs()) or self._background.is_busy:
+        """Wait until no run and no subagent is active."""
+        while (runs := self._dispatcher.runs()) or self._background.is_busy:
             if runs:
                 await asyncio.wait({run.done for run in runs})
-            # A child that is done tells its parent, and the parent may have something to say to that.
+            # A subagent that ends announces its result to its parent, which may start another run.
             await self._background.finished()
 
     async def end_sessions(self, reason: str) -> None:
-        """Tell plugins that every session which was used here ends."""
+        """Run the `session_end` hook for every session that was used."""
         sessions, self._used = list(self._used.values()), OrderedDict()
         for session in sessions:
             event = {"sessionId": session.id, "sessionKey": session.key, "reason": reason}
@@ -170,13 +180,13 @@ class AgentRuntime:
             await self.hooks.run("session_end", event, context)
 
     async def close(self) -> None:
-        """End everything that is under way, and write what was held back."""
+        """Abort all runs and write pending changes of sessions."""
         self._is_closing = True
-        if self._watch is not None:
-            self._watch.cancel()
-        runs = self._dispatch.runs()
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        runs = self._dispatcher.runs()
         for run in runs:
-            self._dispatch.abort(run, Abort("shutdown", "the agent runtime was closed"))
+            self._dispatcher.abort(run, Abort("shutdown", "the agent runtime was closed"))
         if runs:
             await asyncio.wait({run.done for run in runs}, timeout=SHUTDOWN_SECONDS)
         await self._background.close(SHUTDOWN_SECONDS)
@@ -184,32 +194,76 @@ class AgentRuntime:
 
     def _check_open(self) -> None:
         if self._is_closing:
-            raise CritiqorError("the agent runtime is being closed", fix="start it again")
+            raise CritiqorError("the agent runtime is closing", fix="start it again")
 
-    async def _tell_received(self, run: Run) -> None:
+    async def _run_received_hook(self, run: Run) -> None:
         params = run.params
         event = {"from": params.to, "content": params.message, "channelId": params.channel}
         await self.hooks.run("message_received", event, run.context)
 
-    def _note_used(self, session: Session) -> None:
+    def _remember_session(self, session: Session) -> None:
         self._used[session.key] = session
-        if len(self._used) > KEPT_SESSIONS:
+        if len(self._used) > MAX_KEPT_SESSIONS:
             self._used.popitem(last=False)
 
-    def _watch_sessions(self) -> None:
+    def _start_watchdog(self) -> None:
         settings = self.services.configuration.diagnostics
-        if self._watch is None and settings.enabled:
-            lanes = self.services.lanes
-            watchdog = StuckSessions(settings, lanes, self._dispatch.runs, self._dispatch.abort, self._warn)
-            self._watch = asyncio.create_task(watchdog.watch())
+        if self._watchdog is None and settings.enabled:
+            lanes, dispatcher = self.services.lanes, self._dispatcher
+            watchdog = StuckSessionWatchdog(settings, lanes, dispatcher.runs, dispatcher.abort, self._warn)
+            self._watchdog = asyncio.create_task(watchdog.watch())
 
-    def _warn(self, warning: StuckSession) -> None:
+    def _warn(self, warning: StuckSessionWarning) -> None:
         self.warnings.append(warning)
         facts = warning._asdict()
         self.services.diagnostics.mark(facts.pop("state"), run_id=facts.pop("run_id"), **facts)
 
 
-def _waited(outcome: RunOutcome) -> WaitResult:
+@contextlib.asynccontextmanager
+async def open_runtime(
+    environment: Mapping[str, str],
+    *,
+    config: Path | None = None,
+    arguments: Sequence[str] = (),
+    clients: ClientFactory = completions_client,
+    outbox: Outbox | None = None,
+    tools: Sequence[Tool] = (),
+) -> AsyncIterator[AgentRuntime]:
+    """Create a runtime from the configuration that applies in this environment; close it at the end of the block.
+
+    With CRITIQOR_RUN_ID in the environment, it is recorded into that run; OPENCLAW_DIAGNOSTICS requests a timeline.
+    `arguments` are those of the command line, where `--profile` selects the configuration.
+    """
+    diagnostics = Diagnostics.from_environment(environment)
+    with contextlib.ExitStack() as stack:
+        stack.callback(diagnostics.close)
+        with diagnostics.span("config.load"):
+            location = locate_loop_configuration(environment, config, arguments)
+            configuration = read_loop_configuration(location.path)
+        hooks, streams, updates = PluginHooks(), EventStreams(), TranscriptUpdates()
+        recorder = attach_recorder(hooks, updates, environment)
+        stack.callback(recorder.close)
+        runtime = AgentRuntime(
+            configuration,
+            state_folder=location.state_folder,
+            home=location.home,
+            environment=environment,
+            clients=clients,
+            hooks=hooks,
+            streams=streams,
+            updates=updates,
+            diagnostics=diagnostics,
+            recorder=recorder,
+            outbox=outbox,
+            tools=tools,
+        )
+        try:
+            yield runtime
+        finally:
+            await runtime.close()
+
+
+def _wait_result(outcome: RunOutcome) -> WaitResult:
     return WaitResult(
         status=outcome.status, started_at=outcome.started_at, ended_at=outcome.ended_at, error=outcome.error
     )

@@ -1,1 +1,1 @@
-"""Plugin hooks and internal hooks."""
+"""Hooks: plugin hooks (Python handlers) and internal hooks (scripts)."""

@@ -1,4 +1,4 @@
-"""What the handlers of each plugin hook may decide, how decisions are merged, and how long a handler may take."""
+"""Rules of the plugin hooks: what handlers may decide, how decisions are merged, and handler timeouts."""
 
 from __future__ import annotations
 
@@ -12,73 +12,73 @@ _JOINED = ("prependContext", "appendContext", "prependSystemContext", "appendSys
 
 
 class Rule(NamedTuple):
-    """How a hook treats its handlers."""
+    """How the results of a hook's handlers are used."""
 
     timeout: float | None = None
-    """Seconds that an async handler may take; None for as long as it likes."""
+    """Timeout of an async handler in seconds; None for no limit."""
     merge: Merge | None = None
-    """None for an observer: what it returns decides nothing."""
-    ends: Callable[[Decision], bool] = lambda decided: False
-    """Whether no further handler is asked."""
-    when_broken: Callable[[str], Decision] | None = None
-    """What a handler that fails decides; None where it decides nothing."""
+    """Merges the decisions so far with what a handler returned; None for an observer, whose result is ignored."""
+    is_final: Callable[[Decision], bool] = lambda decided: False
+    """Whether the remaining handlers are skipped."""
+    on_failure: Callable[[str], Decision] | None = None
+    """The decision of a handler that fails, from an error message; None to ignore the handler."""
 
 
-def rule_of(name: str) -> Rule:
-    """The rule of a hook; an unknown one is an observer."""
+def get_rule(name: str) -> Rule:
+    """Return the rule of a hook. Unknown hooks are observers."""
     return RULES.get(name, _OBSERVER)
 
 
-def _first_wins(decided: Decision, said: Decision) -> Decision:
-    return {name: value for name, value in said.items() if value is not None} | decided
+def _first_wins(decided: Decision, returned: Decision) -> Decision:
+    return {name: value for name, value in returned.items() if value is not None} | decided
 
 
-def merge_prompts(decided: Decision, said: Decision) -> Decision:
-    """Texts are joined, tools allowed by both remain, and of anything else the first one holds."""
-    merged = _first_wins(decided, said)
+def merge_prompts(decided: Decision, returned: Decision) -> Decision:
+    """Join texts, intersect allowed tools, and keep the first value of everything else."""
+    merged = _first_wins(decided, returned)
     for name in _JOINED:
-        texts = [text for text in (decided.get(name), said.get(name)) if text]
+        texts = [text for text in (decided.get(name), returned.get(name)) if text]
         if texts:
-            merged[name] = "\n\n".join(texts)  # which fails where one of them is no text
-    allowed = [set(one["toolsAllow"]) for one in (decided, said) if one.get("toolsAllow") is not None]
+            merged[name] = "\n\n".join(texts)  # raises TypeError if one of them is not a string
+    allowed = [set(one["toolsAllow"]) for one in (decided, returned) if one.get("toolsAllow") is not None]
     if allowed:
         merged["toolsAllow"] = sorted(set.intersection(*allowed))
     return merged
 
 
-def _tool_call(decided: Decision, said: Decision) -> Decision:
+def _merge_tool_call(decided: Decision, returned: Decision) -> Decision:
     merged = dict(decided)
-    # Whatever was put up for approval is what will run.
-    if said.get("params") is not None and "requireApproval" not in decided:
-        merged["params"] = said["params"]
-    if said.get("requireApproval") is not None:
-        merged.setdefault("requireApproval", said["requireApproval"])
-    return merged | _said_yes(said, "block", "blockReason")
+    # Parameters must not change after approval was requested for them.
+    if returned.get("params") is not None and "requireApproval" not in decided:
+        merged["params"] = returned["params"]
+    if returned.get("requireApproval") is not None:
+        merged.setdefault("requireApproval", returned["requireApproval"])
+    return merged | _accept_true(returned, "block", "blockReason")
 
 
-def _sending(decided: Decision, said: Decision) -> Decision:
-    content = {"content": said["content"]} if isinstance(said.get("content"), str) else {}
-    return decided | content | _said_yes(said, "cancel", "cancelReason")
+def _merge_sending(decided: Decision, returned: Decision) -> Decision:
+    content = {"content": returned["content"]} if isinstance(returned.get("content"), str) else {}
+    return decided | content | _accept_true(returned, "cancel", "cancelReason")
 
 
-def _install(decided: Decision, said: Decision) -> Decision:
-    findings = [*decided.get("findings", []), *(said.get("findings") or [])]
-    return decided | ({"findings": findings} if findings else {}) | _said_yes(said, "block", "blockReason")
+def _merge_install(decided: Decision, returned: Decision) -> Decision:
+    findings = [*decided.get("findings", []), *(returned.get("findings") or [])]
+    return decided | ({"findings": findings} if findings else {}) | _accept_true(returned, "block", "blockReason")
 
 
-def _run_gate(decided: Decision, said: Decision) -> Decision:
-    return decided | said if said.get("outcome") == "block" else decided
+def _merge_run_gate(decided: Decision, returned: Decision) -> Decision:
+    return decided | returned if returned.get("outcome") == "block" else decided
 
 
-def _claim(decided: Decision, said: Decision) -> Decision:
-    return said if said.get("handled") is True else decided
+def _merge_claim(decided: Decision, returned: Decision) -> Decision:
+    return returned if returned.get("handled") is True else decided
 
 
-def _said_yes(said: Decision, name: str, reason: str) -> Decision:
-    """A true decision with its reason; a false one is no decision and takes nothing back."""
-    if said.get(name) is not True:
+def _accept_true(returned: Decision, name: str, reason: str) -> Decision:
+    """Return a decision that is true, with its reason. False is no decision and does not revoke an earlier one."""
+    if returned.get(name) is not True:
         return {}
-    return {name: True} | ({reason: said[reason]} if said.get(reason) else {})
+    return {name: True} | ({reason: returned[reason]} if returned.get(reason) else {})
 
 
 def _block(reason: str) -> Decision:
@@ -94,17 +94,17 @@ RULES = {
     "before_model_resolve": Rule(merge=_first_wins),
     "before_prompt_build": Rule(timeout=15.0, merge=merge_prompts),
     "before_agent_start": Rule(timeout=15.0, merge=merge_prompts),
-    "before_agent_reply": Rule(merge=_claim, ends=_is_true("handled")),
+    "before_agent_reply": Rule(merge=_merge_claim, is_final=_is_true("handled")),
     "before_agent_run": Rule(
         timeout=15.0,
-        merge=_run_gate,
-        ends=lambda decided: decided.get("outcome") == "block",
-        when_broken=lambda reason: {"outcome": "block", "reason": reason},
+        merge=_merge_run_gate,
+        is_final=lambda decided: decided.get("outcome") == "block",
+        on_failure=lambda reason: {"outcome": "block", "reason": reason},
     ),
-    "before_tool_call": Rule(timeout=15.0, merge=_tool_call, ends=_is_true("block"), when_broken=_block),
-    "before_install": Rule(timeout=15.0, merge=_install, ends=_is_true("block"), when_broken=_block),
-    "message_sending": Rule(timeout=15.0, merge=_sending, ends=_is_true("cancel")),
-    # OpenClaw does not wait for these two at all; here they are in order, and soon.
+    "before_tool_call": Rule(timeout=15.0, merge=_merge_tool_call, is_final=_is_true("block"), on_failure=_block),
+    "before_install": Rule(timeout=15.0, merge=_merge_install, is_final=_is_true("block"), on_failure=_block),
+    "message_sending": Rule(timeout=15.0, merge=_merge_sending, is_final=_is_true("cancel")),
+    # OpenClaw does not await these two. Here they are awaited briefly, which keeps them in order.
     "model_call_started": Rule(timeout=2.0),
     "model_call_ended": Rule(timeout=2.0),
     "agent_end": Rule(timeout=30.0),
@@ -112,4 +112,4 @@ RULES = {
     "after_compaction": Rule(timeout=30.0),
     "gateway_stop": Rule(timeout=5.0),
 }
-"""Every hook that is more than an observer without a limit. `tool_result_persist` is run synchronously."""
+"""All hooks except observers without a timeout. `tool_result_persist` is run synchronously."""

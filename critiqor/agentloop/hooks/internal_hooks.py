@@ -1,11 +1,11 @@
 """Internal hooks: scripts that run on `agent:bootstrap`, `command:new`, `command:reset` and `command:stop`.
 
 A hook is a folder with a HOOK.md, whose front matter names its events, and a handler: `handler.py`, `handler.sh` or an
-executable `handler`. It gets the event as JSON on its standard input. What it prints may be a JSON object with
-`messages`, texts for the user, and for `agent:bootstrap` with `bootstrapFiles`, which replace the ones that it got.
+executable `handler`. The script gets the event as JSON on standard input. It may print a JSON object with `messages`,
+texts for the user, and for `agent:bootstrap` with `bootstrapFiles`, which replace those of the event.
 
-Folders are looked for, chosen and overridden as OpenClaw does it. A script that fails, takes too long or prints
-something else is left out; the others run.
+Folders are searched, selected and overridden as in OpenClaw. A script that fails, times out or prints anything else is
+ignored; the others run.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from critiqor.model import iso_from_ms, now_ms
 from critiqor.openclaw.configuration import expand_path
 
 TIMEOUT_SECONDS = 10.0
-LONGEST_OUTPUT = 1 << 20
-LARGEST_DESCRIPTION = 64 * 1024
-_END_SECONDS = 1.0
-Exited = Callable[[str, float, int | None, str | None], None]
-"""Told of every script that has ended: program, milliseconds, exit code, signal."""
+MAX_OUTPUT_BYTES = 1 << 20
+MAX_DESCRIPTION_BYTES = 64 * 1024
+_KILL_WAIT_SECONDS = 1.0
+ExitListener = Callable[[str, float, int | None, str | None], None]
+"""Called after every script with program, duration in milliseconds, exit code and signal name."""
 _HANDLERS = ("handler.py", "handler.sh", "handler")
 
 
 class HookScript(NamedTuple):
-    """One script and what it runs on."""
+    """A script and the events that it handles."""
 
     name: str
     handler: Path
@@ -46,33 +46,33 @@ class HookScript(NamedTuple):
     environment: dict[str, str]
 
 
-class HookAnswer(NamedTuple):
-    """What the scripts of an event said together."""
+class HookResult(NamedTuple):
+    """Combined result of the scripts of an event."""
 
     messages: list[str]
     context: dict[str, Any]
-    """The context of the event, as they left it."""
+    """The context of the event, with the changes of the scripts."""
 
 
 class InternalHooks:
-    """The scripts that were found."""
+    """Runs the scripts of the configured hooks."""
 
     def __init__(
         self,
         scripts: Sequence[HookScript],
         environment: Mapping[str, str],
         timeout: float = TIMEOUT_SECONDS,
-        exited: Exited | None = None,
+        on_exit: ExitListener | None = None,
     ) -> None:
         self.scripts = tuple(scripts)
         self._environment = dict(environment)
         self._timeout = timeout
-        self._exited = exited
+        self._on_exit = on_exit
         self.failures: list[str] = []
-        """What went wrong, for whoever wants to know why a hook has no effect; the last hundred."""
+        """The latest hundred failures, to find out why a hook has no effect."""
 
-    async def emit(self, kind: str, action: str, session_key: str, context: dict[str, Any]) -> HookAnswer:
-        """Run the scripts of an event one after the other, those of its family first, then those of this very event."""
+    async def emit(self, kind: str, action: str, session_key: str, context: dict[str, Any]) -> HookResult:
+        """Run the scripts of an event in sequence: first those of its kind (`command`), then those of `kind:action`."""
         messages: list[str] = []
         for name in (kind, f"{kind}:{action}"):
             for script in self.scripts:
@@ -86,15 +86,15 @@ class InternalHooks:
                     "context": context,
                     "messages": [],
                 }
-                said = await self._run(script, msgspec.json.encode(event, enc_hook=str))
-                texts = said.get("messages")
+                output = await self._run(script, msgspec.json.encode(event, enc_hook=str))
+                texts = output.get("messages")
                 messages += [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
-                if (kind, action) == ("agent", "bootstrap") and isinstance(said.get("bootstrapFiles"), list):
-                    context = context | {"bootstrapFiles": said["bootstrapFiles"]}
-        return HookAnswer(messages, context)
+                if (kind, action) == ("agent", "bootstrap") and isinstance(output.get("bootstrapFiles"), list):
+                    context = context | {"bootstrapFiles": output["bootstrapFiles"]}
+        return HookResult(messages, context)
 
     async def _run(self, script: HookScript, event: bytes) -> dict[str, Any]:
-        # Into a file and not through a pipe, which somebody whom the script leaves behind could keep open.
+        # Output goes to a file: a process that the script leaves running could keep a pipe open.
         with tempfile.TemporaryFile() as printed:
             try:
                 process = await asyncio.create_subprocess_exec(
@@ -111,33 +111,33 @@ class InternalHooks:
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(self._timeout):
-                    code = await _told(process, event)
+                    code = await _send_event(process, event)
             except TimeoutError:
-                return self._failed(script, f"it took longer than {self._timeout:g} seconds")
+                return self._failed(script, f"timed out after {self._timeout:g} seconds")
             finally:
-                await _end(process)
-                self._tell_exit(script, (time.perf_counter() - began) * 1000, process.returncode)
+                await _kill_group(process)
+                self._report_exit(script, (time.perf_counter() - began) * 1000, process.returncode)
             printed.seek(0)
-            output = printed.read(LONGEST_OUTPUT + 1)
+            output = printed.read(MAX_OUTPUT_BYTES + 1)
         if code != 0:
-            return self._failed(script, f"it ended with exit code {code}")
-        return self._understood(script, output)
+            return self._failed(script, f"ended with exit code {code}")
+        return self._parse(script, output)
 
-    def _tell_exit(self, script: HookScript, duration_ms: float, code: int | None) -> None:
-        if self._exited is not None and code is not None:
+    def _report_exit(self, script: HookScript, duration_ms: float, code: int | None) -> None:
+        if self._on_exit is not None and code is not None:
             name = signal.Signals(-code).name if code < 0 else None
-            self._exited(str(script.handler), duration_ms, code if code >= 0 else None, name)
+            self._on_exit(str(script.handler), duration_ms, code if code >= 0 else None, name)
 
-    def _understood(self, script: HookScript, output: bytes) -> dict[str, Any]:
+    def _parse(self, script: HookScript, output: bytes) -> dict[str, Any]:
         if not output.strip():
             return {}
-        if len(output) > LONGEST_OUTPUT:
-            return self._failed(script, f"it printed more than {LONGEST_OUTPUT} bytes")
+        if len(output) > MAX_OUTPUT_BYTES:
+            return self._failed(script, f"printed more than {MAX_OUTPUT_BYTES} bytes")
         try:
-            said = msgspec.json.decode(output)
+            result = msgspec.json.decode(output)
         except (msgspec.DecodeError, RecursionError, ValueError):
-            return self._failed(script, "what it printed is not JSON")
-        return said if isinstance(said, dict) else self._failed(script, "what it printed is not an object")
+            return self._failed(script, "its output is not JSON")
+        return result if isinstance(result, dict) else self._failed(script, "its output is not a JSON object")
 
     def _failed(self, script: HookScript, reason: str) -> dict[str, Any]:
         self.failures.append(f"{script.name}: {reason}")
@@ -145,8 +145,8 @@ class InternalHooks:
         return {}
 
 
-async def _told(process: asyncio.subprocess.Process, event: bytes) -> int:
-    """Give it the event, and wait for its exit code."""
+async def _send_event(process: asyncio.subprocess.Process, event: bytes) -> int:
+    """Write the event to a script, and return its exit code."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         process.stdin.write(event)
@@ -155,40 +155,40 @@ async def _told(process: asyncio.subprocess.Process, event: bytes) -> int:
     return await process.wait()
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End it with everything that it left behind, but for what made itself a session of its own."""
+async def _kill_group(process: asyncio.subprocess.Process) -> None:
+    """Kill a script and its child processes, except those that started their own session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_END_SECONDS):
+        async with asyncio.timeout(_KILL_WAIT_SECONDS):
             await process.wait()
 
 
 def find_hooks(settings: InternalHookSettings, state_folder: Path, workspace: Path, home: Path) -> list[HookScript]:
-    """The scripts that the configuration selects, of the folders that OpenClaw looks into as well."""
+    """Return the scripts that the configuration selects, from the folders that OpenClaw searches."""
     if settings.enabled is False:
         return []
-    chosen = {name for name, entry in settings.entries.items() if entry.enabled}
+    selected = {name for name, entry in settings.entries.items() if entry.enabled}
     extra = [expand_path(path, home) for path in settings.load.extra_dirs]
-    if settings.enabled is None and not chosen and not extra:
+    if settings.enabled is None and not selected and not extra:
         return []
-    is_open = not chosen or bool(extra)
+    allows_all = not selected or bool(extra)
     found: dict[str, HookScript] = {}
-    # Of two hooks with one name the later one counts, but a workspace only adds.
+    # The later of two hooks with the same name wins, except that workspace hooks never replace others.
     managed = [folder for root in (*extra, state_folder / "hooks") for folder in _hook_folders(root)]
-    for folder, is_own in [
+    for folder, in_workspace in [
         *((folder, False) for folder in managed),
-        *((one, True) for one in _hook_folders(workspace / "hooks")),
+        *((folder, True) for folder in _hook_folders(workspace / "hooks")),
     ]:
-        read = _read(folder)
-        if read is None:
+        hook = _read_hook(folder)
+        if hook is None:
             continue
-        name, key, script = read
+        name, key, script = hook
         entry = settings.entries.get(key, settings.entries.get(name))
-        named = entry is not None and entry.enabled
-        if (entry is not None and not entry.enabled) or not (named or (is_open and not is_own)):
+        is_selected = entry is not None and entry.enabled
+        if (entry is not None and not entry.enabled) or not (is_selected or (allows_all and not in_workspace)):
             continue
-        if is_own and name in found:
+        if in_workspace and name in found:
             continue
         found[name] = script._replace(environment=(entry or HookEntry()).env)
     return list(found.values())
@@ -203,9 +203,9 @@ def _hook_folders(root: Path) -> list[Path]:
         return []
 
 
-def _read(folder: Path) -> tuple[str, str, HookScript] | None:
+def _read_hook(folder: Path) -> tuple[str, str, HookScript] | None:
     try:
-        head = read_front_matter(folder / "HOOK.md", LARGEST_DESCRIPTION)
+        head = read_front_matter(folder / "HOOK.md", MAX_DESCRIPTION_BYTES)
     except ValueError:
         return None
     metadata = head.get("metadata")
@@ -215,8 +215,8 @@ def _read(folder: Path) -> tuple[str, str, HookScript] | None:
     if not isinstance(events, list) or not isinstance(rules, dict) or handler is None:
         return None
     name = str(head.get("name") or folder.name)
-    wanted = tuple(event for event in events if isinstance(event, str))
-    return name, str(rules.get("hookKey") or name), HookScript(name, handler, wanted, {})
+    names = tuple(event for event in events if isinstance(event, str))
+    return name, str(rules.get("hookKey") or name), HookScript(name, handler, names, {})
 
 
 def _command(handler: Path) -> list[str]:

@@ -1,11 +1,11 @@
-"""Plugin hooks: places in the loop where a plugin can look or interfere, by the rules of OpenClaw's typed hooks.
+"""Plugin hooks: points in the loop where plugins observe or decide, by the rules of OpenClaw's typed hooks.
 
-A handler is a function `(event, context) -> dict | None`, plain or async. Higher priorities run first, equal ones in
-the order of registration. Each handler sees the event as it was, not what others made of it. What it may decide stands
-in `hook_rules`: a gate ends at the first `block` or `cancel` that is true, and false decides nothing.
+A handler is a function `(event, context) -> dict | None`, sync or async. Higher priorities run first, equal ones in
+order of registration. Each handler gets the original event, not the changes of other handlers. `hook_rules` defines
+what it may decide: a gate stops at the first `block` or `cancel` that is true, and false decides nothing.
 
-A handler that fails or takes too long is left out, but for the gates that guard a run, a tool or an installation:
-those close.
+A handler that fails or times out is ignored, except at the gates before a run, a tool call or an installation: those
+fail closed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from critiqor.agentloop.hooks.hook_rules import Decision, Rule, rule_of
+from critiqor.agentloop.hooks.hook_rules import Decision, Rule, get_rule
 
 Event = dict[str, Any]
 Handler = Callable[[Event, Event], Decision | Awaitable[Decision | None] | None]
@@ -24,7 +24,7 @@ _KEPT_FAILURES = 100
 
 
 class HookFailure(NamedTuple):
-    """A handler that did not do its part."""
+    """A failure of a handler."""
 
     hook: str
     reason: str
@@ -37,99 +37,101 @@ class _Registration(NamedTuple):
 
 
 class PluginHooks:
-    """Handlers by the name of their hook."""
+    """The registered handlers of all hooks."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, list[_Registration]] = {}
         self.failures: list[HookFailure] = []
-        """The last ones, for whoever wants to know why a plugin has no effect."""
+        """The latest failures, to find out why a plugin has no effect."""
 
     def on(self, name: str, handler: Handler, priority: int = 0, timeout: float | None = None) -> Callable[[], None]:
-        """Call `handler` at this hook from now on; the result stops that. `timeout` is in seconds."""
+        """Register a handler; `timeout` is in seconds. Return a function that removes it."""
         registration = _Registration(handler, priority, timeout)
-        # Sorting keeps the order of registration among equals.
+        # Sorting is stable, so equal priorities keep the order of registration.
         handlers = [*self._handlers.get(name, []), registration]
-        self._handlers[name] = sorted(handlers, key=lambda one: -one.priority)
+        self._handlers[name] = sorted(handlers, key=lambda other: -other.priority)
 
         def remove() -> None:
-            self._handlers[name] = [one for one in self._handlers[name] if one is not registration]
+            self._handlers[name] = [other for other in self._handlers[name] if other is not registration]
 
         return remove
 
-    def listens(self, name: str) -> bool:
-        """Whether anybody is there; an event need not be made for nobody."""
+    def has_handlers(self, name: str) -> bool:
+        """Whether a hook has handlers; without any, callers need not build the event."""
         return bool(self._handlers.get(name))
 
     async def run(self, name: str, event: Event, context: Event) -> Decision:
-        """Call the handlers of a hook; returns what they decided together, `{}` for nothing."""
+        """Call the handlers of a hook. Return their merged decision, `{}` for none."""
         handlers = self._handlers.get(name)
         if not handlers:
             return {}
-        rule = rule_of(name)
+        rule = get_rule(name)
         if rule.merge is None:
             await self._observe(name, handlers, event, context)
             return {}
         decided: Decision = {}
-        for one in handlers:
+        for registration in handlers:
             own = copy.deepcopy(event) if len(handlers) > 1 else event
-            decided = await self._ask(name, one, own, context, decided)
-            if rule.ends(decided):
+            decided = await self._call(name, registration, own, context, decided)
+            if rule.is_final(decided):
                 break
         return decided
 
     def run_sync(self, name: str, event: Event, context: Event) -> Decision:
-        """Call the handlers of a synchronous hook, each with what the one before it made of the event."""
+        """Call the handlers of a synchronous hook, each with the event as changed by the previous ones."""
         decided: Decision = {}
-        for one in self._handlers.get(name, ()):
+        for registration in self._handlers.get(name, ()):
             try:
-                said = one.handler(event | decided, context)
+                returned = registration.handler(event | decided, context)
             except Exception as error:
-                self._note(name, error)
+                self._add_failure(name, error)
                 continue
-            if inspect.iscoroutine(said):
-                said.close()
-                self._note(name, TypeError("an async handler cannot serve a synchronous hook"))
-            elif isinstance(said, dict):
-                decided |= said
+            if inspect.iscoroutine(returned):
+                returned.close()
+                self._add_failure(name, TypeError("an async handler cannot be used for a synchronous hook"))
+            elif isinstance(returned, dict):
+                decided |= returned
         return decided
 
-    async def _ask(self, name: str, one: _Registration, event: Event, context: Event, decided: Decision) -> Decision:
-        """What is decided with this handler; one that fails, or says what makes no sense, is left out or closes it."""
-        rule = rule_of(name)
+    async def _call(
+        self, name: str, registration: _Registration, event: Event, context: Event, decided: Decision
+    ) -> Decision:
+        """Return the decision including this handler's. A handler that fails is ignored, or decides `on_failure`."""
+        rule = get_rule(name)
         assert rule.merge is not None
         try:
-            said = one.handler(event, context)
-            if inspect.isawaitable(said):
-                said = await asyncio.wait_for(said, _timeout(one, rule))
-            return rule.merge(decided, said) if isinstance(said, dict) else decided
+            returned = registration.handler(event, context)
+            if inspect.isawaitable(returned):
+                returned = await asyncio.wait_for(returned, _timeout(registration, rule))
+            return rule.merge(decided, returned) if isinstance(returned, dict) else decided
         except Exception as error:
-            self._note(name, error)
-            reason = f"a handler of {name} failed: {_words(error)}"
-            return decided if rule.when_broken is None else rule.merge(decided, rule.when_broken(reason))
+            self._add_failure(name, error)
+            reason = f"a handler of {name} failed: {_format_error(error)}"
+            return decided if rule.on_failure is None else rule.merge(decided, rule.on_failure(reason))
 
     async def _observe(self, name: str, handlers: list[_Registration], event: Event, context: Event) -> None:
         waiting: list[Awaitable[Any]] = []
-        for one in handlers:
+        for registration in handlers:
             try:
-                said = one.handler(event, context)
+                returned = registration.handler(event, context)
             except Exception as error:
-                self._note(name, error)
+                self._add_failure(name, error)
                 continue
-            if inspect.isawaitable(said):
-                waiting.append(asyncio.wait_for(said, _timeout(one, rule_of(name))))
+            if inspect.isawaitable(returned):
+                waiting.append(asyncio.wait_for(returned, _timeout(registration, get_rule(name))))
         if waiting:
             for outcome in await asyncio.gather(*waiting, return_exceptions=True):
                 if isinstance(outcome, Exception):
-                    self._note(name, outcome)
+                    self._add_failure(name, outcome)
 
-    def _note(self, name: str, error: Exception) -> None:
-        self.failures.append(HookFailure(name, _words(error)))
+    def _add_failure(self, name: str, error: Exception) -> None:
+        self.failures.append(HookFailure(name, _format_error(error)))
         del self.failures[:-_KEPT_FAILURES]
 
 
-def _timeout(one: _Registration, rule: Rule) -> float | None:
-    return rule.timeout if one.timeout is None else one.timeout
+def _timeout(registration: _Registration, rule: Rule) -> float | None:
+    return rule.timeout if registration.timeout is None else registration.timeout
 
 
-def _words(error: Exception) -> str:
-    return "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+def _format_error(error: Exception) -> str:
+    return "timed out" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
-"""One attempt at a run: prompt, model call, tools, model call …, until the model has nothing left to ask for.
+"""One attempt at a run: turns of a model call and its tool calls, until the model asks for no more tools.
 
-A run that is tried again, because a model call failed or the context was too long, makes a new attempt with what the
-transcript holds by then. Nothing that was done is done again.
+After a failed model call or a compaction the run makes a new attempt, which continues from the transcript: tools that
+already ran are not run again.
 """
 
 from __future__ import annotations
@@ -13,69 +13,76 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from critiqor.agentloop.context.budget import answer_tokens, limit_of, used_tokens
-from critiqor.agentloop.context.compaction import added
+from critiqor.agentloop.context.compaction import add_usage
 from critiqor.agentloop.context.preparation import Prepared
 from critiqor.agentloop.context.prompting import Prompting
 from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
-from critiqor.agentloop.models.model_call import Dialled, ModelCall, ModelCallError
+from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelEndpoint
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
-from critiqor.agentloop.models.retries import reason_of
+from critiqor.agentloop.models.retries import failover_reason
+from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, Usage, UserMessage
 from critiqor.agentloop.sessions.transcript import Transcript
-from critiqor.agentloop.sessions.transcript_entries import saved_form
+from critiqor.agentloop.sessions.transcript_entries import message_to_json
 from critiqor.model import now_ms
 
 
 @dataclass(slots=True, kw_only=True)
 class AttemptResult:
-    """What an attempt came to. Each begins empty, so that what an earlier one said is not said again."""
+    """Result of one attempt. Each attempt starts with an empty one, so no text of an earlier attempt is repeated."""
 
     messages: list[AssistantMessage] = field(default_factory=list)
-    """Answers of the model, in order."""
+    """Messages of the model, in order."""
     tools: list[ToolRecord] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     failure: ModelFailureError | None = None
-    """Why the model did not answer."""
+    """Why the last model call failed."""
     partial: AssistantMessage | None = None
-    """What it had said by then."""
+    """What the model had sent before the failure."""
     blocked: str | None = None
-    """What a plugin says instead of letting the run begin."""
+    """Reply of the plugin that blocked the run."""
 
 
 class Attempt:
-    """Build it, and `execute` it once."""
+    """One attempt at a run. Call `execute` once."""
 
     def __init__(
-        self, run: Run, services: Services, prepared: Prepared, transcript: Transcript, dialled: Dialled
+        self, run: Run, services: Services, prepared: Prepared, transcript: Transcript, endpoint: ModelEndpoint
     ) -> None:
         self._run = run
         self._services = services
         self._prepared = prepared
         self._transcript = transcript
-        self._dialled = dialled
+        self._endpoint = endpoint
         self._calls = 0
         self._began = time.perf_counter()
         self.result = AttemptResult()
 
-    async def execute(self, prompting: Prompting, asked: UserMessage | None, output_before: int) -> AttemptResult:
-        """Make the attempt. `asked` is the message that is not saved yet; `output_before` counts earlier attempts."""
+    async def execute(self, prompting: Prompting, unsaved: UserMessage | None, output_before: int) -> AttemptResult:
+        """Run turns until the model has answered or a model call fails.
+
+        `unsaved` is the user message, if it is not in the transcript yet. `output_before` is the number of output
+        tokens of earlier attempts.
+        """
+        run = self._run
+        run.recording.attempt_started(run.session.agent_id, run.params.trigger)
         blocked = await prompting.gate()
         if blocked is not None:
             self.result.blocked = blocked
             return self.result
-        await prompting.tell_input(self._dialled.resolved, self._transcript.messages)
+        await prompting.report_input(self._endpoint.resolved, self._transcript.messages)
         self._emit("lifecycle", phase="start", startedAt=now_ms())
-        if asked is not None:
-            self._transcript.append(asked)
+        if unsaved is not None:
+            self._transcript.append(unsaved)
         try:
-            await self._converse(prompting, output_before)
+            await self._run_turns(prompting, output_before)
         except ModelCallError as error:
             self.result.failure, self.result.partial = error.failure, error.partial
-            self.result.usage = added(self.result.usage, error.partial.usage)
+            self.result.usage = add_usage(self.result.usage, error.partial.usage)
             await self._finish(error.partial, error.failure)
         except asyncio.CancelledError:
             await self._finish(None, None)
@@ -84,29 +91,29 @@ class Attempt:
             await self._finish(None, None)
         return self.result
 
-    async def _converse(self, prompting: Prompting, output_before: int) -> None:
+    async def _run_turns(self, prompting: Prompting, output_before: int) -> None:
         while True:
-            self._take_steering()
-            message = await self._ask(prompting)
+            self._append_steering()
+            message = await self._call_model(prompting)
             result = self.result
-            result.usage = added(result.usage, message.usage)
+            result.usage = add_usage(result.usage, message.usage)
             self._emit("usage", outputTokens=output_before + result.usage.output)
             self._transcript.append(message)
             result.messages.append(message)
             if self._run.blocks is not None:
-                self._run.blocks.message_ended()
+                self._run.blocks.end_message()
             if message.tool_calls:
                 await self._run_tools(message, prompting)
             elif not self._run.steering:
-                # From here on a message that comes in is one for the next run.
-                self._run.takes_steering = False
+                # Messages that arrive from now on go to the next run.
+                self._run.accepts_steering = False
                 return
 
-    async def _ask(self, prompting: Prompting) -> AssistantMessage:
+    async def _call_model(self, prompting: Prompting) -> AssistantMessage:
         self._check_budget(prompting)
         self._calls += 1
-        speech = DeltaEmitter(self._run, self._services.streams, self._dialled.resolved)
-        call = ModelCall(self._run, self._services, self._dialled, f"model:{self._calls}", speech)
+        emitter = DeltaEmitter(self._run, self._services.streams, self._endpoint.resolved)
+        call = ModelCall(self._run, self._services, self._endpoint, f"model:{self._calls}", emitter)
         messages = prompting.with_context(self._transcript.messages)
         try:
             return await call.ask(self._request(prompting, messages))
@@ -114,22 +121,25 @@ class Attempt:
             partial = call.partial("aborted", "aborted")
             self._transcript.append(partial)
             self.result.messages.append(partial)
-            self.result.usage = added(self.result.usage, partial.usage)
+            self.result.usage = add_usage(self.result.usage, partial.usage)
             raise
 
     def _check_budget(self, prompting: Prompting) -> None:
-        """Between the model calls of a run only where that was asked for; before the first it was done already."""
+        """Raise `ModelCallError` if the context is too long for the next call, if `midTurnPrecheck` is on.
+
+        The first call needs no check: the loop compacts before it if necessary.
+        """
         settings = self._services.configuration.defaults.compaction
         if self._calls == 0 or not settings.mid_turn_precheck.enabled:
             return
-        model = self._dialled.resolved.model
+        model = self._endpoint.resolved.model
         used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
         if used > limit_of(model, settings):
             failure = ModelFailureError(f"the context has grown to about {used} tokens", "context")
-            raise ModelCallError(failure, _nothing(self._dialled, str(failure)))
+            raise ModelCallError(failure, _empty_message(self._endpoint, str(failure)))
 
     def _request(self, prompting: Prompting, messages: list[Message]) -> ModelRequest:
-        resolved = self._dialled.resolved
+        resolved = self._endpoint.resolved
         used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
         return ModelRequest(
             provider=resolved.provider.id,
@@ -148,51 +158,73 @@ class Attempt:
         finally:
             self.result.tools.extend(batch.records)
 
-    def _take_steering(self) -> None:
-        """Tell the model what came in meanwhile, in the order in which it came."""
+    def _append_steering(self) -> None:
+        """Append the messages that arrived during the last turn, in order of arrival."""
         run = self._run
-        run.takes_steering = True
+        run.accepts_steering = True
         while run.steering:
             steered = run.steering.pop(0)
             run.joined.append(steered)
             self._transcript.append(UserMessage(content=[Text(steered.message)], timestamp=now_ms()))
 
     async def _finish(self, partial: AssistantMessage | None, failure: ModelFailureError | None) -> None:
-        """Tell of the end of the attempt, which is not always the end of the run."""
+        """Emit the end of the attempt, which is the end of the run unless another attempt follows."""
         run = self._run
-        run.takes_steering = False
-        resolved = self._dialled.resolved
+        run.accepts_steering = False
+        resolved = self._endpoint.resolved
         aborted = run.abort is not None
         last = self.result.messages[-1].stop_reason if self.result.messages else None
-        told: dict[str, Any] = {"phase": "finishing", "aborted": aborted, "endedAt": now_ms()}
+        data: dict[str, Any] = {"phase": "finishing", "aborted": aborted, "endedAt": now_ms()}
         if failure is not None:
-            reason = reason_of(failure.kind)
+            reason = failover_reason(failure.kind)
             observation = {
                 "provider": resolved.provider.id,
                 "model": resolved.model.id,
                 "failoverReason": reason,
                 "providerRuntimeFailureKind": failure.kind,
             }
-            told |= {"error": str(failure), "errorObservation": observation, "livenessState": "blocked"}
+            data |= {"error": str(failure), "errorObservation": observation, "livenessState": "blocked"}
         else:
-            told |= {"stopReason": "aborted" if aborted else last, "livenessState": "working"}
-        self._emit("lifecycle", **told)
-        await self._tell_end(partial, failure)
-
-    async def _tell_end(self, partial: AssistantMessage | None, failure: ModelFailureError | None) -> None:
-        run, hooks, resolved = self._run, self._services.hooks, self._dialled.resolved
+            data |= {"stopReason": "aborted" if aborted else last, "livenessState": "working"}
+        self._emit("lifecycle", **data)
+        messages = [*self._transcript.messages, *([partial] if partial is not None else [])]
         error = run.abort.reason if run.abort is not None else (str(failure) if failure is not None else None)
-        if hooks.listens("agent_end"):
-            spoken: Sequence[Message] = [*self._transcript.messages, *([partial] if partial is not None else [])]
+        duration_ms = round((time.perf_counter() - self._began) * 1000)
+        totals = {
+            "success": error is None,
+            "durationMs": duration_ms,
+            "messages": len(messages),
+            "usage_total": self._total_usage(),
+            "provider": resolved.provider.id,
+            "model": resolved.model.id,
+        }
+        run.recording.attempt_ended(AttemptEnd(error, data.get("stopReason"), aborted, totals, duration_ms))
+        await self._run_end_hooks(messages, error, duration_ms)
+
+    def _total_usage(self) -> dict[str, Any] | None:
+        usage = self.result.usage
+        if not usage.total_tokens:
+            return None
+        return {
+            "input": usage.input,
+            "output": usage.output,
+            "cacheRead": usage.cache_read,
+            "cacheWrite": usage.cache_write,
+            "total": usage.total_tokens,
+            "cost": {"total": usage.cost.total},
+        }
+
+    async def _run_end_hooks(self, messages: Sequence[Message], error: str | None, duration_ms: int) -> None:
+        run, hooks, resolved = self._run, self._services.hooks, self._endpoint.resolved
+        if hooks.has_handlers("agent_end"):
             ended: dict[str, Any] = {
                 "runId": run.id,
-                "messages": [saved_form(message) for message in spoken],
+                "messages": [message_to_json(message) for message in messages],
                 "success": error is None,
-                "durationMs": round((time.perf_counter() - self._began) * 1000),
+                "durationMs": duration_ms,
             }
             await hooks.run("agent_end", ended | ({"error": error} if error is not None else {}), run.context)
-        if hooks.listens("llm_output"):
-            usage = self.result.usage
+        if hooks.has_handlers("llm_output"):
             output: dict[str, Any] = {
                 "runId": run.id,
                 "sessionId": run.session.id,
@@ -204,23 +236,17 @@ class Attempt:
                 "harnessId": "critiqor",
                 "assistantTexts": [message.text for message in self.result.messages if message.text],
             }
-            if usage.total_tokens:
-                output["usage"] = {
-                    "input": usage.input,
-                    "output": usage.output,
-                    "cacheRead": usage.cache_read,
-                    "cacheWrite": usage.cache_write,
-                    "total": usage.total_tokens,
-                    "cost": {"total": usage.cost.total},
-                }
+            usage = self._total_usage()
+            if usage is not None:
+                output["usage"] = usage
             await hooks.run("llm_output", output, run.context)
 
     def _emit(self, stream: Stream, **data: Any) -> None:
         self._run.emit(self._services.streams, stream, **data)
 
 
-def _nothing(dialled: Dialled, error: str) -> AssistantMessage:
-    resolved = dialled.resolved
+def _empty_message(endpoint: ModelEndpoint, error: str) -> AssistantMessage:
+    resolved = endpoint.resolved
     return AssistantMessage(
         content=[],
         provider=resolved.provider.id,

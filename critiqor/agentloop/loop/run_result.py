@@ -1,29 +1,29 @@
-"""The conclusion of a run: what is said to whoever asked, where it is delivered, and what the session remembers."""
+"""The result of a run: its outcome, the delivery of its replies, and the update of its session."""
 
 from __future__ import annotations
 
 from critiqor.agentloop.loop.agent_loop import LoopResult
-from critiqor.agentloop.replies.reply_builder import Said, failure_text, shape_replies
+from critiqor.agentloop.replies.delivery import send_reply
+from critiqor.agentloop.replies.reply_builder import RunOutput, build_replies, failure_text
 from critiqor.agentloop.runs import Payload, Run, RunOutcome
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Usage
-from critiqor.agentloop.tools.messaging import OutgoingMessage
 from critiqor.model import now_ms
 
 
-async def conclude(run: Run, services: Services, result: LoopResult) -> RunOutcome:
-    """Shape the replies, deliver them where that is wanted, and remember what was used."""
+async def finish_run(run: Run, services: Services, result: LoopResult) -> RunOutcome:
+    """Build the replies of a run, deliver them if requested, update the session and return the outcome."""
     with services.diagnostics.span("agent.cleanup", run_id=run.id):
         failure = result.last.failure
-        payloads = _payloads(services, result)
-        remember(run, services, result)
+        payloads = _build_payloads(services, result)
+        _update_session(run, services, result)
         if run.blocks is not None:
-            await run.blocks.drained()
+            await run.blocks.wait_until_sent()
         for payload in payloads if run.params.deliver else ():
-            if run.blocks is None or not run.blocks.covers(payload.text):
-                await deliver(run, services, payload.text)
+            if run.blocks is None or not run.blocks.has_delivered(payload.text):
+                await send_reply(run, services, payload.text)
     messages = result.last.messages
-    resolved = result.dialled.resolved if result.dialled is not None else None
+    resolved = result.endpoint.resolved if result.endpoint is not None else None
     stop_reason = "blocked" if result.last.blocked is not None else (messages[-1].stop_reason if messages else "stop")
     return RunOutcome(
         run_id=run.id,
@@ -41,13 +41,49 @@ async def conclude(run: Run, services: Services, result: LoopResult) -> RunOutco
     )
 
 
-def remember(run: Run, services: Services, result: LoopResult) -> None:
-    """Keep in the session what the run used and who answered."""
+def build_text_outcome(run: Run, *texts: str) -> RunOutcome:
+    """Return the outcome of a run that was answered without the model."""
+    return RunOutcome(
+        run_id=run.id,
+        session_key=run.session.key,
+        session_id=run.session.id,
+        status="ok",
+        payloads=[Payload(text=text) for text in texts],
+        stop_reason="stop",
+        started_at=run.started_at,
+        ended_at=now_ms(),
+    )
+
+
+def build_failed_outcome(run: Run, error: str) -> RunOutcome:
+    """Return the outcome of a run that was aborted or raised an exception."""
+    return RunOutcome(
+        run_id=run.id,
+        session_key=run.session.key,
+        session_id=run.session.id,
+        status="error",
+        usage=run.usage,
+        stop_reason="error" if run.abort is None else "aborted",
+        aborted=run.abort is not None,
+        abort_kind=run.abort.kind if run.abort is not None else None,
+        error=error,
+        started_at=run.started_at,
+        ended_at=now_ms(),
+    )
+
+
+def build_aborted_outcome(run: Run) -> RunOutcome:
+    """Return the outcome of an aborted run, with the reason of the abort as its error."""
+    return build_failed_outcome(run, run.abort.reason if run.abort is not None else "aborted")
+
+
+def _update_session(run: Run, services: Services, result: LoopResult) -> None:
+    """Save the model and the token usage of the run in its session entry."""
     entry, usage = run.session.entry, run.usage
     changes: dict[str, object] = {"aborted_last_run": False}
-    if result.dialled is not None:
-        resolved = result.dialled.resolved
-        # What was fallen back to is for this run alone; the next one begins with the first model again.
+    if result.endpoint is not None:
+        resolved = result.endpoint.resolved
+        # For information only: a fallback is not sticky, the next run starts with the primary model again.
         changes |= {"model_provider": resolved.provider.id, "model": resolved.model.id}
         changes |= {"auth_profile": f"{resolved.provider.id}:default"}
     if usage != Usage():
@@ -58,32 +94,19 @@ def remember(run: Run, services: Services, result: LoopResult) -> None:
         }
     if result.last.messages and (last := result.last.messages[-1].usage.total_tokens):
         changes["context_tokens"] = last
-    services.sessions.note(run.session, **changes)
+    services.sessions.update(run.session, **changes)
 
 
-def _payloads(services: Services, result: LoopResult) -> list[Payload]:
+def _build_payloads(services: Services, result: LoopResult) -> list[Payload]:
     last = result.last
-    if result.claimed is not None:
-        return [Payload(text=result.claimed)] if result.claimed else []
+    if result.direct_reply is not None:
+        return [Payload(text=result.direct_reply)] if result.direct_reply else []
     if last.blocked is not None:
         return [Payload(text=last.blocked)]
-    said = Said(
+    output = RunOutput(
         messages=last.messages,
         tools=last.tools,
         error=failure_text(last.failure) if last.failure is not None else None,
     )
     verbose = result.prepared.verbose if result.prepared is not None else "off"
-    return shape_replies(said, verbose=verbose, reasoning=services.configuration.defaults.reasoning_default == "on")
-
-
-async def deliver(run: Run, services: Services, text: str) -> None:
-    """Send something to whoever asked."""
-    await services.outbox.send(
-        OutgoingMessage(
-            run_id=run.id,
-            session_key=run.session.key,
-            text=text,
-            channel=run.params.channel,
-            target=run.params.to,
-        )
-    )
+    return build_replies(output, verbose=verbose, reasoning=services.configuration.defaults.reasoning_default == "on")

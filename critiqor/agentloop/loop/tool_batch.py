@@ -1,7 +1,7 @@
-"""The tools that one answer asks for, one after the other: each is announced, guarded, run, told of and saved.
+"""The tool calls of one model message, run one after the other: validated, approved by hooks, run, emitted and saved.
 
-Whatever happens, every call gets a result: a tool that does not exist, arguments that are not right, a plugin that says
-no, a message that comes in between, and a run that is ended in the middle of it.
+Every call gets a result in the transcript: also for an unknown tool, invalid arguments, a plugin that blocks the call,
+a message that arrives in between, and an abort during the call.
 """
 
 from __future__ import annotations
@@ -9,50 +9,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from critiqor.agentloop.event_streams import Stream
+from critiqor.agentloop.recording.run_recording import ToolCallEnd
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Text, ToolCall, ToolResultMessage
 from critiqor.agentloop.sessions.transcript import Transcript
-from critiqor.agentloop.sessions.transcript_entries import message_from, saved_form
+from critiqor.agentloop.sessions.transcript_entries import message_from_json, message_to_json
 from critiqor.agentloop.sessions.transcript_writer import ABORTED
 from critiqor.agentloop.tools.registry import problem_with
-from critiqor.agentloop.tools.results import error_words, failed, refused, sanitized, without_pictures
-from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
+from critiqor.agentloop.tools.results import error_message, failed, refused, sanitized, without_pictures
+from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome, Workbench
 from critiqor.model import now_ms
 
 SKIPPED = "Skipped to process an incoming message."
-_LAST_WORDS_SECONDS = 1.0
-"""How long plugins may take to hear of a tool that was stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workbench:
-    """What the tools of a run work with."""
-
-    tools: Mapping[str, Tool]
-    workspace: Path
-    sandboxed: bool
-    environment: dict[str, str]
+_ABORT_HOOK_SECONDS = 1.0
+"""Time limit of `after_tool_call` handlers for a tool that was aborted."""
 
 
 @dataclass(slots=True)
 class ToolRecord:
-    """A tool call and what came of it, for whoever shapes the reply."""
+    """A tool call and its outcome, for the reply builder."""
 
     call: ToolCall
     outcome: ToolOutcome
 
 
 class ToolBatch:
-    """Runs the tool calls of one answer."""
+    """The tool calls of one model message."""
 
     def __init__(self, run: Run, services: Services, bench: Workbench, transcript: Transcript) -> None:
         self._run = run
@@ -63,10 +53,10 @@ class ToolBatch:
         self._answered = 0
 
     async def execute(self, calls: Sequence[ToolCall]) -> None:
-        """Run them in order. When the run is ended meanwhile, the rest is answered without being run."""
+        """Run the calls in order. When the run is aborted, the remaining calls get an error result."""
         try:
             for call in calls:
-                # A message that came meanwhile is told to the model before anything else is done.
+                # The model should see a new user message before it does anything else.
                 await (self._skip(call) if self._run.steering else self._run_one(call))
         except asyncio.CancelledError:
             for call in calls[self._answered :]:
@@ -74,7 +64,7 @@ class ToolBatch:
             raise
 
     async def _run_one(self, call: ToolCall) -> None:
-        self._emit("tool", phase="start", name=call.name, toolCallId=call.id, args=call.arguments)
+        self._report_start(call)
         tool = self._bench.tools.get(call.name)
         problem = problem_with(tool, call)
         if tool is None or problem is not None:
@@ -90,42 +80,52 @@ class ToolBatch:
             return
         self._run.activity = "tool_call"
         try:
-            outcome = sanitized(await self._guarded(tool, call, arguments))
+            outcome = sanitized(await self._run_tool(tool, call, arguments))
         except asyncio.CancelledError:
-            await self._stopped(call, arguments, began)
+            await self._report_aborted(call, arguments, began)
             raise
         finally:
             self._run.activity = None
         await self._finish(call, arguments, outcome, began)
 
-    async def _guarded(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> ToolOutcome:
+    async def _run_tool(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> ToolOutcome:
         try:
             return await tool.run(arguments, self._context(call))
         except Exception as error:
             return failed(call.name, f"{type(error).__name__}: {error}")
 
-    async def _stopped(self, call: ToolCall, arguments: dict[str, Any], began: float) -> None:
+    async def _report_aborted(self, call: ToolCall, arguments: dict[str, Any], began: float) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                await self._tell_end(call, arguments, _aborted(call.name), began)
+            async with asyncio.timeout(_ABORT_HOOK_SECONDS):
+                await self._report_result(call, arguments, _aborted(call.name), began)
 
     async def _skip(self, call: ToolCall) -> None:
-        self._emit("tool", phase="start", name=call.name, toolCallId=call.id, args=call.arguments)
+        self._report_start(call)
         outcome = ToolOutcome(content=[Text(SKIPPED)], details={"status": "skipped"}, is_error=True)
         await self._finish(call, call.arguments, outcome, time.perf_counter())
 
     async def _finish(self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float) -> None:
         try:
-            await self._tell_end(call, arguments, outcome, began)
+            await self._report_result(call, arguments, outcome, began)
         finally:
             self._save(call, outcome)
         self.records.append(ToolRecord(call, outcome))
 
-    async def _tell_end(self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float) -> None:
+    def _report_start(self, call: ToolCall) -> None:
+        self._run.recording.tool_call_started(call.id, call.name, call.arguments)
+        self._emit("tool", phase="start", name=call.name, toolCallId=call.id, args=call.arguments)
+
+    async def _report_result(
+        self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float
+    ) -> None:
         content = msgspec.to_builtins(without_pictures(outcome.content))
         result = {"content": content, "details": outcome.details}
-        known = {"name": call.name, "toolCallId": call.id}
-        self._emit("tool", phase="result", **known, isError=outcome.is_error, result=result)
+        duration_ms = round((time.perf_counter() - began) * 1000)
+        error = error_message(outcome)
+        self._run.recording.tool_call_ended(call.id, ToolCallEnd(result, error, outcome.is_error, duration_ms))
+        self._services.diagnostics.tool_ended(call.name, arguments, outcome.details, self._run.id)
+        ids = {"name": call.name, "toolCallId": call.id}
+        self._emit("tool", phase="result", **ids, isError=outcome.is_error, result=result)
         if "exitCode" in outcome.details:
             self._emit("command_output", phase="end", **_command(call), **_command_end(outcome))
         event: dict[str, Any] = {
@@ -134,9 +134,8 @@ class ToolBatch:
             "runId": self._run.id,
             "toolCallId": call.id,
             "result": result,
-            "durationMs": round((time.perf_counter() - began) * 1000),
+            "durationMs": duration_ms,
         }
-        error = error_words(outcome)
         if error is not None:
             event["error"] = error
         await self._services.hooks.run("after_tool_call", event, self._run.context)
@@ -151,10 +150,10 @@ class ToolBatch:
             timestamp=now_ms(),
         )
         hooks = self._services.hooks
-        if hooks.listens("tool_result_persist"):
-            event = {"toolName": call.name, "toolCallId": call.id, "message": saved_form(message)}
-            changed = message_from(hooks.run_sync("tool_result_persist", event, self._run.context).get("message"))
-            # It may change what the result says, not whose result it is.
+        if hooks.has_handlers("tool_result_persist"):
+            event = {"toolName": call.name, "toolCallId": call.id, "message": message_to_json(message)}
+            changed = message_from_json(hooks.run_sync("tool_result_persist", event, self._run.context).get("message"))
+            # A plugin may change the content of a result, but not which call it belongs to.
             if isinstance(changed, ToolResultMessage):
                 message = msgspec.structs.replace(changed, tool_call_id=call.id, tool_name=call.name)
         self._transcript.append(message)
@@ -162,6 +161,7 @@ class ToolBatch:
 
     def _context(self, call: ToolCall) -> ToolContext:
         def update(output: str) -> None:
+            self._run.recording.tool_call_updated(call.id)
             self._emit("tool", phase="update", name=call.name, toolCallId=call.id)
             self._emit("command_output", phase="delta", **_command(call), output=output, status="running")
 
@@ -188,11 +188,11 @@ def _aborted(tool: str) -> ToolOutcome:
 
 
 def _denial(decision: dict[str, Any]) -> str | None:
-    """Why a plugin keeps a tool from being run. Nobody is there to approve anything, and silence is no approval."""
+    """Return why a plugin denies a tool call, or None. Nobody can approve calls here, so approval requests deny too."""
     if decision.get("block") is True:
         return str(decision.get("blockReason") or "blocked by a plugin")
     if decision.get("requireApproval") is not None:
-        return "a plugin asks for an approval, and nobody can give one here"
+        return "a plugin requires approval, which is not available in this loop"
     return None
 
 
@@ -202,6 +202,6 @@ def _command(call: ToolCall) -> dict[str, Any]:
 
 def _command_end(outcome: ToolOutcome) -> dict[str, Any]:
     details = outcome.details
-    told: dict[str, Any] = {"output": details.get("aggregated", "")}
-    told.update((name, details[name]) for name in ("status", "exitCode", "durationMs", "cwd") if name in details)
-    return told
+    data: dict[str, Any] = {"output": details.get("aggregated", "")}
+    data.update((name, details[name]) for name in ("status", "exitCode", "durationMs", "cwd") if name in details)
+    return data

@@ -1,1 +1,1 @@
-"""Calling a model: client, HTTP, streaming, retries, failures."""
+"""Model calls: selection, client, HTTP, streaming, retries, failures."""

@@ -1,4 +1,4 @@
-"""Chunks of a streamed chat completion, read into pieces of an answer."""
+"""Parser for the chunks of a streamed chat completion."""
 
 from __future__ import annotations
 
@@ -10,76 +10,78 @@ import msgspec
 from critiqor.agentloop.models.model_client import Delta, Finished, TextDelta, ThinkingDelta, ToolCallDelta, UsageDelta
 from critiqor.agentloop.models.provider_errors import failure_of_object, malformed
 
-MOST_TOOL_CALLS = 256
+MAX_TOOL_CALLS = 256
 _DONE = b"[DONE]"
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 class ChunkReader:
-    """Takes the data of each event of a stream. A `Finished` comes last, when nothing more can follow."""
+    """Turns the data of each server-sent event into deltas; the last delta is `Finished`."""
 
     def __init__(self) -> None:
         self._reason: str | None = None
-        self._has_spoken = False
+        self._has_content = False
         self._positions: dict[str, int] = {}
         self._latest_call = 0
         self.done = False
-        """Whether the server has said that this is all."""
+        """Whether the server has marked the end of the stream."""
 
     def read(self, data: bytes) -> list[Delta]:
-        """The pieces in one event; raises `ModelFailureError` for an error object, and for what is no chunk."""
+        """Return the deltas in one event; raises `ModelFailureError` for an error object or an invalid chunk."""
         if self.done or not data.strip():
             return []
         if data.strip() == _DONE:
             self.done = True
             return []
-        chunk = _decoded(data)
+        chunk = _decode_chunk(data)
         if not isinstance(chunk, dict):
-            raise malformed("it holds something that is no chunk")
+            raise malformed("it contains an invalid chunk")
         if chunk.get("error"):
             raise failure_of_object(chunk["error"])
         deltas: list[Delta] = []
         for choice in _objects(chunk.get("choices")):
-            # Only one answer was asked for; a server that gives more than one is heard for the first.
+            # Only one answer was requested; of several answers the first is used.
             if choice.get("index", 0) == 0:
-                deltas += self._choice(choice)
-        used = _usage(chunk.get("usage"))
+                deltas += self._read_choice(choice)
+        used = _read_usage(chunk.get("usage"))
         if used is not None:
             deltas.append(used)
         return deltas
 
     def finish(self) -> list[Delta]:
-        """The end of the stream; raises `ModelFailureError` if the model was not done."""
+        """Return the delta that ends the stream; raises `ModelFailureError` if the answer is incomplete."""
         if self._reason is not None:
             return [Finished(self._reason)]
-        if self.done and self._has_spoken:
+        if self.done and self._has_content:
             return [Finished("tool_calls" if self._positions or self._latest_call else "stop")]
         raise malformed(
-            "the stream ended before the model was done" if self._has_spoken else "the stream ended without any words"
+            "the stream ended before the answer was complete"
+            if self._has_content
+            else "the stream ended without content"
         )
 
     @property
     def is_finished(self) -> bool:
-        """Whether the model has said that it is done, whatever the server still had to say."""
+        """Whether the model has given a finish reason, even if the server has not closed the stream."""
         return self._reason is not None
 
-    def _choice(self, choice: dict[str, Any]) -> list[Delta]:
+    def _read_choice(self, choice: dict[str, Any]) -> list[Delta]:
         delta = choice.get("delta")
         if delta is None and isinstance(choice.get("message"), dict):
-            # A server that does not stream answers with the whole message, and has nothing to add.
+            # A server that does not stream sends the whole message at once.
             delta, self.done = choice["message"], True
         deltas: list[Delta] = []
         if isinstance(delta, dict):
-            deltas += _words(delta)
+            deltas += _text_deltas(delta)
             for call in _objects(delta.get("tool_calls")):
-                deltas.append(self._tool_call(call))
+                deltas.append(self._read_tool_call(call))
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self._reason = reason
-        self._has_spoken = self._has_spoken or bool(deltas)
+        self._has_content = self._has_content or bool(deltas)
         return deltas
 
-    def _tool_call(self, call: dict[str, Any]) -> ToolCallDelta:
+    def _read_tool_call(self, call: dict[str, Any]) -> ToolCallDelta:
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
         call_id, name = _text(call.get("id")), _text(function.get("name"))
@@ -90,22 +92,25 @@ class ChunkReader:
         return ToolCallDelta(index=position, id=call_id or None, name=name or None, arguments=_text(arguments))
 
     def _position(self, index: object, call_id: str) -> int:
-        """Which call a piece belongs to; servers that leave the number out give an id with each first piece."""
+        """Return the index of the call that a delta belongs to.
+
+        Servers that leave the index out send the id with the first delta of each call.
+        """
         if isinstance(index, int) and not isinstance(index, bool) and index >= 0:
             position = index
         elif call_id:
             position = self._positions.get(call_id, len(self._positions))
         else:
             position = self._latest_call
-        if position >= MOST_TOOL_CALLS:
-            raise malformed(f"it asks for more than {MOST_TOOL_CALLS} tools at once")
+        if position >= MAX_TOOL_CALLS:
+            raise malformed(f"it has more than {MAX_TOOL_CALLS} tool calls")
         if call_id:
             self._positions.setdefault(call_id, position)
         self._latest_call = position
         return position
 
 
-def _words(delta: dict[str, Any]) -> list[Delta]:
+def _text_deltas(delta: dict[str, Any]) -> list[Delta]:
     deltas: list[Delta] = []
     thinking = next((text for key in _REASONING if (text := _text(delta.get(key)))), "")
     if thinking:
@@ -116,7 +121,7 @@ def _words(delta: dict[str, Any]) -> list[Delta]:
     return deltas
 
 
-def _usage(used: object) -> UsageDelta | None:
+def _read_usage(used: object) -> UsageDelta | None:
     if not isinstance(used, dict):
         return None
     prompt, output = _count(used.get("prompt_tokens")), _count(used.get("completion_tokens"))
@@ -139,14 +144,14 @@ def _objects(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _decoded(data: bytes) -> Any:
+def _decode_chunk(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
         pass
     try:
-        # Servers that count in UTF-16 may cut a character in two; half of one is no text, and is replaced.
+        # Servers that count in UTF-16 may cut a surrogate pair in two; a lone surrogate is replaced.
         whole = json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace")
         return msgspec.json.decode(whole)
     except (ValueError, RecursionError) as error:
-        raise malformed("it holds a chunk that is not JSON") from error
+        raise malformed("it contains a chunk that is not JSON") from error

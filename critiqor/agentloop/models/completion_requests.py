@@ -1,7 +1,7 @@
-"""A request as the completions API wants it: history that a strict server accepts, whatever happened to it.
+"""Request bodies for the chat completions API.
 
-Every tool call has its result right after it and no result is without its call: servers refuse a whole conversation
-otherwise, and a run that was ended in the middle of a tool leaves exactly that behind.
+Servers reject a conversation in which a tool call has no result right after it, or a result has no call. An
+interrupted run leaves such a history behind, so it is repaired here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EFFORTS = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "hig
 
 
 def request_body(request: ModelRequest) -> bytes:
-    """The body of the request."""
+    """Return the JSON body of a request."""
     document: dict[str, Any] = {
         "model": request.model,
         "messages": [*_system(request.system_prompt), *conversation(request.messages)],
@@ -44,44 +44,44 @@ def request_body(request: ModelRequest) -> bytes:
 
 
 def conversation(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages in the shape of the API."""
-    told: list[dict[str, Any]] = []
+    """Convert messages to the format of the API."""
+    converted: list[dict[str, Any]] = []
     position = 0
     while position < len(messages):
         message = messages[position]
         position += 1
         if isinstance(message, UserMessage):
-            told.append({"role": "user", "content": _parts(message.content)})
+            converted.append({"role": "user", "content": _parts(message.content)})
         elif isinstance(message, AssistantMessage):
             results: dict[str, ToolResultMessage] = {}
             while position < len(messages) and isinstance(result := messages[position], ToolResultMessage):
                 results.setdefault(result.tool_call_id, result)
                 position += 1
-            told += _exchange(message, results)
-        # A result without a call before it belongs to something that is no longer there.
-    return told
+            converted += _exchange(message, results)
+        # A result without a call is left out: its call is no longer part of the history.
+    return converted
 
 
 def _exchange(message: AssistantMessage, results: dict[str, ToolResultMessage]) -> list[dict[str, Any]]:
-    """An answer and the results of the tools that it asked for."""
+    """Convert an answer and the results of its tool calls."""
     calls = message.tool_calls
     if message.stop_reason in ("error", "aborted"):
         calls = [call for call in calls if call.id in results]
-    spoken: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    answer: dict[str, Any] = {"role": "assistant", "content": message.text or None}
     if calls:
-        spoken["tool_calls"] = [_call(call) for call in calls]
+        answer["tool_calls"] = [_call(call) for call in calls]
     elif not message.text:
         return []
-    told = [spoken]
+    converted = [answer]
     pictures: list[Image] = []
     for call in calls:
         result = results.get(call.id)
-        told.append({"role": "tool", "content": _result_text(result), "tool_call_id": call.id})
+        converted.append({"role": "tool", "content": _result_text(result), "tool_call_id": call.id})
         pictures += _pictures(result.content) if result is not None else []
     if pictures:
-        # Results are text alone; a picture goes with words of the user's.
-        told.append({"role": "user", "content": _parts([Text("Pictures from the tools above:"), *pictures])})
-    return told
+        # The API accepts only text in a tool result, so pictures follow in a user message.
+        converted.append({"role": "user", "content": _parts([Text("Pictures from the tools above:"), *pictures])})
+    return converted
 
 
 def _system(prompt: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The client of an OpenAI-compatible endpoint: streaming chat completions with tools, over HTTP."""
+"""Client for OpenAI-compatible endpoints: streamed chat completions with tools, over HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ERROR_BYTES = 64 * 1024
 
 
 class CompletionsClient:
-    """Asks models at `base_url`. `timeout_seconds` is for a request as a whole: connection, first byte and last one."""
+    """Client for the models at `base_url`. `timeout_seconds` limits a request from connecting to the last byte."""
 
     def __init__(self, base_url: str, api_key: str | None, timeout_seconds: float | None) -> None:
         self._url = f"{base_url.rstrip('/')}/chat/completions"
@@ -33,12 +33,12 @@ class CompletionsClient:
         self._timeout = timeout_seconds
 
     def ask(self, request: ModelRequest) -> CompletionStream:
-        """Ask once; the request goes out when the answer is iterated."""
+        """Return the answer to a request, which is sent when iteration starts."""
         return CompletionStream(self._url, self._key, request_body(request), self._timeout)
 
 
 class CompletionStream:
-    """One answer, piece by piece. Cancelling a wait hangs up, and so does `close`."""
+    """Asynchronous iterator over the deltas of one answer. Cancelling it closes the connection."""
 
     def __init__(self, url: str, key: str, body: bytes, timeout: float | None) -> None:
         self.request_bytes = len(body)
@@ -53,7 +53,7 @@ class CompletionStream:
         self._chunks = ChunkReader()
         self._ready: deque[Delta] = deque()
         self._failure: ModelFailureError | None = None
-        self._ended = False
+        self._is_closed = False
 
     def __aiter__(self) -> CompletionStream:
         return self
@@ -62,19 +62,19 @@ class CompletionStream:
         while not self._ready:
             if self._failure is not None:
                 raise self._failure
-            if self._ended:
+            if self._is_closed:
                 raise StopAsyncIteration
             await self._advance()
         return self._ready.popleft()
 
     def close(self) -> None:
-        """Hang up."""
-        self._ended = True
+        """Close the connection."""
+        self._is_closed = True
         if self._response is not None:
             self._response.close()
 
     async def _advance(self) -> None:
-        """Wait for more. A failure is kept until the pieces that came before it were taken."""
+        """Wait for more deltas. A failure is raised after the deltas that arrived before it were taken."""
         if self._deadline is None and self._timeout is not None:
             self._deadline = asyncio.get_running_loop().time() + self._timeout
         try:
@@ -115,26 +115,26 @@ class CompletionStream:
         try:
             self._response = await post(parse_url(self._url), headers, self._body)
         except ValueError as error:
-            words = f"invalid request: the model at {self._url!r} cannot be asked: {error}"
-            raise ModelFailureError(words, "rejected") from error
+            text = f"invalid request: cannot send a request to {self._url!r}: {error}"
+            raise ModelFailureError(text, "rejected") from error
         if self._response.status != 200:
-            await self._refused(self._response)
+            await self._raise_refusal(self._response)
         if "json" in self._response.headers.get("content-type", ""):
             self._events = WholeBody()
 
-    async def _refused(self, response: Response) -> NoReturn:
+    async def _raise_refusal(self, response: Response) -> NoReturn:
         body = b""
         try:
             while len(body) < MAX_ERROR_BYTES and (data := await response.read()):
                 self.response_bytes += len(data)
                 body += data
         except (ConnectionFailedError, BrokenResponseError):
-            pass  # The status says enough.
+            pass  # the status is enough
         failure = failure_of_response(response.status, response.headers, body[:MAX_ERROR_BYTES])
         if self._key and self._key in str(failure):
-            # Some servers repeat the key that they do not accept.
-            words = str(failure).replace(self._key, "[redacted]")
-            raise ModelFailureError(words, failure.kind, failure.status, failure.retry_after)
+            # Some servers quote the key that they reject.
+            text = str(failure).replace(self._key, "[redacted]")
+            raise ModelFailureError(text, failure.kind, failure.status, failure.retry_after)
         raise failure
 
     async def _receive(self, response: Response) -> None:
@@ -143,14 +143,14 @@ class CompletionStream:
         except (ConnectionFailedError, BrokenResponseError):
             if not self._chunks.is_finished:
                 raise
-            data = b""  # All was said, only the farewell is missing.
+            data = b""  # the answer is complete, only the end of the stream is missing
         self.response_bytes += len(data)
         if self.response_bytes > MAX_RESPONSE_BYTES:
             raise malformed(f"it has more than {MAX_RESPONSE_BYTES // 2**20} MB")
         try:
             events = self._events.feed(data) if data else self._events.finish()
         except EventTooLargeError as error:
-            raise malformed("it holds a line without an end") from error
+            raise malformed("it contains an endless line") from error
         for event in events:
             self._ready += self._chunks.read(event)
         if not data or self._chunks.done:

@@ -1,8 +1,8 @@
-"""A small HTTP/1.1 client over asyncio streams: one POST a connection, and its answer as it comes.
+"""A small HTTP/1.1 client over asyncio streams: one POST per connection, with a streamed response body.
 
-There is no pool, no redirect and no compression: a model is asked seldom, and an answer that is read as it comes must
-not wait in a buffer. A server is not trusted: lines, headers and chunks have bounds, and whoever reads the body decides
-how much of it is enough. Closing hangs up at once.
+There are no connection pool, redirects or compression: requests are rare, and a streamed answer must not wait in a
+buffer. The server is not trusted: lines, headers and chunks are bounded, and the caller decides how much of the body
+it reads. Closing aborts the connection at once.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ MAX_HEADERS = 256
 MAX_INTERIM_RESPONSES = 8
 CONNECT_TIMEOUT_S = 30.0
 _READ_BYTES = 64 * 1024
-_HUNG_UP = "the server hung up before its answer was complete"
+_CONNECTION_CLOSED = "the server closed the connection before its response was complete"
 _CHUNK_SIZE = re.compile(rb"\s*([0-9A-Fa-f]{1,15})\s*(?:;.*)?\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: .*)?\r?\n")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*\r?\n")
 
 
 class HttpError(Exception):
-    """A request could not be made or answered."""
+    """A request could not be sent or got no valid response."""
 
 
 class ConnectionFailedError(HttpError):
-    """Nobody there, or whoever was there went away."""
+    """The connection could not be opened, or was lost."""
 
 
 class BrokenResponseError(HttpError):
-    """What came is not HTTP."""
+    """The response is not valid HTTP."""
 
 
 class Address(NamedTuple):
-    """Where a request goes."""
+    """Destination of a request."""
 
     host: str
     port: int
@@ -48,16 +48,16 @@ class Address(NamedTuple):
     target: str
     """Path and query."""
     authority: str
-    """What the `Host` header says."""
+    """Value of the `Host` header."""
 
 
 def parse_url(url: str) -> Address:
-    """The parts of an http or https address; raises `ValueError` for anything else."""
+    """Split an http or https URL; raises `ValueError` for any other."""
     if re.search(r"[\x00-\x20\x7f]", url):
-        raise ValueError("it has white space or control characters in it")
+        raise ValueError("the URL contains white space or control characters")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("it must begin with http:// or https:// and name a host")
+        raise ValueError("the URL must start with http:// or https:// and name a host")
     is_secure = parts.scheme == "https"
     port = parts.port or (443 if is_secure else 80)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -65,29 +65,32 @@ def parse_url(url: str) -> Address:
 
 
 class Response:
-    """An answer whose body is still on its way."""
+    """A response whose body has not been read yet."""
 
     def __init__(self, status: int, headers: dict[str, str], body: _Body, writer: asyncio.StreamWriter) -> None:
         self.status = status
         self.headers = headers
-        """Names in lower case; a name that came twice has its values joined by commas."""
+        """Names in lower case; the values of a repeated name are joined by commas."""
         self._body = body
         self._writer = writer
 
     async def read(self) -> bytes:
-        """The next piece of the body, as soon as there is one; empty at its end."""
+        """Return the next part of the body as soon as it arrives; empty at its end."""
         try:
             return await self._body.read()
         except OSError as error:
-            raise ConnectionFailedError(_words(error)) from error
+            raise ConnectionFailedError(_short_text(error)) from error
 
     def close(self) -> None:
-        """Hang up. Nothing is waited for."""
-        _hang_up(self._writer)
+        """Abort the connection."""
+        _abort(self._writer)
 
 
 async def post(address: Address, headers: Mapping[str, str], body: bytes) -> Response:
-    """Send a request and wait for the head of the answer; cancelling hangs up. `ValueError` for impossible headers."""
+    """Send a request and return its response once the headers have arrived.
+
+    Cancelling aborts the connection. Raises `ValueError` for headers that cannot be sent.
+    """
     head = _head(address, headers, len(body))
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -95,26 +98,28 @@ async def post(address: Address, headers: Mapping[str, str], body: bytes) -> Res
                 address.host, address.port, ssl=_tls() if address.is_secure else None, limit=MAX_LINE_BYTES
             )
     except (OSError, UnicodeError) as error:
-        # A host that no name server can be asked for fails as a broken text.
-        raise ConnectionFailedError(_words(error) or f"no connection within {CONNECT_TIMEOUT_S:g} seconds") from error
+        # A host name that is invalid for the name server raises UnicodeError.
+        raise ConnectionFailedError(
+            _short_text(error) or f"no connection within {CONNECT_TIMEOUT_S:g} seconds"
+        ) from error
     try:
         writer.write(head + body)
-        # A server that refuses early may not read all of the request: its answer counts, not the broken pipe.
+        # A server may refuse before it has read the whole request: its response counts, not the broken pipe.
         with contextlib.suppress(ConnectionError):
             await writer.drain()
         status, received = await _read_head(reader)
-        return Response(status, received, _body_of(status, received, reader), writer)
+        return Response(status, received, _choose_body(status, received, reader), writer)
     except OSError as error:
-        _hang_up(writer)
-        raise ConnectionFailedError(_words(error)) from error
+        _abort(writer)
+        raise ConnectionFailedError(_short_text(error)) from error
     except BaseException:
-        _hang_up(writer)
+        _abort(writer)
         raise
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # Reading the authorities of a system takes many milliseconds.
+    # Cached because loading the certificate authorities takes many milliseconds.
     return ssl.create_default_context()
 
 
@@ -122,50 +127,50 @@ def _head(address: Address, headers: Mapping[str, str], length: int) -> bytes:
     lines = [f"POST {address.target} HTTP/1.1", f"host: {address.authority}", f"content-length: {length}"]
     for name, value in headers.items():
         if re.search(r"[\x00-\x1f\x7f]", name + value):
-            raise ValueError(f"the header {name} has control characters in it")
+            raise ValueError(f"the header {name} contains control characters")
         lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "connection: close", "", ""]).encode("utf-8")
 
 
 async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     for _ in range(MAX_INTERIM_RESPONSES):
-        line = await _line(reader)
+        line = await _read_line(reader)
         found = _STATUS_LINE.fullmatch(line)
         if found is None:
             raise BrokenResponseError("the server does not speak HTTP/1.1")
         headers = await _read_headers(reader)
-        # 1xx only says that the answer is still to come.
+        # 1xx is an interim response.
         if not found[1].startswith(b"1"):
             return int(found[1]), headers
-    raise BrokenResponseError("the server announces answers and gives none")
+    raise BrokenResponseError("the server sent only interim responses")
 
 
 async def _read_headers(reader: asyncio.StreamReader) -> dict[str, str]:
     headers: dict[str, str] = {}
     for _ in range(MAX_HEADERS):
-        line = await _line(reader)
+        line = await _read_line(reader)
         if line in (b"\r\n", b"\n"):
             return headers
         found = _HEADER.fullmatch(line)
         if found is None:
-            raise BrokenResponseError("the server sent a header that is none")
+            raise BrokenResponseError("the server sent an invalid header")
         name, value = found[1].decode("ascii").lower(), found[2].decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     raise BrokenResponseError(f"the server sent more than {MAX_HEADERS} headers")
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes:
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
     try:
         line = await reader.readline()
     except ValueError as error:
         raise BrokenResponseError(f"the server sent a line of more than {MAX_LINE_BYTES} bytes") from error
     if not line.endswith(b"\n"):
-        raise ConnectionFailedError(_HUNG_UP)
+        raise ConnectionFailedError(_CONNECTION_CLOSED)
     return line
 
 
 class _Body:
-    """A body that ends when the server hangs up."""
+    """A body that ends when the server closes the connection."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -175,7 +180,7 @@ class _Body:
 
 
 class _SizedBody(_Body):
-    """A body whose length was told."""
+    """A body with a Content-Length."""
 
     def __init__(self, reader: asyncio.StreamReader, length: int) -> None:
         super().__init__(reader)
@@ -186,21 +191,21 @@ class _SizedBody(_Body):
             return b""
         data = await self._reader.read(min(self._left, _READ_BYTES))
         if not data:
-            raise ConnectionFailedError(_HUNG_UP)
+            raise ConnectionFailedError(_CONNECTION_CLOSED)
         self._left -= len(data)
         return data
 
 
 class _ChunkedBody(_Body):
-    """A body in chunks, each with its length before it, and an empty one at the end."""
+    """A body with chunked transfer encoding."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__(reader)
         self._chunk: _SizedBody | None = None
-        self._ended = False
+        self._is_complete = False
 
     async def read(self) -> bytes:
-        while not self._ended:
+        while not self._is_complete:
             if self._chunk is None:
                 await self._begin_chunk()
                 continue
@@ -208,12 +213,12 @@ class _ChunkedBody(_Body):
             if data:
                 return data
             self._chunk = None
-            if await _line(self._reader) not in (b"\r\n", b"\n"):
-                raise BrokenResponseError("the server sent a chunk of another length than it said")
+            if await _read_line(self._reader) not in (b"\r\n", b"\n"):
+                raise BrokenResponseError("the server sent a chunk that does not match its length")
         return b""
 
     async def _begin_chunk(self) -> None:
-        found = _CHUNK_SIZE.fullmatch(await _line(self._reader))
+        found = _CHUNK_SIZE.fullmatch(await _read_line(self._reader))
         if found is None:
             raise BrokenResponseError("the server sent a chunk without a length")
         size = int(found[1], 16)
@@ -221,31 +226,31 @@ class _ChunkedBody(_Body):
             self._chunk = _SizedBody(self._reader, size)
             return
         await _read_headers(self._reader)
-        self._ended = True
+        self._is_complete = True
 
 
-def _body_of(status: int, headers: Mapping[str, str], reader: asyncio.StreamReader) -> _Body:
+def _choose_body(status: int, headers: Mapping[str, str], reader: asyncio.StreamReader) -> _Body:
     if headers.get("content-encoding", "identity").lower() not in ("", "identity"):
-        raise BrokenResponseError("the server compressed its answer without being asked to")
+        raise BrokenResponseError("the server compressed its response although the request does not allow it")
     if status in (204, 304):
         return _SizedBody(reader, 0)
     transfer = headers.get("transfer-encoding", "").lower()
     if transfer:
         if transfer.split(",")[-1].strip() != "chunked":
-            raise BrokenResponseError("the server encodes its answer in a way that it was not asked to")
+            raise BrokenResponseError("the server used an unknown transfer encoding")
         return _ChunkedBody(reader)
     length = headers.get("content-length")
     if length is None:
         return _Body(reader)
     if not re.fullmatch(r"[0-9]{1,18}", length):
-        raise BrokenResponseError("the server sent a length that is none")
+        raise BrokenResponseError("the server sent an invalid Content-Length")
     return _SizedBody(reader, int(length))
 
 
-def _hang_up(writer: asyncio.StreamWriter) -> None:
-    # Not a polite close: what is still to be said is of no interest, and TLS would wait for it.
+def _abort(writer: asyncio.StreamWriter) -> None:
+    # Not an orderly close: the rest of the response is not needed, and TLS would wait for it.
     writer.transport.abort()
 
 
-def _words(error: Exception) -> str:
+def _short_text(error: Exception) -> str:
     return str(error)[:300]

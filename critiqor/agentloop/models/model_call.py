@@ -1,4 +1,4 @@
-"""One model call: the request goes out, the answer streams in, and everybody who watches is told."""
+"""One model call: sends the request, collects the streamed answer, and reports start and end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import msgspec
 from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.models.response_builder import Answer
-from critiqor.agentloop.models.watchdogs import Silence
+from critiqor.agentloop.models.retries import failover_reason
+from critiqor.agentloop.models.watchdogs import IdleTimeout
+from critiqor.agentloop.recording.run_recording import ModelCallEnd
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -20,7 +22,7 @@ from critiqor.model import now_ms
 
 
 class ModelCallError(Exception):
-    """A model call failed; `partial` is what came of the answer before it did."""
+    """A model call failed; `partial` is the answer up to the failure."""
 
     def __init__(self, failure: ModelFailureError, partial: AssistantMessage) -> None:
         super().__init__(str(failure))
@@ -28,57 +30,62 @@ class ModelCallError(Exception):
         self.partial = partial
 
 
-class Dialled(NamedTuple):
-    """Who is asked, and by what client."""
+class ModelEndpoint(NamedTuple):
+    """A model with the client that calls it."""
 
     resolved: ResolvedModel
     client: ModelClient
     idle_seconds: float | None
+    """After how many seconds without data a call times out; None for no limit."""
 
 
 class ModelCall:
-    """A model call in the making. `name` is unique in its run, as `model:1` or `compaction:1:model:1`.
+    """One call of a model. `name` is unique within the run, such as `model:1` or `compaction:1:model:1`.
 
-    Without a `speech` nobody is told of its words, and no message of a transcript will tell what it used: then its end
-    does.
+    `emitter` publishes the text as it arrives. The answer of a call without one is not saved in the transcript, so the
+    usage is part of the hook event that ends the call.
     """
 
     def __init__(
-        self, run: Run, services: Services, dialled: Dialled, name: str, speech: DeltaEmitter | None = None
+        self, run: Run, services: Services, endpoint: ModelEndpoint, name: str, emitter: DeltaEmitter | None = None
     ) -> None:
         self._run = run
         self._services = services
-        self._dialled = dialled
+        self._endpoint = endpoint
         self._id = f"{run.id}:{name}"
-        self._speech = speech
-        resolved = dialled.resolved
+        self._emitter = emitter
+        resolved = endpoint.resolved
         self._answer = Answer(resolved.provider.id, resolved.model.id, resolved.provider.api, resolved.model.cost)
         self._began = time.perf_counter()
         self._began_ms = now_ms()
         self._first_byte_ms: float | None = None
 
     async def ask(self, request: ModelRequest) -> AssistantMessage:
-        """Ask and return the whole answer; raises `ModelCallError`. When it is cancelled, `partial` has what came."""
+        """Send the request and return the whole answer; raises `ModelCallError`.
+
+        After a cancellation, `partial` returns the answer so far.
+        """
         run, services = self._run, self._services
         facts = self._facts()
-        await services.hooks.run("model_call_started", facts, _context(run))
+        await services.hooks.run("model_call_started", self._ids() | facts, self._ids())
+        run.recording.model_call_started(facts)
         services.diagnostics.request_started(run.id, self._id)
         run.activity = "model_call"
-        stream = self._dialled.client.ask(request)
+        stream = self._endpoint.client.ask(request)
         try:
-            async with Silence(self._dialled.idle_seconds) as silence:
+            async with IdleTimeout(self._endpoint.idle_seconds) as idle_timeout:
                 async for delta in stream:
-                    silence.heard()
-                    self._take(delta)
+                    idle_timeout.reset()
+                    self._add(delta)
             message = self._answer.message()
             if message.stop_reason == "error":
-                raise ModelFailureError(message.error_message or "the model gave up", "rejected")
+                raise ModelFailureError(message.error_message or "the model reported an error", "rejected")
         except asyncio.CancelledError:
             await self._ended(facts, stream, "aborted", "aborted")
             raise
         except TimeoutError:
-            words = f"the model sent nothing for {self._dialled.idle_seconds:g} seconds (idle timeout)"
-            raise await self._failed(facts, stream, ModelFailureError(words, "timeout")) from None
+            text = f"the model sent nothing for {self._endpoint.idle_seconds:g} seconds (idle timeout)"
+            raise await self._failed(facts, stream, ModelFailureError(text, "timeout")) from None
         except ModelFailureError as failure:
             raise await self._failed(facts, stream, failure) from failure
         finally:
@@ -88,21 +95,21 @@ class ModelCall:
 
     @property
     def usage(self) -> Usage:
-        """What it has used so far, as far as that was told."""
+        """Tokens and cost so far, as far as the provider has reported them."""
         return self._answer.usage
 
     def partial(self, stop_reason: StopReason, error: str) -> AssistantMessage:
-        """What came of the answer so far, without tools that it may have begun to ask for."""
+        """Return the answer so far, without incomplete tool calls."""
         message = self._answer.message(stop_reason=stop_reason, error=error)
         kept = [part for part in message.content if not isinstance(part, ToolCall)]
         return msgspec.structs.replace(message, content=kept)
 
-    def _take(self, delta: Delta) -> None:
+    def _add(self, delta: Delta) -> None:
         if self._first_byte_ms is None:
             self._first_byte_ms = self._elapsed_ms()
         self._answer.add(delta)
-        if self._speech is not None:
-            self._speech.hear(delta)
+        if self._emitter is not None:
+            self._emitter.handle(delta)
 
     async def _failed(self, facts: dict[str, Any], stream: ModelStream, failure: ModelFailureError) -> ModelCallError:
         await self._ended(facts, stream, "error", failure.kind, failure)
@@ -117,20 +124,21 @@ class ModelCall:
         failure: ModelFailureError | None = None,
     ) -> None:
         duration = self._elapsed_ms()
-        told: dict[str, Any] = {
+        end: dict[str, Any] = {
             "durationMs": round(duration),
             "outcome": "completed" if failed is None else "error",
             "requestPayloadBytes": stream.request_bytes,
             "responseStreamBytes": stream.response_bytes,
         }
         if self._first_byte_ms is not None:
-            told["timeToFirstByteMs"] = round(self._first_byte_ms)
+            end["timeToFirstByteMs"] = round(self._first_byte_ms)
         if failed is not None:
-            told |= {"errorCategory": failed, "failureKind": failed}
-        if self._speech is None:
-            told["usage"] = msgspec.to_builtins(self._answer.usage)
-            told |= {} if failure is None else {"error": str(failure)}
-        resolved = self._dialled.resolved
+            end |= {"errorCategory": failed, "failureKind": failed}
+        self._run.recording.model_call_ended(self._recorded_end(facts | end, failure))
+        if self._emitter is None:
+            end["usage"] = msgspec.to_builtins(self._answer.usage)
+            end |= {} if failure is None else {"error": str(failure)}
+        resolved = self._endpoint.resolved
         self._services.diagnostics.request(
             resolved.provider.id,
             resolved.provider.api,
@@ -143,15 +151,24 @@ class ModelCall:
             200 if failed is None else (failure.status if failure is not None else None),
             terminalReason=reason,
         )
-        await self._services.hooks.run("model_call_ended", facts | told, _context(self._run))
+        await self._services.hooks.run("model_call_ended", self._ids() | facts | end, self._ids())
+
+    def _recorded_end(self, facts: dict[str, Any], failure: ModelFailureError | None) -> ModelCallEnd:
+        usage = self._answer.usage
+        error = str(failure) if failure is not None else None
+        if self._emitter is None:
+            return ModelCallEnd(facts, msgspec.to_builtins(usage), error)
+        if failure is not None:
+            # Nothing saves the usage of a failed answer, so OpenClaw's recorder does not know it either.
+            why = {"failover_reason": failover_reason(failure.kind), "failure_kind": failure.kind}
+            return ModelCallEnd(facts | why, None, error)
+        counted = {"outputTokens": usage.output} if facts["outcome"] == "completed" else {}
+        return ModelCallEnd(facts | counted, msgspec.to_builtins(usage), None)
 
     def _facts(self) -> dict[str, Any]:
-        run, resolved = self._run, self._dialled.resolved
+        resolved = self._endpoint.resolved
         return {
-            "runId": run.id,
             "callId": self._id,
-            "sessionKey": run.session.key,
-            "sessionId": run.session.id,
             "provider": resolved.provider.id,
             "model": resolved.model.id,
             "api": resolved.provider.api,
@@ -160,9 +177,8 @@ class ModelCall:
             "contextWindowSource": "modelsConfig",
         }
 
+    def _ids(self) -> dict[str, Any]:
+        return {"runId": self._run.id, "sessionKey": self._run.session.key, "sessionId": self._run.session.id}
+
     def _elapsed_ms(self) -> float:
         return (time.perf_counter() - self._began) * 1000
-
-
-def _context(run: Run) -> dict[str, Any]:
-    return {"runId": run.id, "sessionKey": run.session.key, "sessionId": run.session.id}

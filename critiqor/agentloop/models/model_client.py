@@ -1,4 +1,4 @@
-"""What the loop wants of a model: a request goes out, and pieces of the answer come back as they are made."""
+"""Interface of a model client: requests, streamed deltas of answers, and failures."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     system_prompt: str
     messages: list[Message]
     tools: list[dict[str, Any]]
-    """JSON schemas of the tools that the model may ask for, as functions of the completions API."""
+    """JSON schemas of the tools that the model may call, in the format of the completions API."""
     max_tokens: int
     thinking: str = "off"
 
 
 class TextDelta(msgspec.Struct, frozen=True):
-    """More words."""
+    """More text of the answer."""
 
     text: str
 
@@ -40,7 +40,7 @@ class ThinkingDelta(msgspec.Struct, frozen=True):
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True):
-    """More of a tool call; id and name come with its first piece."""
+    """More of a tool call; id and name come with its first delta."""
 
     index: int
     id: str | None = None
@@ -49,7 +49,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True):
 
 
 class UsageDelta(msgspec.Struct, frozen=True):
-    """How many tokens the call used."""
+    """Number of tokens that the call has used so far."""
 
     input: int
     output: int
@@ -58,7 +58,7 @@ class UsageDelta(msgspec.Struct, frozen=True):
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The model is done, and why."""
+    """End of the answer, with the finish reason of the provider."""
 
     reason: str
 
@@ -67,30 +67,33 @@ Delta = TextDelta | ThinkingDelta | ToolCallDelta | UsageDelta | Finished
 
 
 class ModelFailureError(Exception):
-    """A model call failed. `kind` says why, in words of the diagnosis; `status` is that of HTTP, if there was one."""
+    """A model call failed. `kind` is the cause as the diagnosis names it; `status` is the HTTP status, if any."""
 
     def __init__(self, message: str, kind: FailureKind, status: int | None = None, retry_after: float | None = None):
         super().__init__(message)
         self.kind: FailureKind = kind
         self.status = status
         self.retry_after = retry_after
-        """Seconds that the provider asks to wait."""
+        """Seconds to wait before the next request, if the provider gave them."""
 
 
 class ModelStream(Protocol):
-    """The answer to one request."""
+    """Streamed answer to one request."""
 
     request_bytes: int
     """Size of the request body."""
     response_bytes: int
-    """What has come so far."""
+    """Size of the response so far."""
 
     def __aiter__(self) -> AsyncIterator[Delta]: ...
 
 
 class ModelClient(Protocol):
-    """A model that can be asked."""
+    """Client of a model provider."""
 
     def ask(self, request: ModelRequest) -> ModelStream:
-        """Ask once. Iterating sends the request; failures are raised as `ModelFailureError`; cancelling hangs up."""
+        """Return the answer to a request.
+
+        Iterating sends the request and raises `ModelFailureError`; cancelling closes the connection.
+        """
         ...

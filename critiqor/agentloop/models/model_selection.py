@@ -1,4 +1,4 @@
-"""From a model's name to somebody who can be asked: which models a run may use, and with what key."""
+"""Selection of the models of a run, and of the client and API key for each."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from critiqor.agentloop.configuration import LoopConfiguration, ResolvedModel, api_key_of
+from critiqor.agentloop.configuration import LoopConfiguration, ResolvedModel, resolve_api_key
 from critiqor.agentloop.models.completions import CompletionsClient
-from critiqor.agentloop.models.model_call import Dialled
+from critiqor.agentloop.models.model_call import ModelEndpoint
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.models.watchdogs import idle_limit
 from critiqor.agentloop.runs import AgentParams
@@ -19,10 +19,10 @@ from critiqor.errors import UsageError
 
 
 def models_for(configuration: LoopConfiguration, wanted: str | None, decided: dict[str, Any]) -> list[ResolvedModel]:
-    """The models of a run in the order in which they are asked.
+    """Return the models of a run, the preferred one first.
 
-    What a plugin decides comes before what the caller wants, and that before the configuration. Only the configured
-    model has fallbacks: whoever names one means that one.
+    A plugin's choice precedes the caller's, and that the configuration's. Only the configured model has fallbacks: an
+    explicitly chosen model is not replaced by another.
     """
     choice = configuration.choice
     override, provider = decided.get("modelOverride"), decided.get("providerOverride")
@@ -30,31 +30,31 @@ def models_for(configuration: LoopConfiguration, wanted: str | None, decided: di
     if not reference:
         raise UsageError("no model is configured", fix='set agents.defaults.model.primary to "PROVIDER/MODEL"')
     if provider is not None:
-        known = reference.partition("/")
-        reference = f"{provider}/{known[2] if known[0] in configuration.providers and known[2] else reference}"
+        prefix, _, model = reference.partition("/")
+        reference = f"{provider}/{model if prefix in configuration.providers and model else reference}"
     first = configuration.resolve(reference)
-    named = override is not None or wanted is not None
-    others = [] if named else [configuration.resolve(name) for name in choice.fallbacks]
-    return [first, *(one for one in others if one.reference != first.reference)]
+    is_explicit = override is not None or wanted is not None
+    others = [] if is_explicit else [configuration.resolve(name) for name in choice.fallbacks]
+    return [first, *(other for other in others if other.reference != first.reference)]
 
 
-def dial(services: Services, params: AgentParams, resolved: ResolvedModel) -> Dialled:
-    """Somebody who can be asked; without a key where one is needed, somebody who says so."""
+def create_endpoint(services: Services, params: AgentParams, resolved: ResolvedModel) -> ModelEndpoint:
+    """Return a model with its client. If a required API key is missing, every request to the client fails."""
     provider = resolved.provider
-    key = api_key_of(provider, services.environment)
+    key = resolve_api_key(provider, services.environment)
     client: ModelClient = (
-        _NobodyThere(provider.id) if key is None and not _is_local(provider) else services.clients(provider, key)
+        _KeylessClient(provider.id) if key is None and not _is_local(provider) else services.clients(provider, key)
     )
-    return Dialled(resolved, client, idle_limit(services.configuration, params, provider))
+    return ModelEndpoint(resolved, client, idle_limit(services.configuration, params, provider))
 
 
 def completions_client(provider: Provider, key: str | None) -> ModelClient:
-    """The client of an OpenAI-compatible server, which is what every provider is taken for."""
+    """Return the client for a provider, which is assumed to be OpenAI-compatible."""
     return CompletionsClient(provider.base_url, key, provider.timeout_seconds)
 
 
 def _is_local(provider: Provider) -> bool:
-    """Whether a provider is in this house, where servers often want no key."""
+    """Whether a provider is on this machine or network, where servers often require no key."""
     host = urlsplit(provider.base_url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_private
@@ -62,8 +62,8 @@ def _is_local(provider: Provider) -> bool:
         return host in ("", "localhost") or host.endswith((".local", ".internal"))
 
 
-class _NobodyThere:
-    """Answers every request with the fact that there is no key."""
+class _KeylessClient:
+    """Client that fails every request because the API key is missing."""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
@@ -76,9 +76,9 @@ class _Refusal:
     request_bytes = 0
     response_bytes = 0
 
-    def __init__(self, words: str) -> None:
-        self._words = words
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     async def __aiter__(self) -> AsyncIterator[Delta]:
-        raise ModelFailureError(self._words, "auth")
-        yield  # pragma: no cover - makes it an iterator
+        raise ModelFailureError(self._text, "auth")
+        yield  # pragma: no cover - makes it a generator

@@ -1,4 +1,4 @@
-"""Why a provider did not answer, in the words of the diagnosis: from a status, an error object, or a broken stream."""
+"""Classification of provider errors: HTTP statuses, error objects and malformed answers become model failures."""
 
 from __future__ import annotations
 
@@ -39,42 +39,42 @@ _STATUSES: dict[int, FailureKind] = {
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> ModelFailureError:
-    """The failure behind an answer whose status is not 200."""
+    """Return the failure for a response with a status other than 200."""
     error = _error_object(body)
-    words = _message(error) or _plain(body) or "no reason given"
-    kind = _kind_of_status(status, f"{_type(error)} {words}")
-    return ModelFailureError(f"{status} {words}", kind, status, _retry_after(headers))
+    message = _message(error) or _text_of_page(body) or "no reason given"
+    kind = _kind_of_status(status, f"{_type(error)} {message}")
+    return ModelFailureError(f"{status} {message}", kind, status, _retry_after(headers))
 
 
 def failure_of_object(error: object) -> ModelFailureError:
-    """The failure behind an error object within a stream that had begun well."""
-    words = _message(error) or "the provider reports an error and does not say which"
+    """Return the failure for an error object inside a stream."""
+    message = _message(error) or "the provider reports an error without a message"
     status = _status(error)
     if status is not None:
-        return ModelFailureError(f"{status} {words}", _kind_of_status(status, f"{_type(error)} {words}"), status)
-    said = f"{_type(error)} {words}"
-    kinds = [kind for pattern, kind in _TYPES if re.search(pattern, said, re.IGNORECASE)]
-    return ModelFailureError(words, _kind_of_words(said) or (kinds[0] if kinds else "server"))
+        return ModelFailureError(f"{status} {message}", _kind_of_status(status, f"{_type(error)} {message}"), status)
+    description = f"{_type(error)} {message}"
+    kinds = [kind for pattern, kind in _TYPES if re.search(pattern, description, re.IGNORECASE)]
+    return ModelFailureError(message, _kind_of_text(description) or (kinds[0] if kinds else "server"))
 
 
-def malformed(words: str) -> ModelFailureError:
-    """An answer that makes no sense, and why."""
-    return ModelFailureError(f"the model's answer is malformed: {words}", "malformed")
+def malformed(problem: str) -> ModelFailureError:
+    """Return the failure for an answer that violates the protocol."""
+    return ModelFailureError(f"the model's answer is malformed: {problem}", "malformed")
 
 
-def _kind_of_status(status: int, said: str) -> FailureKind:
+def _kind_of_status(status: int, text: str) -> FailureKind:
     if status >= 500:
         return "server"
     if status in (400, 422, 429):
-        return _kind_of_words(said, status) or _STATUSES.get(status, "rejected")
+        return _kind_of_text(text, status) or _STATUSES.get(status, "rejected")
     return _STATUSES.get(status, "rejected")
 
 
-def _kind_of_words(said: str, status: int | None = None) -> FailureKind | None:
-    if _BILLING.search(said):
+def _kind_of_text(text: str, status: int | None = None) -> FailureKind | None:
+    if _BILLING.search(text):
         return "billing"
-    # "Too many tokens" is about the length of a request, but with 429 about how many there were in a minute.
-    return "context" if status != 429 and _CONTEXT.search(said) else None
+    # "Too many tokens" means that the request is too long, but with status 429 that the rate limit was exceeded.
+    return "context" if status != 429 and _CONTEXT.search(text) else None
 
 
 def _error_object(body: bytes) -> object:
@@ -88,10 +88,10 @@ def _error_object(body: bytes) -> object:
 
 
 def _message(error: object) -> str:
-    said: Any = error
+    text: Any = error
     if isinstance(error, dict):
-        said = next((error[key] for key in ("message", "detail", "error") if isinstance(error.get(key), str)), "")
-    return said.strip()[:MAX_MESSAGE_CHARS] if isinstance(said, str) else ""
+        text = next((error[key] for key in ("message", "detail", "error") if isinstance(error.get(key), str)), "")
+    return text.strip()[:MAX_MESSAGE_CHARS] if isinstance(text, str) else ""
 
 
 def _type(error: object) -> str:
@@ -106,8 +106,8 @@ def _status(error: object) -> int | None:
     return next((number for number in numbers if 400 <= number <= 599), None)
 
 
-def _plain(body: bytes) -> str:
-    """The words of a page that some proxy sent."""
+def _text_of_page(body: bytes) -> str:
+    """Return the text of an HTML page, such as an error page of a proxy."""
     text = body.decode("utf-8", "replace")
     text = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", text, flags=re.IGNORECASE | re.DOTALL)
     return " ".join(text.split())[:MAX_MESSAGE_CHARS]
@@ -117,11 +117,11 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1_000
-    said = headers.get("retry-after")
-    seconds = _seconds(said)
-    if seconds is None and said is not None:
+    value = headers.get("retry-after")
+    seconds = _seconds(value)
+    if seconds is None and value is not None:
         try:
-            seconds = max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
+            seconds = max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
         except (ValueError, OverflowError):
             return None
     return None if seconds is None else min(seconds, MAX_RETRY_AFTER_S)

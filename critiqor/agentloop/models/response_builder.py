@@ -1,4 +1,4 @@
-"""An answer, put together from its pieces as they come."""
+"""Assembles the message of an answer from its streamed deltas."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _STOP_REASONS: dict[str, StopReason] = {
     "tool_calls": "toolUse",
     "function_call": "toolUse",
 }
-_SHOWN_CHARS = 120
-"""How much of unreadable arguments is quoted."""
+_MAX_QUOTED_CHARS = 120
+"""Characters of invalid arguments that are quoted."""
 
 
-class _Call:
-    """A tool call in the making."""
+class _ToolCallDraft:
+    """A tool call that is being streamed."""
 
     def __init__(self) -> None:
         self.id = ""
@@ -33,7 +33,7 @@ class _Call:
 
 
 class Answer:
-    """What a model has said so far in one call."""
+    """The answer of one model call so far."""
 
     def __init__(self, provider: str, model: str, api: str, prices: Prices) -> None:
         self._provider = provider
@@ -42,30 +42,30 @@ class Answer:
         self._prices = prices
         self._started_ms = now_ms()
         self._parts: list[tuple[type[Text] | type[Thinking], list[str]]] = []
-        """Words and reasoning in the order in which they came; what follows its like belongs to it."""
-        self._calls: dict[int, _Call] = {}
+        """Text and reasoning in the order of arrival; consecutive deltas of one kind form one part."""
+        self._calls: dict[int, _ToolCallDraft] = {}
         self._usage: UsageDelta | None = None
         self._reason: str | None = None
 
     def add(self, delta: Delta) -> None:
-        """One more piece."""
+        """Add a delta."""
         match delta:
             case TextDelta(text):
-                self._say(Text, text)
+                self._add_text(Text, text)
             case ThinkingDelta(text):
-                self._say(Thinking, text)
+                self._add_text(Thinking, text)
             case ToolCallDelta():
-                call = self._calls.setdefault(delta.index, _Call())
+                call = self._calls.setdefault(delta.index, _ToolCallDraft())
                 call.id = call.id or delta.id or ""
                 call.name = call.name or delta.name or ""
                 call.arguments.append(delta.arguments)
             case UsageDelta():
-                # Counts are for the whole call so far, so the last ones hold.
+                # Counts are totals of the call so far, so the latest replace the earlier ones.
                 self._usage = delta
             case Finished(reason):
                 self._reason = reason
 
-    def _say(self, kind: type[Text] | type[Thinking], text: str) -> None:
+    def _add_text(self, kind: type[Text] | type[Thinking], text: str) -> None:
         if not text:
             return
         if not self._parts or self._parts[-1][0] is not kind:
@@ -73,11 +73,11 @@ class Answer:
         self._parts[-1][1].append(text)
 
     def message(self, stop_reason: StopReason | None = None, error: str | None = None) -> AssistantMessage:
-        """The message that came of it; `stop_reason` is for an answer that was not finished by the model."""
+        """Return the message; `stop_reason` is given for an answer that the model did not finish."""
         content: list[Text | Thinking | ToolCall] = [kind("".join(pieces)) for kind, pieces in self._parts]
         calls = _tool_calls([self._calls[index] for index in sorted(self._calls)])
         if stop_reason is None:
-            stop_reason, error = self._ending(bool(calls))
+            stop_reason, error = self._final_reason(bool(calls))
         return AssistantMessage(
             content=[*content, *calls],
             provider=self._provider,
@@ -89,16 +89,16 @@ class Answer:
             timestamp=self._started_ms,
         )
 
-    def _ending(self, asks_for_tools: bool) -> tuple[StopReason, str | None]:
+    def _final_reason(self, has_tool_calls: bool) -> tuple[StopReason, str | None]:
         reason = _STOP_REASONS.get(self._reason or "stop")
         if reason is None:
             return "error", f"Provider finish_reason: {self._reason}"
-        # Servers are careless about the reason; what counts is whether tools are to be run.
-        return ("toolUse" if asks_for_tools and reason == "stop" else reason), None
+        # Some servers report `stop` although the answer calls tools.
+        return ("toolUse" if has_tool_calls and reason == "stop" else reason), None
 
     @property
     def usage(self) -> Usage:
-        """What the call has used so far, as far as that was told."""
+        """Tokens and cost of the call, as far as the provider has reported them."""
         used = self._usage
         if used is None:
             return Usage()
@@ -119,12 +119,12 @@ class Answer:
         )
 
 
-def _tool_calls(drafts: list[_Call]) -> list[ToolCall]:
+def _tool_calls(drafts: list[_ToolCallDraft]) -> list[ToolCall]:
     calls: list[ToolCall] = []
     ids: set[str] = set()
     for number, draft in enumerate(drafts):
         wanted = draft.id or f"call_{number}"
-        # Results are told apart by the id, so that no two calls of an answer may share one.
+        # Results refer to calls by id, so ids must be unique within an answer.
         given, copy = wanted, 2
         while given in ids:
             given, copy = f"{wanted}_{copy}", copy + 1
@@ -133,18 +133,18 @@ def _tool_calls(drafts: list[_Call]) -> list[ToolCall]:
     return calls
 
 
-def _tool_call(call_id: str, draft: _Call) -> ToolCall:
+def _tool_call(call_id: str, draft: _ToolCallDraft) -> ToolCall:
     text = "".join(draft.arguments)
     if not draft.name:
         return ToolCall(id=call_id, name="", malformed="the call names no tool")
     try:
         arguments = msgspec.json.decode(text) if text.strip() else {}
     except (msgspec.DecodeError, RecursionError) as error:
-        return ToolCall(id=call_id, name=draft.name, malformed=f"must be JSON: {error}: {_quoted(text)}")
+        return ToolCall(id=call_id, name=draft.name, malformed=f"must be JSON: {error}: {_excerpt(text)}")
     if not isinstance(arguments, dict):
-        return ToolCall(id=call_id, name=draft.name, malformed=f"must be object: {_quoted(text)}")
+        return ToolCall(id=call_id, name=draft.name, malformed=f"must be object: {_excerpt(text)}")
     return ToolCall(id=call_id, name=draft.name, arguments=arguments)
 
 
-def _quoted(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+def _excerpt(text: str) -> str:
+    return text if len(text) <= _MAX_QUOTED_CHARS else f"{text[:_MAX_QUOTED_CHARS]}…"

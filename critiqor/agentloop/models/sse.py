@@ -1,4 +1,4 @@
-"""Server-sent events, taken apart as the bytes come. Where the bytes are cut makes no difference."""
+"""Incremental parser for server-sent events. How the bytes are split makes no difference."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class EventTooLargeError(Exception):
-    """A line or an event has no end within reason."""
+    """A line or an event exceeds the size limit."""
 
 
 class WholeBody:
-    """For a server that answers with one document instead of events: it is one event, at the end."""
+    """Treats a response that is one document instead of events as a single event at its end."""
 
     def __init__(self) -> None:
         self._body = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Nothing yet."""
+        """Add bytes; returns no events."""
         self._body += data
         if len(self._body) > MAX_EVENT_BYTES:
             raise EventTooLargeError
         return []
 
     def finish(self) -> list[bytes]:
-        """The document."""
+        """Return the document."""
         return [bytes(self._body)]
 
 
 class EventParser:
-    """Takes bytes, gives the data of each event that is complete."""
+    """Splits a stream of bytes into the data of its events."""
 
     def __init__(self) -> None:
         self._line = bytearray()
         self._data: list[bytes] = []
         self._size = 0
         self._after_return = False
-        """The last byte was a carriage return, and a line feed that follows belongs to it."""
+        """Whether the last byte was a carriage return, which belongs to a line feed that follows."""
         self._first = True
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The data of all events that end within these bytes."""
+        """Return the data of all events that end within these bytes."""
         if self._after_return and data:
             self._after_return = False
             if data.startswith(b"\n"):
@@ -58,7 +58,7 @@ class EventParser:
         return events
 
     def finish(self) -> list[bytes]:
-        """The data of an event whose last empty line never came; servers forget it at the end."""
+        """Return the data of an event without its final empty line, which some servers leave out."""
         events: list[bytes] = []
         if self._line:
             self._end_line(events)

@@ -1,4 +1,4 @@
-"""Limits on silence and time: how long a model may say nothing, and how long a run may take."""
+"""Time limits: how long a model may be silent, and how long a run may take."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.settings import Provider
 
 IDLE_CAP_SECONDS = 120.0
-"""The silence that a model is allowed where its provider says nothing else."""
+"""Default limit for the silence of a model."""
 CLEANUP_SECONDS = 5.0
-"""What an aborted run may take to come to its end, before it is left behind."""
+"""Time that an aborted run has for its cleanup before it is abandoned."""
 
 
 def run_limit(configuration: LoopConfiguration, params: AgentParams) -> float | None:
-    """Seconds that a run may take; None for no limit."""
+    """Return how many seconds a run may take; None for no limit."""
     if params.timeout_seconds is not None:
         return params.timeout_seconds or None
     return configuration.run_timeout_seconds
 
 
 def idle_limit(configuration: LoopConfiguration, params: AgentParams, provider: Provider) -> float | None:
-    """Seconds without a sign of the model after which a request is given up; None for no limit.
+    """Return after how many seconds without data a request times out; None for no limit.
 
-    A provider's own limit counts, in the bounds of the run's. Otherwise it is what the agent's limit says, at most two
-    minutes. A cron run that says nothing about time has a deadline of its own, and no such limit.
+    A limit of the provider applies within the limits of the run and the agent. Without it, the limit is that of the
+    run or the agent, at most two minutes. A cron run without any limit has its own deadline and no idle limit.
     """
     of_run = params.timeout_seconds or None
     of_agent = configuration.defaults.timeout_seconds or None
@@ -38,17 +38,17 @@ def idle_limit(configuration: LoopConfiguration, params: AgentParams, provider: 
     return min([IDLE_CAP_SECONDS, *bounds])
 
 
-class Silence:
-    """Ends what runs inside it with `TimeoutError` when nothing was heard for too long."""
+class IdleTimeout:
+    """Context manager that raises `TimeoutError` when no data has arrived for too long."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._timeout = asyncio.timeout(None)
         self._armed_at = float("-inf")
 
-    async def __aenter__(self) -> Silence:
+    async def __aenter__(self) -> IdleTimeout:
         await self._timeout.__aenter__()
-        self.heard()
+        self.reset()
         return self
 
     async def __aexit__(
@@ -56,12 +56,12 @@ class Silence:
     ) -> None:
         await self._timeout.__aexit__(kind, error, trace)
 
-    def heard(self) -> None:
-        """Something came."""
+    def reset(self) -> None:
+        """Note that data has arrived."""
         if self._seconds is None:
             return
         now = asyncio.get_running_loop().time()
-        # Pieces come by the thousand. The timer is set anew now and then, and for that much longer than was asked for.
+        # Deltas arrive by the thousand, so the timer is reset only now and then, and for that much longer.
         slack = self._seconds / 64
         if now - self._armed_at >= slack:
             self._armed_at = now

@@ -1,1 +1,1 @@
-"""Which message runs when: lanes, inbox, dispatch, commands, watchdogs of sessions."""
+"""Queueing of runs: session lanes and global lanes, queue modes, dispatch, stuck sessions."""

@@ -1,11 +1,11 @@
-"""Queue modes: what becomes of a message that comes while its session is busy.
+"""Inbox of a session: what happens to a message that arrives while the session is busy, by queue mode.
 
-- steer: it goes into the run that is under way, which tells the model at the next opportunity.
-- followup: it waits and gets a run of its own.
-- collect: it waits, and everything that waits for the same place is answered by one run.
-- interrupt: the run under way is ended, and so is everything that waits; then it gets its run.
+- steer: the message joins the active run, which passes it to the model before its next call.
+- followup: the message waits and gets its own run.
+- collect: the message waits, and one run answers all waiting messages of the same channel and recipient.
+- interrupt: the active run and all waiting ones are aborted, then the message gets its run.
 
-A queue has a cap. What is over it is refused, forgotten, or kept as one line of a summary.
+The queue has a cap. By `messages.queue.drop`, messages above it are rejected, dropped, or dropped with a summary line.
 """
 
 from __future__ import annotations
@@ -18,133 +18,137 @@ from critiqor.agentloop.settings import QueueMode, QueueSettings
 from critiqor.errors import CritiqorError
 
 SUMMARY_CHARS = 160
-MOST_SUMMARIES = 50
+"""Length of the summary of a dropped message."""
+MAX_SUMMARIES = 50
 
 
 class QueueFullError(CritiqorError):
-    """Too many messages wait in a session."""
+    """Too many messages are waiting in a session."""
 
 
 class Inbox:
-    """The messages of one session."""
+    """The active run and the waiting messages of one session."""
 
     def __init__(self, settings: QueueSettings, drop: Callable[[Run, str], None]) -> None:
         self._settings = settings
         self._drop = drop
-        """Ends a message that nobody will answer."""
+        """Ends a message that will not be answered; called with the reason."""
         self.active: Run | None = None
-        """The run under way."""
-        self._waiting: dict[str, QueueMode | None] = {}
+        self._modes: dict[str, QueueMode | None] = {}
+        """Queue mode of each waiting run, by run id."""
         self._runs: dict[str, Run] = {}
-        self._forgotten: list[str] = []
-        self._arrived = 0.0
+        """Waiting runs by id, oldest first."""
+        self._dropped_summaries: list[str] = []
+        self._arrived_at = 0.0
+        """Time of the last message with a queue mode, by the clock of the event loop, in seconds."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing goes on in the session."""
+        """Whether the session has no active and no waiting run."""
         return self.active is None and not self._runs
 
     @property
     def waiting(self) -> list[Run]:
-        """Runs that wait for their turn, oldest first."""
+        """The waiting runs, oldest first."""
         return list(self._runs.values())
 
-    def place(self, run: Run, mode: QueueMode | None, abort: Callable[[Run, Abort], object]) -> Run | None:
-        """Find a place for a message: the run that answers it as well, or None for a run of its own.
+    def add(self, run: Run, mode: QueueMode | None, abort: Callable[[Run, Abort], object]) -> Run | None:
+        """Add a message. Return the run that answers it, or None if it gets its own run.
 
-        None as its mode is for a message that waits for its turn, without rules.
+        A message with mode None waits its turn and is never merged or dropped.
         """
         if mode is not None:
-            self._arrived = asyncio.get_running_loop().time()
+            self._arrived_at = asyncio.get_running_loop().time()
         if mode is None or self.is_idle:
-            self._add(run, None)
+            self._enqueue(run, None)
             return None
-        if mode == "steer" and self.active is not None and self.active.takes_steering:
+        if mode == "steer" and self.active is not None and self.active.accepts_steering:
             self.active.steering.append(run)
             return self.active
         if mode == "interrupt":
             for other in (*self.waiting, *([self.active] if self.active is not None else [])):
-                abort(other, Abort("interrupted", "a newer message took its place"))
-            self._add(run, None)
+                abort(other, Abort("interrupted", "interrupted by a newer message"))
+            self._enqueue(run, None)
             return None
-        self._make_room()
-        host = self._collecting(run) if mode == "collect" else None
-        if host is not None:
-            host.joined.append(run)
-            return host
-        self._add(run, mode)
+        self._enforce_cap()
+        collector = self._find_collector(run) if mode == "collect" else None
+        if collector is not None:
+            collector.joined.append(run)
+            return collector
+        self._enqueue(run, mode)
         return None
 
-    async def quiet(self, run: Run) -> None:
-        """Wait until no message has come for a while, for a run that had to wait itself."""
-        if self._waiting.get(run.id) is None:
+    async def wait_until_quiet(self, run: Run) -> None:
+        """Wait until no message has arrived for `debounceMs`, if the run was queued with a mode."""
+        if self._modes.get(run.id) is None:
             return
         clock = asyncio.get_running_loop().time
-        while (pause := self._arrived + self._settings.debounce_ms / 1000 - clock()) > 0:
+        while (pause := self._arrived_at + self._settings.debounce_ms / 1000 - clock()) > 0:
             await asyncio.sleep(pause)
 
     def begin(self, run: Run) -> None:
-        """It is this run's turn: what it is to answer is settled now."""
+        """Make a run the active one, and combine the messages that it answers into its prompt."""
         self.leave(run)
         self.active = run
         texts = [text for text in (run.message, *(joined.message for joined in run.joined)) if text]
         if run.joined:
             listed = "\n\n".join(f"--- message {number}\n{text}" for number, text in enumerate(texts, 1))
-            run.message = f"Several messages came while you were busy. Answer all of them.\n\n{listed}"
-        if self._forgotten:
-            lines = "\n".join(f"- {line}" for line in self._forgotten)
-            run.message = f"Earlier messages were left out because too many waited:\n{lines}\n\n{run.message}"
-            self._forgotten = []
+            run.message = f"Several messages arrived while you were busy. Answer all of them.\n\n{listed}"
+        if self._dropped_summaries:
+            lines = "\n".join(f"- {line}" for line in self._dropped_summaries)
+            run.message = f"Earlier messages were dropped because too many were waiting:\n{lines}\n\n{run.message}"
+            self._dropped_summaries = []
 
     def leave(self, run: Run) -> None:
-        """It no longer waits."""
-        self._waiting.pop(run.id, None)
+        """Remove a run from the waiting ones."""
+        self._modes.pop(run.id, None)
         self._runs.pop(run.id, None)
 
     def end(self, run: Run) -> list[Run]:
-        """It is over; returns the messages that it was to answer and did not, which wait for their own turn now."""
+        """End a run. Return the messages that it should have answered but did not; they wait for their own runs now."""
         self.leave(run)
         if self.active is run:
             self.active = None
-        left = [*run.steering]
+        unanswered = [*run.steering]
         run.steering.clear()
         if run.started_at is None:
-            left += run.joined
+            unanswered += run.joined
             run.joined = []
-        for one in left:
-            self._add(one, None)
-        return left
+        for message in unanswered:
+            self._enqueue(message, None)
+        return unanswered
 
-    def _add(self, run: Run, mode: QueueMode | None) -> None:
-        self._waiting[run.id] = mode
+    def _enqueue(self, run: Run, mode: QueueMode | None) -> None:
+        self._modes[run.id] = mode
         self._runs[run.id] = run
 
-    def _collecting(self, run: Run) -> Run | None:
-        """A run that waits with messages for the same place."""
+    def _find_collector(self, run: Run) -> Run | None:
+        """Return a waiting run that collects messages of the same channel and recipient."""
         for other in self._runs.values():
             same = (other.params.channel, other.params.to) == (run.params.channel, run.params.to)
-            if same and self._waiting.get(other.id) == "collect":
+            if same and self._modes.get(other.id) == "collect":
                 return other
         return None
 
-    def _make_room(self) -> None:
+    def _enforce_cap(self) -> None:
         settings = self._settings
-        # Those without a mode wait by nobody's rules but their own.
-        while runs := [run for run in self._runs.values() if self._waiting[run.id] is not None]:
+        # Messages without a mode do not count.
+        while runs := [run for run in self._runs.values() if self._modes[run.id] is not None]:
             if sum(bool(run.message) + len(run.joined) for run in runs) < settings.cap:
                 return
             if settings.drop == "new":
                 raise QueueFullError(
-                    f"{settings.cap} messages wait in this session already", fix="wait, or raise messages.queue.cap"
+                    f"{settings.cap} messages are already waiting in this session",
+                    fix="wait, or raise messages.queue.cap",
                 )
-            # A run that others have joined stays for their sake, without its own words or theirs who came next.
+            # A run that other messages have joined stays for them: it loses its own text first, then the oldest joined.
             run = runs[0]
             oldest = run if run.message or not run.joined else run.joined.pop(0)
             if settings.drop == "summarize":
-                self._forgotten.append(" ".join(oldest.message.split())[:SUMMARY_CHARS])
-                del self._forgotten[:-MOST_SUMMARIES]
+                self._dropped_summaries.append(" ".join(oldest.message.split())[:SUMMARY_CHARS])
+                del self._dropped_summaries[:-MAX_SUMMARIES]
             if run.joined and oldest is run:
                 run.message = ""
             else:
                 self.leave(oldest)
-                self._drop(oldest, "too many messages waited in this session")
+                self._drop(oldest, "too many messages were waiting in this session")

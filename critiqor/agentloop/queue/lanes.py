@@ -1,7 +1,7 @@
-"""Lanes: queues that let a limited number through at a time, in the order in which they came.
+"""Lanes: first-in, first-out queues that admit a limited number of runs at a time.
 
-A run passes two: the lane of its session, which lets one through, and a global lane, which limits what goes on in all
-sessions together. A lane that nobody uses is forgotten.
+A run passes two lanes: the lane of its session, which admits one run, and a global lane, which limits the runs of all
+sessions together. Unused lanes are removed.
 """
 
 from __future__ import annotations
@@ -10,24 +10,28 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
+_CLEANUP_THRESHOLD = 64
+"""Number of lanes above which all idle ones are removed at once."""
+
 
 class LaneState(NamedTuple):
     """How full a lane is."""
 
     active: tuple[str, ...]
-    """Whoever is in it."""
+    """Ids of the runs in the lane."""
     waiting: int
+    """Number of runs that wait for it."""
 
 
 class Ticket:
-    """The right to be in a lane, until `leave`."""
+    """A place in a lane, held until `leave`."""
 
     def __init__(self, lane: _Lane, holder: str) -> None:
         self._lane = lane
         self.holder = holder
 
     def leave(self) -> None:
-        """Let the next one in. Leaving twice, or after the lane was freed, does nothing."""
+        """Give up the place and admit the next run. Does nothing if the place was already given up."""
         self._lane.leave(self)
 
 
@@ -38,47 +42,44 @@ class Lanes:
         self._lanes: dict[str, _Lane] = {}
 
     async def enter(self, name: str, holder: str, limit: int = 1) -> Ticket:
-        """Wait for a place in a lane that `limit` may use at a time."""
+        """Wait for a place in a lane that admits `limit` runs at a time."""
         lane = self._lanes.get(name)
         if lane is None:
             lane = self._lanes[name] = _Lane(limit)
         try:
             return await lane.enter(holder)
         finally:
-            self._forget(name, lane)
+            self._remove_if_idle(name, lane)
 
     def state(self, name: str) -> LaneState:
-        """Who is in a lane, and how many wait."""
+        """Return the active and waiting runs of a lane."""
         lane = self._lanes.get(name)
         if lane is None:
             return LaneState((), 0)
         return LaneState(tuple(ticket.holder for ticket in lane.active), len(lane.waiting))
 
     def names(self) -> list[str]:
-        """Lanes that somebody is in or waits for."""
-        self._forget_all()
+        """Return the names of the lanes in use."""
+        self._remove_idle()
         return list(self._lanes)
 
     def free(self, name: str, holder: str) -> bool:
-        """Let the next one in although this holder never left; True if it was in the lane."""
+        """Take the place of a holder that never left. Return True if it was in the lane."""
         lane = self._lanes.get(name)
         ticket = next((ticket for ticket in lane.active if ticket.holder == holder), None) if lane else None
         if ticket is not None:
             ticket.leave()
         return ticket is not None
 
-    def _forget(self, name: str, lane: _Lane) -> None:
-        if len(self._lanes) > _MANY_LANES:
-            self._forget_all()
+    def _remove_if_idle(self, name: str, lane: _Lane) -> None:
+        if len(self._lanes) > _CLEANUP_THRESHOLD:
+            self._remove_idle()
         elif lane.is_idle and self._lanes.get(name) is lane:
             del self._lanes[name]
 
-    def _forget_all(self) -> None:
+    def _remove_idle(self) -> None:
         for name in [name for name, lane in self._lanes.items() if lane.is_idle]:
             del self._lanes[name]
-
-
-_MANY_LANES = 64
 
 
 class _Lane:
@@ -95,13 +96,13 @@ class _Lane:
         if self._has_room() and not self.waiting:
             return self._admit(holder)
         turn: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
-        # Most lanes are never waited for, and there are as many as there are sessions.
+        # Created on demand: there is a lane per session, and most have no waiting runs.
         self.waiting = self.waiting or deque()
         self.waiting.append((turn, holder))
         try:
             return await turn
         except asyncio.CancelledError:
-            # Cancelled in the very moment in which it was let in: then the next one is.
+            # Cancelled at the moment it was admitted: pass the place on.
             if turn.done() and not turn.cancelled():
                 turn.result().leave()
             self.waiting = deque(place for place in self.waiting if place[0] is not turn)

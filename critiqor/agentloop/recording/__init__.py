@@ -1,1 +1,1 @@
-"""The recorder and the diagnostics timeline of the embedded loop."""
+"""Recorder and diagnostics timeline of the embedded loop."""

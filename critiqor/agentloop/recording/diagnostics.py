@@ -1,7 +1,7 @@
-"""The timeline of the embedded loop: lines of `openclaw.diagnostics.v1`, as an OpenClaw writes them when asked to.
+"""Timeline of the embedded loop in the format `openclaw.diagnostics.v1`, as OpenClaw writes it on request.
 
-Writing is best-effort. Lines are gathered and written once a turn of the event loop, so a process that is killed loses
-those of its last turn; a full disk loses lines and nothing else. Whoever does not ask for a timeline pays nothing.
+Writing is best-effort. Lines are written once per iteration of the event loop, so a killed process loses those of its
+last iteration, and a full disk loses lines but disturbs nothing else. Without a timeline there is no cost.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -28,27 +28,19 @@ SCHEMA = "openclaw.diagnostics.v1"
 TURN = "agent.turn"
 _PHASES = {TURN: "agent-turn", "agent.prepare": "agent.prepare", "agent.cleanup": "agent.cleanup"}
 _STARTUP = "startup"
-"""The phase of whatever is not part of a turn."""
+"""Phase of spans that are not part of a turn."""
 _EVERY = frozenset(("1", "true", "all", "*"))
 _NONE = frozenset(("0", "false", "off", "none"))
 _TIMELINE = frozenset(("timeline", "timeline.*", "diagnostics.timeline", "diagnostics.*"))
 _YES = frozenset(("1", "on", "true", "yes"))
-_LONGEST_MESSAGE = 500
+_MAX_MESSAGE_CHARS = 500
 _ASSIGNMENT = re.compile(r"\w+=[^\s\"'`$()<>|&;]*")
 _PROGRAM = re.compile(r"[\w./+-]{1,128}")
-_around: ContextVar[Span | None] = ContextVar("critiqor_agentloop_span", default=None)
-
-
-class Hooks(Protocol):
-    """What the timeline wants of plugin hooks."""
-
-    def on(self, name: str, handler: Callable[[dict[str, Any], dict[str, Any]], None], priority: int = 0) -> object:
-        """Call `handler` with every event of that name and its context."""
-        ...
+_current_span: ContextVar[Span | None] = ContextVar("critiqor_agentloop_span", default=None)
 
 
 class Span:
-    """A timed operation, from entering to leaving its `with` block; one that raises has failed."""
+    """A timed operation, used as a `with` block; it has failed if the block raises."""
 
     __slots__ = ("_began", "_diagnostics", "_token", "attributes", "name", "parent_id", "phase", "span_id")
 
@@ -63,12 +55,12 @@ class Span:
         self.parent_id = parent.span_id if parent is not None else None
         self.span_id: str | None = str(uuid.uuid4()) if diagnostics.enabled else None
         self.attributes = attributes
-        """Further facts; what is added before the end is told at the end."""
+        """Further facts; those added before the end are part of its last line."""
 
     def __enter__(self) -> Span:
         if self._diagnostics.enabled:
             self._began = time.perf_counter()
-            self._token = _around.set(self)
+            self._token = _current_span.set(self)
             self._diagnostics._span_started(self)
         return self
 
@@ -79,15 +71,15 @@ class Span:
             return
         duration_ms = (time.perf_counter() - self._began) * 1000
         try:
-            _around.reset(self._token)
+            _current_span.reset(self._token)
         except ValueError:
-            _around.set(None)  # left in another task than it was entered in
+            _current_span.set(None)  # the block was left in another task than it was entered in
         self._token = None
         self._diagnostics._span_ended(self, duration_ms, error)
 
 
 class Diagnostics:
-    """Writes the timeline of this process. Without a file it does nothing."""
+    """Writes the timeline of this process. Without a path it does nothing."""
 
     def __init__(
         self, path: Path | None, *, run_id: str | None = None, env_name: str | None = None, event_loop: bool = False
@@ -96,14 +88,14 @@ class Diagnostics:
         """Whether a timeline is written at all."""
         self._file = TimelineFile(path) if path is not None else None
         always = {"runId": run_id or None, "envName": env_name or None, "pid": os.getpid()}
-        self._always = {name: value for name, value in always.items() if value is not None}
+        self._common_fields = {name: value for name, value in always.items() if value is not None}
         self._redactor = Redactor(secrets.token_bytes(16))
         self._open: dict[str, Span] = {}
-        self._delays = LoopDelays(self._sampled) if event_loop and self.enabled else None
+        self._delays = LoopDelays(self._write_sample) if event_loop and self.enabled else None
 
     @staticmethod
     def from_environment(environment: Mapping[str, str]) -> Diagnostics:
-        """The timeline that the variables of OpenClaw ask for; one that does nothing where they do not."""
+        """Return the timeline that OpenClaw's variables request, or one that does nothing."""
         flags = {flag.lower() for flag in re.split(r"[\s,]+", environment.get("OPENCLAW_DIAGNOSTICS", "")) if flag}
         path = environment.get("OPENCLAW_DIAGNOSTICS_TIMELINE_PATH")
         if not path or flags & _NONE or not flags & (_EVERY | _TIMELINE):
@@ -115,11 +107,6 @@ class Diagnostics:
             event_loop=environment.get("OPENCLAW_DIAGNOSTICS_EVENT_LOOP", "").lower() in _YES,
         )
 
-    def attach(self, hooks: Hooks) -> None:
-        """Tell of the commands that the exec tool has run."""
-        if self.enabled:
-            hooks.on("after_tool_call", self._tool_ended)
-
     def span(
         self,
         name: str,
@@ -128,25 +115,26 @@ class Diagnostics:
         run_id: str | None = None,
         **attributes: Any,
     ) -> Span:
-        """A span for a `with` block. It is inside `parent`, or else inside the span that is around it in this task.
+        """Return a span for a `with` block.
 
-        `run_id` is that of the agent run which it stands for. A turn is inside of nothing: a subagent's is its own.
+        Its parent is `parent`, or the current span of the task. A turn has no parent, not even that of a subagent.
+        `run_id` is the agent run that the span stands for.
         """
         if not self.enabled:
             return _NO_SPAN
         if run_id is not None:
             attributes["runId"] = run_id
         if parent is None and name != TURN:
-            parent = _around.get()
+            parent = _current_span.get()
         phase = phase or _PHASES.get(name) or (parent.phase if parent is not None else _STARTUP)
         return Span(self, name, phase, parent, attributes)
 
     def mark(self, name: str, *, run_id: str | None = None, span_id: str | None = None, **attributes: Any) -> None:
-        """A point in time."""
+        """Write a point in time."""
         self._write("mark", name, now_ms(), run_id, spanId=span_id, attributes=attributes)
 
     def request_started(self, run_id: str, call_id: str) -> None:
-        """A request to a provider goes out."""
+        """Write the start of a request to a provider."""
         self.mark("provider.request.started", run_id=run_id, span_id=call_id)
 
     def request(
@@ -162,7 +150,7 @@ class Diagnostics:
         status: int | None = None,
         **attributes: Any,
     ) -> None:
-        """A request to a provider has ended; `started_ms` is when it began, in milliseconds since 1970."""
+        """Write a request to a provider that has ended; `started_ms` is its start in milliseconds since 1970."""
         self._write(
             "provider.request",
             "provider.request",
@@ -185,9 +173,9 @@ class Diagnostics:
         signal: str | None,
         run_id: str | None = None,
     ) -> None:
-        """A process has ended. Only its program is told: arguments can hold secrets.
+        """Write the exit of a process, with only the program of its command: arguments may contain secrets.
 
-        `run_id` is that of the agent run whose tool had started it.
+        `run_id` is the agent run whose tool started the process.
         """
         name = "childProcess.exit"
         self._write(
@@ -202,13 +190,24 @@ class Diagnostics:
             attributes={} if run_id is None else {"runId": run_id},
         )
 
+    def tool_ended(self, name: str, arguments: Mapping[str, Any], details: Mapping[str, Any], run_id: str) -> None:
+        """Write the exit of the command of an exec call; other tools have none."""
+        if not self.enabled or name != "exec":
+            return
+        code, signal = details.get("exitCode"), details.get("exitSignal")
+        code, signal = code if isinstance(code, int) else None, signal if isinstance(signal, str) else None
+        duration_ms = details.get("durationMs")
+        # Without these the command was never started or is still running.
+        if (code is not None or signal is not None) and isinstance(duration_ms, int | float):
+            self.child_exited(str(arguments.get("command", "")), duration_ms, code, signal, run_id)
+
     def flush(self) -> None:
-        """Write what was gathered."""
+        """Write the pending lines."""
         if self._file is not None:
             self._file.flush()
 
     def close(self) -> None:
-        """Write what was gathered, and stop looking at the event loop."""
+        """Write the pending lines and stop measuring the event loop."""
         if self._delays is not None:
             self._delays.stop()
         if self._file is not None:
@@ -216,68 +215,55 @@ class Diagnostics:
 
     def _span_started(self, span: Span) -> None:
         self._open[span.span_id or ""] = span
-        self._write("span.start", span.name, now_ms(), None, **_facts_of(span))
+        self._write("span.start", span.name, now_ms(), None, **_span_facts(span))
 
     def _span_ended(self, span: Span, duration_ms: float, error: BaseException | None) -> None:
         self._open.pop(span.span_id or "", None)
         if self._delays is not None:
-            self._delays.ended(span.name, duration_ms)
-        facts = {**_facts_of(span), "durationMs": round(duration_ms, 3)}
+            self._delays.span_ended(span.name, duration_ms)
+        facts = {**_span_facts(span), "durationMs": round(duration_ms, 3)}
         if error is None:
             self._write("span.end", span.name, now_ms(), None, **facts)
             return
-        said = self._redactor.text(str(error)[:_LONGEST_MESSAGE])
-        self._write("span.error", span.name, now_ms(), None, **facts, errorName=type(error).__name__, errorMessage=said)
+        text = self._redactor.text(str(error)[:_MAX_MESSAGE_CHARS])
+        self._write("span.error", span.name, now_ms(), None, **facts, errorName=type(error).__name__, errorMessage=text)
 
-    def _sampled(self, figures: dict[str, float], active: str | None) -> None:
+    def _write_sample(self, figures: dict[str, float], active: str | None) -> None:
         self._write("eventLoop.sample", "eventLoop", now_ms(), None, **figures, activeSpanName=active)
 
-    def _tool_ended(self, event: dict[str, Any], context: dict[str, Any]) -> None:
-        result, params = event.get("result"), event.get("params")
-        details = result.get("details") if isinstance(result, Mapping) else None
-        if event.get("toolName") != "exec" or not isinstance(details, Mapping) or not isinstance(params, Mapping):
-            return
-        code, signal = details.get("exitCode"), details.get("exitSignal")
-        code, signal = code if isinstance(code, int) else None, signal if isinstance(signal, str) else None
-        took = details.get("durationMs")
-        # Without any of these it was never started, or goes on.
-        if (code is not None or signal is not None) and isinstance(took, int | float):
-            run_id = event.get("runId") or context.get("runId")
-            self.child_exited(str(params.get("command", "")), took, code, signal, run_id)
-
-    def _write(self, kind: str, name: str, moment_ms: float, run_id: str | None, **facts: Any) -> None:
+    def _write(self, kind: str, name: str, at_ms: float, run_id: str | None, **facts: Any) -> None:
         if self._file is None:
             return
         line: dict[str, Any] = {
             "schemaVersion": SCHEMA,
             "type": kind,
-            "timestamp": iso_from_ms(int(moment_ms)),
+            "timestamp": iso_from_ms(int(at_ms)),
             "name": name,
-            **self._always,
+            **self._common_fields,
         }
         if run_id is not None:
             line["runId"] = run_id
         line.update((key, value) for key, value in facts.items() if value is not None and value != {})
         try:
             data = msgspec.json.encode(line, enc_hook=str)
-        except Exception:  # an attribute that nobody has thought of
+        except Exception:  # an unexpected attribute must not disturb the agent
             return
         self._file.append(data + b"\n")
         if self._delays is not None and kind != "eventLoop.sample":
-            self._delays.worked(next(reversed(self._open.values())).name if self._open else None)
+            self._delays.note_activity(next(reversed(self._open.values())).name if self._open else None)
 
 
 _NO_SPAN = Span(Diagnostics(None), "", None, None, {})
 
 
 def program_of(command: str) -> str:
-    """The program that a shell command begins with; `sh` where that takes more than a look."""
+    """Return the program that a shell command starts with; `sh` if that is not obvious."""
     for word in command.split():
         if not _ASSIGNMENT.fullmatch(word):
             return word.rpartition("/")[2] or word if _PROGRAM.fullmatch(word) else "sh"
     return "sh"
 
 
-def _facts_of(span: Span) -> dict[str, Any]:
+def _span_facts(span: Span) -> dict[str, Any]:
     ids = {"spanId": span.span_id, "parentSpanId": span.parent_id}
     return {"phase": span.phase, **ids, "attributes": span.attributes}

@@ -1,8 +1,8 @@
-"""The journal as the loop appends to it: one line a record, one write a line, beside any number of other processes.
+"""Writer for the journal of a recording: one line per record and one write per line, shared by several processes.
 
-A record that could not be written leaves a hole in its writer's numbering, which is how the reader of the evidence
-learns that it is missing. Nothing here fails and nothing waits. Lines are not synced to the disk one by one: a process
-that is killed loses none of them, a power cut can lose the last seconds.
+A record that could not be written leaves a gap in the numbering of its writer, so that readers of the evidence know
+that it is missing. Writing never raises and never waits. Lines are not synced one by one: a killed process loses
+none of them, a power failure can lose the last seconds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from critiqor.storage.paths import FOLDER_MODE
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
-LOOKED_AFTER_MS = 1000
-"""How often it is looked whether the file can be opened, is still there, or was sealed."""
+CHECK_INTERVAL_MS = 1000
+"""Interval between checks whether the file can be opened, still exists, or was sealed."""
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -42,28 +42,29 @@ class JournalWriter:
         self._clock = clock
         self._on_write = on_write
         self.writer = f"{os.getpid():x}{secrets.token_hex(2)}"
-        """Who writes, in event ids."""
+        """Id of this writer, which is part of event ids."""
         self.written = 0
         self.lost = 0
-        """Records that did not reach the disk, and facts that did not become records."""
-        self.sealed = False
-        """Whether the run is completed: nothing is written any more."""
+        """Records that could not be written, and facts that did not become records."""
+        self.is_closed = False
+        self.is_sealed = False
+        """Whether the recording is sealed, so that nothing more is written."""
         self._sequence = 0
         self._latest = 0
-        self._look_at = 0
+        self._next_check = 0
         self._descriptor: int | None = None
         self._filter: RecordFilter | None = None
         self._torn = False
 
     def now(self) -> int:
-        """The time for the next record: never before one already given, even when the clock steps back."""
+        """Return the time for the next record in ms since 1970; it never decreases, even if the clock does."""
         self._latest = max(self._latest, self._clock())
         return self._latest
 
     def append(self, record: dict[str, Any], at: int) -> bool:
-        """Write one record, which gets its id and its time here; `at` can be a little before now."""
-        filter_ = self._ready()
-        if self.sealed:
+        """Write a record and set its id and its time; `at` may be earlier than now."""
+        filter_ = self._prepare()
+        if self.is_sealed:
             return False
         self._sequence += 1
         kept = filter_ is not None and self._write(record, at, filter_)
@@ -75,12 +76,16 @@ class JournalWriter:
         return kept
 
     def lose(self) -> None:
-        """Leave a hole in the numbering, for a fact that never became a record."""
+        """Leave a gap in the numbering for a fact that did not become a record."""
         self._sequence += 1
         self.lost += 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file for good."""
+        self.is_closed = True
+        self._release()
+
+    def _release(self) -> None:
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 os.close(self._descriptor)
@@ -93,26 +98,26 @@ class JournalWriter:
             record["timestamp"] = iso_from_ms(at)
             line = filter_.journal_line(record)
             data = b"\n" + line + b"\n" if self._torn else line + b"\n"
-            self._torn = True  # until it is known to be whole: a failed write can still have left some bytes
+            self._torn = True  # a failed write may still have written some bytes
             self._torn = os.write(self._descriptor, data) < len(data)
-        except Exception:  # a full disk, or a record that nobody has thought of: the agent must not notice
+        except Exception:  # a full disk or an unexpected value must not disturb the agent
             return False
         return not self._torn
 
-    def _ready(self) -> RecordFilter | None:
+    def _prepare(self) -> RecordFilter | None:
         now = self._clock()
-        if self.sealed or 0 <= self._look_at - now <= LOOKED_AFTER_MS:
+        if self.is_sealed or 0 <= self._next_check - now <= CHECK_INTERVAL_MS:
             return self._filter
-        self._look_at = now + LOOKED_AFTER_MS
+        self._next_check = now + CHECK_INTERVAL_MS
         try:
-            # A completed run has no redaction key any more, and must not get another.
-            self.sealed = _is_sealed(self._paths.session_lock_path(self._run_id))
-            if self.sealed or not self._is_there():
-                self.close()
-            if not self.sealed and self._descriptor is None:
+            # A sealed recording has no redaction key any more, and must not get a new one.
+            self.is_sealed = _is_sealed(self._paths.session_lock_path(self._run_id))
+            if self.is_sealed or not self._is_current():
+                self._release()
+            if not self.is_sealed and self._descriptor is None:
                 self._open()
         except OSError:
-            self.close()
+            self._release()
         return self._filter
 
     def _open(self) -> None:
@@ -122,8 +127,8 @@ class JournalWriter:
         self._filter = filter_
         self._torn = False
 
-    def _is_there(self) -> bool:
-        """Whether the file that is written is still the journal, and was not moved or removed."""
+    def _is_current(self) -> bool:
+        """Whether the open file is still the journal, that is, was not moved or removed."""
         if self._descriptor is None:
             return False
         try:
@@ -140,7 +145,10 @@ def _is_sealed(lock: Path) -> bool:
 
 
 def _shared_key(path: Path) -> bytes:
-    """The key of the run. Processes of one run must agree, and may start together: the first to link its file wins."""
+    """Return the redaction key of the recording.
+
+    All processes of a recording must use the same key and may start together: the first to link its file wins.
+    """
     with contextlib.suppress(FileNotFoundError):
         return path.read_bytes()
     mine = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -152,7 +160,7 @@ def _shared_key(path: Path) -> bytes:
         except FileExistsError:
             pass
         except OSError:
-            mine.replace(path)  # a disk without links
+            mine.replace(path)  # a file system without hard links
         return path.read_bytes()
     finally:
         mine.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""session.json while the run goes on: the journal as one document, replaced whole, soon after something was recorded.
+"""Live session.json: rewritten from the journal by a background thread while a run is recorded.
 
-It is made on a thread of its own, so that no turn waits for it. Making it costs more the longer the run is, so the
-pause grows with the cost and its share of the process stays below a hundredth. The journal has it all: whatever goes
-wrong here is made good by the next attempt, by the monitor, or by finalize.
+Writing takes longer the longer the run is, so the pause between two writes grows with the time they take, and their
+share of the process stays below one percent. The journal is complete: any failure here is repaired by the next write,
+by the monitor, or by finalize.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from critiqor.storage.atomic import FILE_MODE
 from critiqor.storage.lock import SEALED
 from critiqor.storage.session_document import SessionDocumentWriter, copy_journal
 
-SOONEST_SECONDS = 0.25
+MIN_PAUSE_SECONDS = 0.25
 PAUSE_PER_SECOND_OF_WORK = 100.0
-PATIENCE_SECONDS = 0.3
-"""How long the last one waits for another process that is just replacing the document."""
+LOCK_WAIT_SECONDS = 0.3
+"""How long the last write waits for another process that is replacing the document."""
 
 
 class LiveView:
-    """Keeps session.json of one run up with its journal."""
+    """Keeps the session.json of a recording up to date with its journal."""
 
     def __init__(self, paths: SessionPaths, run_id: str) -> None:
         self._run_id = run_id
@@ -34,44 +34,44 @@ class LiveView:
         self._temporary = self._document.with_name(f"{self._document.name}.{os.getpid()}-{id(self):x}.tmp")
         self._timer: threading.Timer | None = None
         self._working = threading.Lock()
-        self._pause = SOONEST_SECONDS
+        self._pause = MIN_PAUSE_SECONDS
 
-    def follow(self) -> None:
-        """Something was recorded: let the document follow soon."""
+    def schedule(self) -> None:
+        """Schedule a write, because something was recorded."""
         if self._timer is None:
-            self._timer = threading.Timer(self._pause, self._catch_up)
+            self._timer = threading.Timer(self._pause, self._write_in_background)
             self._timer.daemon = True
             self._timer.start()
 
     def finish(self) -> None:
-        """Bring the document up to the journal at once; for the end of the process."""
+        """Write the document at once, at the end of the process."""
         if self._timer is not None:
             self._timer.cancel()
         with self._working, contextlib.suppress(OSError):
-            self._rewrite(PATIENCE_SECONDS)
+            self._rewrite(LOCK_WAIT_SECONDS)
 
-    def _catch_up(self) -> None:
-        self._timer = None  # what is recorded from here on asks for the next one
+    def _write_in_background(self) -> None:
+        self._timer = None  # records from here on schedule the next write
         with self._working:
             began = time.thread_time()
             with contextlib.suppress(OSError):
                 self._rewrite(0.0)
-            self._pause = max(SOONEST_SECONDS, (time.thread_time() - began) * PAUSE_PER_SECOND_OF_WORK)
+            self._pause = max(MIN_PAUSE_SECONDS, (time.thread_time() - began) * PAUSE_PER_SECOND_OF_WORK)
 
-    def _rewrite(self, patience: float) -> None:
+    def _rewrite(self, wait_seconds: float) -> None:
         if self._is_sealed():
             return
         try:
             descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
             with os.fdopen(descriptor, "wb", buffering=1 << 17) as file:
                 copy_journal(self._journal, SessionDocumentWriter(file, self._run_id))
-            self._replace(patience)
+            self._replace(wait_seconds)
         finally:
             self._temporary.unlink(missing_ok=True)
 
-    def _replace(self, patience: float) -> None:
-        """Put the new document into its place, holding the lock that whoever seals takes for good."""
-        deadline = time.monotonic() + patience
+    def _replace(self, wait_seconds: float) -> None:
+        """Replace the document while holding the lock that sealing keeps."""
+        deadline = time.monotonic() + wait_seconds
         while True:
             try:
                 os.close(os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))

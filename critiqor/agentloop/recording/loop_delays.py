@@ -1,4 +1,4 @@
-"""How late an asyncio event loop is: a timer that should come every ten milliseconds, and how much later it comes."""
+"""Delays of an asyncio event loop, measured by how late a timer of ten milliseconds fires."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import asyncio
 import time
 from collections.abc import Callable
 
-GRAIN_SECONDS = 0.01
+TIMER_SECONDS = 0.01
 SAMPLE_SECONDS = 1.0
 STALL_MS = 100.0
-"""A delay that is told at once, so that the span which held the loop is still known."""
+"""A delay that is reported at once, while the span that blocked the loop is still known."""
 NOTABLE_MS = 20.0
-"""A delay that is told even if nothing happened in that second."""
+"""A delay that is reported even if nothing happened in that second."""
 
-Told = Callable[[dict[str, float], str | None], None]
+Report = Callable[[dict[str, float], str | None], None]
+"""Takes quantiles in milliseconds and the name of the span that was active."""
 
 
 class LoopDelays:
-    """Measures the delays of the running loop while there is work, and tells a sample of them every second."""
+    """Measures the delays of the running loop while there is work, and reports a sample every second."""
 
-    def __init__(self, tell: Told) -> None:
-        self._tell = tell
+    def __init__(self, report: Report) -> None:
+        self._report = report
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._expected = 0.0
@@ -29,10 +30,10 @@ class LoopDelays:
         self._busy = False
         self._active: str | None = None
         self._last: tuple[str, float, float] | None = None
-        """The span that ended last: its name, when, and how long it took in milliseconds."""
+        """The span that ended last: its name, its end, and its duration in milliseconds."""
 
-    def worked(self, active: str | None) -> None:
-        """Something happened, inside a span or not: the delays of this second are worth telling."""
+    def note_activity(self, active: str | None) -> None:
+        """Note activity in the current second; `active` is the name of the innermost open span."""
         self._busy = True
         self._active = active
         if self._timer is None or self._loop is None or self._loop.is_closed():
@@ -41,41 +42,41 @@ class LoopDelays:
             except RuntimeError:
                 return
             self._sampled_at = time.monotonic()
-            self._again()
+            self._schedule()
 
-    def ended(self, name: str, duration_ms: float) -> None:
-        """A span has ended."""
+    def span_ended(self, name: str, duration_ms: float) -> None:
+        """Note the end of a span."""
         self._last = (name, time.monotonic(), duration_ms)
 
     def stop(self) -> None:
-        """Tell what was measured, and measure no more."""
+        """Report the last sample and stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._sample(self._active)
 
-    def _again(self) -> None:
+    def _schedule(self) -> None:
         if self._loop is not None:
-            self._expected = time.monotonic() + GRAIN_SECONDS
-            self._timer = self._loop.call_later(GRAIN_SECONDS, self._turned)
+            self._expected = time.monotonic() + TIMER_SECONDS
+            self._timer = self._loop.call_later(TIMER_SECONDS, self._fired)
 
-    def _turned(self) -> None:
+    def _fired(self) -> None:
         now = time.monotonic()
         delay = max(0.0, (now - self._expected) * 1000)
         self._delays.append(delay)
         if delay >= STALL_MS:
-            self._sample(self._holder(now, delay))
+            self._sample(self._blocking_span(now, delay))
         elif now - self._sampled_at >= SAMPLE_SECONDS:
             if not self._busy and max(self._delays) < NOTABLE_MS:
                 self._delays.clear()
                 if self._active is None:
-                    self._timer = None  # nobody works: measured again when somebody does
+                    self._timer = None  # idle: measuring restarts with the next activity
                     return
             self._sample(self._active)
-        self._again()
+        self._schedule()
 
-    def _holder(self, now: float, delay: float) -> str | None:
-        """The span that held the loop: one that has just ended and was long enough, or else the innermost one."""
+    def _blocking_span(self, now: float, delay: float) -> str | None:
+        """Return the span that blocked the loop: one that has just ended and was long enough, or the innermost one."""
         if self._last is not None:
             name, ended_at, duration_ms = self._last
             if (now - ended_at) * 1000 <= delay and duration_ms >= delay / 2:
@@ -89,4 +90,4 @@ class LoopDelays:
         self._busy = False
         if delays:
             quantiles = {f"p{share}Ms": round(delays[(len(delays) - 1) * share // 100], 3) for share in (50, 95, 99)}
-            self._tell({**quantiles, "maxMs": round(delays[-1], 3)}, active)
+            self._report({**quantiles, "maxMs": round(delays[-1], 3)}, active)

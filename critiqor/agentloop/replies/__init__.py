@@ -1,1 +1,1 @@
-"""What goes back to the user: replies, block streaming, delivery, the result of a run."""
+"""Output to the user: streamed text, chat messages, block streaming, replies and their delivery."""

@@ -1,4 +1,4 @@
-"""Chat messages: what a run says as it goes, gathered for a chat window, and one final message when it has ended."""
+"""Chat messages: the streamed text of a run as throttled updates for a chat window, and one final message."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import msgspec
 from critiqor.agentloop.event_streams import AgentEvent, EventStreams
 
 INTERVAL_SECONDS = 0.15
-"""Deltas that come faster wait for the next message."""
+"""Minimum time between two updates of a run; faster deltas are combined."""
 
 
 class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a chat shows of a run: the whole text so far, or how it ended."""
+    """The whole text of a run so far, or its end."""
 
     run_id: str
     session_key: str
     seq: int
-    """From 1, without holes, for each run."""
+    """Sequence number within the run, from 1 without gaps."""
     state: Literal["delta", "final", "error", "aborted"]
     text: str
     error: str | None = None
@@ -28,20 +28,22 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class _Chat(msgspec.Struct):
     before: str = ""
-    """Messages that are complete."""
+    """Text of the complete messages."""
     text: str = ""
-    """The message that is being said."""
+    """Text of the current message."""
     seq: int = 0
-    told: str = ""
-    told_at: float = float("-inf")
+    sent: str = ""
+    """Text of the last update."""
+    sent_at: float = float("-inf")
+    """Time of the last update, in seconds of the feed's clock."""
 
     @property
     def whole(self) -> str:
         return "\n\n".join(part for part in (self.before, self.text) if part)
 
 
-class Chats:
-    """Turns the streams of runs into chat messages."""
+class ChatFeed:
+    """Converts the event streams of runs into chat messages."""
 
     def __init__(
         self,
@@ -54,41 +56,41 @@ class Chats:
         self._interval = interval
         self._clock = clock
         self._chats: dict[str, _Chat] = {}
-        self.stop = streams.listen(self._heard)
+        self.stop = streams.listen(self._handle)
 
-    def _heard(self, event: AgentEvent) -> None:
+    def _handle(self, event: AgentEvent) -> None:
         data = event.data
         if event.stream == "lifecycle" and data.get("phase") in ("end", "error"):
             self._end(event)
         elif event.stream == "assistant":
             chat = self._chats.setdefault(event.run_id, _Chat())
             if data.get("replace"):
-                # The attempt is made again: what it said is taken back, and told only if it was told before.
+                # A new attempt discards the text of the previous one.
                 chat.before = chat.text = ""
             else:
                 chat.text = data.get("text", "")
-            self._tell_delta(event, chat)
+            self._send_delta(event, chat)
         elif event.stream == "usage" and event.run_id in self._chats:
             chat = self._chats[event.run_id]
             chat.before, chat.text = chat.whole, ""
 
-    def _tell_delta(self, event: AgentEvent, chat: _Chat) -> None:
+    def _send_delta(self, event: AgentEvent, chat: _Chat) -> None:
         now = self._clock()
-        if now - chat.told_at >= self._interval and chat.whole != chat.told:
-            chat.told_at = now
-            self._tell(event, chat, "delta")
+        if now - chat.sent_at >= self._interval and chat.whole != chat.sent:
+            chat.sent_at = now
+            self._send(event, chat, "delta")
 
     def _end(self, event: AgentEvent) -> None:
         chat = self._chats.pop(event.run_id, _Chat())
         data = event.data
-        if chat.whole != chat.told:
-            self._tell(event, chat, "delta")
+        if chat.whole != chat.sent:
+            self._send(event, chat, "delta")
         if data.get("aborted"):
-            self._tell(event, chat, "aborted", data.get("error"))
+            self._send(event, chat, "aborted", data.get("error"))
         else:
-            self._tell(event, chat, "error" if data["phase"] == "error" else "final", data.get("error"))
+            self._send(event, chat, "error" if data["phase"] == "error" else "final", data.get("error"))
 
-    def _tell(
+    def _send(
         self,
         event: AgentEvent,
         chat: _Chat,
@@ -96,7 +98,7 @@ class Chats:
         error: str | None = None,
     ) -> None:
         chat.seq += 1
-        chat.told = chat.whole
+        chat.sent = chat.whole
         self._listener(
             ChatMessage(
                 run_id=event.run_id,

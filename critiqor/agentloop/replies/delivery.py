@@ -1,4 +1,4 @@
-"""Messages that leave: plugins may change or cancel each of them, and hear what became of it."""
+"""Delivery of replies to a chat channel, with the plugin hooks `message_sending` and `message_sent`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.runs import Run
+from critiqor.agentloop.services import Services
 from critiqor.agentloop.tools.messaging import Delivery, Outbox, OutgoingMessage
 
 CANCELLED = "cancelled_by_message_sending_hook"
 
 
 class HookedOutbox:
-    """An outbox with the hooks `message_sending` and `message_sent` around it."""
+    """An outbox that runs the hooks `message_sending` and `message_sent` around each message."""
 
     def __init__(self, outbox: Outbox, hooks: PluginHooks) -> None:
         self._outbox = outbox
         self._hooks = hooks
 
     async def send(self, message: OutgoingMessage) -> Delivery:
-        """Send it, unless a plugin cancels it; an outbox that fails is a delivery that failed."""
+        """Send a message unless a plugin cancels it. An exception of the outbox becomes a failed delivery."""
         context = {"runId": message.run_id, "sessionKey": message.session_key, "channelId": message.channel}
         event: dict[str, Any] = {"to": message.target, "content": message.text, "channelId": message.channel}
-        decided = await self._hooks.run("message_sending", event, context)
-        if decided.get("cancel") is True:
-            return Delivery(error=str(decided.get("cancelReason") or CANCELLED))
-        text = decided.get("content", message.text)
+        decision = await self._hooks.run("message_sending", event, context)
+        if decision.get("cancel") is True:
+            return Delivery(error=str(decision.get("cancelReason") or CANCELLED))
+        text = decision.get("content", message.text)
         try:
             delivery = await self._outbox.send(msgspec.structs.replace(message, text=text))
         except Exception as error:
@@ -36,3 +38,16 @@ class HookedOutbox:
             sent["error"] = delivery.error
         await self._hooks.run("message_sent", sent | {"messageId": delivery.message_id}, context)
         return delivery
+
+
+async def send_reply(run: Run, services: Services, text: str) -> None:
+    """Send a reply of a run to the channel and recipient of its message."""
+    await services.outbox.send(
+        OutgoingMessage(
+            run_id=run.id,
+            session_key=run.session.key,
+            text=text,
+            channel=run.params.channel,
+            target=run.params.to,
+        )
+    )

@@ -1,4 +1,4 @@
-"""What the model says, told piece by piece while it says it."""
+"""Emits the streamed response of a model call as events of its run, and feeds block streaming."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from critiqor.agentloop.runs import Run
 
 
 class DeltaEmitter:
-    """The words of one answer, on the streams of its run and in the blocks that go out."""
+    """Emits the deltas of one model call on the event streams of its run."""
 
-    def __init__(self, run: Run, streams: EventStreams, speaker: ResolvedModel) -> None:
+    def __init__(self, run: Run, streams: EventStreams, model: ResolvedModel) -> None:
         self._run = run
         self._streams = streams
-        self._speaker = speaker
-        self._has_begun = False
+        self._model = model
+        self._has_started = False
         self._thinking = ""
         self._text = ""
         self._held_back = ""
 
-    def hear(self, delta: Delta) -> None:
-        """One more piece of the answer."""
-        if not self._has_begun:
-            self._has_begun = True
-            speaker = self._speaker
-            self._emit("lifecycle", phase="model", provider=speaker.provider.id, model=speaker.model.id)
+    def handle(self, delta: Delta) -> None:
+        """Emit one delta of the response."""
+        if not self._has_started:
+            self._has_started = True
+            resolved = self._model
+            self._emit("lifecycle", phase="model", provider=resolved.provider.id, model=resolved.model.id)
         if isinstance(delta, ThinkingDelta):
             self._thinking += delta.text
             self._emit("thinking", text=self._thinking, delta=delta.text)
         elif isinstance(delta, TextDelta) and delta.text:
-            # What may still turn out to be "I say nothing" is not said until it is something else, or has ended.
+            # Text that may still become a silent token is held back until it is something else or has ended.
             self._text += delta.text
             self._held_back += delta.text
             if not may_become_silent(self._text):
-                self._say()
+                self._emit_text()
         elif isinstance(delta, Finished) and self._held_back.strip() and not is_silent(self._text):
-            self._say()
+            self._emit_text()
 
-    def _say(self) -> None:
+    def _emit_text(self) -> None:
         self._emit("assistant", text=self._text, delta=self._held_back)
         if self._run.blocks is not None:
-            self._run.blocks.said(self._held_back)
+            self._run.blocks.add_text(self._held_back)
         self._held_back = ""
 
     def _emit(self, stream: Stream, **data: Any) -> None:

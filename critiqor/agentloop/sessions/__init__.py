@@ -1,1 +1,1 @@
-"""Sessions on disk: the store, transcripts, write locks, messages."""
+"""Sessions on disk: session store, transcripts, write locks, messages."""

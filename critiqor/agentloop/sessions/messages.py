@@ -1,4 +1,4 @@
-"""Messages of a session, as they stand in its transcript and go to the model."""
+"""Messages of a session, as stored in its transcript and sent to the model, with token usage and cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ StopReason = Literal["stop", "toolUse", "length", "error", "aborted"]
 
 
 class Cost(msgspec.Struct, frozen=True, rename="camel"):
-    """What a model call cost, in US dollars."""
+    """Cost of model calls, in US dollars."""
 
     input: float = 0.0
     output: float = 0.0
@@ -20,7 +20,7 @@ class Cost(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Usage(msgspec.Struct, frozen=True, rename="camel"):
-    """Tokens of one model call, or of several together."""
+    """Token counts of one or several model calls."""
 
     input: int = 0
     output: int = 0
@@ -31,36 +31,36 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Words."""
+    """Text content."""
 
     text: str
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
-    """What the model reasoned before it spoke."""
+    """Reasoning of the model."""
 
     thinking: str
 
 
 class Image(msgspec.Struct, frozen=True, tag="image", rename="camel"):
-    """A picture; `data` is empty where only the fact that there was one is kept."""
+    """An image in base64. `data` is empty where the content was removed."""
 
     mime_type: str
     data: str = ""
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="toolCall"):
-    """The model asks for a tool."""
+    """A tool call that the model requests."""
 
     id: str
     name: str
     arguments: dict[str, Any] = {}
     malformed: str | None = None
-    """Why its arguments could not be read; the tool is not run then."""
+    """Why the arguments could not be parsed; such a call is not run."""
 
 
 class UserMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="user"):
-    """What somebody asked of the agent."""
+    """A message to the agent."""
 
     content: list[Text | Image]
     timestamp: int
@@ -68,7 +68,7 @@ class UserMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", t
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="assistant", rename="camel"):
-    """What the model answered in one call."""
+    """The model's response of one model call."""
 
     content: list[Text | Thinking | ToolCall]
     provider: str
@@ -81,29 +81,29 @@ class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="rol
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """The text content, without other parts."""
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
     @property
     def tool_calls(self) -> list[ToolCall]:
-        """The tools that it asks for, in order."""
+        """The requested tool calls, in order."""
         return [part for part in self.content if isinstance(part, ToolCall)]
 
 
 class ToolResultMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="toolResult", rename="camel"):
-    """What a tool gave back."""
+    """The result of a tool call."""
 
     tool_call_id: str
     tool_name: str
     content: list[Text | Image]
     details: dict[str, Any] = {}
-    """Facts beside the text, such as `exitCode`."""
+    """Structured data in addition to the text, such as `exitCode`."""
     is_error: bool = False
     timestamp: int
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """The text content, without other parts."""
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 

@@ -1,4 +1,4 @@
-"""`sessions.json`: one small document for all sessions of an agent, shared by processes."""
+"""Session store: `sessions.json`, one small document for all sessions of an agent, shared between processes."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from critiqor.storage.paths import FOLDER_MODE
 
 FLUSH_AFTER_SECONDS = 0.05
 LOCK_TIMEOUT_SECONDS = 10.0
-LARGEST_STORE = 64 << 20
-"""Bytes; a larger file is none of ours."""
+MAX_STORE_BYTES = 64 << 20
+"""A larger file was not written by this store."""
 
 
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is remembered of a session."""
+    """Metadata of a session."""
 
     session_id: str
     session_started_at: int = 0
-    """Milliseconds since 1970, as all times here."""
+    """Milliseconds since 1970, like all times here."""
     last_interaction_at: int = 0
     updated_at: int = 0
     thinking_level: str | None = None
     verbose_level: str | None = None
     trace_level: str | None = None
     model_provider: str | None = None
-    """Of the model that answered last."""
+    """Provider of the model that answered last."""
     model: str | None = None
     auth_profile: str | None = None
-    """Whose key was used."""
+    """Name of the credentials that were used."""
     context_tokens: int | None = None
-    """Tokens of the last request and its answer."""
+    """Tokens of the last request and its response."""
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
     compaction_count: int = 0
     aborted_last_run: bool = False
-    """Whether the last run did not come to its own end."""
+    """Whether the last run was aborted."""
 
 
 class _Signature(NamedTuple):
@@ -54,13 +54,15 @@ class _Signature(NamedTuple):
 
 
 class SessionStore:
-    """The sessions of one agent."""
+    """The session entries of one agent, by session key."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str, dict[str, Any]] = {}
+        self._entries: dict[str, dict[str, Any]] = {}
         self._changed: set[str] = set()
+        """Keys of entries that differ from the file."""
         self._unwritten: set[str] = set()
+        """Keys passed to `put` that are not in the file yet."""
         self._signature: _Signature | None = None
         self._commit: asyncio.Task[None] | None = None
         self._flush: asyncio.TimerHandle | None = None
@@ -68,21 +70,21 @@ class SessionStore:
         self._read()
 
     def get(self, key: str) -> SessionEntry | None:
-        """What is remembered of a session."""
+        """Return the entry of a session."""
         self._read()
-        return _entry(self._known.get(key))
+        return _parse_entry(self._entries.get(key))
 
     def key_of(self, session_id: str) -> str | None:
-        """The session that goes on in this transcript."""
+        """Return the key of the session with this id."""
         self._read()
-        return next((key for key, saved in self._known.items() if saved.get("sessionId") == session_id), None)
+        return next((key for key, saved in self._entries.items() if saved.get("sessionId") == session_id), None)
 
     def is_unwritten(self, key: str) -> bool:
-        """Whether a session is known here and not on disk yet."""
+        """Whether `put` was called for a session and the write is still pending."""
         return key in self._unwritten
 
     async def put(self, key: str, entry: SessionEntry) -> None:
-        """Remember this, and return when it is written. Whoever comes at the same time shares one write."""
+        """Save an entry and return when it is written. Concurrent calls share one write."""
         self._change(key, entry)
         self._unwritten.add(key)
         if self._commit is None:
@@ -90,13 +92,13 @@ class SessionStore:
         await asyncio.shield(self._commit)
 
     def put_later(self, key: str, entry: SessionEntry) -> None:
-        """Remember this, and write it in a moment."""
+        """Save an entry and write it after a short delay."""
         self._change(key, entry)
         if self._flush is None:
             self._flush = asyncio.get_running_loop().call_later(FLUSH_AFTER_SECONDS, self._flush_now)
 
     async def flush(self) -> None:
-        """Write everything that was changed."""
+        """Write all pending changes."""
         if self._flush is not None:
             self._flush.cancel()
             self._flush = None
@@ -106,19 +108,19 @@ class SessionStore:
             await self._write()
 
     def _change(self, key: str, entry: SessionEntry) -> None:
-        # What others have added to an entry stays in it.
-        merged = self._known.get(key, {}) | msgspec.to_builtins(entry)
-        self._known[key] = {name: value for name, value in merged.items() if value is not None}
+        # Keep fields that other programs have added.
+        merged = self._entries.get(key, {}) | msgspec.to_builtins(entry)
+        self._entries[key] = {name: value for name, value in merged.items() if value is not None}
         self._changed.add(key)
 
     def _flush_now(self) -> None:
         self._flush = None
         if self._commit is None and self._changed:
             self._commit = asyncio.create_task(self._commit_soon())
-            self._commit.add_done_callback(_looked_at)
+            self._commit.add_done_callback(_ignore_failure)
 
     async def _commit_soon(self) -> None:
-        await asyncio.sleep(0)  # whoever is about to change something as well, does it now
+        await asyncio.sleep(0)  # lets concurrent callers add their changes to this write
         self._commit = None
         await self._write()
 
@@ -127,10 +129,10 @@ class SessionStore:
             if not self._changed:
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-            descriptor = await _locked(self._path.with_name(self._path.name + ".lock"))
+            descriptor = await _acquire_file_lock(self._path.with_name(self._path.name + ".lock"))
             try:
                 self._read()
-                _replace(self._path, msgspec.json.encode(self._known))
+                _replace(self._path, msgspec.json.encode(self._entries))
                 self._changed.clear()
                 self._unwritten.clear()
                 self._signature = _signature_of(self._path)
@@ -138,18 +140,18 @@ class SessionStore:
                 os.close(descriptor)
 
     def _read(self) -> None:
-        """Take over what another process has written; what was changed here and is not written yet stays."""
+        """Reload the file if another process has written it, and keep unwritten changes of this process."""
         signature = _signature_of(self._path)
         if signature is None or signature == self._signature:
             return
         self._signature = signature
-        read = self._decode() if signature.size <= LARGEST_STORE else None
+        read = self._decode() if signature.size <= MAX_STORE_BYTES else None
         if read is None:
-            # Set aside, not lost: the transcripts are still there, and the next write would replace it.
+            # Renamed rather than lost: the next write would replace it. The transcripts do not depend on it.
             with contextlib.suppress(OSError):
                 self._path.rename(self._path.with_name(f"{self._path.name}.broken-{now_ms()}"))
             return
-        self._known = read | {key: self._known[key] for key in self._changed if key in self._known}
+        self._entries = read | {key: self._entries[key] for key in self._changed if key in self._entries}
 
     def _decode(self) -> dict[str, dict[str, Any]] | None:
         try:
@@ -160,13 +162,13 @@ class SessionStore:
             return None
 
 
-def _looked_at(commit: asyncio.Task[None]) -> None:
-    """A write that nobody waits for has failed: what has changed is still known, and the next write takes it along."""
+def _ignore_failure(commit: asyncio.Task[None]) -> None:
+    """Retrieve the exception of a delayed write. The changes stay pending, and the next write includes them."""
     if not commit.cancelled():
         commit.exception()
 
 
-def _entry(saved: dict[str, Any] | None) -> SessionEntry | None:
+def _parse_entry(saved: dict[str, Any] | None) -> SessionEntry | None:
     try:
         return None if saved is None else msgspec.convert(saved, type=SessionEntry)
     except msgspec.ValidationError:
@@ -181,8 +183,8 @@ def _signature_of(path: Path) -> _Signature | None:
     return _Signature(status.st_ino, status.st_mtime_ns, status.st_size)
 
 
-async def _locked(path: Path) -> int:
-    """A descriptor that holds the lock until it is closed; another process that holds it does not stop this one."""
+async def _acquire_file_lock(path: Path) -> int:
+    """Return a descriptor that holds the lock until it is closed. Polls, so that waiting does not block the loop."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = asyncio.get_running_loop().time() + LOCK_TIMEOUT_SECONDS
     while True:
@@ -192,7 +194,9 @@ async def _locked(path: Path) -> int:
         except BlockingIOError:
             if asyncio.get_running_loop().time() >= deadline:
                 os.close(descriptor)
-                raise CritiqorError(f"another process holds {path}", fix="end it, then try again") from None
+                raise CritiqorError(
+                    f"another process holds the lock {path}", fix="stop that process, then try again"
+                ) from None
             await asyncio.sleep(0.002)
 
 

@@ -1,11 +1,11 @@
-"""Sessions: which conversation a message belongs to, and what is remembered of it beside its transcript.
+"""Sessions: resolve which conversation a message belongs to, open, update and reset sessions.
 
-A session key names the conversation (`agent:main:main`), a session id the transcript that it goes on in. For each agent
-`sessions.json` maps one to the other, in OpenClaw's format. All changes that come at the same time are written at once,
-and what another process has changed meanwhile is kept.
+A session key names the conversation (`agent:main:main`), a session id its current transcript. For each agent,
+`sessions.json` maps keys to ids in OpenClaw's format. Concurrent changes share one write, and changes of other
+processes are kept.
 
-Accepted: the file is replaced whole but not forced to the disk; a power cut can lose what changed in the last seconds.
-The transcripts do not depend on it.
+Accepted: the file is replaced atomically but not synced; a power failure can lose the changes of the last seconds. The
+transcripts do not depend on it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from critiqor.model import now_ms
 MAIN = "main"
 _AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_LONGEST_KEY = 512
+_MAX_KEY_CHARS = 512
 
 
 class Session(NamedTuple):
-    """A session as one run finds it."""
+    """A session as seen by one run."""
 
     key: str
     agent_id: str
@@ -38,17 +38,17 @@ class Session(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Names the transcript."""
+        """The session id, which names the transcript."""
         return self.entry.session_id
 
 
 class SessionAddress(NamedTuple):
-    """Which session is meant."""
+    """Agent, key and optional id of a session."""
 
     agent_id: str
     key: str
     session_id: str | None
-    """Where a certain transcript was asked for."""
+    """Set if a specific transcript was requested."""
 
 
 class Sessions:
@@ -59,11 +59,11 @@ class Sessions:
         self._stores: dict[str, SessionStore] = {}
 
     def folder(self, agent_id: str) -> Path:
-        """Where the sessions of an agent are."""
+        """Return the session folder of an agent."""
         return self._folder / agent_id / "sessions"
 
     async def open(self, address: SessionAddress) -> Session:
-        """The session that is meant, begun if there is none; that there is one is on disk when this returns."""
+        """Open a session, and create it if it does not exist. A new session is on disk when this returns."""
         store = self._store(address.agent_id)
         entry = store.get(address.key)
         wanted = address.session_id
@@ -72,7 +72,7 @@ class Sessions:
         if entry is None or is_new:
             entry = SessionEntry(session_id=wanted or str(uuid4()), session_started_at=now)
         entry = msgspec.structs.replace(entry, updated_at=now, last_interaction_at=now)
-        # A session that is about to be written for the first time is waited for by everybody, in order.
+        # While a new session is being written, all callers wait for that write, so they continue in order.
         if is_new or store.is_unwritten(address.key):
             await store.put(address.key, entry)
         else:
@@ -80,9 +80,9 @@ class Sessions:
         return self._session(address.agent_id, address.key, entry, is_new=is_new)
 
     def current(self, session: Session, *, pinned: bool = False) -> Session:
-        """A session as it is now: a run may have waited, and the ones before it have changed what is remembered.
+        """Return the current state of a session, which may have changed while a run was queued.
 
-        One that is `pinned` stays with its transcript, whatever its key leads to by now.
+        A `pinned` session keeps its transcript, even if its key now belongs to another one.
         """
         entry = self._store(session.agent_id).get(session.key)
         if entry is None or (pinned and entry.session_id != session.id):
@@ -91,25 +91,27 @@ class Sessions:
         return self._session(session.agent_id, session.key, entry, is_new=is_new)
 
     def find(self, agent_id: str, key: str) -> Session | None:
-        """The session of that key, if there is one."""
+        """Return the session with a key, if it exists."""
         entry = self._store(agent_id).get(key)
         return None if entry is None else self._session(agent_id, key, entry, is_new=False)
 
-    def address(self, agent_id: str | None, key: str | None, session_id: str | None, default: str) -> SessionAddress:
-        """Find out which session a caller means by what it gave of agent, key and id."""
-        named = _agent_in(key)
+    def resolve_address(
+        self, agent_id: str | None, key: str | None, session_id: str | None, default: str
+    ) -> SessionAddress:
+        """Resolve the agent, key and session id that a caller gave. Raises `UsageError` if they contradict."""
+        named = _parse_agent(key)
         if agent_id is not None and named is not None and named != agent_id:
-            raise UsageError(f"{key} is not a session of agent {agent_id}", fix="leave out one of the two")
-        agent = _checked_agent(agent_id or named or default)
+            raise UsageError(f"{key} is not a session of agent {agent_id}", fix="give only one of the two")
+        agent = _check_agent(agent_id or named or default)
         if session_id is not None and not _SESSION_ID.fullmatch(session_id):
             raise UsageError(f"{session_id!r} is not a session id", fix="use letters, digits, dots and dashes")
         if key is None and session_id is not None:
             known = self._store(agent).key_of(session_id)
             return SessionAddress(agent, known or f"agent:{agent}:explicit:{session_id}", session_id)
-        return SessionAddress(agent, key if key and named else f"agent:{agent}:{_checked_key(key or MAIN)}", session_id)
+        return SessionAddress(agent, key if key and named else f"agent:{agent}:{_check_key(key or MAIN)}", session_id)
 
     async def reset(self, session: Session) -> Session:
-        """Begin a new transcript under the same key; the old one stays where it is."""
+        """Start a new transcript under the same key. The old transcript is kept."""
         entry = SessionEntry(
             session_id=str(uuid4()),
             session_started_at=now_ms(),
@@ -121,15 +123,15 @@ class Sessions:
         await self._store(session.agent_id).put(session.key, entry)
         return self._session(session.agent_id, session.key, entry, is_new=True)
 
-    def note(self, session: Session, **changes: object) -> None:
-        """Change what is remembered of a session; written in a moment, or with the next message."""
+    def update(self, session: Session, **changes: object) -> None:
+        """Change fields of a session's entry, unless the session was reset. Written after a short delay."""
         store = self._store(session.agent_id)
         entry = store.get(session.key)
         if entry is not None and entry.session_id == session.id:
             store.put_later(session.key, msgspec.structs.replace(entry, updated_at=now_ms(), **changes))
 
     async def close(self) -> None:
-        """Write what was changed last."""
+        """Write pending changes."""
         for store in self._stores.values():
             await store.flush()
 
@@ -144,31 +146,33 @@ class Sessions:
 
 
 def is_main(key: str) -> bool:
-    """Whether a session is the main one of its agent."""
+    """Whether a key is that of an agent's main session."""
     return key.split(":")[2:] == [MAIN]
 
 
 def is_subagent(key: str) -> bool:
-    """Whether a session is the child of another one."""
+    """Whether a key is that of a subagent session."""
     return key.split(":")[2:3] == ["subagent"]
 
 
-def _agent_in(key: str | None) -> str | None:
+def _parse_agent(key: str | None) -> str | None:
     if key is None or not key.startswith("agent:"):
         return None
-    parts = _checked_key(key).split(":", 2)
+    parts = _check_key(key).split(":", 2)
     if len(parts) < 3 or not parts[2]:
         raise UsageError(f"{key!r} is not a session key", fix="write agent:AGENT:NAME, or only NAME")
-    return _checked_agent(parts[1])
+    return _check_agent(parts[1])
 
 
-def _checked_agent(agent_id: str) -> str:
+def _check_agent(agent_id: str) -> str:
     if not _AGENT_ID.fullmatch(agent_id):
-        raise UsageError(f"{agent_id!r} is not an agent id", fix="use small letters, digits, dashes and underscores")
+        raise UsageError(
+            f"{agent_id!r} is not an agent id", fix="use lowercase letters, digits, dashes and underscores"
+        )
     return agent_id
 
 
-def _checked_key(key: str) -> str:
-    if not key.strip() or len(key) > _LONGEST_KEY or not key.isprintable():
+def _check_key(key: str) -> str:
+    if not key.strip() or len(key) > _MAX_KEY_CHARS or not key.isprintable():
         raise UsageError(f"{key[:40]!r} is not a session key", fix="write agent:AGENT:NAME, or only NAME")
     return key.strip()

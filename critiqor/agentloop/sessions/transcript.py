@@ -1,10 +1,10 @@
 """The transcript of a session: JSON Lines in the format of OpenClaw 2026.6.1, appended to under its write lock.
 
-The first line is the session, every other line an entry that names the one before it. What a run saw of its session is
-the way back from the last entry. Entries are appended with one write each and are never changed.
+The first line is the session header, every other line an entry that names its parent. The visible history is the last
+entry and its ancestors. Entries are appended with one write each and are never changed.
 
-Accepted: nothing is forced to the disk, because that would cost more than the rest of a turn. A killed process loses
-nothing; a power cut can lose the last seconds and tear the last line, which is closed and left out when it is read.
+Accepted: nothing is synced to disk, because that would take longer than the rest of a turn. A killed process loses
+nothing; a power failure can lose the last seconds and tear the last line, which is then terminated and skipped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import msgspec
 from critiqor.agentloop.sessions.messages import Message, Text, ToolCall, ToolResultMessage
 from critiqor.agentloop.sessions.transcript_entries import (
     Entry,
-    after_compaction,
-    branch_of,
-    context_of,
-    open_calls,
-    read_entry,
-    saved_form,
+    apply_compaction,
+    current_branch,
+    find_open_calls,
+    message_to_json,
+    messages_for_model,
+    parse_entry,
 )
 from critiqor.agentloop.sessions.write_lock import WriteLock
 from critiqor.errors import CritiqorError
@@ -35,16 +35,16 @@ from critiqor.model import iso_from_ms, now_ms
 from critiqor.storage import read_journal
 
 VERSION = 3
-"""Of the format."""
-INTERRUPTED = "The process that ran this tool ended before the tool did. What it did until then is not known."
+"""Version of the transcript format."""
+INTERRUPTED = "The process that ran this tool ended before the tool finished. The effects of the call are unknown."
 
 
 class ForeignWriteError(CritiqorError):
-    """Somebody wrote to the transcript without holding its lock."""
+    """Another program wrote to the transcript without holding its lock."""
 
 
 class TranscriptUpdates:
-    """Tells whoever listens of each message that was saved. A listener that fails disturbs nobody."""
+    """Passes each saved message to all listeners. An exception in a listener does not affect the others."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[dict[str, Any]], None]] = []
@@ -56,7 +56,7 @@ class TranscriptUpdates:
         return lambda: self._listeners.remove(listener)
 
     def announce(self, update: dict[str, Any]) -> None:
-        """Tell everybody."""
+        """Pass an update to all listeners."""
         for listener in list(self._listeners):
             try:
                 listener(update)
@@ -65,7 +65,7 @@ class TranscriptUpdates:
 
 
 class TranscriptHead(NamedTuple):
-    """Whose transcript it is."""
+    """The session that a transcript belongs to."""
 
     session_id: str
     session_key: str
@@ -74,7 +74,7 @@ class TranscriptHead(NamedTuple):
 
 
 class Transcript:
-    """A transcript that is open for one run. Build it with `open_transcript`."""
+    """A transcript that is open for one run. Create it with `open_transcript`."""
 
     def __init__(self, path: Path, head: TranscriptHead, lock: WriteLock, updates: TranscriptUpdates) -> None:
         self.path = path
@@ -85,28 +85,28 @@ class Transcript:
         self._leaf: str | None = None
         self._size = 0
         self.message_count = 0
-        """Messages saved so far, those before a compaction among them."""
-        self.unreadable = 0
-        """Lines that could not be read."""
+        """Messages saved so far, including those before a compaction."""
+        self.unreadable_lines = 0
+        """Number of lines that could not be parsed."""
 
     @property
     def entries(self) -> list[Entry]:
-        """What the model may see: everything since the last compaction, with that compaction first."""
+        """The entries visible to the model: the last compaction, if any, and what follows it."""
         return self._entries
 
     @property
     def messages(self) -> list[Message]:
-        """The messages that the model is given, a summary of what went before them first."""
-        return context_of(self._entries)
+        """The messages that the model receives, starting with the summary of a compaction, if any."""
+        return messages_for_model(self._entries)
 
     def append(self, message: Message) -> str:
-        """Save a message and tell of it; returns the id of its entry."""
-        saved = saved_form(message)
+        """Save a message, pass it to the listeners and return the id of its entry."""
+        saved = message_to_json(message)
         parent = self._leaf
         entry_id = self._write("message", {"message": saved})
         self._entries.append(Entry(entry_id, parent, message))
         self.message_count += 1
-        # OpenClaw tells of no tool results either; `after_tool_call` does.
+        # As in OpenClaw, tool results are not announced here: `after_tool_call` reports them.
         if not isinstance(message, ToolResultMessage):
             head = self.head
             self._updates.announce(
@@ -123,54 +123,54 @@ class Transcript:
             )
         return entry_id
 
-    def note_model(self, provider: str, model_id: str) -> None:
+    def append_model_change(self, provider: str, model_id: str) -> None:
         """From here on another model answers."""
-        self._note("model_change", {"provider": provider, "modelId": model_id})
+        self._append_note("model_change", {"provider": provider, "modelId": model_id})
 
-    def note_thinking(self, level: str) -> None:
+    def append_thinking_change(self, level: str) -> None:
         """From here on the model reasons more, or less."""
-        self._note("thinking_level_change", {"thinkingLevel": level})
+        self._append_note("thinking_level_change", {"thinkingLevel": level})
 
     def append_compaction(self, summary: str, first_kept: str, tokens_before: int) -> None:
-        """Replace what the model sees of everything before `first_kept` by a summary; the file keeps it all."""
+        """Hide everything before `first_kept` from the model behind a summary. The file keeps all entries."""
         facts = {"summary": summary, "firstKeptEntryId": first_kept, "tokensBefore": tokens_before, "fromHook": False}
         parent = self._leaf
         entry_id = self._write("compaction", facts)
-        self._entries = after_compaction(self._entries, Entry(entry_id, parent, None, summary, first_kept))
+        self._entries = apply_compaction(self._entries, Entry(entry_id, parent, None, summary, first_kept))
 
     def load(self) -> None:
-        """Read the file, or begin it."""
+        """Read the file, or create it with its header."""
         self._lock.check()
         try:
             self._size = self.path.stat().st_size
         except FileNotFoundError:
-            self._begin()
+            self._create()
             return
         entries: list[Entry] = []
         is_torn = False
         for line in read_journal(self.path, self._size):
             is_torn = not line.terminated
-            entry = read_entry(line.data)
+            entry = parse_entry(line.data)
             if isinstance(entry, Entry):
                 entries.append(entry)
             elif entry is None:
-                self.unreadable += 1
+                self.unreadable_lines += 1
         if is_torn:
             self._append(b"\n")
         if self._size == 0:
-            self._begin()
-        branch = branch_of(entries)
+            self._create()
+        branch = current_branch(entries)
         self._leaf = branch[-1].id if branch else None
         self.message_count = sum(entry.message is not None for entry in branch)
         for entry in branch:
             if entry.summary is None:
                 self._entries.append(entry)
             else:
-                self._entries = after_compaction(self._entries, entry)
+                self._entries = apply_compaction(self._entries, entry)
 
-    def answer_open_calls(self, text: str = INTERRUPTED) -> list[ToolCall]:
-        """Save a result for each tool call that has none, so that every call has one; returns those calls."""
-        calls = open_calls(self._entries)
+    def close_open_calls(self, text: str = INTERRUPTED) -> list[ToolCall]:
+        """Save an error result for each tool call without a result. Return those calls."""
+        calls = find_open_calls(self._entries)
         for call in calls:
             self.append(
                 ToolResultMessage(
@@ -184,12 +184,12 @@ class Transcript:
             )
         return calls
 
-    def _begin(self) -> None:
+    def _create(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         first = {"type": "session", "version": VERSION, "id": self.head.session_id}
         self._append(_line(first | {"timestamp": iso_from_ms(now_ms()), "cwd": self.head.cwd}))
 
-    def _note(self, kind: str, facts: dict[str, Any]) -> None:
+    def _append_note(self, kind: str, facts: dict[str, Any]) -> None:
         parent = self._leaf
         self._entries.append(Entry(self._write(kind, facts), parent, None))
 
@@ -206,15 +206,15 @@ class Transcript:
         try:
             if os.fstat(descriptor).st_size != self._size:
                 raise ForeignWriteError(
-                    f"{self.path.name} was changed by a writer that does not hold its lock",
-                    fix="end that writer, then send the message again",
+                    f"{self.path.name} was changed by a program that does not hold its lock",
+                    fix="stop that program, then send the message again",
                 )
             written = 0
             try:
                 while written < len(data):
                     written += os.write(descriptor, data[written:])
             except OSError:
-                # Half a line would swallow the next one.
+                # A partial line would corrupt the next one.
                 with contextlib.suppress(OSError):
                     os.ftruncate(descriptor, self._size)
                 raise
@@ -224,10 +224,10 @@ class Transcript:
 
 
 def open_transcript(path: Path, head: TranscriptHead, lock: WriteLock, updates: TranscriptUpdates) -> Transcript:
-    """Open the transcript of a session under its lock: begun if it is new, repaired if its last writer died."""
+    """Open the transcript of a session under its lock: created if new, repaired if its last writer died."""
     transcript = Transcript(path, head, lock, updates)
     transcript.load()
-    transcript.answer_open_calls()
+    transcript.close_open_calls()
     return transcript
 
 
@@ -235,6 +235,6 @@ def _line(entry: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(entry) + b"\n"
     except UnicodeEncodeError:
-        # Half a character, as a model can write one, has no form in a file.
+        # Models can produce unpaired surrogates, which UTF-8 cannot represent.
         text = json.dumps(entry, ensure_ascii=False)
         return text.encode("utf-8", "replace") + b"\n"

@@ -1,4 +1,4 @@
-"""Lines of a transcript and what they say: from messages to lines, and from lines to what a model is given."""
+"""Entries of a transcript: messages to and from JSON, parsing of lines, and the messages that the model sees."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ _PART_TYPES = frozenset(("text", "thinking", "image", "toolCall"))
 
 
 class Entry(NamedTuple):
-    """One line after the first."""
+    """One line of a transcript after the session header."""
 
     id: str
     parent: str | None
     message: Message | None
-    """None for what is no message."""
+    """None for entries of other kinds, such as model changes and compactions."""
     summary: str | None = None
-    """What a compaction made of everything before `first_kept`."""
+    """Summary of everything before `first_kept`, for a compaction."""
     first_kept: str | None = None
+    """Id of the oldest entry that a compaction kept."""
     kept: int = 0
-    """How many entries after a compaction, itself included, are older than it."""
+    """For a compaction: how many of the entries from it on are not newer than it, itself included."""
 
 
-def saved_form(message: Message) -> dict[str, Any]:
-    """A message as it stands in a transcript and in events."""
+def message_to_json(message: Message) -> dict[str, Any]:
+    """Return a message as JSON data, as in transcripts and hook events."""
     saved: dict[str, Any] = msgspec.to_builtins(message)
     if saved.get("errorMessage", "") is None:
         del saved["errorMessage"]
@@ -45,8 +46,8 @@ def saved_form(message: Message) -> dict[str, Any]:
     return saved
 
 
-def message_from(saved: Any) -> Message | None:
-    """The message that was saved; None for what is none, such as notes that OpenClaw keeps for itself."""
+def message_from_json(saved: Any) -> Message | None:
+    """Return the message of JSON data, or None if it is not a message, such as OpenClaw's internal notes."""
     if not isinstance(saved, dict):
         return None
     content = saved.get("content")
@@ -62,15 +63,15 @@ def message_from(saved: Any) -> Message | None:
     return message
 
 
-def own_words(text: str, provider: str = "openclaw", model: str = "gateway-injected") -> AssistantMessage:
-    """An answer that no model gave, named as OpenClaw names those."""
+def build_injected_message(text: str, provider: str = "openclaw", model: str = "gateway-injected") -> AssistantMessage:
+    """Return an assistant message that no model wrote, marked with OpenClaw's names for such messages."""
     return AssistantMessage(
         content=[Text(text)], provider=provider, model=model, usage=Usage(), stop_reason="stop", timestamp=now_ms()
     )
 
 
-def context_of(entries: list[Entry]) -> list[Message]:
-    """What the model is given of these entries."""
+def messages_for_model(entries: list[Entry]) -> list[Message]:
+    """Return the messages that the model receives, with compactions as summary messages."""
     messages: list[Message] = []
     for entry in entries:
         if entry.message is not None:
@@ -81,26 +82,26 @@ def context_of(entries: list[Entry]) -> list[Message]:
     return messages
 
 
-def open_calls(entries: list[Entry]) -> list[ToolCall]:
-    """Tool calls without a result, in order. Ids can repeat: the nth result of an id belongs to its nth call."""
+def find_open_calls(entries: list[Entry]) -> list[ToolCall]:
+    """Return tool calls without a result, in order. Ids can repeat: the nth result of an id belongs to its nth call."""
     waiting: list[ToolCall] = []
     for entry in entries:
         message = entry.message
         if isinstance(message, AssistantMessage):
             waiting.extend(message.tool_calls)
         elif isinstance(message, ToolResultMessage):
-            answered = next((index for index, call in enumerate(waiting) if call.id == message.tool_call_id), None)
-            if answered is not None:
-                del waiting[answered]
+            index = next((place for place, call in enumerate(waiting) if call.id == message.tool_call_id), None)
+            if index is not None:
+                del waiting[index]
     return waiting
 
 
-class SessionLine(NamedTuple):
-    """The first line, which is no entry."""
+class SessionHeader(NamedTuple):
+    """The first line of a transcript, which is not an entry."""
 
 
-def read_entry(data: bytes | None) -> Entry | SessionLine | None:
-    """What a line says; None for a line that cannot be read."""
+def parse_entry(data: bytes | None) -> Entry | SessionHeader | None:
+    """Parse a line of a transcript. Return None for an unreadable line."""
     try:
         value = msgspec.json.decode(data) if data is not None else None
     except (msgspec.DecodeError, RecursionError, ValueError):
@@ -108,7 +109,7 @@ def read_entry(data: bytes | None) -> Entry | SessionLine | None:
     if not isinstance(value, dict):
         return None
     if value.get("type") == "session":
-        return SessionLine()
+        return SessionHeader()
     entry_id, parent = value.get("id"), value.get("parentId")
     if not isinstance(entry_id, str) or not isinstance(parent, str | None):
         return None
@@ -116,25 +117,25 @@ def read_entry(data: bytes | None) -> Entry | SessionLine | None:
         summary, first = value.get("summary"), value.get("firstKeptEntryId")
         if isinstance(summary, str) and isinstance(first, str):
             return Entry(entry_id, parent, None, summary, first)
-    return Entry(entry_id, parent, message_from(value.get("message")) if value.get("type") == "message" else None)
+    return Entry(entry_id, parent, message_from_json(value.get("message")) if value.get("type") == "message" else None)
 
 
-def branch_of(entries: list[Entry]) -> list[Entry]:
-    """The way back from the last entry: OpenClaw rewrites history by beginning a new branch."""
+def current_branch(entries: list[Entry]) -> list[Entry]:
+    """Return the ancestors of the last entry, oldest first: OpenClaw rewrites history by starting a new branch."""
     by_id = {entry.id: index for index, entry in enumerate(entries)}
     branch: list[Entry] = []
     index = len(entries) - 1
     while index >= 0:
         entry = entries[index]
         branch.append(entry)
-        # A parent that is missing was on a line that is lost: then the line before is the best guess.
+        # A missing parent was on an unreadable line; the preceding line is the best guess.
         before = by_id.get(entry.parent, index - 1) if entry.parent is not None else -1
         index = min(before, index - 1)
     branch.reverse()
     return branch
 
 
-def after_compaction(entries: list[Entry], compaction: Entry) -> list[Entry]:
-    """What is left of the entries for the model: the compaction, and what it kept."""
+def apply_compaction(entries: list[Entry], compaction: Entry) -> list[Entry]:
+    """Return the entries that remain visible after a compaction: the compaction itself and what it kept."""
     kept = next((index for index, entry in enumerate(entries) if entry.id == compaction.first_kept), len(entries))
     return [compaction._replace(kept=1 + len(entries) - kept), *entries[kept:]]

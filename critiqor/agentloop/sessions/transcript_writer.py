@@ -1,4 +1,4 @@
-"""Writing to a session: its lock is held, its transcript is open, and it is left consistent whatever happens."""
+"""Exclusive access to the transcript of a run: the lock is held, and open tool calls are closed at the end."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ ABORTED = "The run was ended before this tool had finished."
 
 
 @contextlib.asynccontextmanager
-async def writing(run: Run, services: Services, cwd: str = "") -> AsyncIterator[Transcript]:
-    """The transcript of a run, for as long as the run is its one writer."""
+async def locked_transcript(run: Run, services: Services, cwd: str = "") -> AsyncIterator[Transcript]:
+    """Open the transcript of a run under its write lock, for the duration of an `async with` block."""
     session = run.session
     wait = services.configuration.write_lock.acquire_timeout_ms / 1000
     lock = run.lock = await acquire(session.transcript, run.id, timeout=wait)
     try:
-        if run.has_told_end:
-            # It was left behind while something would not let go of it, and goes on only now.
+        if run.has_emitted_end:
+            # The run was abandoned while it waited for the lock.
             raise LostLockError("the run has ended, so nothing was written", fix="send the message again")
         head = TranscriptHead(session.id, session.key, session.agent_id, cwd)
         transcript = open_transcript(session.transcript, head, lock, services.updates)
         try:
             yield transcript
         finally:
-            # A disk that is full, or a transcript that somebody else has written to: the next run repairs it.
+            # On a full disk or a foreign write this fails, and the next run repairs the transcript.
             with contextlib.suppress(Exception):
-                transcript.answer_open_calls(ABORTED)
+                transcript.close_open_calls(ABORTED)
     finally:
         lock.release()

@@ -1,10 +1,10 @@
 """The write lock of a session: one logical writer of a transcript at a time, across processes.
 
-The lock is a file beside the transcript that names its owner: process id, when that process started, and for which run
-it writes. Whoever finds the file waits; whoever finds that its owner is dead takes it away. The start time tells a
-living owner from a stranger who was given the same process id.
+The lock is a file next to the transcript that names its owner: process id, start time of the process, and run id. Other
+writers wait while the file exists, and remove it if its owner is dead. The start time distinguishes a living owner from
+another process that got the same process id.
 
-Accepted: owners are compared on one machine, so a folder that several machines share is not protected between them.
+Accepted: owners are checked on the local machine only, so a folder shared by several machines is not protected.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from critiqor.storage.paths import FOLDER_MODE
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 UNREADABLE_AFTER_SECONDS = 10.0
-"""A lock file without an owner is being written this very moment, or its writer died doing so."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
+"""Age after which a lock file without a readable owner counts as stale: its writer died while creating it."""
+_FIRST_PAUSE, _MAX_PAUSE = 0.002, 0.05
 
 
 class SessionBusyError(CritiqorError):
-    """Somebody else writes to this session."""
+    """Another writer holds the lock of the session."""
 
 
 class NestedLockError(CritiqorError):
-    """A writer asked for a lock that it holds already, without saying that it means to."""
+    """A writer requested a lock that it already holds, without `allow_reentrant`."""
 
 
 class LostLockError(CritiqorError):
-    """A writer went on after its lock was taken away."""
+    """A writer no longer holds its lock."""
 
 
 class LockOwner(msgspec.Struct, frozen=True, rename="camel"):
-    """Who holds a lock, as it stands in the lock file."""
+    """The owner of a lock, as stored in the lock file."""
 
     pid: int
     started_at: float
-    """When the process began, in seconds since 1970."""
+    """Start time of the process, in seconds since 1970."""
     token: str
     holder: str
     """The logical writer: a run id."""
@@ -56,7 +56,7 @@ class LockOwner(msgspec.Struct, frozen=True, rename="camel"):
     """Milliseconds since 1970."""
 
     def is_alive(self) -> bool:
-        """Whether the process that wrote this is still there."""
+        """Whether the process of the owner still exists."""
         try:
             process = psutil.Process(self.pid)
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -65,11 +65,11 @@ class LockOwner(msgspec.Struct, frozen=True, rename="camel"):
         except psutil.NoSuchProcess:
             return False
         except psutil.Error:
-            return True  # somebody else's process, which cannot be asked
+            return True  # a process of another user, which cannot be inspected
 
 
 class _Identity(NamedTuple):
-    """Which file it is; the time as well, because numbers of files are given again."""
+    """Identity of a file. Includes the modification time because inode numbers are reused."""
 
     device: int
     inode: int
@@ -77,7 +77,7 @@ class _Identity(NamedTuple):
 
 
 class WriteLock:
-    """A lock that is held, until `release` or the death of the process."""
+    """A held lock, until `release` or the end of the process."""
 
     def __init__(self, path: Path, owner: LockOwner, identity: _Identity) -> None:
         self.path = path
@@ -88,20 +88,20 @@ class WriteLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether writing under it is still right."""
+        """Whether the lock is neither released nor revoked."""
         return self._depth > 0 and not self._is_revoked
 
     def check(self) -> None:
-        """Raise `LostLockError` unless the lock file is still this one's."""
-        # Asked before every line of a transcript, so the file is only looked at and not read.
+        """Raise `LostLockError` unless the lock file still belongs to this lock."""
+        # Called before every line of a transcript, so it uses stat and does not read the file.
         if not self.is_held or _identity_of(self.path) != self._identity:
             raise LostLockError(
-                f"the write lock {self.path.name} is not held any more, so nothing was written",
+                f"the write lock {self.path.name} is no longer held, so nothing was written",
                 fix="send the message again",
             )
 
     def release(self) -> None:
-        """Give it up; a lock that was taken several times, as often as it was taken."""
+        """Release the lock. A lock that was acquired several times must be released as often."""
         if self._depth == 0:
             return
         self._depth -= 1
@@ -109,52 +109,52 @@ class WriteLock:
             self._remove()
 
     def revoke(self) -> None:
-        """Take it from a writer that does not come to an end: what it still tries to write is refused."""
+        """Take the lock from a writer that does not stop. Further writes of it are refused."""
         if not self._is_revoked:
             self._is_revoked = True
             self._remove()
 
-    def _take_again(self) -> WriteLock:
+    def _reacquire(self) -> WriteLock:
         self._depth += 1
         return self
 
     def _remove(self) -> None:
         if _HELD.get(self.path) is self:
             del _HELD[self.path]
-        # Nobody but its owner replaces the file of a living owner, so what is ours now is ours a moment later. A child
-        # of a fork has a copy of this lock, and holds nothing.
+        # Only its owner replaces the file of a living owner, so there is no race between the check and the removal. A
+        # forked child has a copy of this object, but does not hold the lock.
         if self.owner.pid == os.getpid() and _identity_of(self.path) == self._identity:
             self.path.unlink(missing_ok=True)
 
 
 _HELD: dict[Path, WriteLock] = {}
-"""What this process holds."""
+"""Locks that this process holds."""
 
 
 def lock_path(transcript: Path) -> Path:
-    """The lock file of a transcript."""
+    """Return the path of a transcript's lock file."""
     return transcript.with_name(transcript.name + ".lock")
 
 
 async def acquire(
     transcript: Path, holder: str, *, timeout: float = DEFAULT_TIMEOUT_SECONDS, allow_reentrant: bool = False
 ) -> WriteLock:
-    """Hold the lock of a transcript for a logical writer; raises `SessionBusyError` after `timeout` seconds.
+    """Acquire the lock of a transcript for a logical writer. Raises `SessionBusyError` after `timeout` seconds.
 
-    The same holder does not get it twice, unless it says `allow_reentrant`: then each one has to be released.
+    The same holder can acquire it again only with `allow_reentrant`; then each acquisition must be released.
     """
     path = lock_path(transcript)
     held = _HELD.get(path)
     if held is not None and held.is_held and held.owner.holder == holder and held.owner.pid == os.getpid():
         if allow_reentrant:
-            return held._take_again()
-        raise NestedLockError(f"{holder} holds {path.name} already", fix="release it first, or pass allow_reentrant")
+            return held._reacquire()
+        raise NestedLockError(f"{holder} already holds {path.name}", fix="release it first, or pass allow_reentrant")
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    owner = LockOwner(os.getpid(), _own_start(), token_hex(8), holder, now_ms())
+    owner = LockOwner(os.getpid(), _own_start_time(), token_hex(8), holder, now_ms())
     deadline = time.monotonic() + timeout
     pause = _FIRST_PAUSE
     while (identity := _create(path, owner)) is None:
-        if _recover(path):
+        if _remove_stale(path):
             continue
         if time.monotonic() >= deadline:
             raise SessionBusyError(
@@ -162,13 +162,13 @@ async def acquire(
                 fix="wait until it has ended, or cancel it",
             )
         await asyncio.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
+        pause = min(pause * 2, _MAX_PAUSE)
     lock = _HELD[path] = WriteLock(path, owner, identity)
     return lock
 
 
 def _create(path: Path, owner: LockOwner) -> _Identity | None:
-    """Make the lock file; None where there is one."""
+    """Create the lock file. Return None if it already exists."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -194,11 +194,11 @@ def _identity_of(path: Path) -> _Identity | None:
         return None
 
 
-def _recover(path: Path) -> bool:
-    """Take away a lock whose owner is dead; True where there is none any more.
+def _remove_stale(path: Path) -> bool:
+    """Remove the lock file of a dead owner. Return True if the file is gone.
 
-    The file itself is locked for that moment: of several who find the same dead owner one removes its file, and none
-    removes the file of whoever came next.
+    The file is locked meanwhile: if several processes find the same dead owner, one removes its file, and none removes
+    the file of the next owner.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -243,11 +243,11 @@ def _describe(owner: LockOwner | None) -> str:
     return f"process {owner.pid} with run {owner.holder}, for {seconds} seconds"
 
 
-_OWN_START: dict[int, float] = {}
+_OWN_START_TIMES: dict[int, float] = {}
 
 
-def _own_start() -> float:
+def _own_start_time() -> float:
     pid = os.getpid()
-    if pid not in _OWN_START:
-        _OWN_START[pid] = psutil.Process(pid).create_time()
-    return _OWN_START[pid]
+    if pid not in _OWN_START_TIMES:
+        _OWN_START_TIMES[pid] = psutil.Process(pid).create_time()
+    return _OWN_START_TIMES[pid]

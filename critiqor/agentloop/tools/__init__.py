@@ -1,1 +1,1 @@
-"""Tools that the embedded loop offers to a model."""
+"""Tools that the embedded loop offers to the model, and their arguments and results."""

@@ -1,4 +1,4 @@
-"""What an edit changed, in numbered lines."""
+"""Diff of an edit, in numbered lines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 _CONTEXT_LINES = 4
-_MOST_COMPARED_LINES = 1_000
-"""Comparing costs more than linearly; a larger block is shown as taken out and put in."""
+_MAX_COMPARED_LINES = 1_000
+"""A larger block is shown as removed and added, because comparing lines takes more than linear time."""
 
 
 class Replacement(NamedTuple):
-    """Some characters of a text, and what stands in their place."""
+    """A range of characters and the text that replaces it."""
 
     start: int
     end: int
@@ -19,7 +19,7 @@ class Replacement(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Lines with `-`, `+` or nothing before their number, and where they begin."""
+    """Numbered lines with `-`, `+` or a space before the number."""
 
     diff: str
     first_changed_line: int
@@ -29,12 +29,12 @@ class _Change(NamedTuple):
     first: int
     """Line of the old text, from 0."""
     last: int
-    """The line after its end."""
+    """Line after the last one."""
     new: list[str]
 
 
 def apply(text: str, replacements: list[Replacement]) -> str:
-    """The text with everything replaced; the replacements are in order and do not overlap."""
+    """Return the text with all replacements made; they must be sorted and must not overlap."""
     pieces: list[str] = []
     position = 0
     for replacement in replacements:
@@ -44,14 +44,14 @@ def apply(text: str, replacements: list[Replacement]) -> str:
 
 
 def difference(text: str, replacements: list[Replacement]) -> Difference:
-    """What replacing changes, line by line, with a little of what is around it."""
+    """Return the changed lines with a few lines of context."""
     old = text.split("\n")
     lines: list[str] = []
     shown, shift, first_changed = 0, 0, 0
-    for change in (part for block in _blocks(text, replacements) for part in _narrowed(old, block)):
+    for change in (part for block in _blocks(text, replacements) for part in _compare_lines(old, block)):
         first_changed = first_changed or change.first + 1 + shift
         start = max(shown, change.first - _CONTEXT_LINES)
-        # What follows the last change, and a gap, before what precedes this one.
+        # Context after the previous change, a gap, then context before this one.
         following = min(start, shown + _CONTEXT_LINES) if lines else shown
         lines += _numbered(" ", old[shown:following], shown + 1)
         if start > following and lines:
@@ -61,22 +61,22 @@ def difference(text: str, replacements: list[Replacement]) -> Difference:
         lines += _numbered("+", change.new, change.first + 1 + shift)
         shift += len(change.new) - (change.last - change.first)
         shown = change.last
-    # What follows the last line end is no line.
+    # The empty string after the final line break is not a line.
     rest = old[shown : shown + _CONTEXT_LINES] if old[-1] else old[shown:-1][:_CONTEXT_LINES]
     lines += _numbered(" ", rest, shown + 1)
     return Difference("\n".join(lines), first_changed)
 
 
 def _blocks(text: str, replacements: list[Replacement]) -> list[_Change]:
-    """Whole lines that are touched; replacements that share a line are one block."""
+    """Return the changed blocks of whole lines; replacements on the same line form one block."""
     blocks: list[tuple[int, int, list[Replacement]]] = []
     for replacement in replacements:
         start = text.rfind("\n", 0, replacement.start) + 1
         end = text.find("\n", replacement.end)
         end = len(text) if end < 0 else end
         if blocks and start <= blocks[-1][1]:
-            begun, _, inside = blocks.pop()
-            blocks.append((begun, end, [*inside, replacement]))
+            first_start, _, inside = blocks.pop()
+            blocks.append((first_start, end, [*inside, replacement]))
         else:
             blocks.append((start, end, [replacement]))
     changes = []
@@ -87,9 +87,9 @@ def _blocks(text: str, replacements: list[Replacement]) -> list[_Change]:
     return changes
 
 
-def _narrowed(old: list[str], block: _Change) -> list[_Change]:
+def _compare_lines(old: list[str], block: _Change) -> list[_Change]:
     before = old[block.first : block.last]
-    if len(before) + len(block.new) > _MOST_COMPARED_LINES:
+    if len(before) + len(block.new) > _MAX_COMPARED_LINES:
         return [block]
     found = SequenceMatcher(None, before, block.new, autojunk=False).get_opcodes()
     return [

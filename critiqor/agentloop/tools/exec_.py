@@ -1,18 +1,18 @@
-"""The exec tool: a shell command, its output as it comes, and its end.
+"""The exec tool: runs a shell command, streams its output and reports how it ended.
 
-A command gets a session and process group of its own. It is over when its shell is: what it left in its group is ended
-then, as it is when the run is cancelled or the time is up. A process that made itself another session (`setsid`) is out
-of reach and lives on.
+A command runs in a new session and process group, and ends with its shell: processes that it left in its group are
+then terminated, as they are on a timeout or when the run is cancelled. A process that started another session
+(`setsid`) is out of reach and keeps running.
 
-What a sandboxed run changes for a command: it starts in the sandbox workspace, `HOME` and `TMPDIR` point into it, and
-variables whose names say that they hold a secret are not passed on. That keeps tidy programs inside. It is no wall: a
-command can still read and write whatever this user may, by absolute paths, and use the network. Only the read, write
-and edit tools are truly kept inside.
+In a sandboxed run a command starts in the sandbox workspace, `HOME` and `TMPDIR` point into it, and variables whose
+names suggest a secret are not passed on. This is not a security boundary: a command can still use absolute paths and
+the network with the rights of the user. Only the read, write and edit tools are confined.
 """
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import math
 import os
@@ -25,59 +25,67 @@ from typing import Any
 import psutil
 
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.output import Output
 from critiqor.agentloop.tools.paths import ToolError, reason, resolve
-from critiqor.agentloop.tools.results import failed
+from critiqor.agentloop.tools.results import failed, left_out
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 DEFAULT_TIMEOUT_S = 1_800.0
 MAX_TIMEOUT_S = 7 * 24 * 3_600.0
+HEAD_CHARS = 10_000
+"""Characters that are kept of the beginning of the output."""
+TAIL_CHARS = 20_000
+"""Characters that are kept of the end of the output."""
+LATEST_CHARS = 2_000
+"""Characters of a progress report."""
 _GRACE_S = 1.0
-"""Between asking a group to end and ending it."""
+"""Time between SIGTERM and SIGKILL."""
 _DRAIN_S = 0.2
-"""How long output may still come when the shell has ended; more would be from somebody who does not end."""
+"""How long to read output after the shell has ended; later output comes from a process that keeps running."""
 _UPDATE_INTERVAL_S = 0.1
 _READ_BYTES = 64 * 1024
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth(?!or)", re.IGNORECASE)
-"""Names of variables that a sandboxed command does without."""
+"""Names of variables that are not passed to a sandboxed command."""
+
+# Control characters for terminals are useless to a model; line breaks and tabs are kept.
+_CONTROL_CHARACTERS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(127, 160)])
 
 _PARAMETERS: dict[str, Any] = {
     "type": "object",
     "required": ["command"],
     "properties": {
-        "command": {"type": "string", "description": "The command, for /bin/sh"},
-        "workdir": {"type": "string", "description": "Where it runs; the workspace where nothing is said"},
+        "command": {"type": "string", "description": "The command for /bin/sh"},
+        "workdir": {"type": "string", "description": "Working directory; default: the workspace"},
         "env": {
             "type": "object",
             "additionalProperties": {"type": "string"},
-            "description": "Variables to set for it",
+            "description": "Environment variables to set",
         },
-        "timeout": {"type": "number", "description": "Seconds after which it is ended; 1800 where nothing is said"},
-        "timeoutSeconds": {"type": "number", "description": "The same, under its newer name"},
+        "timeout": {"type": "number", "description": "Seconds after which the command is terminated; default: 1800"},
+        "timeoutSeconds": {"type": "number", "description": "The same as timeout"},
     },
 }
 
 
 class ExecTool:
-    """Runs a shell command. An exit code other than 0 is a result like any other."""
+    """Runs a shell command. A non-zero exit code is a normal result."""
 
     name = "exec"
     description = (
-        "Run a shell command and wait for its end; standard output and error come back together, with the exit code. "
-        "Processes that it leaves in the background are ended with it."
+        "Run a shell command and wait for its end; returns standard output and error together, and the exit code. "
+        "Processes that it leaves in the background are terminated."
     )
     parameters = _PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Run it to its end, its timeout, or the moment of cancelling."""
+        """Run the command until it ends, times out or is cancelled."""
         try:
             folder, warning = _folder(arguments.get("workdir"), context)
             command = _Command(arguments["command"], folder, _environment(arguments, context), context)
         except ToolError as error:
             return failed(self.name, str(error))
-        asked = arguments.get("timeout") or arguments.get("timeoutSeconds") or DEFAULT_TIMEOUT_S
+        timeout = arguments.get("timeout") or arguments.get("timeoutSeconds") or DEFAULT_TIMEOUT_S
         try:
-            return await command.run(min(max(asked, 0.001), MAX_TIMEOUT_S), warning)
+            return await command.run(min(max(timeout, 0.001), MAX_TIMEOUT_S), warning)
         except OSError as error:
             return failed(self.name, reason(error, "spawn /bin/sh"))
 
@@ -92,8 +100,8 @@ class _Command:
         self._update = context.update
         self._output = Output()
         self._closed = asyncio.Event()
-        self._told = ""
-        self._told_at = -math.inf
+        self._reported = ""
+        self._reported_at = -math.inf
 
     async def run(self, timeout: float, warning: str) -> ToolOutcome:
         started = time.monotonic()
@@ -118,14 +126,14 @@ class _Command:
             loop.remove_reader(reading)
             os.close(reading)
         self._output.add(b"", final=True)
-        self._tell()
+        self._report()
         duration_ms = round((time.monotonic() - started) * 1_000)
         code = None if timed_out else process.returncode
         ending = _Ending(code, timeout if timed_out else None, duration_ms, left_behind)
         return _outcome(self._output.text, ending, str(self._folder), warning)
 
     async def _start(self, output: int) -> asyncio.subprocess.Process:
-        # The pipe is our own: with those of asyncio, waiting for a shell is waiting for all who hold its output.
+        # Not a pipe of asyncio: with that, waiting for the shell would wait for every process that holds its output.
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 "/bin/sh",
@@ -142,7 +150,7 @@ class _Command:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # The shell may run already, and nobody else would know of it.
+            # The shell may be running already, and nothing else would terminate it.
             await _end(await starting)
             raise
         finally:
@@ -160,18 +168,57 @@ class _Command:
             self._closed.set()
             return
         self._output.add(data)
-        if time.monotonic() - self._told_at >= _UPDATE_INTERVAL_S:
-            self._tell()
+        if time.monotonic() - self._reported_at >= _UPDATE_INTERVAL_S:
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         latest = self._output.latest
-        if latest and latest != self._told:
-            self._told, self._told_at = latest, time.monotonic()
+        if latest and latest != self._reported:
+            self._reported, self._reported_at = latest, time.monotonic()
             self._update(latest)
 
 
+class Output:
+    """Collects the output of a command: its beginning and its end, and how much is missing between them."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._head = ""
+        self._tail = ""
+        self._left_out = 0
+
+    def add(self, data: bytes, *, final: bool = False) -> None:
+        """Add output; `final` marks its end."""
+        text = self._decoder.decode(data, final).translate(_CONTROL_CHARACTERS)
+        room = HEAD_CHARS - len(self._head)
+        if room > 0:
+            self._head += text[:room]
+            text = text[room:]
+        self._tail += text
+        # Cut only now and then: every cut copies the tail.
+        if len(self._tail) > 2 * TAIL_CHARS:
+            self._cut()
+
+    def _cut(self) -> None:
+        surplus = max(0, len(self._tail) - TAIL_CHARS)
+        self._left_out += surplus
+        self._tail = self._tail[surplus:]
+
+    @property
+    def text(self) -> str:
+        """The kept output without trailing white space."""
+        self._cut()
+        between = left_out(self._left_out) if self._left_out else ""
+        return (self._head + between + self._tail).rstrip()
+
+    @property
+    def latest(self) -> str:
+        """The latest output, for progress reports."""
+        return (self._head + self._tail)[-LATEST_CHARS:].rstrip()
+
+
 class _Ending:
-    """How a command came to its end."""
+    """How a command ended."""
 
     def __init__(self, code: int | None, timeout: float | None, duration_ms: int, left_behind: bool) -> None:
         self.exit_code = code if code is not None and code >= 0 else None
@@ -188,10 +235,10 @@ class _Ending:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it could not run, or not to its end; an exit code is its answer, and no failure."""
+        """Whether the command could not run or was stopped; any other exit code is a normal result."""
         return self.exit_code is None or self.exit_code in (126, 127)
 
-    def words(self) -> str | None:
+    def summary(self) -> str | None:
         if self.timeout is not None:
             return f"Command timed out after {self.timeout:g} seconds. Give a larger timeout if it needs longer."
         if self.signal is not None:
@@ -201,19 +248,19 @@ class _Ending:
 
 
 def _outcome(output: str, ending: _Ending, folder: str, warning: str) -> ToolOutcome:
-    words = ending.words()
-    # An exit code is told in the output itself, which is where a model looks for it.
-    told = output if words is None or ending.is_failure else f"{output}\n\n{words}"
-    text = "\n\n".join(part for part in (told, words if ending.is_failure else "") if part) or "(no output)"
+    summary = ending.summary()
+    # The exit code is part of the output, where a model looks for it.
+    aggregated = output if summary is None or ending.is_failure else f"{output}\n\n{summary}"
+    text = "\n\n".join(part for part in (aggregated, summary if ending.is_failure else "") if part) or "(no output)"
     if ending.left_behind:
-        text += "\n\n(What this command left running in the background was ended; setsid keeps a process.)"
+        text += "\n\n(Background processes of this command were terminated; setsid keeps a process running.)"
     details: dict[str, Any] = {
         "status": "failed" if ending.is_failure else "completed",
         "exitCode": ending.exit_code,
         "exitSignal": ending.signal,
         "exitReason": ending.reason,
         "durationMs": ending.duration_ms,
-        "aggregated": told,
+        "aggregated": aggregated,
         "cwd": folder,
     }
     if ending.is_failure:
@@ -221,14 +268,14 @@ def _outcome(output: str, ending: _Ending, folder: str, warning: str) -> ToolOut
     return ToolOutcome(content=[Text(warning + text)], details=details)
 
 
-def _folder(named: str | None, context: ToolContext) -> tuple[Path, str]:
-    """Where a command runs, and what to say about it."""
-    if not named:
+def _folder(requested: str | None, context: ToolContext) -> tuple[Path, str]:
+    """Return the working directory, and a warning if it is not the requested one."""
+    if not requested:
         return context.workspace, ""
-    folder = resolve(named, context)
+    folder = resolve(requested, context)
     if folder.is_dir():
         return folder, ""
-    return context.workspace, f'Warning: workdir "{named}" is unavailable; using "{context.workspace}".\n\n'
+    return context.workspace, f'Warning: workdir "{requested}" is unavailable; using "{context.workspace}".\n\n'
 
 
 def _environment(arguments: dict[str, Any], context: ToolContext) -> dict[str, str]:
@@ -238,12 +285,12 @@ def _environment(arguments: dict[str, Any], context: ToolContext) -> dict[str, s
         environment |= {"HOME": str(context.workspace), "TMPDIR": str(context.workspace)}
     environment |= arguments.get("env", {})
     if any("\0" in name + value or "=" in name or not name for name, value in environment.items()):
-        raise ToolError("The argument 'env' holds a name or value that no environment can have.")
+        raise ToolError("The argument 'env' contains an invalid name or value.")
     return environment
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the group of a command: asked first, made to after a moment, and at once if this is cancelled again."""
+    """Terminate the process group of a command: SIGTERM, then SIGKILL after a grace period or when cancelled."""
     group = process.pid
     try:
         if _send(group, signal.SIGTERM):
@@ -257,7 +304,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _is_alive(group: int) -> bool:
-    """Whether anybody in a group still does something; the dead that nobody has buried yet do not."""
+    """Whether a process group has a running process; zombies do not count."""
     return _send(group, 0) and any(_in_group(process, group) for process in psutil.process_iter())
 
 
@@ -269,7 +316,7 @@ def _in_group(process: psutil.Process, group: int) -> bool:
 
 
 def _send(group: int, number: int) -> bool:
-    """Whether anybody was there to get the signal."""
+    """Send a signal to a process group; returns whether the group exists."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):

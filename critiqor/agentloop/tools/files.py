@@ -1,4 +1,4 @@
-"""The write and edit tools: a file as a whole, or exact places in it."""
+"""The write and edit tools: replace a file, or exact texts in it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from critiqor.agentloop.tools.results import failed, shortened, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 MAX_EDITED_BYTES = 16 * 1024 * 1024
-_SHOWN_CHARS = 800
-"""How much of a file the model is shown when it looked for a text that is not there."""
+_MAX_QUOTED_CHARS = 800
+"""Characters of the file that the model is shown if the text to replace was not found."""
 _PATH = {"type": "string", "description": "The file, relative to the workspace or absolute"}
 
 
 _WRITE_PARAMETERS: dict[str, Any] = {
     "type": "object",
     "required": ["path", "content"],
-    "properties": {"path": _PATH, "content": {"type": "string", "description": "All that the file will hold"}},
+    "properties": {"path": _PATH, "content": {"type": "string", "description": "The new content of the file"}},
 }
 
 
@@ -31,11 +31,11 @@ class WriteTool:
     """Writes a file."""
 
     name = "write"
-    description = "Write a file; what was there is replaced, folders that are missing are made."
+    description = "Write a file. An existing file is replaced, missing folders are created."
     parameters = _WRITE_PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Write it."""
+        """Write the file."""
         data = arguments["content"].encode("utf-8", "surrogateescape")
         try:
             await asyncio.to_thread(_write, resolve(arguments["path"], context), data, context)
@@ -55,8 +55,8 @@ _EDIT_PARAMETERS: dict[str, Any] = {
                 "type": "object",
                 "required": ["oldText", "newText"],
                 "properties": {
-                    "oldText": {"type": "string", "description": "What stands there now, to the letter"},
-                    "newText": {"type": "string", "description": "What shall stand there"},
+                    "oldText": {"type": "string", "description": "The exact text to replace"},
+                    "newText": {"type": "string", "description": "The replacement"},
                 },
                 "additionalProperties": False,
             },
@@ -67,17 +67,17 @@ _EDIT_PARAMETERS: dict[str, Any] = {
 
 
 class EditTool:
-    """Replaces exact texts in a file, each of which must be there once."""
+    """Replaces exact texts in a file, each of which must occur once."""
 
     name = "edit"
     description = (
-        "Replace exact texts in one file. Each oldText must be in the file exactly once and overlap no other; "
-        "all of them are looked for in the file as it was before."
+        "Replace exact texts in one file. Each oldText must occur exactly once and must not overlap another; "
+        "all of them refer to the file before the edit."
     )
     parameters = _EDIT_PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Replace all or nothing."""
+        """Make all replacements or none."""
         path, edits = arguments["path"], arguments["edits"]
         try:
             if not edits or any(not edit["oldText"] for edit in edits):
@@ -91,14 +91,14 @@ class EditTool:
 
 
 def _edit(path: str, edits: list[dict[str, str]], context: ToolContext) -> ToolOutcome:
-    place = resolve(path, context)
-    # Bytes that are no text stay what they are.
-    text = _contents(place, path, context).decode("utf-8", "surrogateescape")
-    replacements = _located(path, text, edits)
+    file_path = resolve(path, context)
+    # Bytes that are not valid UTF-8 are kept unchanged.
+    text = _read_file(file_path, path, context).decode("utf-8", "surrogateescape")
+    replacements = _locate(path, text, edits)
     new = apply(text, replacements)
     if new == text:
         raise ToolError(f"No changes made to {path}. The replacement produced identical content.")
-    _write(place, new.encode("utf-8", "surrogateescape"), context)
+    _write(file_path, new.encode("utf-8", "surrogateescape"), context)
     found = difference(text, replacements)
     shown = found.diff.encode("utf-8", "replace").decode()
     return succeeded(
@@ -106,9 +106,9 @@ def _edit(path: str, edits: list[dict[str, str]], context: ToolContext) -> ToolO
     )
 
 
-def _located(path: str, text: str, edits: list[dict[str, str]]) -> list[Replacement]:
-    """Where the old texts are, in order; raises `ToolError` if any is missing, ambiguous, or overlaps another."""
-    # A model writes plain line ends, whatever the file has.
+def _locate(path: str, text: str, edits: list[dict[str, str]]) -> list[Replacement]:
+    """Return the sorted replacements; raises `ToolError` if a text is missing, ambiguous or overlaps another."""
+    # Models write plain line feeds, whatever the file uses.
     line_end = "\r\n" if "\r\n" in text else "\n"
     found: list[tuple[Replacement, int]] = []
     for index, edit in enumerate(edits):
@@ -132,11 +132,13 @@ def _located(path: str, text: str, edits: list[dict[str, str]]) -> list[Replacem
 
 def _missing(path: str, text: str, named: str, *, shown: bool) -> str:
     exact = "the exact text" if shown else named
-    words = f"Could not find {exact} in {path}. The old text must match exactly including all whitespace and newlines."
+    problem = (
+        f"Could not find {exact} in {path}. The old text must match exactly including all whitespace and newlines."
+    )
     if not shown:
-        return words
-    contents = shortened(text, _SHOWN_CHARS).encode("utf-8", "replace").decode()
-    return f"{words}\nCurrent file contents:\n{contents}"
+        return problem
+    contents = shortened(text, _MAX_QUOTED_CHARS).encode("utf-8", "replace").decode()
+    return f"{problem}\nCurrent file contents:\n{contents}"
 
 
 def _occurrences(text: str, old: str) -> int:
@@ -146,9 +148,9 @@ def _occurrences(text: str, old: str) -> int:
     return count
 
 
-def _contents(place: Path, path: str, context: ToolContext) -> bytes:
+def _read_file(file_path: Path, path: str, context: ToolContext) -> bytes:
     try:
-        descriptor = open_file(place, os.O_RDONLY, context)
+        descriptor = open_file(file_path, os.O_RDONLY, context)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ToolError(f"Could not edit file: {path}. It is not a regular file.")
@@ -161,15 +163,15 @@ def _contents(place: Path, path: str, context: ToolContext) -> bytes:
     return data
 
 
-def _write(place: Path, data: bytes, context: ToolContext) -> None:
+def _write(file_path: Path, data: bytes, context: ToolContext) -> None:
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        file_path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ToolError(reason(error, "mkdir", place.parent)) from error
+        raise ToolError(reason(error, "mkdir", file_path.parent)) from error
     try:
-        descriptor = open_file(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, context)
+        descriptor = open_file(file_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, context)
     except OSError as error:
-        raise ToolError(reason(error, "open", place)) from error
+        raise ToolError(reason(error, "open", file_path)) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

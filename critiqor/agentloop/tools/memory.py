@@ -1,7 +1,7 @@
-"""The memory tools: looking something up in MEMORY.md and memory/*.md of the workspace.
+"""The memory tools: search and read MEMORY.md and memory/*.md of the workspace.
 
-The search is by words, without an index and without a model: a passage scores by how many of the words it has and how
-rare they are. That finds what was written down in the words of the question, and nothing beyond.
+The search compares words, without an index or embeddings: the score of a passage depends on how many words of the
+query it contains and how rare they are.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class MemorySearchTool:
     parameters = _SEARCH_PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """The best passages first."""
-        most = min(arguments.get("maxResults", DEFAULT_RESULTS), MAX_RESULTS)
+        """Return the matching passages, the best first."""
+        limit = min(arguments.get("maxResults", DEFAULT_RESULTS), MAX_RESULTS)
         found = await asyncio.to_thread(_search, arguments["query"], context)
-        results = [hit for hit in found if hit["score"] >= arguments.get("minScore", 0)][:most]
+        results = [hit for hit in found if hit["score"] >= arguments.get("minScore", 0)][:limit]
         return answered({"results": results, "provider": "words", "citations": "auto"})
 
 
@@ -79,11 +79,11 @@ class MemoryGetTool:
     parameters = _GET_PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """The lines, and where to go on."""
+        """Return the lines, and where to continue."""
         path = arguments["path"]
         if not _is_memory(path):
             return answered({"path": path, "text": "", "disabled": True, "error": "only MEMORY.md and memory/*.md"})
-        text = await asyncio.to_thread(_contents, path, context)
+        text = await asyncio.to_thread(_read_text, path, context)
         if text is None:
             return answered({"text": "", "path": path})
         return answered(_excerpt(path, text, arguments.get("from", 1), arguments.get("lines", DEFAULT_LINES)))
@@ -97,11 +97,11 @@ class _Passage(NamedTuple):
 
 
 def _search(query: str, context: ToolContext) -> list[dict[str, Any]]:
-    wanted = set(_words(query))
-    passages = [passage for path in _memory_files(context) for passage in _passages(path, _contents(path, context))]
-    known = Counter(word for passage in passages for word in wanted if word in passage.words)
-    weights = {word: math.log(1 + len(passages) / known[word]) for word in wanted if known[word]}
-    best = sum(weights.values()) + sum(math.log(1 + len(passages)) for word in wanted if not known[word])
+    wanted = set(_split_words(query))
+    passages = [passage for path in _memory_files(context) for passage in _passages(path, _read_text(path, context))]
+    frequencies = Counter(word for passage in passages for word in wanted if word in passage.words)
+    weights = {word: math.log(1 + len(passages) / frequencies[word]) for word in wanted if frequencies[word]}
+    best = sum(weights.values()) + sum(math.log(1 + len(passages)) for word in wanted if not frequencies[word])
     hits = []
     for passage in passages:
         score = sum(weight for word, weight in weights.items() if word in passage.words) / (best or 1)
@@ -121,7 +121,7 @@ def _hit(score: float, passage: _Passage) -> dict[str, Any]:
     }
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text)]
 
 
@@ -129,11 +129,11 @@ def _passages(path: str, text: str | None) -> Iterator[_Passage]:
     lines = (text or "").splitlines()
     for start in range(0, len(lines), PASSAGE_LINES):
         part = lines[start : start + PASSAGE_LINES]
-        yield _Passage(path, start + 1, part, Counter(_words("\n".join(part))))
+        yield _Passage(path, start + 1, part, Counter(_split_words("\n".join(part))))
 
 
 def _memory_files(context: ToolContext) -> Iterator[str]:
-    """Paths from the workspace on, in order, as far as there is room for them."""
+    """Yield paths relative to the workspace, in order, up to the size limit."""
     root = context.workspace
     room = MAX_ALL_BYTES
     for file in islice(_candidates(root), MAX_FILES):
@@ -157,13 +157,13 @@ def _is_memory(path: str) -> bool:
     return path.endswith(".md") and ".." not in parts and (parts == ("MEMORY.md",) or parts[:1] == ("memory",))
 
 
-def _contents(path: str, context: ToolContext) -> str | None:
-    """The text of a memory file, or None where there is none that may be read."""
+def _read_text(path: str, context: ToolContext) -> str | None:
+    """Return the text of a memory file; None if it cannot be read."""
     try:
-        place = resolve(path, context)
-        if not place.is_file():
+        file_path = resolve(path, context)
+        if not file_path.is_file():
             return None
-        with os.fdopen(open_file(place, os.O_RDONLY, context), "rb") as file:
+        with os.fdopen(open_file(file_path, os.O_RDONLY, context), "rb") as file:
             return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
     except (OSError, ToolError):
         return None
@@ -176,8 +176,8 @@ def _excerpt(path: str, text: str, first: int, count: int) -> dict[str, Any]:
         taken = taken[: len(taken) // 2]
     shown = "\n".join(taken)[:MAX_EXCERPT_CHARS]
     following = first + len(taken)
-    told: dict[str, Any] = {"text": shown, "path": path, "from": first, "lines": len(taken)}
+    excerpt: dict[str, Any] = {"text": shown, "path": path, "from": first, "lines": len(taken)}
     if following > len(lines) or not taken:
-        return told
+        return excerpt
     note = f"\n\n[More content available. Use from={following} to continue.]"
-    return told | {"text": shown + note, "truncated": True, "nextFrom": following}
+    return excerpt | {"text": shown + note, "truncated": True, "nextFrom": following}

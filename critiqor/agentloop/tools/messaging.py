@@ -1,7 +1,6 @@
-"""The message tool: words to somebody, on a channel, through an outbox that remembers what was sent.
+"""The message tool: sends a message to a person or channel through an outbox.
 
-What an agent has said through this tool it need not say again as its reply; `sent_text` is how the shaping of replies
-knows.
+A text that was sent by this tool is not repeated as the reply; `sent_text` finds it.
 """
 
 from __future__ import annotations
@@ -16,55 +15,55 @@ from critiqor.agentloop.tools.results import answered, failed
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 NAME = "message"
-_KEPT_MESSAGES = 1_000
+_MAX_KEPT = 1_000
 
 _PARAMETERS: dict[str, Any] = {
     "type": "object",
     "required": ["action"],
     "properties": {
         "action": {"type": "string", "enum": ["send"]},
-        "channel": {"type": "string", "description": "Where; the channel that the turn came from, if left out"},
-        "target": {"type": "string", "description": "To whom; the one who asked, if left out"},
-        "message": {"type": "string", "description": "The words"},
+        "channel": {"type": "string", "description": "Channel; default: the channel of the request"},
+        "target": {"type": "string", "description": "Recipient; default: the sender of the request"},
+        "message": {"type": "string", "description": "Text of the message"},
     },
 }
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Words on their way to somebody."""
+    """A message to send."""
 
     run_id: str
     session_key: str
     text: str
     channel: str | None = None
-    """None for the channel that the turn came from."""
+    """None for the channel of the request."""
     target: str | None = None
-    """None for whoever asked."""
+    """None for the sender of the request."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a message."""
+    """Result of sending a message."""
 
     message_id: str = ""
     error: str | None = None
-    """Why it was not delivered."""
+    """Why it was not delivered; None if it was."""
 
 
 class Outbox(Protocol):
-    """Takes messages to where they belong."""
+    """Delivers messages."""
 
     async def send(self, message: OutgoingMessage) -> Delivery: ...
 
 
 class MemoryOutbox:
-    """Keeps the latest messages, for whoever looks; nothing leaves the process."""
+    """Keeps the latest messages in memory instead of delivering them."""
 
     def __init__(self) -> None:
-        self.sent: deque[OutgoingMessage] = deque(maxlen=_KEPT_MESSAGES)
+        self.sent: deque[OutgoingMessage] = deque(maxlen=_MAX_KEPT)
         self._count = 0
 
     async def send(self, message: OutgoingMessage) -> Delivery:
-        """Keep it."""
+        """Keep the message."""
         self._count += 1
         self.sent.append(message)
         return Delivery(message_id=f"msg_{self._count}")
@@ -83,7 +82,7 @@ class MessageTool:
         self._outbox = outbox
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Send it, and say what became of it."""
+        """Send the message and return the result."""
         text = arguments.get("message", "")
         if not text.strip():
             return failed(self.name, "message required")
@@ -95,11 +94,11 @@ class MessageTool:
         )
         if delivery.error is not None:
             return failed(self.name, delivery.error)
-        told = {"status": "sent", "messageId": delivery.message_id, "channel": channel, "to": target}
-        return answered({key: value for key, value in told.items() if value is not None})
+        sent = {"status": "sent", "messageId": delivery.message_id, "channel": channel, "to": target}
+        return answered({key: value for key, value in sent.items() if value is not None})
 
 
 def sent_text(call: ToolCall, outcome: ToolOutcome) -> str | None:
-    """What a tool call has said to somebody; None for other tools, and for a message that did not go out."""
+    """Return the text that a tool call has sent; None for other tools and for messages that were not delivered."""
     text = call.arguments.get("message")
     return text if call.name == NAME and not outcome.is_error and isinstance(text, str) else None

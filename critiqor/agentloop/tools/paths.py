@@ -1,7 +1,7 @@
-"""Paths that a model names, and what the file system said about them, in the words that OpenClaw uses.
+"""Paths in tool arguments: resolution, sandbox checks, and file system errors in the wording of OpenClaw.
 
-A sandboxed run stays in its workspace: a path is followed through `..` and links to where it really leads, and refused
-if that is outside. Files are then opened without following a last link, so that a link made in between leads nowhere.
+The paths of a sandboxed run are resolved through `..` and links, and refused if they are outside the workspace. Files
+are then opened without following a final link, so that a link created in between has no effect.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _REASONS = {
 
 
 class ToolError(Exception):
-    """A tool cannot do what it was asked; its words are for the model."""
+    """A tool failed; the message is for the model."""
 
 
 def resolve(path: str, context: ToolContext) -> Path:
-    """The place that a model means; raises `ToolError` where a sandboxed run may not go."""
+    """Return the absolute path; raises `ToolError` if it is invalid or outside the sandbox."""
     if not path.strip():
         raise ToolError(
             "Missing required parameter: path (received: path=<empty-string>). "
@@ -44,11 +44,11 @@ def resolve(path: str, context: ToolContext) -> Path:
     try:
         if path.startswith("~/") and not context.sandboxed:
             path = context.environment.get("HOME", "~") + path[1:]
-        place = context.workspace / path
+        file_path = context.workspace / path
         if not context.sandboxed:
-            return Path(os.path.normpath(place))
+            return Path(os.path.normpath(file_path))
         root = context.workspace.resolve()
-        real = place.resolve()
+        real = file_path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise ToolError(str(error)) from error
     if real != root and root not in real.parents:
@@ -56,15 +56,15 @@ def resolve(path: str, context: ToolContext) -> Path:
     return real
 
 
-def open_file(place: Path, flags: int, context: ToolContext) -> int:
-    """Open without waiting for anybody, and in a sandbox without following a last link."""
+def open_file(file_path: Path, flags: int, context: ToolContext) -> int:
+    """Open a file without blocking, and in a sandbox without following a final link; returns the descriptor."""
     link = os.O_NOFOLLOW if context.sandboxed else 0
-    return os.open(place, flags | os.O_CLOEXEC | os.O_NONBLOCK | link, 0o666)
+    return os.open(file_path, flags | os.O_CLOEXEC | os.O_NONBLOCK | link, 0o666)
 
 
-def reason(error: OSError, call: str, place: Path | None = None) -> str:
-    """`ENOENT: no such file or directory, access '/there'`."""
+def reason(error: OSError, call: str, file_path: Path | None = None) -> str:
+    """Format an error as Node.js does: `ENOENT: no such file or directory, access '/there'`."""
     number = error.errno or 0
     code = errno.errorcode.get(number, "EIO")
-    words = _REASONS.get(number) or (os.strerror(number).lower() if number else "i/o error")
-    return f"{code}: {words}, {call}" + (f" '{place}'" if place is not None else "")
+    text = _REASONS.get(number) or (os.strerror(number).lower() if number else "i/o error")
+    return f"{code}: {text}, {call}" + (f" '{file_path}'" if file_path is not None else "")

@@ -1,4 +1,4 @@
-"""The read tool: a text file by pages of lines, or a picture."""
+"""The read tool: a page of lines of a text file, or an image."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 MAX_LINES = 2_000
 MAX_BYTES = 50 * 1024
 _CHUNK_BYTES = 64 * 1024
-_MOST_SCANNED_BYTES = 64 * 1024 * 1024
-"""How far a file is read to say how many lines follow."""
-_PICTURES = (
+_MAX_SCANNED_BYTES = 64 * 1024 * 1024
+"""Bytes that are read at most to count the remaining lines."""
+_IMAGE_TYPES = (
     (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
@@ -43,39 +43,39 @@ class ReadTool:
 
     name = "read"
     description = (
-        "Read a file: text, or a picture (jpg, png, gif, webp). "
-        f"At most {MAX_LINES} lines or 50KB of text at a time; go on with offset."
+        "Read a file: text, or an image (jpg, png, gif, webp). "
+        f"Returns at most {MAX_LINES} lines or 50KB of text; use offset to continue."
     )
     parameters = _PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Read without blocking whoever else runs in this process."""
+        """Read the file in a thread, so that other runs are not blocked."""
         try:
-            place = resolve(arguments["path"], context)
-            return await asyncio.to_thread(_read, place, arguments, context)
+            file_path = resolve(arguments["path"], context)
+            return await asyncio.to_thread(_read, file_path, arguments, context)
         except ToolError as error:
             return failed(self.name, str(error))
 
 
-def _read(place: Path, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+def _read(file_path: Path, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
     try:
-        descriptor = open_file(place, os.O_RDONLY, context)
+        descriptor = open_file(file_path, os.O_RDONLY, context)
     except OSError as error:
-        raise ToolError(reason(error, "access", place)) from error
+        raise ToolError(reason(error, "access", file_path)) from error
     try:
         facts = os.fstat(descriptor)
         if stat.S_ISDIR(facts.st_mode):
             raise ToolError("EISDIR: illegal operation on a directory, read")
         if not stat.S_ISREG(facts.st_mode):
-            # A pipe or a device may never end, or never begin.
-            raise ToolError(f"EINVAL: not a regular file, read '{place}'")
+            # Reading a pipe or a device may never end.
+            raise ToolError(f"EINVAL: not a regular file, read '{file_path}'")
         head = os.read(descriptor, _CHUNK_BYTES)
-        picture = _picture_type(head)
-        if picture is not None:
-            return _picture(picture, head, descriptor, facts.st_size)
+        mime_type = _image_type(head)
+        if mime_type is not None:
+            return _read_image(mime_type, head, descriptor, facts.st_size)
         page = _Page(max(1, int(arguments.get("offset", 1))), arguments.get("limit"))
         scanned = 0
-        while head and scanned < _MOST_SCANNED_BYTES:
+        while head and scanned < _MAX_SCANNED_BYTES:
             page.feed(head)
             scanned += len(head)
             head = os.read(descriptor, _CHUNK_BYTES)
@@ -87,16 +87,16 @@ def _read(place: Path, arguments: dict[str, Any], context: ToolContext) -> ToolO
 
 
 class _Page:
-    """The lines that were asked for, as far as there is room, and a count of all others."""
+    """Collects the requested lines up to the size limit, and counts all lines."""
 
     def __init__(self, first: int, limit: float | None) -> None:
         self._first = first
         self._limit = MAX_LINES if limit is None else max(1, min(MAX_LINES, int(limit)))
-        self._as_asked = limit is not None and int(limit) <= MAX_LINES
+        self._is_explicit_limit = limit is not None and int(limit) <= MAX_LINES
         self._line = 1
-        """The line that is being read."""
+        """Number of the current line."""
         self._open = False
-        """Whether anything of that line has come."""
+        """Whether the current line has any bytes."""
         self._kept: list[bytes] = []
         self._current = bytearray()
         self._bytes = 0
@@ -111,13 +111,13 @@ class _Page:
             return
         *lines, rest = chunk.split(b"\n")
         for piece in lines:
-            self._take(piece)
+            self._add(piece)
             self._end_line(b"\n")
         if rest:
-            self._take(rest)
+            self._add(rest)
             self._open = True
 
-    def _take(self, piece: bytes) -> None:
+    def _add(self, piece: bytes) -> None:
         if self._full or self._line < self._first:
             return
         self._bytes += len(piece) + 1
@@ -146,7 +146,7 @@ class _Page:
         if not self._full:
             return succeeded(text)
         text = text.removesuffix("\n")
-        if self._as_asked and len(self._kept) == self._limit:
+        if self._is_explicit_limit and len(self._kept) == self._limit:
             return succeeded(
                 f"{text}\n\n[{total - following + 1} more lines in file. Use offset={following} to continue.]"
             )
@@ -155,13 +155,13 @@ class _Page:
         return succeeded(f"{text}\n\n{note}", truncation=truncation)
 
 
-def _picture_type(head: bytes) -> str | None:
+def _image_type(head: bytes) -> str | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
-    return next((mime for mark, mime in _PICTURES if head.startswith(mark)), None)
+    return next((mime for mark, mime in _IMAGE_TYPES if head.startswith(mark)), None)
 
 
-def _picture(mime: str, head: bytes, descriptor: int, size: int) -> ToolOutcome:
+def _read_image(mime: str, head: bytes, descriptor: int, size: int) -> ToolOutcome:
     if size * 4 // 3 > MAX_IMAGE_CHARS:
         return succeeded(f"[{mime} of {size} bytes left out: too large]")
     rest = bytearray(head)

@@ -1,4 +1,4 @@
-"""Which tools a run is offered, and what becomes of a call before its tool is run."""
+"""Tools of a run: which are offered, their schemas, and the validation of calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
 
 
 class GuardedTool:
-    """A tool that is only ever run with arguments of the types that it asks for."""
+    """A tool that runs only with valid arguments."""
 
     def __init__(self, tool: Tool) -> None:
         self.name = tool.name
@@ -27,7 +27,7 @@ class GuardedTool:
         self._tool = tool
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Run it; arguments may have changed since the model gave them, so they are judged here again."""
+        """Validate the arguments, which hooks may have changed, and run the tool."""
         checked = check(self.parameters, arguments)
         if checked.problems:
             return refused(refusal(self.name, checked.problems, arguments))
@@ -35,7 +35,7 @@ class GuardedTool:
 
 
 def offered_tools(*, outbox: Outbox | None = None, spawn: Spawn | None = None) -> list[Tool]:
-    """The tools of a run; messages and children only where somebody takes them."""
+    """Return the tools of a run; `message` needs an outbox and `sessions_spawn` needs `spawn`."""
     tools: list[Tool] = [ReadTool(), WriteTool(), EditTool(), ExecTool(), MemorySearchTool(), MemoryGetTool()]
     if outbox is not None:
         tools.append(MessageTool(outbox))
@@ -45,7 +45,7 @@ def offered_tools(*, outbox: Outbox | None = None, spawn: Spawn | None = None) -
 
 
 def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """The tools as functions of the completions API."""
+    """Return the tools in the format of the completions API."""
     return [
         {
             "type": "function",
@@ -56,7 +56,7 @@ def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def problem_with(tool: Tool | None, call: ToolCall) -> str | None:
-    """What the model is told instead of a result: there is no such tool, or its arguments are not right; else None."""
+    """Return the message for the model if the tool does not exist or the arguments are invalid; else None."""
     if tool is None:
         return f"Tool {call.name} not found"
     if call.malformed is not None:

@@ -1,7 +1,7 @@
-"""Results of tools: the shapes that OpenClaw gives them, and the bounds that they are kept in.
+"""Tool results: their format, which is that of OpenClaw, and their size limits.
 
-What a tool returns goes to the model, to whoever watches, and into the transcript. None of them is served by a megabyte
-of output or by the bytes of a picture, so everything is cut to a size here, and says so.
+A result goes to the model, to event listeners and into the transcript. None of them needs a megabyte of output or the
+bytes of an image, so results are truncated here, with a note.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from critiqor.agentloop.sessions.messages import Image, Text
 from critiqor.agentloop.tools.tool import ToolOutcome
 
 MAX_TEXT_CHARS = 60_000
-"""All texts of one result together."""
+"""Limit for all texts of one result together."""
 MAX_DETAILS_BYTES = 8_192
 MAX_IMAGE_CHARS = 7_000_000
-"""Base64 of a picture, about five megabytes of it; a larger one is only mentioned."""
+"""Limit for an image in base64, about five megabytes; a larger one is replaced by a note."""
 _KEPT_DETAILS = ("status", "tool", "error", "exitCode", "exitSignal", "exitReason", "timedOut", "durationMs", "cwd")
 _KEPT_DETAIL_CHARS = 500
 
 
 def succeeded(text: str, **details: Any) -> ToolOutcome:
-    """A result in words."""
+    """Return a result that is a text."""
     return ToolOutcome(content=[Text(text)], details=details)
 
 
 def answered(document: dict[str, Any], *, is_error: bool = False) -> ToolOutcome:
-    """A result that is a document: the model reads it as JSON, everybody else finds it in the details."""
-    return ToolOutcome(content=[Text(_pretty(document))], details=document, is_error=is_error)
+    """Return a result that is a document: JSON for the model, `details` for everything else."""
+    return ToolOutcome(content=[Text(_format_json(document))], details=document, is_error=is_error)
 
 
-def failed(tool: str, words: str) -> ToolOutcome:
-    """A tool could not do what it was asked."""
-    return answered({"status": "error", "tool": tool, "error": words}, is_error=True)
+def failed(tool: str, text: str) -> ToolOutcome:
+    """Return the result of a tool that failed."""
+    return answered({"status": "error", "tool": tool, "error": text}, is_error=True)
 
 
-def refused(words: str) -> ToolOutcome:
-    """A tool was never run: there is none of that name, or its arguments are not right."""
-    return ToolOutcome(content=[Text(words)], is_error=True)
+def refused(text: str) -> ToolOutcome:
+    """Return the result of a call whose tool does not exist or whose arguments are invalid."""
+    return ToolOutcome(content=[Text(text)], is_error=True)
 
 
-def error_words(outcome: ToolOutcome) -> str | None:
-    """What went wrong, in one line, as hooks are told; None where nothing did."""
+def error_message(outcome: ToolOutcome) -> str | None:
+    """Return the first line of the error, for hooks and records; None if the tool did not fail."""
     if not outcome.is_error:
         return None
-    said = outcome.details.get("error")
-    text = said if isinstance(said, str) and said else "".join(_texts(outcome)).strip()
+    error = outcome.details.get("error")
+    text = error if isinstance(error, str) and error else "".join(_texts(outcome)).strip()
     return text.splitlines()[0] if text else "the tool failed"
 
 
 def shortened(text: str, limit: int) -> str:
-    """The beginning and the end of a text that is too long, and how much is missing between them."""
+    """Return a text without its middle if it is too long, with a note of how much is missing."""
     if len(text) <= limit:
         return text
     head, tail = limit // 3, limit - limit // 3
@@ -60,12 +60,12 @@ def shortened(text: str, limit: int) -> str:
 
 
 def left_out(characters: int) -> str:
-    """The mark where something is missing."""
+    """Return the note that replaces removed characters."""
     return f"\n\n[... {characters} more characters truncated; rerun with narrower args if needed]\n\n"
 
 
 def sanitized(outcome: ToolOutcome) -> ToolOutcome:
-    """The result within its bounds; the same one where it was."""
+    """Return the result truncated to the limits; the same object if it is within them."""
     details = _bounded_details(outcome.details)
     if details is outcome.details and _fits(outcome):
         return outcome
@@ -73,7 +73,7 @@ def sanitized(outcome: ToolOutcome) -> ToolOutcome:
     room = MAX_TEXT_CHARS
     for part in outcome.content:
         if isinstance(part, Image):
-            content.append(part if len(part.data) <= MAX_IMAGE_CHARS else _mention(part))
+            content.append(part if len(part.data) <= MAX_IMAGE_CHARS else _too_large_note(part))
         elif room > 0:
             content.append(Text(shortened(part.text, room)))
             room -= len(part.text)
@@ -81,28 +81,28 @@ def sanitized(outcome: ToolOutcome) -> ToolOutcome:
 
 
 def without_pictures(content: list[Text | Image]) -> list[Text | Image]:
-    """The same without the bytes of its pictures, for logs and for whoever only watches."""
+    """Return the content without the bytes of its images, for hooks and event listeners."""
     return [Image(part.mime_type) if isinstance(part, Image) else part for part in content]
 
 
 def _fits(outcome: ToolOutcome) -> bool:
-    pictures = (len(part.data) for part in outcome.content if isinstance(part, Image))
-    return sum(map(len, _texts(outcome))) <= MAX_TEXT_CHARS and all(size <= MAX_IMAGE_CHARS for size in pictures)
+    sizes = (len(part.data) for part in outcome.content if isinstance(part, Image))
+    return sum(map(len, _texts(outcome))) <= MAX_TEXT_CHARS and all(size <= MAX_IMAGE_CHARS for size in sizes)
 
 
 def _texts(outcome: ToolOutcome) -> list[str]:
     return [part.text for part in outcome.content if isinstance(part, Text)]
 
 
-def _mention(picture: Image) -> Text:
-    return Text(f"[{picture.mime_type} of about {len(picture.data) * 3 // 4} bytes left out: too large]")
+def _too_large_note(image: Image) -> Text:
+    return Text(f"[{image.mime_type} of about {len(image.data) * 3 // 4} bytes left out: too large]")
 
 
 def _bounded_details(details: dict[str, Any]) -> dict[str, Any]:
     try:
         size = len(msgspec.json.encode(details))
     except (TypeError, ValueError, RecursionError):
-        # A tool of somebody else may put anything there; the transcript could not be written.
+        # A third-party tool may return details that cannot be written to the transcript.
         return {"persistedDetailsTruncated": True, "originalDetailKeys": [str(key)[:80] for key in list(details)[:40]]}
     if size <= MAX_DETAILS_BYTES:
         return details
@@ -123,5 +123,5 @@ def _short(value: Any) -> Any:
     return shortened(value, _KEPT_DETAIL_CHARS) if isinstance(value, str) else value
 
 
-def _pretty(document: dict[str, Any]) -> str:
+def _format_json(document: dict[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

@@ -1,6 +1,6 @@
-"""The sessions_spawn tool: another agent session that works on a task of its own.
+"""The sessions_spawn tool: starts a child session that works on a task.
 
-Spawning is not this module's business: a callback starts the child and says under which key and run it goes.
+A callback starts the child and returns its session key and run id.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _PARAMETERS: dict[str, Any] = {
     "type": "object",
     "required": ["task"],
     "properties": {
-        "task": {"type": "string", "description": "What the child shall do; it knows nothing else"},
-        "label": {"type": "string", "description": "A short name for it"},
-        "agentId": {"type": "string", "description": "Another agent; this one, if left out"},
+        "task": {"type": "string", "description": "Task of the child, which knows nothing else"},
+        "label": {"type": "string", "description": "Short name of the child"},
+        "agentId": {"type": "string", "description": "Agent of the child; default: this one"},
         "model": {"type": "string", "description": "PROVIDER/MODEL for the child"},
         "thinking": {"type": "string"},
     },
@@ -27,7 +27,7 @@ _PARAMETERS: dict[str, Any] = {
 
 
 class SpawnRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A child that is wanted."""
+    """A child to start."""
 
     task: str
     label: str | None = None
@@ -37,14 +37,14 @@ class SpawnRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spawned(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A child that was accepted, and is on its own from now on."""
+    """A child that was accepted and runs in the background."""
 
     child_session_key: str
     run_id: str
 
 
 class SpawnError(Exception):
-    """A child could not be started; the words are for the model."""
+    """A child could not be started; the message is for the model."""
 
 
 Spawn = Callable[[SpawnRequest, ToolContext], Awaitable[Spawned]]
@@ -54,14 +54,16 @@ class SpawnTool:
     """Starts a child session and does not wait for it."""
 
     name = "sessions_spawn"
-    description = "Start a child session that works on a task in the background; what it finds is told when it is done."
+    description = (
+        "Start a child session that works on a task in the background; its answer is announced when it is done."
+    )
     parameters = _PARAMETERS
 
     def __init__(self, spawn: Spawn) -> None:
         self._spawn = spawn
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Start it."""
+        """Start the child."""
         if not arguments["task"].strip():
             return failed(self.name, "task required")
         request = SpawnRequest(

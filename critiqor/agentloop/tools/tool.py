@@ -1,8 +1,9 @@
-"""What a tool is to the loop."""
+"""Interface between the loop and its tools."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from critiqor.agentloop.sessions.messages import Image, Text
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool gave back. A command that exits with another code than 0 is no error of the tool."""
+    """Result of a tool. A command with a non-zero exit code is not an error of the tool."""
 
     content: list[Text | Image]
     details: dict[str, Any] = {}
@@ -20,22 +21,22 @@ class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and for whom a tool runs."""
+    """Environment of a tool call."""
 
     run_id: str
     session_key: str
     agent_id: str
     tool_call_id: str
     workspace: Path
-    """Relative paths start here; a sandboxed run cannot leave it."""
+    """Base of relative paths; the file tools of a sandboxed run cannot leave it."""
     sandboxed: bool
     environment: dict[str, str]
     update: Callable[[str], None]
-    """Tells what a tool has written so far."""
+    """Reports the output so far."""
 
 
 class Tool(Protocol):
-    """One tool. A failure is an outcome with `is_error`; cancelling stops it and everything that it started."""
+    """A tool. A failure is an outcome with `is_error`; cancelling stops the tool and everything that it started."""
 
     name: str
     description: str
@@ -43,3 +44,13 @@ class Tool(Protocol):
     """JSON schema of its arguments."""
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """The tools of a run and the environment that they run in."""
+
+    tools: Mapping[str, Tool]
+    workspace: Path
+    sandboxed: bool
+    environment: dict[str, str]

@@ -57,17 +57,17 @@ def agent(
     import asyncio
     import os
 
-    from critiqor.agentloop.entry.one_turn import exit_code_of, report_of
+    from critiqor.agentloop.entry.single_run import build_report, exit_code
     from critiqor.agentloop.runs import AgentParams
 
     _say_unrecorded(dict(os.environ))
     params = AgentParams(**asked, verbose="on" if verbose else None, timeout_seconds=timeout)
     outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
     text = "\n\n".join(payload.text for payload in outcome.payloads)
-    answer("agent", report_of(outcome), text, as_json=as_json)
+    answer("agent", build_report(outcome), text, as_json=as_json)
     if outcome.error is not None and not as_json:
         say(outcome.error)
-    ctx.exit(ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code_of(outcome))
+    ctx.exit(ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code(outcome))
 
 
 def _say_unrecorded(environment: dict[str, str]) -> None:
@@ -81,20 +81,20 @@ def _say_unrecorded(environment: dict[str, str]) -> None:
 async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:
     import contextlib
 
-    from critiqor.agentloop.configuration import locate
-    from critiqor.agentloop.entry.client import NoServerError, turn_elsewhere
-    from critiqor.agentloop.entry.one_turn import one_turn
+    from critiqor.agentloop.configuration import locate_loop_configuration
+    from critiqor.agentloop.entry.client import NoServerError, run_on_server
     from critiqor.agentloop.entry.server import socket_path
+    from critiqor.agentloop.entry.single_run import run_once
 
-    place = locate(environment, config)
+    place = locate_loop_configuration(environment, config)
     if params.agent_id is not None:
         _check_agent(params.agent_id, place.path)
     path = socket_path(place.state_folder)
     if not local and config is None and path.exists():
         # A server that was killed leaves its socket behind.
         with contextlib.suppress(NoServerError):
-            return await turn_elsewhere(path, params)
-    return await one_turn(environment, params, config)
+            return await run_on_server(path, params)
+    return await run_once(environment, params, config)
 
 
 def _check_agent(agent_id: str, configuration: Path) -> None:

@@ -19,8 +19,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.entry.host import opened_runtime
-from critiqor.agentloop.entry.runtime import AgentRuntime
+from critiqor.agentloop.entry.runtime import AgentRuntime, open_runtime
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Text
 from critiqor.agentloop.tools.exec_ import ExecTool
@@ -66,7 +65,7 @@ async def run_task(task: EmbeddedTask) -> bool:
     # A tool of the same name replaces the loop's own.
     tools: list[Tool] = [ReplayTool(script) for script in task.tools]
     tools += [GuardedTool(ShellTool(task.shell))] if task.shell else []
-    async with opened_runtime(os.environ, tools=tools) as runtime:
+    async with open_runtime(os.environ, tools=tools) as runtime:
         helpers = [asyncio.ensure_future(_run_helper(runtime, line)) for line in task.helpers]
         ended = await asyncio.gather(*(_run_session(runtime, session, turns) for session, turns in sessions.items()))
         await runtime.drain()

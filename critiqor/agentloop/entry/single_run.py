@@ -1,4 +1,4 @@
-"""One turn and its end: what `agent --local` does."""
+"""A single run in this process, as `agent --local` does it; its exit code and its JSON report."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.entry.host import opened_runtime
+from critiqor.agentloop.entry.runtime import open_runtime
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.errors import ExitCode
 
 
-async def one_turn(
+async def run_once(
     environment: Mapping[str, str], params: AgentParams, config: Path | None = None, arguments: Sequence[str] = ()
 ) -> RunOutcome:
-    """Run one message to its end, with the children that it starts. An interrupt ends it, and its end is recorded."""
-    async with opened_runtime(environment, config=config, arguments=arguments) as runtime:
+    """Run one message and the subagents that it starts to their end. SIGINT and SIGTERM abort the run cleanly."""
+    async with open_runtime(environment, config=config, arguments=arguments) as runtime:
         accepted = await runtime.agent(params)
         interrupted = asyncio.Event()
 
         def interrupt() -> None:
-            # Where the answer is there already, what it has started ends when the runtime is closed.
+            # The run has ended but subagents may still run: they are aborted when the runtime closes.
             if not runtime.cancel(accepted.run_id, "interrupted", "signal"):
                 interrupted.set()
 
-        with _at_signals(interrupt):
+        with _handle_signals(interrupt):
             outcome = await runtime.outcome(accepted.run_id)
             if not outcome.aborted:
-                await _either(runtime.drain(), interrupted.wait())
+                await _wait_for_first(runtime.drain(), interrupted.wait())
         return outcome
 
 
-def exit_code_of(outcome: RunOutcome) -> int:
-    """What a process that ran this returns to its shell."""
+def exit_code(outcome: RunOutcome) -> int:
+    """Return the exit code of a process that executed this run."""
     if outcome.status == "ok":
         return int(ExitCode.OK)
     return int(ExitCode.INTERRUPTED if outcome.abort_kind == "signal" else ExitCode.ERROR)
 
 
-def report_of(outcome: RunOutcome) -> dict[str, Any]:
-    """The outcome in the shape in which `openclaw agent --json` answers."""
+def build_report(outcome: RunOutcome) -> dict[str, Any]:
+    """Return the outcome in the format of `openclaw agent --json`."""
     usage = outcome.usage
     return {
         "payloads": [
@@ -73,9 +73,9 @@ def report_of(outcome: RunOutcome) -> dict[str, Any]:
     }
 
 
-async def _either(*works: Coroutine[Any, Any, object]) -> None:
-    """Do things at once until one of them is done."""
-    tasks = [asyncio.create_task(work) for work in works]
+async def _wait_for_first(*coroutines: Coroutine[Any, Any, object]) -> None:
+    """Run coroutines concurrently until one of them ends, and cancel the others."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -84,13 +84,13 @@ async def _either(*works: Coroutine[Any, Any, object]) -> None:
 
 
 @contextlib.contextmanager
-def _at_signals(act: Callable[[], object]) -> Iterator[None]:
+def _handle_signals(handler: Callable[[], object]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
-    for one in signals:
-        loop.add_signal_handler(one, act)
+    for number in signals:
+        loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
-        for one in signals:
-            loop.remove_signal_handler(one)
+        for number in signals:
+            loop.remove_signal_handler(number)
