@@ -32,8 +32,7 @@ from critiqor.lab.scenario import (
     World,
 )
 from critiqor.model import Diagnosis, Event
-from critiqor.run.diagnosis import load_diagnosed
-from critiqor.run.lifecycle import evidence_events
+from critiqor.run.store import Run
 from critiqor.spans.calls import ModelCall
 
 MOST_STEPS = 500
@@ -81,9 +80,10 @@ class Drafted(NamedTuple):
 
 def scenario_from_run(run_id: str, runs_dir: str | Path) -> Drafted:
     """Make a scenario of a run that was diagnosed."""
-    diagnosis = load_diagnosed(run_id, runs_dir)
+    run = Run.load(run_id, runs_dir)
+    diagnosis = run.diagnosis()
     story = _Story()
-    for event in evidence_events(run_id, runs_dir):
+    for event in run.events():
         story.observe(event)
     story.end()
     turns = story.turns()

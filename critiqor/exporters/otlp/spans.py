@@ -16,7 +16,8 @@ from critiqor.exporters.otlp.evaluations import Evaluations
 from critiqor.exporters.otlp.span import Attributes, Span, SpanEvent
 from critiqor.exporters.texts import lines, words_of
 from critiqor.model.event import Event, EventType, ms_from_iso
-from critiqor.model.report import Recorded, RunHead
+from critiqor.model.record import RunHead
+from critiqor.model.report import Recorded
 from critiqor.model.trace import Category, Fact, label, us_of
 from critiqor.spans.open_work import AgentRun, Begun, outer_call_id
 from critiqor.spans.pairing import NOT_SHOWN, Pairing
