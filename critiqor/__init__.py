@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from critiqor.errors import CritiqorError
     from critiqor.recording.monitor import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
     from critiqor.run.diagnosis import diagnose_run, load_diagnosis
-    from critiqor.run.lifecycle import (
+    from critiqor.session import (
         abort_session,
         append_event_to_run,
         create_session,

@@ -1,4 +1,4 @@
-"""Finding processes of this machine: by an environment variable they hold, and whether they are alive."""
+"""Processes of this machine: find them by their environment, and tell whether they are alive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 
 def marked_processes(mark: Mapping[str, str]) -> list[psutil.Process]:
-    """The living processes whose environment holds these variables, but for this one."""
+    """Return the living processes whose environment contains these variables, except this one."""
     return living(process for process in psutil.process_iter() if process.pid != os.getpid() and _holds(process, mark))
 
 
@@ -22,10 +22,19 @@ def _holds(process: psutil.Process, mark: Mapping[str, str]) -> bool:
 
 
 def living(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Those that still run; one that ended and was not waited for yet is none of them."""
+    """Return the processes that still run; zombies do not."""
     found = []
     for process in processes:
         with contextlib.suppress(psutil.Error):
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def is_alive(pid: int, started_at: float) -> bool:
+    """Return whether a process still runs. Pids are reused, so its start time (seconds since 1970) must match."""
+    try:
+        process = psutil.Process(pid)
+        return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - started_at) < 1.0
+    except (psutil.Error, ValueError, OverflowError):
+        return False

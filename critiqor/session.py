@@ -1,27 +1,32 @@
 """The documented functions of a session: create, append, finalize, abort, load.
 
-A thin facade over `critiqor.run` and `critiqor.storage`. Importing it loads no detector: what diagnoses a run is
-imported when a run is finalized.
+A thin facade over `critiqor.run` and `critiqor.storage` that takes run ids or records and returns dictionaries.
+Importing it loads no detector: the diagnosis is imported when a run is finalized.
 """
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from critiqor.model import Event
+from critiqor.run.finalization import complete_session, finalize_session
+from critiqor.run.importing import import_run
 from critiqor.run.lifecycle import (
+    RunReference,
     abort_session,
     append_event_to_run,
-    complete_session,
+    as_dict,
     create_attached_session,
     create_session,
-    evidence_events,
-    finalize_session,
-    import_run,
-    load_active_session,
-    load_record,
-    load_record_head,
-    load_session_evidence_events,
-    owner_is_alive,
     refresh_live_evidence,
     request_finalize,
+    run_id_of,
 )
+from critiqor.run.store import DEFAULT_RUNS_DIR, RunStore
 from critiqor.storage import SessionPaths, paths_for, write_json
+from critiqor.storage import run_record as records
 from critiqor.storage.normalization import normalize_plugin_event
 
 __all__ = [
@@ -45,3 +50,37 @@ __all__ = [
     "request_finalize",
     "write_json",
 ]
+
+
+def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any] | None:
+    """Return the record of the session that holds the active slot: only MONITORING and FINALIZING are active."""
+    record = records.active_record(paths_for(runs_dir))
+    return None if record is None else as_dict(record)
+
+
+def load_record(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """Return the whole run record, event log included."""
+    return as_dict(RunStore(runs_dir).run(run_id).record())
+
+
+def load_record_head(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """Return a run record without its diagnosis and event log, however large the run is."""
+    return as_dict(RunStore(runs_dir).run(run_id).head())
+
+
+def load_session_evidence_events(run: RunReference, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
+    """Return all events of a run, normalised and in true order, whether it is sealed yet or not."""
+    return [msgspec.to_builtins(event) for event in evidence_events(run_id_of(run), runs_dir)]
+
+
+def evidence_events(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Iterator[Event]:
+    """Yield the events of a run one by one: the sealed ones, or as they would be sealed now."""
+    return RunStore(runs_dir).run(run_id).events()
+
+
+def owner_is_alive(record: Mapping[str, Any]) -> bool:
+    """Return whether the process that created a session still runs: the same pid with the same start time."""
+    from critiqor.processes import is_alive
+
+    owner = record.get("owner")
+    return is_alive(owner["pid"], owner["started_at"]) if owner else False

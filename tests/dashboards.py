@@ -11,6 +11,7 @@ from support import Runs, attached, recorded
 from critiqor.dashboard.pages import site
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web.application import application
+from critiqor.run.store import RunStore
 
 RUN_PAGES = tuple(f"/{name}".rstrip("/") for name in site.RUN_PAGES)
 """The ends of the addresses of a run's pages."""
@@ -22,7 +23,7 @@ class Dashboard:
     """The application of a runs folder, and browsers that hold its link or do not."""
 
     def __init__(self, runs: Runs) -> None:
-        self.site = Site(runs.paths, PORT)
+        self.site = Site(RunStore(runs.folder), PORT)
         self.app = application(self.site)
 
     def stranger(self) -> TestClient:

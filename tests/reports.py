@@ -6,8 +6,8 @@ from typing import Any
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.model import Coverage, Diagnosis, Metadata, Seal, Timestamps, iso_from_ms
-from critiqor.model.integrity import Proof
-from critiqor.model.report import Citation, CitedReport, GateReport, Rule, RunHead, RunReport
+from critiqor.model.integrity import Integrity
+from critiqor.model.report import Citation, CitedReport, GateReport, ReportedRun, Rule, RunReport
 from critiqor.policy.gate import DEFAULT_POLICY, apply_policy
 
 HOSTILE = (
@@ -17,14 +17,14 @@ HOSTILE = (
 )
 """A text that tries everything."""
 COMPLETE = Coverage()
-INTACT = Proof(state="intact", told="the evidence is what was sealed")
-CHANGED = Proof(state="changed", told="the evidence is not what was sealed, session.json was changed")
+INTACT = Integrity(state="intact", explanation="the evidence is what was sealed")
+CHANGED = Integrity(state="changed", explanation="the evidence is not what was sealed, session.json was changed")
 
 
 def report(concluded: Diagnosis, coverage: Coverage | None = COMPLETE, **metadata: Any) -> RunReport:
     """What is told of a run with this diagnosis."""
     created = iso_from_ms(1_794_000_000_000)
-    head = RunHead(
+    head = ReportedRun(
         run_id=concluded.run_id,
         status="COMPLETED",
         lifecycle=[],

@@ -25,18 +25,19 @@ def run_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
     """Complete run ids, newest first, each with its headline."""
     from click.shell_completion import CompletionItem
 
-    from critiqor.storage.run_record import load_head
+    from critiqor.run.store import RunStore
+    from critiqor.run.view import RunView
 
     items: list[CompletionItem] = []
     with suppress(Exception):
-        paths = _paths(ctx)
-        for run_id in reversed(paths.run_ids()):
+        for run in reversed(RunStore(_paths(ctx).runs_dir).runs()):
+            run_id = run.id
             if not run_id.startswith(incomplete):
                 continue
             headline = None
             with suppress(Exception):  # a run with a broken record can still be named
-                head = load_head(paths, run_id)
-                headline = head["headline"] or head["status"]
+                view = RunView(run)
+                headline = view.head.status if view.verdict is None else view.verdict.headline
             items.append(CompletionItem(run_id, help=_description(headline)))
             if len(items) == MAX_ITEMS:
                 break
@@ -55,11 +56,11 @@ def finding_names(ctx: click.Context, parameter: click.Parameter, incomplete: st
     """Complete the finding ids of the run named before, most severe first."""
     from click.shell_completion import CompletionItem
 
-    from critiqor.run.diagnosis import load_diagnosed
+    from critiqor.run.store import Run
 
     items: list[CompletionItem] = []
     with suppress(Exception):
-        findings = load_diagnosed(ctx.params["run"], _paths(ctx).runs_dir).failure_analysis.findings
+        findings = Run.load(ctx.params["run"], _paths(ctx).runs_dir).diagnosis().failure_analysis.findings
         for finding in findings[:MAX_ITEMS]:
             if finding.id.startswith(incomplete) and _SAFE.fullmatch(finding.id):
                 items.append(CompletionItem(finding.id, help=_description(f"{finding.severity}: {finding.title}")))

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from critiqor.errors import UsageError
 from critiqor.exporters.formats import FORMATS
+from critiqor.run.store import Run
 
 STDOUT = "-"
 """The value of --output that means standard output."""
@@ -41,8 +42,8 @@ def _check_folder(file: Path) -> Path:
     return file
 
 
-def offline_pages(run_id: str, runs_dir: str | Path) -> Iterator[bytes]:
+def offline_pages(run: Run) -> Iterator[bytes]:
     """Render the pages of a run as one HTML file. The dashboard is imported only here, because that is slow."""
     from critiqor.dashboard.render import offline
 
-    return offline.offline_pages(run_id, runs_dir)
+    return offline.offline_pages(run)

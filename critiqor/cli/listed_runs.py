@@ -1,4 +1,4 @@
-"""One run in a list: what its record says at a glance, and the verdict of its diagnosis."""
+"""One run in a list: the head of its record, and the verdict of its diagnosis."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from typing import Any
 
 import msgspec
 
-from critiqor.comparison.figures import untold_cost
 from critiqor.errors import CritiqorError
-from critiqor.model.diagnosis import CostAnalysis, Outcome, Readiness
-from critiqor.model.formatting import money
-from critiqor.run.lifecycle import owner_is_alive
-from critiqor.storage.paths import SessionPaths
-from critiqor.storage.run_record import load_head
+from critiqor.model.diagnosis import Readiness
+from critiqor.model.formatting import format_cost
+from critiqor.model.measures import Cost, cost_of
+from critiqor.run.store import Run, is_abandoned
+from critiqor.run.view import RunView
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a folder. Null is unknown, or not known yet."""
+    """One run of a folder. Null means unknown, or not known yet."""
 
     run_id: str
     status: str
-    """Of its record; UNREADABLE where there is none that can be read."""
+    """Status in its record; UNREADABLE where the record cannot be read."""
     created_at: str | None = None
     agent_id: str | None = None
     events: int | None = None
@@ -31,54 +30,49 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     """How the agent ended."""
     cost_usd: float | None = None
     cost_is_whole: bool = False
-    """Whether it is all that the run cost, as far as anybody told."""
+    """Whether `cost_usd` is all that the run cost, as far as usage was reported."""
     ended: bool = False
-    """Whether nobody records it any more although it is not finalized."""
+    """Whether the recording ended although the run is not finalized."""
     headline: str | None = None
 
-    @property
-    def cost(self) -> str:
-        """In words."""
-        if self.cost_usd is None:
-            return "-"
-        return money(self.cost_usd) if self.cost_is_whole else f"≥{money(self.cost_usd)}"
+
+class RunRow(msgspec.Struct, frozen=True):
+    """A listed run with its cost as text."""
+
+    run: ListedRun
+    cost: str
 
 
-class _Concluded(msgspec.Struct):
-    readiness: Readiness
-    outcome: Outcome
-    cost_analysis: CostAnalysis
-
-
-def listed_run(paths: SessionPaths, run_id: str) -> ListedRun:
-    """A run as a list shows it. One broken record must not hide the others."""
+def list_run(run: Run) -> RunRow:
+    """Return one run of a list. A broken record is listed with its problem, and hides no other run."""
     try:
-        head = load_head(paths, run_id)
+        return _list_readable(RunView(run))
     except (CritiqorError, OSError) as error:
-        return ListedRun(run_id=run_id, status="UNREADABLE", headline=str(error))
-    return ListedRun(
-        run_id=run_id,
-        status=head["status"],
-        created_at=head["timestamps"]["created_at"],
-        agent_id=head["metadata"]["agent_id"],
-        events=head["seal"]["events"] if head["seal"] else None,
-        trust=head["trust_score"],
-        confidence=head["confidence_score"],
-        ended=head["status"] == "MONITORING" and head["owner"] is not None and not owner_is_alive(head),
-        headline=head["headline"],
-        **(_verdict(paths, run_id) if head["seal"] else {}),
-    )
+        return RunRow(ListedRun(run_id=run.id, status="UNREADABLE", headline=str(error)), "-")
 
 
-def _verdict(paths: SessionPaths, run_id: str) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(paths.diagnosis_path(run_id).read_bytes(), type=_Concluded)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}  # whoever asks for the run itself is told why
-    cost = found.cost_analysis
-    return {
-        "verdict": found.readiness,
-        "outcome": found.outcome.state,
-        "cost_usd": cost.cost_usd,
-        "cost_is_whole": untold_cost(cost) is None,
+def _list_readable(view: RunView) -> RunRow:
+    head, diagnosis, verdict = view.head, view.diagnosis, view.verdict
+    known: dict[str, Any] = {
+        "run_id": view.run_id,
+        "status": head.status,
+        "created_at": head.timestamps.created_at,
+        "agent_id": head.metadata.agent_id,
+        "events": head.seal.events if head.seal is not None else None,
     }
+    if diagnosis is None or verdict is None:
+        # `critiqor show` says why there is no diagnosis.
+        listed = ListedRun(**known, ended=is_abandoned(head), headline=head.headline)
+        return RunRow(listed, "-")
+    cost: Cost = cost_of(diagnosis.cost_analysis)
+    listed = ListedRun(
+        **known,
+        trust=verdict.trust,
+        confidence=verdict.confidence,
+        verdict=verdict.readiness,
+        outcome=diagnosis.outcome.state,
+        cost_usd=diagnosis.cost_analysis.cost_usd,
+        cost_is_whole=not cost.is_partial,
+        headline=verdict.headline,
+    )
+    return RunRow(listed, format_cost(cost))

@@ -51,8 +51,7 @@ def _is_large(run: str, runs_dir: str) -> bool:
 
 def _large_journal(run: str | None, runs_dir: str) -> Path | None:
     from critiqor.errors import CritiqorError
-    from critiqor.run.lifecycle import load_active_session
-    from critiqor.storage.paths import paths_for
+    from critiqor.session import load_active_session, paths_for
 
     try:
         run_id = run or (load_active_session(runs_dir) or {}).get("run_id")

@@ -16,13 +16,13 @@ def stop_command(run_id: str) -> str:
 def warn_if_running(run_id: str, runs_dir: str) -> None:
     """Warn if the agent of a finished run still runs, because it is no longer recorded."""
     from critiqor.recording.stop import running_agent
-    from critiqor.run.lifecycle import load_record_head
+    from critiqor.run.store import RunStore
 
     agent = running_agent(run_id, runs_dir)
     if agent is not None:
         running = f"OpenClaw (pid {agent.pid}) is still running and is no longer recorded"
         warn(f"{running}; to stop it: {stop_command(run_id)}")
-    elif load_record_head(run_id, runs_dir)["owner"] is None:
+    elif RunStore(runs_dir).run(run_id).head().owner is None:
         say(ATTACHED)
 
 

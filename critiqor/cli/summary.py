@@ -1,10 +1,9 @@
-"""One run in a few lines: what happened, what the recorder saw, and what to type next."""
+"""Summary of one run: the verdict, the findings, what the recorder did not see, and what to type next."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from critiqor.cli.hints import add_runs_dir
 
@@ -14,105 +13,93 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from critiqor.cli.terminal.lanes import Lane
-    from critiqor.model import CostAnalysis, Diagnosis, Finding
+    from critiqor.model import CostAnalysis, Diagnosis, Finding, RunHead
     from critiqor.model.timeline import Stall
+    from critiqor.model.verdict import Verdict
     from critiqor.run.diagnosis import Rediagnosis
+    from critiqor.run.store import Run
+    from critiqor.run.view import RunView
 
 SHOWN_FINDINGS = 8
-MOST_CHARTED = 20_000
-"""Events up to which a run is read once more to be drawn on lanes; `critiqor timeline` always does."""
+MAX_CHARTED = 20_000
+"""Events up to which the summary draws a run on time lanes; `critiqor timeline` always does."""
 
 
-def run_summary(record: dict[str, Any], runs_dir: str | Path) -> str:
-    """A run for a terminal, the verdict first."""
-    from msgspec import convert
-
-    from critiqor.cli.wording import page, standing
-    from critiqor.model import Diagnosis
+def run_summary(view: RunView) -> str:
+    """Return the summary of a run as plain text, the verdict first."""
+    from critiqor.cli.text_layout import page
     from critiqor.model.formatting import counted
-    from critiqor.storage.paths import paths_for
 
-    run_id = record["run_id"]
-    whose = f"{record['metadata']['agent_id']}  {record['timestamps']['created_at']}"
-    if not record.get("diagnosis"):
-        state = _state(record)
+    head, diagnosis = view.head, view.diagnosis
+    whose = f"{head.metadata.agent_id}  {head.timestamps.created_at}"
+    if diagnosis is None or view.verdict is None:
+        state = _unsealed_state(head)
         following = f"  Next: {add_runs_dir(state.following)}"
-        return page([f"{run_id}  {standing(record)}  {whose}", "", f"  {state.words}", following])
-    diagnosis = convert(record["diagnosis"], Diagnosis)
-    lines = [f"{run_id}  {standing(record, diagnosis.outcome.state)}  {whose}", "", *diagnosis_lines(diagnosis)]
-    notes = _coverage_notes(paths_for(runs_dir).evidence_summary_path(run_id))
-    if notes:
+        return page([f"{view.run_id}  {format_status(head)}  {whose}", "", f"  {state.text}", following])
+    status = format_status(head, diagnosis.outcome.state)
+    lines = [f"{view.run_id}  {status}  {whose}", "", *diagnosis_lines(diagnosis, view.verdict)]
+    if notes := coverage_notes(view):
         lines += ["", "  What the recorder did not see:", *(f"    · {note}" for note in notes)]
     if diagnosis.primary_diagnosis is not None:
-        following = add_runs_dir(f"critiqor explain {run_id} {diagnosis.primary_diagnosis.finding_id}")
+        following = add_runs_dir(f"critiqor explain {view.run_id} {diagnosis.primary_diagnosis.finding_id}")
         lines += ["", f"  Next: {following}"]
-    seal = record["seal"]
-    verify = add_runs_dir(f"critiqor verify {run_id}")
-    lines += ["", f"  sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}…   {verify}"]
+    if head.seal is not None:
+        verify = add_runs_dir(f"critiqor verify {view.run_id}")
+        lines += ["", f"  sealed: {counted(head.seal.events, 'event')}, {head.seal.digest[:23]}…   {verify}"]
     return page(lines)
 
 
-def run_drawing(record: dict[str, Any], runs_dir: str | Path) -> RenderableType:
-    """The same as a drawing, with the run on lanes of time unless it is a very long one."""
-    from msgspec import convert
-
+def run_drawing(view: RunView) -> RenderableType:
+    """Draw the summary of a run, with time lanes unless the run is very long."""
     from critiqor.cli.views.show import ShownRun, sealed_run, unsealed_run
-    from critiqor.model import Diagnosis
-    from critiqor.storage.paths import paths_for
 
-    run_id = record["run_id"]
-    if not record.get("diagnosis"):
-        return unsealed_run(record, *_state(record))
-    diagnosis = convert(record["diagnosis"], Diagnosis)
-    notes = _coverage_notes(paths_for(runs_dir).evidence_summary_path(run_id))
+    if view.diagnosis is None or view.verdict is None or view.head.seal is None:
+        return unsealed_run(view.head, *_unsealed_state(view.head))
+    diagnosis = view.diagnosis
     stalls = diagnosis.timeline.stalls if diagnosis.timeline is not None else []
-    lanes = run_lanes(run_id, runs_dir, stalls) if record["seal"]["events"] <= MOST_CHARTED else []
-    return sealed_run(ShownRun(record, diagnosis, notes, lanes))
+    lanes = run_lanes(view.run, stalls) if view.head.seal.events <= MAX_CHARTED else []
+    return sealed_run(ShownRun(view.head, diagnosis, view.verdict, coverage_notes(view), lanes))
 
 
-def run_lanes(run_id: str, runs_dir: str | Path, stalls: Iterable[Stall]) -> list[Lane]:
-    """A run on lanes of time; none where its evidence cannot be read, which is no reason to show nothing of it."""
+def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
+    """Return the time lanes of a run; none where its evidence cannot be read."""
     from msgspec import DecodeError
 
     from critiqor.cli.terminal.lanes import build_lanes
     from critiqor.errors import CritiqorError
     from critiqor.exporters.trace.activity import activity
-    from critiqor.run.diagnosis import load_diagnosed
-    from critiqor.run.lifecycle import evidence_events
 
     findings: list[Finding] = []
-    with suppress(CritiqorError):  # a run that is not diagnosed yet has none
-        findings = load_diagnosed(run_id, runs_dir).failure_analysis.findings
+    with suppress(CritiqorError):  # a run that is not diagnosed yet has no findings
+        findings = run.diagnosis().failure_analysis.findings
     try:
-        return build_lanes(activity(evidence_events(run_id, runs_dir)), findings, stalls)
+        return build_lanes(activity(run.events()), findings, stalls)
     except (CritiqorError, OSError, DecodeError, UnicodeDecodeError, RecursionError):
         return []
 
 
-def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
-    """The verdict, the figures and the findings."""
-    trust = (
-        "unknown: the agent was not observed" if diagnosis.trust_score is None else f"{diagnosis.trust_score} of 100"
-    )
+def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
+    """Return the verdict, the figures and the findings."""
+    from critiqor.model.formatting import format_trust, format_verdict
+
     outcome = diagnosis.outcome
     findings = diagnosis.failure_analysis.findings
     lines = [
-        f"  {diagnosis.headline}",
-        f"  trust {trust}, confidence {diagnosis.confidence_score} of 100, {diagnosis.readiness}",
+        f"  {verdict.headline}",
+        f"  trust {format_trust(verdict)}, confidence {verdict.confidence} of 100, {format_verdict(verdict)}",
         f"  outcome: {outcome.state.replace('_', ' ')} ({outcome.known_from})",
-        f"  cost: {cost_words(diagnosis.cost_analysis)}",
+        f"  cost: {cost_text(diagnosis.cost_analysis)}",
+        f"  time: {time_text(diagnosis)}",
     ]
-    if (spent := time_words(diagnosis)) is not None:
-        lines.append(f"  time: {spent}")
     for finding in findings[:SHOWN_FINDINGS]:
         lines += ["", *_finding_lines(finding)]
     if len(findings) > SHOWN_FINDINGS:
-        lines += ["", f"  and {len(findings) - SHOWN_FINDINGS} more, none of them graver"]
+        lines += ["", f"  and {len(findings) - SHOWN_FINDINGS} more, none of them more severe"]
     return lines
 
 
 def changed_lines(change: Rediagnosis) -> list[str]:
-    """What another diagnosis of the same evidence says differently."""
+    """Return how a new diagnosis of the same evidence differs from the previous one."""
     if change.previous_rule_set is None:
         return []
     rules = (
@@ -120,13 +107,22 @@ def changed_lines(change: Rediagnosis) -> list[str]:
         if change.previous_rule_set == change.rule_set
         else f"rule set {change.previous_rule_set} → {change.rule_set}"
     )
-    told = [
+    changes = [
         *(f"    gone: {cause}" for cause in change.gone),
         *(f"    new:  {cause}" for cause in change.new),
     ]
     if change.previous_trust != change.trust:
-        told.append(f"    trust: {change.previous_trust} → {change.trust}")
-    return ["", f"  Against the last diagnosis ({rules}):", *(told or ["    nothing changed"])]
+        changes.append(f"    trust: {change.previous_trust} → {change.trust}")
+    return ["", f"  Compared with the previous diagnosis ({rules}):", *(changes or ["    nothing changed"])]
+
+
+def format_status(head: RunHead, outcome: str | None = None) -> str:
+    """Return the status of a run. It is that of the recording, so an outcome other than success is added."""
+    from critiqor.run.store import is_abandoned
+
+    if outcome not in (None, "completed"):
+        return f"{head.status} (outcome: {str(outcome).replace('_', ' ')})"
+    return f"{head.status} (ended, not finalized)" if is_abandoned(head) else head.status
 
 
 def _finding_lines(finding: Finding) -> list[str]:
@@ -143,54 +139,51 @@ def _finding_lines(finding: Finding) -> list[str]:
 
 
 class _State(NamedTuple):
-    """Where an unsealed run stands."""
+    """The state of a run that is not sealed."""
 
-    words: str
+    text: str
     following: str
-    """What to type next."""
+    """The command to type next."""
 
 
-def _state(record: dict[str, Any]) -> _State:
-    from critiqor.run.lifecycle import owner_is_alive
+def _unsealed_state(head: RunHead) -> _State:
+    from critiqor.run.store import is_owner_alive
 
-    run_id = record["run_id"]
-    if record["status"] == "ABORTED":
+    run_id = head.run_id
+    if head.status == "ABORTED":
         return _State("Aborted; what was recorded is kept.", f"critiqor diagnose {run_id}")
-    if record["owner"] is None and record["status"] == "MONITORING":
+    if head.owner is None and head.status == "MONITORING":
         return _State("Attached to an OpenClaw that runs by itself.", f"critiqor finalize {run_id}")
-    if owner_is_alive(record):
+    if is_owner_alive(head):
         return _State("Being recorded.", f"critiqor finalize {run_id}")
     return _State(
         "The process that recorded it is gone.", f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
     )
 
 
-def cost_words(cost: CostAnalysis) -> str:
-    """What a run cost, and how much of it bought nothing."""
-    from critiqor.comparison.figures import tokens_of, untold_cost
-    from critiqor.model.formatting import counted, money, number
+def cost_text(cost: CostAnalysis) -> str:
+    """Return cost, tokens and calls of a run, and how much of them was wasted."""
+    from critiqor.model.formatting import counted, format_cost, format_money, format_number
 
-    if cost.cost_usd is None:
-        price = "no price known" if tokens_of(cost) else "unknown"
-    else:
-        price = f"{'at least ' if untold_cost(cost) else ''}{money(cost.cost_usd)}"
     read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
-    tokens = f"{counted(read, 'token')} in, {number(cost.output_tokens)} out"
+    tokens = f"{counted(read, 'token')} in, {format_number(cost.output_tokens)} out"
     calls = f"{counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
-    told = f"{price}, {tokens}, {calls}"
+    text = f"{format_cost(cost)}, {tokens}, {calls}"
     if not cost.wasted_tokens:
-        return told
-    wasted = f" ({money(cost.wasted_usd)})" if cost.wasted_usd else ""
-    return f"{told}; wasted: {counted(cost.wasted_tokens, 'token')}{wasted}"
+        return text
+    wasted = f" ({format_money(cost.wasted_usd)})" if cost.wasted_usd else ""
+    return f"{text}; wasted: {counted(cost.wasted_tokens, 'token')}{wasted}"
 
 
-def time_words(diagnosis: Diagnosis) -> str | None:
-    """Where the time of the slowest turn went, where that is known."""
-    from critiqor.model.timeline import spent
+def time_text(diagnosis: Diagnosis) -> str:
+    """Return the wall time of a run, and where the time of its slowest turn went if that is known."""
+    from critiqor.model.formatting import format_duration
+    from critiqor.model.measures import wall_time_ms
 
+    whole = format_duration(wall_time_ms(diagnosis))
     turn = diagnosis.timeline.turns[0] if diagnosis.timeline is not None and diagnosis.timeline.turns else None
     if turn is None:
-        return None
+        return whole
     parts = {
         "before the provider": turn.split.before_provider_ms,
         "with the provider": turn.split.with_provider_ms,
@@ -200,19 +193,15 @@ def time_words(diagnosis: Diagnosis) -> str | None:
         "after": turn.split.after_ms,
         "unattributed": turn.split.unattributed_ms,
     }
-    told = ", ".join(f"{spent(part)} {name}" for name, part in parts.items() if part >= turn.duration_ms / 20)
-    return f"the slowest turn took {spent(turn.duration_ms)}" + (f": {told}" if told else "")
+    large = {name: part for name, part in parts.items() if part >= turn.duration_ms / 20}
+    split = ", ".join(f"{format_duration(part)} {name}" for name, part in large.items())
+    return f"{whole}; the slowest turn took {format_duration(turn.duration_ms)}" + (f": {split}" if split else "")
 
 
-def _coverage_notes(document: Path) -> list[str]:
-    from msgspec import DecodeError
-
-    from critiqor.errors import BrokenRecordError
-    from critiqor.storage.session_document import read_coverage
-
-    try:
-        return read_coverage(document).notes
-    except FileNotFoundError:
-        return ["session.json is gone"]
-    except (BrokenRecordError, DecodeError, UnicodeDecodeError, RecursionError):
-        return ["session.json was changed since it was sealed"]
+def coverage_notes(view: RunView) -> list[str]:
+    """Return what the recorder did not see, or why that is unknown."""
+    coverage = view.coverage()
+    if coverage is not None:
+        return coverage.notes
+    name = view.run.evidence_path.name
+    return [f"{name} was changed since it was sealed" if view.run.evidence_path.exists() else f"{name} is gone"]

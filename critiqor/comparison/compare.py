@@ -18,13 +18,12 @@ from critiqor.comparison.figures import (
     causes_of,
     figures_of,
     rank,
-    untold_cost,
-    untold_usage,
     was_profiled,
 )
 from critiqor.diagnosis.scoring import OF_THE_RECORDER
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity
 from critiqor.model.formatting import counted
+from critiqor.model.measures import unknown_cost, unknown_usage
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
 _JUDGED = ("trust", "confidence", "findings")
@@ -254,6 +253,6 @@ def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list
 
 
 def _unknown_cost(run: Diagnosis) -> str | None:
-    reason = untold_cost(run.cost_analysis)
-    unknown = "tokens and cost are" if untold_usage(run.cost_analysis) else "cost is"
+    reason = unknown_cost(run.cost_analysis)
+    unknown = "tokens and cost are" if unknown_usage(run.cost_analysis) else "cost is"
     return f"{run.run_id}: {unknown} unknown, because {reason}" if reason else None

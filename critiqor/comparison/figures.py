@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
-from critiqor.model.diagnosis import SEVERITIES, CostAnalysis, Diagnosis, Finding, Outcome, Severity, Usage
-from critiqor.model.formatting import counted
-
-NAMED_AT_MOST = 5
-"""How many names a sentence holds before it counts the rest."""
+from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Outcome, Severity
+from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage, wall_time_ms
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +45,11 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
         trust=diagnosis.trust_score,
         confidence=diagnosis.confidence_score,
         findings=None if diagnosis.trust_score is None else len(diagnosis.failure_analysis.findings),
-        cost_usd=None if untold_cost(cost) else cost.cost_usd,
-        tokens=None if untold_usage(cost) else tokens_of(cost),
+        cost_usd=None if unknown_cost(cost) else cost.cost_usd,
+        tokens=None if unknown_usage(cost) else total_tokens(cost),
         model_calls=cost.model_calls,
         tool_calls=cost.tool_calls,
-        wall_ms=None if was_profiled(diagnosis) else diagnosis.latency_analysis.wall_ms,
+        wall_ms=None if was_profiled(diagnosis) else wall_time_ms(diagnosis),
     )
 
 
@@ -71,27 +66,6 @@ def was_profiled(diagnosis: Diagnosis) -> bool:
     return diagnosis.timeline is not None and diagnosis.timeline.profiled
 
 
-def tokens_of(usage: Usage) -> int:
-    """All tokens that were told of; the least that can have been, where a model call told no usage."""
-    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-
-
-def untold_usage(cost: CostAnalysis) -> str | None:
-    """Why the tokens of a run are not wholly known; None where they are."""
-    missing = cost.model_calls_without_usage
-    return f"{counted(missing, 'model call')} told no usage" if missing else None
-
-
-def untold_cost(cost: CostAnalysis) -> str | None:
-    """Why the cost of a run is not wholly known; None where it is."""
-    if reason := untold_usage(cost):
-        return reason
-    if cost.cost_usd is None:
-        return "no price is known"
-    unpriced = [model.model or "a model" for model in cost.per_model if model.cost_usd is None and tokens_of(model)]
-    return f"no price is known for {named(unpriced)}" if unpriced else None
-
-
 def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
     """The findings of a run by cause. Their order does not matter."""
     members: dict[str, list[Finding]] = {}
@@ -103,13 +77,6 @@ def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
 def rank(severity: Severity) -> int:
     """0 for the worst."""
     return SEVERITIES.index(severity)
-
-
-def named(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
-    every = list(names)
-    rest = len(every) - NAMED_AT_MOST
-    return ", ".join(every[:NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _group(cause: str, findings: list[Finding]) -> CauseGroup:

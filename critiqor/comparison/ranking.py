@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from critiqor.comparison.figures import Figures, figures_of, named
+from critiqor.comparison.figures import Figures, figures_of
 from critiqor.model.formatting import counted
+from critiqor.model.measures import list_names
 from critiqor.model.record import Metadata
 from critiqor.model.report import RunSummary
 
@@ -117,10 +118,10 @@ def _placement(figure: str, own: Figures, comparable: Sequence[Figures]) -> Plac
 def _notes(others: list[str], undiagnosed: list[str], unreadable: list[str]) -> list[str]:
     notes = []
     if others:
-        told = f"{counted(len(others), 'run')} judged by other rules and left out: {named(others)}"
+        told = f"{counted(len(others), 'run')} judged by other rules and left out: {list_names(others)}"
         notes.append(f"{told}; critiqor diagnose RUN judges a run by the rules of today")
     if undiagnosed:
-        notes.append(f"{counted(len(undiagnosed), 'run')} without a diagnosis, left out: {named(undiagnosed)}")
+        notes.append(f"{counted(len(undiagnosed), 'run')} without a diagnosis, left out: {list_names(undiagnosed)}")
     if unreadable:
-        notes.append(f"{counted(len(unreadable), 'run')} with a record that cannot be read: {named(unreadable)}")
+        notes.append(f"{counted(len(unreadable), 'run')} with a record that cannot be read: {list_names(unreadable)}")
     return notes

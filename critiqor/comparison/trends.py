@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from critiqor.comparison.figures import CauseGroup, causes_of, figures_of, named, rank
+from critiqor.comparison.figures import CauseGroup, causes_of, figures_of, rank
 from critiqor.model.diagnosis import Diagnosis, Severity
 from critiqor.model.formatting import counted
+from critiqor.model.measures import list_names
 from critiqor.model.report import RunSummary
 
 Direction = Literal["up", "down", "level", "no direction"]
@@ -185,8 +186,8 @@ def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Ju
 def _notes(every: Sequence[_Judged], rules: str | None) -> list[str]:
     notes = []
     if others := [run.case.run_id for run in every if run.diagnosis.rule_set_version != rules]:
-        told = f"{counted(len(others), 'run')} judged by other rules and not counted: {named(others)}"
+        told = f"{counted(len(others), 'run')} judged by other rules and not counted: {list_names(others)}"
         notes.append(f"{told}; critiqor diagnose RUN judges a run by the rules of today")
     if blind := [run.case.run_id for run in every if run.diagnosis.trust_score is None]:
-        notes.append(f"{counted(len(blind), 'run')} not observed, without a trust score: {named(blind)}")
+        notes.append(f"{counted(len(blind), 'run')} not observed, without a trust score: {list_names(blind)}")
     return notes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import nlargest
 
 from critiqor.diagnosis.detectors.context_pollution import saturation
-from critiqor.model import ContextAnalysis, LatencyAnalysis, MemoryAnalysis, RequestSize, SlowCall, ms_from_iso
+from critiqor.model import ContextAnalysis, Event, LatencyAnalysis, MemoryAnalysis, RequestSize, SlowCall, ms_from_iso
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall
 
@@ -30,10 +30,12 @@ def memory_analysis(runs: list[AgentRun]) -> MemoryAnalysis:
     return analysis
 
 
-def latency_analysis(runs: list[AgentRun]) -> LatencyAnalysis:
-    """Where the time went."""
-    began = ms_from_iso(min((run.first_time for run in runs if run.first_time), default=""))
-    ended = ms_from_iso(max((run.last_time for run in runs), default=""))
+def latency_analysis(runs: list[AgentRun], launch: Event | None, end: Event | None) -> LatencyAnalysis:
+    """Where the time went; `launch` and `end` are those of the process where it was supervised."""
+    first = min((run.first_time for run in runs if run.first_time), default="")
+    last = max((run.last_time for run in runs), default="")
+    began = ms_from_iso(first if launch is None else launch.timestamp)
+    ended = ms_from_iso(last if end is None else end.timestamp)
     calls = [call for run in runs for call in run.model_calls]
     slowest = nlargest(SLOWEST, _durations(runs), key=lambda timed: timed[0])
     return LatencyAnalysis(

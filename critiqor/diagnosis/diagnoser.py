@@ -112,7 +112,7 @@ class Diagnoser:
             causal_graph=graph,
             cost_analysis=cost,
             memory_analysis=memory_analysis(runs),
-            latency_analysis=latency_analysis(runs),
+            latency_analysis=latency_analysis(runs, recording.process_start, recording.process_end),
             context_analysis=context_analysis(runs),
             timeline=timing,
             playbook=playbook(run_id, findings, graph),

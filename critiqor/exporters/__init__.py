@@ -1,8 +1,16 @@
-"""A run in a format of others: what is known of it is gathered, handed to a reporter, and written down or sent."""
+"""Exports and reports: a run is gathered, passed to the reporter of a format, and written or sent."""
 
 from critiqor.exporters.export import SENT_FORMAT, Export, Sending, export_run, send_run
-from critiqor.exporters.materials import Wishes
-from critiqor.exporters.sources import load_report
+from critiqor.exporters.materials import ExportOptions, load_report
 from critiqor.exporters.trace.gather import gather_trace
 
-__all__ = ["SENT_FORMAT", "Export", "Sending", "Wishes", "export_run", "gather_trace", "load_report", "send_run"]
+__all__ = [
+    "SENT_FORMAT",
+    "Export",
+    "ExportOptions",
+    "Sending",
+    "export_run",
+    "gather_trace",
+    "load_report",
+    "send_run",
+]

@@ -1,27 +1,26 @@
-"""One file an output format, each with a function `report`: what is known of a run in, pieces of a file out."""
+"""The output formats. The module of a format has a function `report` from its material to pieces of a file."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
 Material = Literal["trace", "cpu_profiles", "recorded", "report", "gate", "cited", "bundle", "pages"]
-"""What a reporter takes: `trace`, the run as slices of time (`critiqor.model.trace.Trace`), `cpu_profiles`, what its
-threads were doing, one after the other (`critiqor.model.profiles.CpuProfile`), or one of `critiqor.model.report`:
-events one by one (`Recorded`), the diagnosis with what is around it (`RunReport`), held against a policy
-(`GateReport`), with the places of all that it cites (`CitedReport`), or files (`Bundle`). `pages` are those of the
-dashboard, which draws them itself."""
+"""What a reporter takes: `trace`, the run as slices of time (`critiqor.model.trace.Trace`); `cpu_profiles`, one profile
+per thread (`critiqor.model.profiles.CpuProfile`); or one of `critiqor.model.report`: events one by one (`Recorded`), a
+report (`RunReport`), a report with policy results (`GateReport`) or with the file and line of everything it cites
+(`CitedReport`), or files (`Bundle`). `pages` are rendered by the dashboard."""
 
 
 class Format(NamedTuple):
-    """What users need to know of a format, and what its reporter needs to know of a run."""
+    """An output format: what users need to know about it, and what its reporter takes."""
 
     suffix: str
-    """The end of a file's name."""
+    """Suffix of the file name."""
     opens_in: str
-    """Where to take the file."""
+    """Where the file can be opened."""
     takes: Material
     is_report: bool = False
-    """Whether it is a report, and no matter for other tools."""
+    """Whether it is a report for people, which `critiqor report` writes."""
 
 
 FORMATS: dict[str, Format] = {
@@ -36,4 +35,4 @@ FORMATS: dict[str, Format] = {
     "pdf": Format(".pdf", "any viewer of PDF, or a printer", "pages", is_report=True),
     "zip": Format(".zip", "any unzip; in its folder, sha256sum -c SHA256SUMS checks it", "bundle"),
 }
-"""Every format by its name. The reporter lives in the module of that name; pages have none."""
+"""Every format by name. Its reporter is in the module of that name; pages have none."""

@@ -1,7 +1,7 @@
-"""What a workflow of GitHub is told of a run: annotations, and a summary of the step.
+"""Output for a GitHub workflow: annotations, and the summary of the step.
 
-GitHub obeys what stands in an output: a line that begins with `::`, and what follows `##[`, wherever that stands. No
-text of others gets there before it was taken apart.
+GitHub executes commands in the output of a step: lines that start with `::`, and `##[` anywhere in a line. Texts from a
+run are made harmless before they are printed.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from critiqor.model.diagnosis import Diagnosis, Finding
 from critiqor.model.gate import GateResult
 from critiqor.model.report import RunReport
 
-MOST_ANNOTATIONS = 10
-"""Errors, and as many warnings, that GitHub shows of one step."""
-LARGEST_SUMMARY = 1 << 20
-"""Bytes of a step's summary; GitHub shows none of one that is larger."""
-LONGEST_TITLE = 120
-LONGEST_MESSAGE = 2_000
+MAX_ANNOTATIONS = 10
+"""Errors that GitHub shows for one step; the same limit applies to warnings."""
+MAX_SUMMARY_BYTES = 1 << 20
+"""Size of the summary of a step; GitHub shows nothing of a larger one."""
+MAX_TITLE = 120
+MAX_MESSAGE = 2_000
 _COMMAND = "##["
 
 
 def annotation_lines(gate: GateResult, diagnosis: Diagnosis) -> list[str]:
-    """One line an annotation: the rules that failed, then the findings, the worst first.
+    """Return one line per annotation: the failed rules, then the findings, the worst first.
 
-    A finding is an error if it is high or critical and the gate does not let the run pass, else a warning; those that
-    only inform are left out.
+    A high or critical finding is an error where the gate failed, else a warning. Severity `info` is left out.
     """
     errors = [
         _command("error", f"{rule.rule} of {gate.run_id}", rule.explanation) for rule in gate.rules if not rule.passed
@@ -39,32 +38,32 @@ def annotation_lines(gate: GateResult, diagnosis: Diagnosis) -> list[str]:
     return [*_shown("error", gate.run_id, errors), *_shown("warning", gate.run_id, warnings)]
 
 
-def step_summary(told: RunReport, gate: GateResult) -> str:
-    """What is shown below the step: the gate and the report, in Markdown."""
-    return document(told, gate) + "\n"
+def step_summary(run_report: RunReport, gate: GateResult) -> str:
+    """Return the summary of the step: the gate and the report, in Markdown."""
+    return document(run_report, gate) + "\n"
 
 
 def harmless(text: str) -> str:
-    """A text in which GitHub finds no command."""
+    """Return a text that contains no command for GitHub."""
     apart = text.replace(_COMMAND, "# #[")
     return "\n".join(f". {line}" if line.lstrip().startswith("::") else line for line in apart.split("\n"))
 
 
 def _found(kind: str, run_id: str, finding: Finding) -> str:
-    told = f"{finding.title}. {finding.explanation} Next: critiqor explain {run_id} {finding.id}"
-    return _command(kind, f"{finding.severity} {finding.type} in {run_id}", told)
+    message = f"{finding.title}. {finding.explanation} Next: critiqor explain {run_id} {finding.id}"
+    return _command(kind, f"{finding.severity} {finding.type} in {run_id}", message)
 
 
 def _shown(kind: str, run_id: str, lines: list[str]) -> list[str]:
-    if len(lines) <= MOST_ANNOTATIONS:
+    if len(lines) <= MAX_ANNOTATIONS:
         return lines
-    missing = len(lines) - MOST_ANNOTATIONS + 1
+    missing = len(lines) - MAX_ANNOTATIONS + 1
     more = _command(kind, f"{missing} more in {run_id}", f"critiqor show {run_id}   shows all of them")
-    return [*lines[: MOST_ANNOTATIONS - 1], more]
+    return [*lines[: MAX_ANNOTATIONS - 1], more]
 
 
 def _command(kind: str, title: str, message: str) -> str:
-    title, message = harmless(one_line(title, LONGEST_TITLE)), harmless(one_line(message, LONGEST_MESSAGE))
+    title, message = harmless(one_line(title, MAX_TITLE)), harmless(one_line(message, MAX_MESSAGE))
     return f"::{kind} title={_property(title)}::{_data(message)}"
 
 

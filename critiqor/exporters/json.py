@@ -1,4 +1,4 @@
-"""The report of a run as JSON: the head of its record, the coverage of its evidence, and the diagnosis."""
+"""JSON report of a run: integrity, head of its record, coverage of its evidence, diagnosis."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ import msgspec
 from critiqor.model.report import RunReport
 
 
-def report(told: RunReport) -> Iterator[bytes]:
-    """The file, indented for people; in ASCII, because a terminal can obey some of the characters beyond it."""
-    yield json.dumps(msgspec.to_builtins(told), indent=2).encode() + b"\n"
+def report(run_report: RunReport) -> Iterator[bytes]:
+    """Yield the file, indented, and in ASCII: terminals interpret some of the other characters as commands."""
+    yield json.dumps(msgspec.to_builtins(run_report), indent=2).encode() + b"\n"

@@ -1,6 +1,6 @@
-"""What a policy says of a run, as JUnit XML: one case a rule, so that a CI shows which of them failed, and why.
+"""JUnit XML of the policy results of a run: one test case per rule, so that a CI shows which failed, and why.
 
-Cases are named by agent and rule and not by run, so that a CI can follow each of them over time.
+Cases are named by agent and rule, not by run, so that a CI can follow each of them over time.
 """
 
 from __future__ import annotations
@@ -10,51 +10,52 @@ from xml.etree import ElementTree as Tree
 
 from critiqor.exporters.texts import one_line
 from critiqor.model.gate import RuleResult
+from critiqor.model.measures import wall_time_ms
 from critiqor.model.report import GateReport
 
 SUITE = "critiqor"
-LONGEST = 4_000
+MAX_LENGTH = 4_000
 """Characters of an explanation."""
 
 
-def report(told: GateReport) -> Iterator[bytes]:
-    """The file."""
-    run = told.report.run
+def report(gate_report: GateReport) -> Iterator[bytes]:
+    """Yield the file."""
+    run = gate_report.report.run
     counts = {
-        "tests": str(len(told.gate.rules)),
-        "failures": str(sum(not rule.passed for rule in told.gate.rules)),
+        "tests": str(len(gate_report.gate.rules)),
+        "failures": str(sum(not rule.passed for rule in gate_report.gate.rules)),
         "errors": "0",
         "time": "0",
     }
-    # Of all suites together, the schema that Jenkins has published knows no `skipped`.
+    # The schema that Jenkins publishes has no `skipped` attribute here.
     suites = Tree.Element("testsuites", {"name": SUITE, **counts})
     named = {"name": f"{SUITE} {run.run_id}", "timestamp": run.timestamps.created_at.removesuffix("Z")}
     suite = Tree.SubElement(suites, "testsuite", {**_clean(named), **counts, "skipped": "0"})
     properties = Tree.SubElement(suite, "properties")
-    for name, value in _properties(told).items():
+    for name, value in _properties(gate_report).items():
         Tree.SubElement(properties, "property", _clean({"name": name, "value": value}))
-    for rule in told.gate.rules:
-        _case(suite, rule, told)
+    for rule in gate_report.gate.rules:
+        _case(suite, rule, gate_report)
     Tree.indent(suites)
     yield Tree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
 
 
-def _case(suite: Tree.Element, rule: RuleResult, told: GateReport) -> None:
-    class_name = f"{SUITE}.{told.report.run.metadata.agent_id}"
+def _case(suite: Tree.Element, rule: RuleResult, gate_report: GateReport) -> None:
+    class_name = f"{SUITE}.{gate_report.report.run.metadata.agent_id}"
     case = Tree.SubElement(suite, "testcase", _clean({"classname": class_name, "name": rule.rule, "time": "0"}))
     if not rule.passed:
         failure = Tree.SubElement(case, "failure", _clean({"type": rule.rule, "message": rule.explanation}))
-        failure.text = _text(f"{rule.explanation}. Next: critiqor show {told.gate.run_id}")
+        failure.text = _text(f"{rule.explanation}. Next: critiqor show {gate_report.gate.run_id}")
 
 
-def _properties(told: GateReport) -> dict[str, str]:
-    diagnosis = told.report.diagnosis
-    wall_ms = diagnosis.latency_analysis.wall_ms
+def _properties(gate_report: GateReport) -> dict[str, str]:
+    diagnosis, verdict = gate_report.report.diagnosis, gate_report.report.verdict
+    wall_ms = wall_time_ms(diagnosis)
     return {
-        "run_id": told.report.run.run_id,
-        "headline": diagnosis.headline,
-        "readiness": diagnosis.readiness,
-        "trust_score": "unknown" if diagnosis.trust_score is None else str(diagnosis.trust_score),
+        "run_id": gate_report.report.run.run_id,
+        "headline": verdict.headline,
+        "readiness": verdict.readiness,
+        "trust_score": "unknown" if verdict.trust is None else str(verdict.trust),
         "confidence_score": str(diagnosis.confidence_score),
         "wall_ms": "unknown" if wall_ms is None else str(wall_ms),
         "rule_set_version": diagnosis.rule_set_version,
@@ -67,4 +68,4 @@ def _clean(attributes: dict[str, str]) -> dict[str, str]:
 
 
 def _text(text: str) -> str:
-    return one_line(text, LONGEST)
+    return one_line(text, MAX_LENGTH)

@@ -1,6 +1,6 @@
-"""The report of a run in Markdown: the verdict, the problem to look at first, the others, and the figures.
+"""Markdown report of a run: the verdict, the problem to look at first, the other findings, and the figures.
 
-It fits a comment on a pull request, which has room for 65,536 characters.
+It fits into a comment on a pull request, which is limited to 65,536 characters.
 """
 
 from __future__ import annotations
@@ -8,46 +8,53 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from critiqor.exporters.markup import code, prose
-from critiqor.model.diagnosis import CostAnalysis, Diagnosis, Finding, Readiness
-from critiqor.model.formatting import counted, money
+from critiqor.model.diagnosis import CostAnalysis, Diagnosis, Finding
+from critiqor.model.formatting import (
+    counted,
+    format_cost,
+    format_duration,
+    format_number,
+    format_trust,
+    format_verdict,
+)
 from critiqor.model.gate import GateResult
+from critiqor.model.measures import unknown_usage, wall_time_ms
 from critiqor.model.report import RunReport
-from critiqor.model.timeline import spent
 
-LONGEST = 64_000
-"""Characters of the whole."""
-LONGEST_SENTENCE = 1_000
-LONGEST_NAME = 200
-MOST_NOTES = 20
-_VERDICTS: dict[Readiness, str] = {
-    "ready": "ready",
-    "review": "to be reviewed",
-    "unsafe": "unsafe",
-    "unknown": "unknown: too little of it was seen",
-}
+MAX_LENGTH = 64_000
+"""Characters of the whole report."""
+MAX_SENTENCE = 1_000
+MAX_NAME = 200
+MAX_NOTES = 20
 
 
-def report(told: RunReport) -> Iterator[bytes]:
-    """The file."""
-    yield document(told).encode()
+def report(run_report: RunReport) -> Iterator[bytes]:
+    """Yield the file."""
+    yield document(run_report).encode()
 
 
-def document(told: RunReport, gate: GateResult | None = None) -> str:
-    """The report, with what a policy says of the run where it was held against one."""
-    diagnosis = told.diagnosis
-    run_id = told.run.run_id
-    verdict = _VERDICTS[diagnosis.readiness] if told.evidence.is_intact else "not proven"
-    head = [f"## {code(run_id)}: {verdict}", f"**{_prose(diagnosis.headline)}**", _facts(told)]
+def document(run_report: RunReport, gate: GateResult | None = None) -> str:
+    """Return the report; with the policy results where a policy was applied to the run."""
+    diagnosis, verdict = run_report.diagnosis, run_report.verdict
+    run_id = run_report.run.run_id
+    title = f"## {code(run_id)}: {format_verdict(verdict)}{_unknown_reason(run_report)}"
+    head = [title, f"**{_prose(verdict.headline)}**", _facts(run_report)]
     if gate is not None:
         head.append(_gate(gate))
     findings = [_finding(run_id, finding) for finding in _ordered(diagnosis)]
-    tail = [*_unseen(told), _footer(told)]
-    room = LONGEST - sum(len(block) + 2 for block in (*head, *tail)) - LONGEST_SENTENCE
+    tail = [*_unseen(run_report), _footer(run_report)]
+    room = MAX_LENGTH - sum(len(block) + 2 for block in (*head, *tail)) - MAX_SENTENCE
     return "\n\n".join([*head, *_fitting(run_id, findings, room, diagnosis.failure_analysis.left_out), *tail]) + "\n"
 
 
+def _unknown_reason(run_report: RunReport) -> str:
+    if run_report.verdict.readiness != "unknown":
+        return ""
+    return ": too little of it was seen" if run_report.evidence.is_intact else ": not proven"
+
+
 def _fitting(run_id: str, findings: list[str], room: int, left_out: int) -> list[str]:
-    """As many findings as there is room for, the first of them under a title of its own."""
+    """Return as many findings as fit, the first one under its own title."""
     blocks: list[str] = []
     for number, finding in enumerate(findings):
         title = "### The problem to look at first" if number == 0 else "### Further findings" if number == 1 else ""
@@ -58,12 +65,12 @@ def _fitting(run_id: str, findings: list[str], room: int, left_out: int) -> list
         blocks.append(block)
     missing = len(findings) - len(blocks) + left_out
     if missing:
-        blocks.append(f"And {missing} more, none of them graver: `critiqor show {run_id}`")
+        blocks.append(f"And {missing} more, none of them more severe: `critiqor show {run_id}`")
     return blocks
 
 
 def _ordered(diagnosis: Diagnosis) -> list[Finding]:
-    """The findings as they are ranked, the primary one first."""
+    """Return the findings in order of rank, the primary one first."""
     primary = diagnosis.primary_diagnosis.finding_id if diagnosis.primary_diagnosis is not None else None
     return sorted(diagnosis.failure_analysis.findings, key=lambda finding: finding.id != primary)
 
@@ -85,40 +92,37 @@ def _finding(run_id: str, finding: Finding) -> str:
     )
 
 
-def _facts(told: RunReport) -> str:
-    diagnosis, metadata = told.diagnosis, told.run.metadata
-    trust = (
-        "unknown: the agent was not observed" if diagnosis.trust_score is None else f"{diagnosis.trust_score} of 100"
-    )
+def _facts(run_report: RunReport) -> str:
+    diagnosis, metadata = run_report.diagnosis, run_report.run.metadata
     outcome = f"{diagnosis.outcome.state.replace('_', ' ')} ({_prose(diagnosis.outcome.known_from)})"
-    wall = diagnosis.latency_analysis.wall_ms
     rows = [
-        ("trust", trust),
+        ("trust", format_trust(run_report.verdict)),
         ("confidence", f"{diagnosis.confidence_score} of 100{_lost(diagnosis)}"),
         ("outcome", outcome),
         ("cost", _cost(diagnosis.cost_analysis)),
         ("calls", _calls(diagnosis.cost_analysis)),
-        ("time", "unknown" if wall is None else spent(wall)),
-        ("agent", f"{prose(metadata.agent_id, LONGEST_NAME)}, {told.run.timestamps.created_at[:19]}"),
+        ("time", format_duration(wall_time_ms(diagnosis))),
+        ("agent", f"{prose(metadata.agent_id, MAX_NAME)}, {run_report.run.timestamps.created_at[:19]}"),
     ]
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows)])
 
 
 def _lost(diagnosis: Diagnosis) -> str:
-    """What the missing points of confidence are for."""
+    """Return why points of confidence were lost."""
     reasons = [
-        f"{points} for {prose(reason.replace('_', ' '), LONGEST_NAME)}"
+        f"{points} for {prose(reason.replace('_', ' '), MAX_NAME)}"
         for reason, points in diagnosis.confidence_lost.items()
     ]
     return f" ({', '.join(reasons[:5])})" if reasons else ""
 
 
 def _cost(cost: CostAnalysis) -> str:
-    least = "at least " if cost.model_calls_without_usage else ""
-    price = "unknown" if cost.cost_usd is None else f"{least}\\{money(cost.cost_usd)}"
+    least = "at least " if unknown_usage(cost) else ""
     read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
     wasted = f"; wasted: {counted(cost.wasted_tokens, 'token')}" if cost.wasted_tokens else ""
-    return f"{price}; {least}{counted(read, 'token')} in, {cost.output_tokens:,} out{wasted}"
+    # A dollar sign starts a formula in Markdown of GitHub.
+    price = format_cost(cost).replace("$", "\\$")
+    return f"{price}; {least}{counted(read, 'token')} in, {format_number(cost.output_tokens)} out{wasted}"
 
 
 def _calls(cost: CostAnalysis) -> str:
@@ -136,28 +140,28 @@ def _gate(gate: GateResult) -> str:
     return "\n".join([title, "", "| rule | | |", "| --- | --- | --- |", *rows])
 
 
-def _unseen(told: RunReport) -> list[str]:
+def _unseen(run_report: RunReport) -> list[str]:
     title = "### What the recorder did not see"
-    if told.coverage is None:
-        lost = f"`session.json` is gone, or was changed since it was sealed: `critiqor verify {told.run.run_id}`"
+    if run_report.coverage is None:
+        lost = f"`session.json` is gone, or was changed since it was sealed: `critiqor verify {run_report.run.run_id}`"
         return [f"{title}\n\n- {lost}"]
-    notes = told.coverage.notes
-    more = [f"- and {len(notes) - MOST_NOTES} more"] if len(notes) > MOST_NOTES else []
-    shown = [f"- {prose(note, LONGEST_NAME)}" for note in notes[:MOST_NOTES]]
+    notes = run_report.coverage.notes
+    more = [f"- and {len(notes) - MAX_NOTES} more"] if len(notes) > MAX_NOTES else []
+    shown = [f"- {prose(note, MAX_NAME)}" for note in notes[:MAX_NOTES]]
     return ["\n".join([title, "", *shown, *more])] if notes else []
 
 
-def _footer(told: RunReport) -> str:
-    seal = told.run.seal
+def _footer(run_report: RunReport) -> str:
+    seal = run_report.run.seal
     sealed = "" if seal is None else f"{seal.events} events, sealed as {code(seal.digest)}. "
-    rules = f"Judged by rule set {prose(told.diagnosis.rule_set_version, LONGEST_NAME)}"
-    return f"{sealed}{rules}; `critiqor verify {told.run.run_id}` checks the evidence."
+    rules = f"Judged by rule set {prose(run_report.diagnosis.rule_set_version, MAX_NAME)}"
+    return f"{sealed}{rules}; `critiqor verify {run_report.run.run_id}` checks the evidence."
 
 
 def _sentence(text: str) -> str:
-    told = _prose(text)
-    return told if told.endswith((".", "!", "?", "…")) else f"{told}."
+    sentence = _prose(text)
+    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 def _prose(text: str) -> str:
-    return prose(text, LONGEST_SENTENCE)
+    return prose(text, MAX_SENTENCE)

@@ -1,4 +1,4 @@
-"""What reporters take, gathered from the files of a run."""
+"""Gathers what reporters take from the files of a run."""
 
 from __future__ import annotations
 
@@ -13,22 +13,17 @@ import msgspec
 
 from critiqor import __version__
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.diagnosis.integrity import as_proven
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.exporters import markdown
 from critiqor.exporters.findings import first_step
 from critiqor.exporters.formats import Material
-from critiqor.exporters.sources import (
-    diagnosis_of,
-    events_of,
-    head_of,
-    is_anonymous,
-    leaving_notes,
-    load_report,
-    moments_of,
-    sealed_bytes,
+from critiqor.exporters.notes import (
+    diagnosis_or_note,
+    integrity_notes,
+    sealed_timeline_bytes,
+    timeline_moments,
     unfinished_notes,
-    unproven_notes,
+    visibility_notes,
 )
 from critiqor.exporters.trace.gather import gather_trace
 from critiqor.model import Event
@@ -39,46 +34,47 @@ from critiqor.model.report import (
     CitedReport,
     GateReport,
     Recorded,
+    ReportedRun,
     Rule,
     RunReport,
 )
 from critiqor.model.timeline import cited_line
 from critiqor.policy.gate import DEFAULT_POLICY, Policy, apply_policy
-from critiqor.privacy import anonymous_profile
-from critiqor.run.diagnosis import load_proof
-from critiqor.storage import SessionPaths, paths_for
+from critiqor.privacy.trace import anonymous_profile
+from critiqor.privacy.visibility import EXPORT
+from critiqor.run.store import Run
+from critiqor.run.view import RunView
 from critiqor.storage.seal import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 
 _PIECE = 1 << 18
 """Bytes of a file that are read at a time."""
 _ANONYMOUS = """\
-This run is anonymous: names, paths, messages and payload texts were removed, structure and figures kept.
+This run is anonymous: names, paths, messages and payload texts were removed, structure and numbers kept.
 
 events.jsonl was made for this archive. It is NOT the sealed evidence: the digest in run.json and diagnosis.json is
-that of the evidence that stayed at home, and no file in here has it. SHA256SUMS only says that these files are as they
+that of the original evidence, and no file in this archive has it. SHA256SUMS only shows that these files are as they
 were packed.
 """
 _ID_START = b'{"event_id":"'
 
 
-Pages = Callable[[str, str | Path], Iterator[bytes]]
-"""Draws the pages of a run as one file; takes the run and its folder."""
+Pages = Callable[[Run], Iterator[bytes]]
+"""Renders the pages of a run as one file."""
 
 
-class Wishes(NamedTuple):
-    """What a user can choose beside the format, and what the caller can do."""
+class ExportOptions(NamedTuple):
+    """Options of an export besides its format."""
 
     content: bool = False
-    """Whether arguments, outputs and messages are told, in formats that can."""
+    """Whether arguments, outputs and messages are included, in formats that can contain them."""
     policy: Policy = DEFAULT_POLICY
-    """What a run is held against."""
+    """The policy that a run is checked against."""
     pages: Pages | None = None
-    """Who draws pages: the dashboard, which is no part of exports."""
+    """Renders pages; passed in by the caller, because the dashboard is a higher layer than exports."""
 
 
-USUAL = Wishes()
-"""What is done where nothing is wished for."""
+DEFAULT_OPTIONS = ExportOptions()
 
 
 class Gathered(NamedTuple):
@@ -86,67 +82,73 @@ class Gathered(NamedTuple):
 
     material: Any
     notes: list[str]
-    """What is missing in it, and why; complete once the reporter has taken everything."""
+    """What is missing in it, and why; complete once the reporter has read everything."""
 
 
-def gather(takes: Material, run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    """What a reporter takes, from a run."""
-    gathered = _GATHER[takes](run_id, runs_dir, wishes)
-    # Into the same list: what is read while it is written is noted there as well.
-    gathered.notes[:0] = leaving_notes(head_of(run_id, paths_for(runs_dir)))
+def gather(takes: Material, run: Run, options: ExportOptions) -> Gathered:
+    """Gather what a reporter takes from a run."""
+    view = RunView(run, EXPORT)
+    gathered = _GATHER[takes](view, options)
+    # Into the same list: reading during the export adds notes to it as well.
+    gathered.notes[:0] = visibility_notes(view)
     return gathered
 
 
-def gather_recorded(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    """The events of a run, to be looked at once, with what was concluded from them."""
-    paths = paths_for(runs_dir)
-    head = head_of(run_id, paths)
-    proof = load_proof(run_id, runs_dir)
-    notes = [*unproven_notes(run_id, proof), *unfinished_notes(head)]
-    diagnosis = diagnosis_of(run_id, runs_dir, notes)
-    if diagnosis is not None:
-        diagnosis = as_proven(diagnosis, proof)
+def load_report(run: Run) -> RunReport:
+    """Return a run with its diagnosis, its integrity and the coverage of its evidence."""
+    return _report(RunView(run, EXPORT))
+
+
+def _report(view: RunView) -> RunReport:
+    diagnosis = view.require_diagnosis()
+    run = ReportedRun(**{name: getattr(view.head, name) for name in ReportedRun.__struct_fields__})
+    return RunReport(evidence=view.integrity, run=run, coverage=view.coverage(), diagnosis=diagnosis)
+
+
+def gather_recorded(view: RunView, options: ExportOptions) -> Gathered:
+    """Return the events of a run, to be iterated once, with its diagnosis."""
+    notes = [*integrity_notes(view), *unfinished_notes(view)]
+    diagnosis = diagnosis_or_note(view, notes)
+    if diagnosis is not None and not view.integrity.is_intact:
+        # A backend would show the score as an evaluation of the run.
+        diagnosis = msgspec.structs.replace(diagnosis, trust_score=None)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
-    moments = moments_of(map(first_step, findings), paths.timeline_path(run_id))
-    events = events_of(run_id, runs_dir)
-    content = wishes.content and not is_anonymous(head)
-    return Gathered(Recorded(head, events, diagnosis, moments, FAILURE_TYPES, __version__, content), notes)
+    moments = timeline_moments(map(first_step, findings), view.run.timeline_path)
+    content = options.content and not view.is_anonymous
+    return Gathered(Recorded(view.head, view.events(), diagnosis, moments, FAILURE_TYPES, __version__, content), notes)
 
 
-def _gather_trace(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    trace = gather_trace(run_id, runs_dir)
-    trace.notes[:0] = unproven_notes(run_id, load_proof(run_id, runs_dir))
+def _gather_trace(view: RunView, options: ExportOptions) -> Gathered:
+    trace = gather_trace(view)
+    trace.notes[:0] = integrity_notes(view)
     return Gathered(trace, trace.notes)
 
 
-def _gather_cpu_profiles(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
+def _gather_cpu_profiles(view: RunView, options: ExportOptions) -> Gathered:
     notes: list[str] = []
-    profiles = read_cpu_profiles(paths_for(runs_dir).profiles_folder(run_id), notes)
+    profiles = read_cpu_profiles(view.run.profiles_folder, notes)
     first = next(profiles, None)
     if first is None:
-        message = f"{run_id} has no CPU profile that can be read"
+        message = f"{view.run_id} has no CPU profile that can be read"
         fix = "critiqor monitor openclaw --deep-profile   and let it end: Node writes profiles when it exits"
         raise CritiqorError(message, fix=fix)
-    told = chain([first], profiles)
-    hidden = is_anonymous(head_of(run_id, paths_for(runs_dir)))
-    return Gathered(map(anonymous_profile, told) if hidden else told, notes)
+    every = chain([first], profiles)
+    return Gathered(map(anonymous_profile, every) if view.is_anonymous else every, notes)
 
 
-def _gather_report(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    report = load_report(run_id, runs_dir)
-    return Gathered(report, unproven_notes(run_id, report.evidence))
+def _gather_report(view: RunView, options: ExportOptions) -> Gathered:
+    return Gathered(_report(view), integrity_notes(view))
 
 
-def _gather_gate(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    report = load_report(run_id, runs_dir)
-    gate = apply_policy(wishes.policy, report.diagnosis, report.evidence)
-    return Gathered(GateReport(report, gate), unproven_notes(run_id, report.evidence))
+def _gather_gate(view: RunView, options: ExportOptions) -> Gathered:
+    report = _report(view)
+    gate = apply_policy(options.policy, report.diagnosis, report.evidence)
+    return Gathered(GateReport(report, gate), integrity_notes(view))
 
 
-def _gather_cited(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    paths = paths_for(runs_dir)
-    report = load_report(run_id, runs_dir)
-    files = _Files(paths, run_id, "runs" if is_anonymous(report.run) else paths.runs_dir.name)
+def _gather_cited(view: RunView, options: ExportOptions) -> Gathered:
+    report = _report(view)
+    files = _Files(view.run, "runs" if view.is_anonymous else view.run.store.runs_dir.name)
     cited = CitedReport(
         report=report,
         rules=_rules(),
@@ -154,41 +156,39 @@ def _gather_cited(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered
         evidence=Citation(files.evidence, None),
         version=__version__,
     )
-    return Gathered(cited, unproven_notes(run_id, report.evidence))
+    return Gathered(cited, integrity_notes(view))
 
 
-def _gather_bundle(run_id: str, runs_dir: str | Path, wishes: Wishes) -> Gathered:
-    paths = paths_for(runs_dir)
-    report = load_report(run_id, runs_dir)
-    evidence = paths.evidence_summary_path(run_id)
+def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
+    run, report = view.run, _report(view)
     seal = report.run.seal
-    if seal is None or file_digest(evidence) != seal.digest:
-        message = f"the evidence of {run_id} is not what was sealed, and proves nothing"
-        raise BrokenRecordError(message, fix=f"critiqor verify {run_id}")
-    hidden = is_anonymous(report.run)
+    if seal is None or file_digest(run.evidence_path) != seal.digest:
+        message = f"the evidence of {run.id} is not what was sealed, and proves nothing"
+        raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     files = [
         _json("run.json", report.run),
         _text("report.md", b"".join(markdown.report(report))),
     ]
-    if wishes.pages is not None:
-        files.append(_text("report.html", b"".join(wishes.pages(run_id, runs_dir))))
-    if hidden:
+    if options.pages is not None:
+        files.append(_text("report.html", b"".join(options.pages(run))))
+    if view.is_anonymous:
         files += [_json("diagnosis.json", report.diagnosis), _text("README.txt", _ANONYMOUS.encode())]
-        files.append(BundledFile("events.jsonl", seal.bytes, lambda: _lines(events_of(run_id, runs_dir))))
-        return Gathered(Bundle(run_id, files), ["The sealed evidence and the timeline are not in it."])
-    files += [_file("session.json", evidence), _file("diagnosis.json", paths.diagnosis_path(run_id))]
-    timeline, sealed = paths.timeline_path(run_id), report.coverage.timeline if report.coverage is not None else None
+        files.append(BundledFile("events.jsonl", seal.bytes, lambda: _lines(view.events())))
+        notes = ["The sealed evidence and the timeline are not included."]
+        return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])
+    files += [_file("session.json", run.evidence_path), _file("diagnosis.json", run.diagnosis_path)]
+    sealed = report.coverage.timeline if report.coverage is not None else None
     if sealed is None:
-        return Gathered(Bundle(run_id, files), ["No timeline of OpenClaw: none was sealed."])
+        return Gathered(Bundle(run.id, files), [*integrity_notes(view), "No timeline of OpenClaw: none was sealed."])
     notes = ["timeline.jsonl is as OpenClaw wrote it: nothing in it was redacted."]
-    if file_digest(timeline, sealed.bytes) != sealed.digest:
-        notes = [f"No timeline of OpenClaw: it is not what was sealed (critiqor verify {run_id})."]
+    if file_digest(run.timeline_path, sealed.bytes) != sealed.digest:
+        notes = [f"No timeline of OpenClaw: it is not what was sealed (critiqor verify {run.id})."]
     else:
-        files.append(_file("timeline.jsonl", timeline, sealed_bytes(report.run)))
-    return Gathered(Bundle(run_id, files), notes)
+        files.append(_file("timeline.jsonl", run.timeline_path, sealed_timeline_bytes(view.head)))
+    return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])
 
 
-_GATHER: dict[Material, Callable[[str, str | Path, Wishes], Gathered]] = {
+_GATHER: dict[Material, Callable[[RunView, ExportOptions], Gathered]] = {
     "trace": _gather_trace,
     "cpu_profiles": _gather_cpu_profiles,
     "recorded": gather_recorded,
@@ -197,13 +197,13 @@ _GATHER: dict[Material, Callable[[str, str | Path, Wishes], Gathered]] = {
     "cited": _gather_cited,
     "bundle": _gather_bundle,
 }
-"""How what reporters take is gathered."""
+"""The function that gathers each kind of material."""
 
 
 def _rules() -> dict[str, Rule]:
     text = resources.files("critiqor.exporters").joinpath("rules.json").read_bytes()
-    told = msgspec.json.decode(text, type=dict[str, str])
-    return {type_: Rule(meaning, told.get(type_, "")) for type_, meaning in FAILURE_TYPES.items()}
+    help_texts = msgspec.json.decode(text, type=dict[str, str])
+    return {type_: Rule(meaning, help_texts.get(type_, "")) for type_, meaning in FAILURE_TYPES.items()}
 
 
 def _cited_by(report: RunReport) -> set[str]:
@@ -213,17 +213,17 @@ def _cited_by(report: RunReport) -> set[str]:
 
 
 class _Files:
-    """Where the events of a run, and the lines of its timeline, are written down."""
+    """Locates the events of a run and the lines of its timeline in their files."""
 
-    def __init__(self, paths: SessionPaths, run_id: str, name: str) -> None:
-        folder = paths.runs_dir
-        self._document = paths.evidence_summary_path(run_id)
-        # Below the name of the runs folder: where that is on this machine is nobody's business.
+    def __init__(self, run: Run, name: str) -> None:
+        folder = run.store.runs_dir
+        self._document = run.evidence_path
+        # Relative to the name of the runs folder, so that the report does not reveal where it is on this machine.
         self.evidence = quote(f"{name}/{self._document.relative_to(folder).as_posix()}")
-        self._timeline = quote(f"{name}/{paths.timeline_path(run_id).relative_to(folder).as_posix()}")
+        self._timeline = quote(f"{name}/{run.timeline_path.relative_to(folder).as_posix()}")
 
     def citations(self, wanted: set[str]) -> dict[str, Citation]:
-        """The places of those that are wanted; sealed evidence has one event a line."""
+        """Return the file and line of each wanted id; sealed evidence has one event per line."""
         cited = {name: number for name in wanted if (number := cited_line(name)) is not None}
         found = {name: Citation(self._timeline, number) for name, number in cited.items()}
         try:

@@ -1,6 +1,6 @@
-"""Findings as SARIF 2.1.0, which code scanning and editors show: one rule a type of failure, one result a finding.
+"""SARIF 2.1.0 for code scanning and editors: one rule per failure type, one result per finding.
 
-A finding is known by its cause in every run that has it, and not by its number or its words.
+A finding is identified by its cause, the same in every run, and not by its number or its text.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from critiqor.model.report import Citation, CitedReport, Rule
 
 VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-LONGEST = 2_000
+MAX_TEXT = 2_000
 """Characters of a text."""
-MOST_STEPS = 50
-"""Steps of a chain."""
+MAX_STEPS = 50
+"""Steps of a causal chain."""
 _LEVELS: dict[Severity, str] = {
     "critical": "error",
     "high": "error",
@@ -32,27 +32,27 @@ _LEVELS: dict[Severity, str] = {
 _Json = dict[str, Any]
 
 
-def report(told: CitedReport) -> Iterator[bytes]:
-    """The file."""
-    findings = told.report.diagnosis.failure_analysis.findings
-    # A diagnosis of another version can have types that this one does not know.
+def report(cited: CitedReport) -> Iterator[bytes]:
+    """Yield the file."""
+    findings = cited.report.diagnosis.failure_analysis.findings
+    # A diagnosis of another version can have types that this version does not know.
     unknown = {finding.type: Rule(finding.type.replace("_", " "), "") for finding in findings}
-    rules = {**told.rules, **{type_: rule for type_, rule in unknown.items() if type_ not in told.rules}}
+    rules = {**cited.rules, **{type_: rule for type_, rule in unknown.items() if type_ not in cited.rules}}
     numbers = {type_: number for number, type_ in enumerate(rules)}
     run = {
-        "tool": {"driver": _driver(told.version, rules)},
-        "automationDetails": {"id": _category(told)},
-        "invocations": [_invocation(told)],
-        "results": [_result(told, finding, numbers[finding.type]) for finding in findings],
+        "tool": {"driver": _driver(cited.version, rules)},
+        "automationDetails": {"id": _category(cited)},
+        "invocations": [_invocation(cited)],
+        "results": [_result(cited, finding, numbers[finding.type]) for finding in findings],
         "columnKind": "unicodeCodePoints",
-        "properties": _properties(told),
+        "properties": _properties(cited),
     }
     document = {"$schema": SCHEMA, "version": VERSION, "runs": [run]}
     yield msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def fingerprint(finding: Finding) -> str:
-    """The same for the same cause, whatever the run, the order or the words."""
+    """Return a digest of the cause, independent of run, order and texts."""
     return hashlib.sha256(f"{finding.type}\0{finding.cause}".encode()).hexdigest()[:32]
 
 
@@ -62,23 +62,23 @@ def _driver(version: str, rules: dict[str, Rule]) -> _Json:
 
 
 def _rule(type_: str, rule: Rule) -> _Json:
-    name = one_line(type_, LONGEST)
-    told: _Json = {
+    name = one_line(type_, MAX_TEXT)
+    entry: _Json = {
         "id": name,
-        # It must not be the same as the id, whatever its case.
+        # It must differ from the id by more than case.
         **({"name": "".join(word.capitalize() for word in name.split("_"))} if "_" in name else {}),
         "shortDescription": {"text": _sentence(rule.meaning)},
         "properties": {"tags": ["agent", "reliability"]},
     }
     if rule.help:
         plain = rule.help.replace("**", "").replace("`", "")
-        told["fullDescription"] = {"text": plain.split("\n")[0]}
-        told["help"] = {"text": plain, "markdown": rule.help}
-    return told
+        entry["fullDescription"] = {"text": plain.split("\n")[0]}
+        entry["help"] = {"text": plain, "markdown": rule.help}
+    return entry
 
 
-def _result(told: CitedReport, finding: Finding, number: int) -> _Json:
-    run_id = told.report.run.run_id
+def _result(cited: CitedReport, finding: Finding, number: int) -> _Json:
+    run_id = cited.report.run.run_id
     parts = (
         finding.title,
         finding.explanation,
@@ -87,79 +87,79 @@ def _result(told: CitedReport, finding: Finding, number: int) -> _Json:
     )
     cause = fingerprint(finding)
     result: _Json = {
-        "ruleId": one_line(finding.type, LONGEST),
+        "ruleId": one_line(finding.type, MAX_TEXT),
         "ruleIndex": number,
         "level": _LEVELS[finding.severity],
         "kind": "fail",
         "message": {"text": " ".join(map(_sentence, parts))},
-        "locations": [_location(told, first_step(finding))],
-        # GitHub looks at the first name alone, which would be that of a line.
+        "locations": [_location(cited, first_step(finding))],
+        # GitHub uses the first name only, which would otherwise be the hash of a line.
         "partialFingerprints": {"primaryLocationLineHash": f"{cause}:1", "critiqorCause/v1": cause},
         "occurrenceCount": max(1, finding.occurrences),
         "properties": {
-            "finding_id": one_line(finding.id, LONGEST),
-            "cause": one_line(finding.cause, LONGEST),
+            "finding_id": one_line(finding.id, MAX_TEXT),
+            "cause": one_line(finding.cause, MAX_TEXT),
             "severity": finding.severity,
             "confidence": finding.confidence,
             "trust_points": finding.impact.trust_points,
-            "verification": one_line(finding.verification, LONGEST),
+            "verification": one_line(finding.verification, MAX_TEXT),
         },
     }
     if finding.causal_chain:
-        steps = [{"location": _step(told, step)} for step in finding.causal_chain[:MOST_STEPS]]
+        steps = [{"location": _step(cited, step)} for step in finding.causal_chain[:MAX_STEPS]]
         result["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
     return result
 
 
-def _step(told: CitedReport, step: CausalStep) -> _Json:
+def _step(cited: CitedReport, step: CausalStep) -> _Json:
     happened = f"{step.relation}: {step.happened}" if step.relation else step.happened
-    return {**_location(told, step.event_id), "message": {"text": _sentence(happened)}}
+    return {**_location(cited, step.event_id), "message": {"text": _sentence(happened)}}
 
 
-def _location(told: CitedReport, cited: str) -> _Json:
-    place = told.citations.get(cited, told.evidence)
+def _location(cited: CitedReport, event_id: str) -> _Json:
+    place = cited.citations.get(event_id, cited.evidence)
     location: _Json = {"physicalLocation": _physical(place)}
-    if cited:
-        name = one_line(cited, LONGEST)
-        full = f"{told.report.run.run_id}/{name}"
+    if event_id:
+        name = one_line(event_id, MAX_TEXT)
+        full = f"{cited.report.run.run_id}/{name}"
         location["logicalLocations"] = [{"name": name, "fullyQualifiedName": full, "kind": "event"}]
     return location
 
 
 def _physical(place: Citation) -> _Json:
-    # Code scanning takes no location without a line.
+    # Code scanning rejects locations without a line.
     return {"artifactLocation": {"uri": place.file}, "region": {"startLine": place.line or 1}}
 
 
-def _category(told: CitedReport) -> str:
-    """Runs of one agent belong together, and each run is one of them."""
-    agent = one_line(told.report.run.metadata.agent_id, LONGEST).replace("/", "_")
-    return f"critiqor/{agent}/{told.report.run.run_id}"
+def _category(cited: CitedReport) -> str:
+    """Return the category of a run: all runs of an agent share its prefix."""
+    agent = one_line(cited.report.run.metadata.agent_id, MAX_TEXT).replace("/", "_")
+    return f"critiqor/{agent}/{cited.report.run.run_id}"
 
 
-def _invocation(told: CitedReport) -> _Json:
-    """How the analysis itself went; what the recorder did not see is about the recorder, not about the agent."""
-    coverage = told.report.coverage
+def _invocation(cited: CitedReport) -> _Json:
+    """Describe the analysis; coverage notes are about the recorder, not about the agent."""
+    coverage = cited.report.coverage
     notes = coverage.notes if coverage is not None else ["the evidence is gone, or was changed since it was sealed"]
     notifications = [{"level": "note", "message": {"text": _sentence(note)}} for note in notes]
-    ended = told.report.diagnosis.generated_at
+    ended = cited.report.diagnosis.generated_at
     return {"executionSuccessful": True, "endTimeUtc": ended, "toolExecutionNotifications": notifications}
 
 
-def _properties(told: CitedReport) -> _Json:
-    diagnosis = told.report.diagnosis
+def _properties(cited: CitedReport) -> _Json:
+    diagnosis, verdict = cited.report.diagnosis, cited.report.verdict
     return {
-        "run_id": told.report.run.run_id,
-        "headline": one_line(diagnosis.headline, LONGEST),
-        "readiness": diagnosis.readiness,
-        "trust_score": diagnosis.trust_score,
+        "run_id": cited.report.run.run_id,
+        "headline": one_line(verdict.headline, MAX_TEXT),
+        "readiness": verdict.readiness,
+        "trust_score": verdict.trust,
         "confidence_score": diagnosis.confidence_score,
-        "rule_set_version": one_line(diagnosis.rule_set_version, LONGEST),
-        "evidence_digest": one_line(diagnosis.evidence_digest, LONGEST),
+        "rule_set_version": one_line(diagnosis.rule_set_version, MAX_TEXT),
+        "evidence_digest": one_line(diagnosis.evidence_digest, MAX_TEXT),
     }
 
 
 def _sentence(text: str) -> str:
-    flat = one_line(text, LONGEST) or "unknown"
+    flat = one_line(text, MAX_TEXT) or "unknown"
     flat = flat[:1].upper() + flat[1:]
     return flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."

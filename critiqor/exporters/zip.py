@@ -1,7 +1,7 @@
-"""Files that belong together as one ZIP archive, with their checksums: the same bytes whenever the same run is packed.
+"""ZIP archive of the files of a run, with checksums. The same run always gives the same bytes.
 
-Times and permissions are fixed, the order is that of the names, and nothing is held as a whole. In the folder that
-comes out, `sha256sum -c SHA256SUMS` checks it.
+Times and permissions are fixed, files are sorted by name, and no file is held in memory as a whole. In the unpacked
+folder, `sha256sum -c SHA256SUMS` checks the files.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from critiqor.model.report import Bundle
 
 CHECKSUMS = "SHA256SUMS"
 LEVEL = 6
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The first moment that an archive can tell."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a ZIP archive can represent."""
 _MODE = 0o100600 << 16
 _UNIX = 3
 
 
 def report(bundle: Bundle) -> Iterator[bytes]:
-    """The archive, piece by piece."""
+    """Yield the archive in pieces."""
     out = _Pipe()
     sums = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
@@ -32,11 +32,11 @@ def report(bundle: Bundle) -> Iterator[bytes]:
             sums.append(f"{digest.hexdigest()}  {file.name}\n")
         listing = "".join(sums).encode()
         yield from _packed(archive, out, f"{bundle.name}/{CHECKSUMS}", len(listing), [listing])
-    yield out.taken()
+    yield out.take()
 
 
 def _packed(archive: zipfile.ZipFile, out: _Pipe, name: str, size: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry = zipfile.ZipInfo(name, _EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.create_system = _UNIX
     entry.external_attr = _MODE
@@ -44,9 +44,9 @@ def _packed(archive: zipfile.ZipFile, out: _Pipe, name: str, size: int, pieces: 
     with archive.open(entry, "w") as file:
         for piece in pieces:
             file.write(piece)
-            if data := out.taken():
+            if data := out.take():
                 yield data
-    yield out.taken()
+    yield out.take()
 
 
 def _digested(pieces: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
@@ -56,19 +56,19 @@ def _digested(pieces: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]
 
 
 class _Pipe(io.RawIOBase):
-    """Where an archive is written to, and taken from as it grows; it cannot be gone back in."""
+    """A buffer that an archive is written to and read from while it grows; it cannot seek."""
 
     def __init__(self) -> None:
-        self._waiting: list[bytes] = []
+        self._pieces: list[bytes] = []
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
-        self._waiting.append(bytes(data))
+        self._pieces.append(bytes(data))
         return len(data)
 
-    def taken(self) -> bytes:
-        data = b"".join(self._waiting)
-        self._waiting.clear()
+    def take(self) -> bytes:
+        data = b"".join(self._pieces)
+        self._pieces.clear()
         return data

@@ -25,7 +25,7 @@ from critiqor.openclaw import (
     why_blocked,
 )
 from critiqor.recording.monitor import MonitorOptions, monitor_openclaw
-from critiqor.run.lifecycle import (
+from critiqor.session import (
     finalize_session,
     load_active_session,
     load_session_evidence_events,

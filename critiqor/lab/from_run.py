@@ -32,8 +32,7 @@ from critiqor.lab.scenario import (
     World,
 )
 from critiqor.model import Diagnosis, Event
-from critiqor.run.diagnosis import load_diagnosed
-from critiqor.run.lifecycle import evidence_events
+from critiqor.run.store import Run
 from critiqor.spans.calls import ModelCall
 from critiqor.spans.pairing import Pairing, SpanPairer
 from critiqor.spans.tool_results import tool_outcome
@@ -83,9 +82,10 @@ class DraftedScenario(NamedTuple):
 
 def scenario_from_run(run_id: str, runs_dir: str | Path) -> DraftedScenario:
     """Make a scenario of a diagnosed run."""
-    diagnosis = load_diagnosed(run_id, runs_dir)
+    run = Run.load(run_id, runs_dir)
+    diagnosis = run.diagnosis()
     replay = _Replay()
-    for event in evidence_events(run_id, runs_dir):
+    for event in run.events():
         replay.observe(event)
     replay.finish()
     turns = replay.turns()

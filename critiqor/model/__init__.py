@@ -32,7 +32,17 @@ from critiqor.model.diagnosis import (
 )
 from critiqor.model.event import Event, EventType, SourceLayer, event_id_for, iso_from_ms, ms_from_iso, now_ms
 from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Damage, Metrics, RecorderFacts
-from critiqor.model.record import RECORD_SCHEMA, Metadata, Owner, Seal, SessionRecord, Status, Timestamps, Transition
+from critiqor.model.record import (
+    RECORD_SCHEMA,
+    Metadata,
+    Owner,
+    RunHead,
+    Seal,
+    SessionRecord,
+    Status,
+    Timestamps,
+    Transition,
+)
 
 __all__ = [
     "DIAGNOSIS_SCHEMA",
@@ -67,6 +77,7 @@ __all__ = [
     "RecorderFacts",
     "Relation",
     "RequestSize",
+    "RunHead",
     "Scope",
     "Seal",
     "SessionRecord",

@@ -216,7 +216,8 @@ class LatencyAnalysis(msgspec.Struct, kw_only=True):
     """Where the time went, as far as calls tell it; calls can overlap, so the parts can exceed the whole."""
 
     wall_ms: int | None = None
-    """From the first event of an agent to the last."""
+    """Wall time in milliseconds: from launch to end of the process where it was supervised, else from the first to the
+    last event of an agent."""
     model_ms: int = 0
     tool_ms: int = 0
     slowest_first_byte_ms: int | None = None

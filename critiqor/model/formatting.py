@@ -1,10 +1,29 @@
-"""Figures as people read them, the same wherever they stand: on a terminal, on a page, in a report."""
+"""Formatting of values for people: the same text on a terminal, on a page and in a report."""
 
 from __future__ import annotations
 
+from critiqor.model.diagnosis import Diagnosis, Readiness, Usage
+from critiqor.model.measures import Cost, cost_of, wall_time_ms
+from critiqor.model.verdict import Verdict
 
-def money(usd: float) -> str:
-    """An amount with as many decimals as matter: cents from a dollar on, more only below."""
+UNKNOWN = "unknown"
+FIGURE_LABELS = {
+    "trust": "trust",
+    "confidence": "confidence",
+    "findings": "findings",
+    "cost_usd": "cost",
+    "tokens": "tokens",
+    "model_calls": "model calls",
+    "tool_calls": "tool calls",
+    "wall_ms": "time",
+}
+"""Labels of the figures by which runs are compared."""
+
+
+def format_money(usd: float | None) -> str:
+    """Return an amount with as many decimals as matter: cents from a dollar on, more only below."""
+    if usd is None:
+        return UNKNOWN
     if usd == 0:
         return "$0"
     sign, amount = "-" if usd < 0 else "", abs(usd)
@@ -14,11 +33,68 @@ def money(usd: float) -> str:
     return f"{sign}${amount:.4f}" if amount < 0.99995 else f"{sign}${amount:,.2f}"
 
 
-def number(value: float) -> str:
-    """A figure with its thousands apart."""
-    return f"{value:,}"
+def format_cost(cost: Cost | Usage) -> str:
+    """Return a cost; a lower bound where a part of it is unknown."""
+    cost = cost_of(cost) if isinstance(cost, Usage) else cost
+    if not cost.model_calls:
+        return "no model calls"
+    if cost.usd is None:
+        return "no price known" if cost.tokens else UNKNOWN
+    return f"at least {format_money(cost.usd)}" if cost.is_partial else format_money(cost.usd)
+
+
+def format_duration(milliseconds: float | None) -> str:
+    """Return a duration in the unit that people would use."""
+    if milliseconds is None:
+        return UNKNOWN
+    if milliseconds < 10:
+        return f"{milliseconds:.1f} ms" if milliseconds else "0 ms"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.2f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:.0f} min"
+
+
+def format_number(value: float | None) -> str:
+    """Return a number with separated thousands."""
+    return UNKNOWN if value is None else f"{value:,}"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: 1 call, 2,000 calls."""
+    """Return a number with its noun: 1 call, 2,000 calls."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def format_verdict(verdict: Verdict | Readiness) -> str:
+    """Return the verdict in one word."""
+    return verdict if isinstance(verdict, str) else verdict.readiness
+
+
+def format_trust(verdict: Verdict) -> str:
+    """Return the trust score, or why it is unknown."""
+    return f"{UNKNOWN}: {verdict.unknown_trust}" if verdict.trust is None else f"{verdict.trust} of 100"
+
+
+def format_figure(name: str, value: float | None) -> str:
+    """Return a figure of a run with its unit; `name` is a key of `FIGURE_LABELS`."""
+    if name == "cost_usd":
+        return format_money(value)
+    return format_duration(value) if name == "wall_ms" else format_number(value)
+
+
+def format_difference(name: str, value: float | None) -> str:
+    """Return by how much a figure changed, with its sign."""
+    if not value:
+        return UNKNOWN if value is None else "same"
+    return ("+" if value > 0 else "-") + format_figure(name, abs(value))
+
+
+def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
+    """Return trust, cost and time of a run by the names of these figures.
+
+    Runs are compared by a whole cost and an undisturbed time only; these texts show what is known of them in any case.
+    """
+    return {
+        "trust": format_number(verdict.trust),
+        "cost_usd": format_cost(diagnosis.cost_analysis),
+        "wall_ms": format_duration(wall_time_ms(diagnosis)),
+    }

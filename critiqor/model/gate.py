@@ -1,4 +1,4 @@
-"""The gate's answer: is a run as its policy wants it, rule by rule."""
+"""The result of applying a policy to a run, rule by rule."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import msgspec
 
 
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one rule."""
+    """The result of one rule."""
 
     rule: str
     """The key of the policy."""
     limit: bool | int | float | str | list[str]
     actual: bool | int | float | str | list[str] | None
-    """Null where it is unknown, or where there is nothing to hold against the limit."""
+    """Null where it is unknown, or where there is nothing to compare with the limit."""
     passed: bool
     explanation: str
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a run is as its policy wants it."""
+    """Whether a run passes its policy."""
 
     run_id: str
     passed: bool

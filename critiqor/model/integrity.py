@@ -1,4 +1,4 @@
-"""Whether the evidence of a run is still what was sealed: only then is anything proven that was concluded from it."""
+"""Integrity of a run: whether its evidence is still the evidence that was sealed and diagnosed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Literal
 
 import msgspec
 
-ProofState = Literal["intact", "changed", "missing", "not sealed", "other"]
+IntegrityState = Literal["intact", "changed", "missing", "not sealed", "other"]
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the evidence since it was sealed."""
+class Integrity(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of comparing the evidence of a run with its seal and its diagnosis."""
 
-    state: ProofState
-    """`other` where the evidence is intact, and the diagnosis was made from other evidence or is gone."""
-    told: str
-    """The same in one sentence, without a full stop."""
+    state: IntegrityState
+    """`other` where the evidence is intact, but the diagnosis is missing or was made from other evidence."""
+    explanation: str = msgspec.field(name="told")
+    """The state in one sentence, without a full stop."""
 
     @property
     def is_intact(self) -> bool:
-        """Whether what was concluded can be proven."""
+        """Whether the conclusions drawn from the evidence can be proven."""
         return self.state == "intact"

@@ -1,4 +1,4 @@
-"""The run record: `runs/<run_id>.json`."""
+"""The run record, `runs/<run_id>.json`, and its head."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any, Literal
 import msgspec
 
 RECORD_SCHEMA = "critiqor.run.v1"
-# v1: the documented record, with owner, cut, seal, visibility_changes and headline beside it.
+# v1: the documented record, plus owner, cut, seal, visibility_changes and headline.
 
 Status = Literal["IDLE", "MONITORING", "FINALIZING", "COMPLETED", "ABORTED"]
 Visibility = Literal["private", "public", "anonymous", "shared"]
 
 
 class Transition(msgspec.Struct, frozen=True):
-    """One step of the state machine."""
+    """One transition of the state machine."""
 
     state: Status
     timestamp: str
 
 
 class Timestamps(msgspec.Struct, frozen=True):
-    """When the run was created, began and was finalized; UTC, ISO 8601."""
+    """When the run was created, started and finalized; UTC, ISO 8601."""
 
     created_at: str
     started_at: str | None = None
@@ -29,7 +29,7 @@ class Timestamps(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose run it is and what it is compared with."""
+    """Whose run it is, who may see it, and with which runs it is compared."""
 
     agent_id: str = "openclaw_agent"
     tenant_id: str = "default"
@@ -40,42 +40,43 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The process that created the session: a pid alone can be anybody's by now."""
+    """The process that created the session. Pids are reused, so its start time identifies it as well."""
 
     pid: int
     started_at: float
-    """Seconds since 1970 at which that process began."""
+    """Start time of that process, in seconds since 1970."""
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """Where the evidence ends: decided once, when finalizing begins, so that every attempt seals the same bytes."""
+    """Where the evidence ends. It is set once, when finalizing begins, so that every attempt seals the same bytes."""
 
     journal_bytes: int
     lifecycle_events: int
     timeline_bytes: int | None = None
-    """How far OpenClaw's timeline goes; null where there was none."""
+    """Bytes of OpenClaw's timeline; null where there was none."""
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """What the sealed evidence was when it was sealed."""
+    """Digest and size of the evidence at the time of sealing."""
 
     digest: str
-    """`sha256:` and the digest of session.json."""
+    """`sha256:` followed by the digest of session.json."""
     bytes: int
     events: int
     sealed_at: str
 
 
 class VisibilityChange(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
-    """That a run was shown to others, or withdrawn from them."""
+    """One change of a run's visibility."""
 
     before: Visibility
     after: Visibility
     timestamp: str
+    """UTC, ISO 8601."""
 
 
-class SessionRecord(msgspec.Struct, kw_only=True):
-    """The run record. `event_log` comes last in the file, because it can be large and listings need only the head."""
+class RunHead(msgspec.Struct, kw_only=True):
+    """The head of a run record: everything but the diagnosis and the event log, which can be large."""
 
     schema_version: str = RECORD_SCHEMA
     run_id: str
@@ -84,18 +85,23 @@ class SessionRecord(msgspec.Struct, kw_only=True):
     timestamps: Timestamps
     metadata: Metadata
     owner: Owner | None = None
-    """Null where no process of ours keeps the session: it is attached to an OpenClaw that runs by itself."""
+    """Null where no process of ours owns the session: it is attached to an OpenClaw that runs by itself."""
     cut: Cut | None = None
     seal: Seal | None = None
     visibility_changes: list[VisibilityChange] = msgspec.field(default_factory=list)
-    """Since the run was created, in order; of very many the latest ones."""
+    """Changes since the run was created, in order; only the latest where there are very many."""
     headline: str | None = None
     """The diagnosis in one sentence."""
     trust_score: int | float | None = None
     confidence_score: int | float | None = None
+
+
+class SessionRecord(RunHead, kw_only=True):
+    """The whole run record. `event_log` comes last in the file: it can be large, and lists read only the head."""
+
     diagnosis: Any = None
     failure_analysis: Any = None
     causal_graph: Any = None
     cost_analysis: Any = None
     event_log: list[Any] = msgspec.field(default_factory=list)
-    """Lifecycle events while the run goes on, the merged stream once it is completed."""
+    """Lifecycle events while the run is recorded, the merged event stream once it is completed."""

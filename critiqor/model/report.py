@@ -1,4 +1,4 @@
-"""The report of a run: everything that is told of it to people and to other tools."""
+"""What reporters take: a run with its diagnosis, its policy results, its citations, its events or its files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.event import Event
 from critiqor.model.evidence import Coverage
 from critiqor.model.gate import GateResult
-from critiqor.model.integrity import Proof
-from critiqor.model.record import Cut, Metadata, Seal, Status, Timestamps, Transition
+from critiqor.model.integrity import Integrity
+from critiqor.model.record import Cut, Metadata, RunHead, Seal, Status, Timestamps, Transition
+from critiqor.model.verdict import Verdict, judge
 
 REPORT_SCHEMA = "critiqor.report.v1"
-# v1: whether the evidence is what was sealed, the head of the record, the coverage of the evidence and the diagnosis.
+# v1: integrity of the evidence, head of the record, coverage of the evidence, diagnosis.
 
 
-class RunHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The head of a run record: which run it is, whose, when, and what was sealed."""
+class ReportedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a run record that reports contain: which run it is, whose, when, and what was sealed."""
 
     run_id: str
     status: Status
@@ -31,7 +32,7 @@ class RunHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose run it is, when it was, and what was concluded from it; or why nothing was."""
+    """Whose run it is, when it was recorded, and its diagnosis or why there is none that can be used."""
 
     run_id: str
     created_at: str | None = None
@@ -39,6 +40,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Metadata | None = None
     """Null where the record cannot be read."""
     diagnosis: Diagnosis | None = None
+    """Null where there is none, and where the evidence does not prove it any more."""
     undiagnosed: str | None = None
     """Why there is no diagnosis."""
     fix: str | None = None
@@ -46,73 +48,78 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, what the recorder saw of it, and what was concluded."""
+    """A run, the coverage of its evidence, and its diagnosis."""
 
     schema_version: str = REPORT_SCHEMA
-    evidence: Proof
+    evidence: Integrity
     """Whether the evidence is still what was sealed. Where it is not, `diagnosis.readiness` is `unknown`, and its
     headline says why."""
-    run: RunHead
+    run: ReportedRun
     coverage: Coverage | None
-    """Null where session.json is gone or was changed since it was sealed."""
+    """Null where session.json is missing or was changed since it was sealed."""
     diagnosis: Diagnosis
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the run, as far as the evidence proves it."""
+        return judge(self.diagnosis, self.evidence)
 
 
 class GateReport(NamedTuple):
-    """A run held against a policy."""
+    """A report with the result of applying a policy to the run."""
 
     report: RunReport
     gate: GateResult
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What is known of one type of failure, whatever the run."""
+    """Description of one failure type, independent of any run."""
 
     meaning: str
     """In a few words."""
     help: str
-    """What it looks at, its thresholds and its blind spots; Markdown."""
+    """What the detector looks at, its thresholds and its blind spots; Markdown."""
 
 
 class Citation(NamedTuple):
-    """Where an event, or a line of the timeline, is written down."""
+    """The file and line of an event, or of a line of the timeline."""
 
     file: str
-    """Beginning with the name of the runs folder, with slashes."""
+    """Path that starts with the name of the runs folder, with slashes."""
     line: int | None
     """From 1; null where the file could not be read."""
 
 
 class CitedReport(NamedTuple):
-    """A report with the places of everything that it cites."""
+    """A report with the file and line of everything that it cites."""
 
     report: RunReport
     rules: dict[str, Rule]
-    """Every type of failure, in the order of their rank."""
+    """Every failure type, in order of rank."""
     citations: dict[str, Citation]
-    """By the ids that findings name."""
+    """Citations by the event ids that findings name."""
     evidence: Citation
-    """The evidence itself, for what cites nothing."""
+    """The evidence document, for findings that cite nothing."""
     version: str
-    """Of Critiqor."""
+    """Version of Critiqor."""
 
 
 class Recorded(NamedTuple):
-    """What was recorded of a run, event by event, and what was concluded from it."""
+    """The events of a run, one by one, and its diagnosis."""
 
     run: RunHead
     events: Iterable[Event]
-    """In their true order; they can be looked at once."""
+    """In their true order; can be iterated once."""
     diagnosis: Diagnosis | None
-    """Null where there is none yet."""
+    """Null where there is none yet. Its trust score is null where the evidence is not intact."""
     moments: dict[str, int]
-    """When those lines of the timeline were that findings name, by id; microseconds since 1970."""
+    """Times of the timeline lines that findings cite, by id; microseconds since 1970."""
     meanings: dict[str, str]
-    """Every type of failure with what it means in any run, which is told of findings where content is not."""
+    """Meaning of every failure type, used instead of the texts of findings where content is left out."""
     version: str
-    """Of Critiqor."""
+    """Version of Critiqor."""
     content: bool = False
-    """Whether arguments, outputs and messages are told, or only names, ids and figures."""
+    """Whether arguments, outputs and messages are included, or only names, ids and numbers."""
 
 
 class BundledFile(NamedTuple):
@@ -121,12 +128,12 @@ class BundledFile(NamedTuple):
     name: str
     size: int
     read: Callable[[], Iterable[bytes]]
-    """Its content, piece by piece."""
+    """Reads its content in pieces."""
 
 
 class Bundle(NamedTuple):
-    """Files that belong together."""
+    """Files that are packed together."""
 
     name: str
-    """Of the folder that they are put into."""
+    """Name of the folder that contains them."""
     files: list[BundledFile]

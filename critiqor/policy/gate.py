@@ -14,12 +14,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.comparison.figures import came_to_its_end, rank, tokens_of, untold_cost, untold_usage
+from critiqor.comparison.figures import came_to_its_end, rank
 from critiqor.diagnosis.scoring import trust_points
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.gate import GateResult, RuleResult
-from critiqor.model.integrity import Proof
+from critiqor.model.integrity import Integrity
+from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage
 
 Score = Annotated[int, Meta(ge=0, le=100)]
 Count = Annotated[int, Meta(ge=0)]
@@ -90,12 +91,14 @@ def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
     return [finding for finding in diagnosis.failure_analysis.findings if finding.type not in policy.allowed_types]
 
 
-def apply_policy(policy: Policy, diagnosis: Diagnosis, proof: Proof) -> GateResult:
-    """Hold a run against a policy; `proof` says whether its evidence is still what was sealed."""
+def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> GateResult:
+    """Hold a run against a policy; `integrity` says whether its evidence is still what was sealed."""
     findings = counting_findings(policy, diagnosis)
-    intact = [_intact(proof)] if policy.require_intact else []
+    intact = [_intact(integrity)] if policy.require_intact else []
     asked = (rule for rule in _rules(policy) if rule in _ANSWERS)
     results = [*intact, *(_ANSWERS[rule](policy, diagnosis, findings) for rule in asked)]
+    if not integrity.is_intact:
+        results = [_unproven(result) if result.rule == "min_trust" else result for result in results]
     return GateResult(run_id=diagnosis.run_id, passed=all(result.passed for result in results), rules=results)
 
 
@@ -138,9 +141,13 @@ def _plainly(error: msgspec.ValidationError) -> str:
     return f"{where}: {what[:1].lower()}{what[1:]}{choice}"
 
 
-def _intact(proof: Proof) -> RuleResult:
-    intact = proof.is_intact
-    return RuleResult(rule="require_intact", limit=True, actual=intact, passed=intact, explanation=proof.told)
+def _intact(integrity: Integrity) -> RuleResult:
+    intact, told = integrity.is_intact, integrity.explanation
+    return RuleResult(rule="require_intact", limit=True, actual=intact, passed=intact, explanation=told)
+
+
+def _unproven(result: RuleResult) -> RuleResult:
+    return msgspec.structs.replace(result, explanation=f"not proven: {result.explanation}")
 
 
 def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
@@ -213,12 +220,12 @@ def _findings(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
 
 def _cost(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     cost = diagnosis.cost_analysis
-    return _spent("max_cost_usd", policy.max_cost_usd or 0, cost.cost_usd, untold_cost(cost), policy)
+    return _spent("max_cost_usd", policy.max_cost_usd or 0, cost.cost_usd, unknown_cost(cost), policy)
 
 
 def _tokens(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     cost = diagnosis.cost_analysis
-    return _spent("max_tokens", policy.max_tokens or 0, tokens_of(cost), untold_usage(cost), policy)
+    return _spent("max_tokens", policy.max_tokens or 0, total_tokens(cost), unknown_usage(cost), policy)
 
 
 def _spent(rule: str, limit: float, told: float | None, untold: str | None, policy: Policy) -> RuleResult:

@@ -1,24 +1,6 @@
-"""What is left of a run for somebody who may know its structure and its figures, and nothing else. Pure.
+"""Visibility of runs, and anonymized views of them: structure and numbers, no names, paths or texts. Pure.
 
-Nothing is taken out: everything is made anew from what may stay, so that a field that is added later stays at home
-until somebody lets it out here. Names stay where they are of a vocabulary that all runs share: one that a user, an
-agent or a plugin has chosen can say whose run it is.
+Anonymized objects are built from what may be shown, instead of removing what may not: a field that is added later stays
+hidden until it is allowed here. Names are kept where they belong to a vocabulary that all runs share. A name that a
+user, an agent or a plugin chose could identify the run.
 """
-
-from critiqor.privacy.diagnosis import anonymous_diagnosis
-from critiqor.privacy.events import Aliases, anonymous_coverage, anonymous_event, anonymous_head, anonymous_run
-from critiqor.privacy.trace import anonymous_parts, anonymous_profile
-from critiqor.privacy.vocabulary import WITHHELD, anonymous_name
-
-__all__ = [
-    "WITHHELD",
-    "Aliases",
-    "anonymous_coverage",
-    "anonymous_diagnosis",
-    "anonymous_event",
-    "anonymous_head",
-    "anonymous_name",
-    "anonymous_parts",
-    "anonymous_profile",
-    "anonymous_run",
-]

@@ -1,4 +1,4 @@
-"""What was concluded from a run: verdict, kinds of findings, chains and figures, without a word that was quoted."""
+"""Anonymized diagnoses: verdict, finding types, causal chains and numbers, without quoted texts."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _REASONS = frozenset(
         "values that were cut",
     )
 )
-"""Why confidence is lost."""
+"""Reasons for lost confidence that identify no run."""
 
 
 def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
-    """The same diagnosis for somebody who may not know what was said."""
+    """Return a diagnosis without names, paths and texts."""
     findings = [_finding(finding) for finding in diagnosis.failure_analysis.findings]
     titles = {finding.id: finding.title for finding in findings}
     primary = diagnosis.primary_diagnosis
     lost: dict[str, int] = {}
     for reason, points in diagnosis.confidence_lost.items():
-        told = reason if reason in _REASONS else WITHHELD
-        lost[told] = lost.get(told, 0) + points
+        name = reason if reason in _REASONS else WITHHELD
+        lost[name] = lost.get(name, 0) + points
     return Diagnosis(
         run_id=diagnosis.run_id,
         generated_at=vocabulary.moment(diagnosis.generated_at),
@@ -113,7 +113,7 @@ def _graph(graph: CausalGraph, titles: dict[str, str]) -> CausalGraph:
 
 
 def _cost(cost: CostAnalysis) -> CostAnalysis:
-    """Models by number: what a model is called can name the one who had it made."""
+    """Number the models: the name of a model can identify the company that trained it."""
     return replace(
         cost,
         per_model=[

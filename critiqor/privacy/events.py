@@ -1,18 +1,15 @@
-"""The record and the events of a run, without a word that was said in it."""
+"""Anonymized run records, events and coverage."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from critiqor.model import Coverage, Event, Metadata, Seal, Timestamps, Transition
+from critiqor.model import Coverage, Event, Metadata, RunHead, Seal, Timestamps, Transition
 from critiqor.model.evidence import RecorderFacts
-from critiqor.model.report import RunHead
 from critiqor.privacy import vocabulary
 from critiqor.privacy.vocabulary import AGENT, WITHHELD, anonymous_name
 
-_FIGURES = (
+_NUMBERS = (
     *("requestPayloadBytes", "timeToFirstByteMs", "contextTokenBudget", "exit_code", "exitCode", "attempt", "turn"),
     *("maxAttempts", "delayMs", "compactedCount", "tokensBefore", "tokensAfter", "left_running"),
 )
@@ -22,33 +19,33 @@ _WORDS = {
     "role": frozenset({"user", "assistant", "tool", "toolResult", "system"}),
 }
 _USAGE = ("input", "output", "cacheRead", "cacheWrite", "total", "totalTokens")
-_KINDS_OF_DAMAGE_AND_SECRETS = """
+_DAMAGE_AND_SECRET_KINDS = """
     torn_tail invalid_json invalid_utf8 lone_surrogate too_deep too_long number_out_of_range not_an_object wrong_type
     lifecycle private_key anthropic_key openai_key github_token gitlab_token slack_token aws_access_key google_key
     npm_token stripe_key telegram_token jwt bearer basic_auth url_password assignment field
 """
-_KINDS = frozenset(_KINDS_OF_DAMAGE_AND_SECRETS.split())
+_KINDS = frozenset(_DAMAGE_AND_SECRET_KINDS.split())
 _CALLS = {"callId": "request", "parent_tool_call_id": "call"}
 
 
 class Aliases:
-    """Names for the ids of one run, in the order in which they come: what belongs together can still be told."""
+    """Replaces the ids of one run by numbered names, so that events with the same id can still be recognized."""
 
     def __init__(self) -> None:
-        self._given: dict[tuple[str, str], str] = {}
+        self._aliases: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
 
     def of(self, kind: str, name: str) -> str:
-        """The same for the same id."""
-        given = self._given.get((kind, name))
-        if given is None:
+        """Return the alias of an id; the same id always gets the same alias."""
+        alias = self._aliases.get((kind, name))
+        if alias is None:
             self._counts[kind] = number = self._counts.get(kind, 0) + 1
-            given = self._given[kind, name] = f"{kind}_{number}"
-        return given
+            alias = self._aliases[kind, name] = f"{kind}_{number}"
+        return alias
 
 
 def anonymous_run(run: RunHead) -> RunHead:
-    """The head of a record that does not say whose it is."""
+    """Return the head of a record without agent, tenant, owner and headline."""
     chosen = {
         name: vocabulary.metadata_word(name, getattr(run.metadata, name))
         for name in ("framework", "benchmark_id", "difficulty_tier")
@@ -68,27 +65,22 @@ def anonymous_run(run: RunHead) -> RunHead:
         seal=None
         if seal is None
         else Seal(vocabulary.digest(seal.digest), seal.bytes, seal.events, vocabulary.moment(seal.sealed_at)),
+        trust_score=run.trust_score,
+        confidence_score=run.confidence_score,
     )
 
 
-def anonymous_head(head: dict[str, Any]) -> dict[str, Any]:
-    """The same for a head as it is read from a record."""
-    scores = {name: head[name] for name in ("trust_score", "confidence_score")}
-    told: dict[str, Any] = msgspec.to_builtins(anonymous_run(msgspec.convert(head, RunHead)))
-    return {**told, **scores, "owner": None, "headline": None}
-
-
 def anonymous_event(event: Event, aliases: Aliases | None = None) -> Event:
-    """That something happened, when, how long it took and whether it failed; with aliases, what it belongs to."""
+    """Return type, time, duration and status of an event; with aliases, also the ids it belongs to."""
     payload = event.payload
-    told: dict[str, Any] = {name: value for name in _FIGURES if _is_figure(value := payload.get(name))}
-    told |= {name: value for name in _FLAGS if isinstance(value := payload.get(name), bool)}
-    told |= {name: value for name, known in _WORDS.items() if _is_word(value := payload.get(name), known)}
+    kept: dict[str, Any] = {name: value for name in _NUMBERS if _is_number(value := payload.get(name))}
+    kept |= {name: value for name in _FLAGS if isinstance(value := payload.get(name), bool)}
+    kept |= {name: value for name, known in _WORDS.items() if _is_word(value := payload.get(name), known)}
     if isinstance(payload.get("usage"), dict):
-        told["usage"] = _usage(payload["usage"])
+        kept["usage"] = _usage(payload["usage"])
     ids: dict[str, str] = {}
     if aliases is not None:
-        told |= {
+        kept |= {
             name: aliases.of(kind, value)
             for name, kind in _CALLS.items()
             if isinstance(value := payload.get(name), str)
@@ -104,23 +96,24 @@ def anonymous_event(event: Event, aliases: Aliases | None = None) -> Event:
         tool_name=None if event.tool_name is None else vocabulary.tool(event.tool_name),
         status=anonymous_name("status", event.status),
         duration_ms=event.duration_ms,
-        payload=told,
+        payload=kept,
         **ids,
     )
 
 
 def anonymous_coverage(coverage: Coverage) -> Coverage:
-    """What was seen and not seen, in figures."""
-    figures: dict[str, Any] = {
+    """Return the numbers of a coverage, without names and notes."""
+    numbers: dict[str, Any] = {
         name: value for name in coverage.__struct_fields__ if isinstance(value := getattr(coverage, name), bool | int)
     }
     versions = [recorder.openclaw_version for recorder in coverage.recorders]
     return Coverage(
-        **figures,
+        **numbers,
         recorders=[
-            RecorderFacts(openclaw_version=None if told is None else vocabulary.version(told)) for told in versions
+            RecorderFacts(openclaw_version=None if version is None else vocabulary.version(version))
+            for version in versions
         ],
-        # Kinds of damage and of secrets are words of ours, and the recorder's own rules.
+        # Kinds of damage and of secrets are named by Critiqor and by the rules of the recorder.
         damage_by_kind=_counted(coverage.damage_by_kind),
         secrets_redacted=_counted(coverage.secrets_redacted),
         sources={vocabulary.source(name): live for name, live in coverage.sources.items()},
@@ -134,14 +127,14 @@ def _counted(kinds: dict[str, int]) -> dict[str, int]:
 
 
 def _usage(usage: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {name: value for name in _USAGE if _is_figure(value := usage.get(name))}
+    kept: dict[str, Any] = {name: value for name in _USAGE if _is_number(value := usage.get(name))}
     cost = usage.get("cost")
-    if isinstance(cost, dict) and _is_figure(cost.get("total")):
-        told["cost"] = {"total": cost["total"]}
-    return told
+    if isinstance(cost, dict) and _is_number(cost.get("total")):
+        kept["cost"] = {"total": cost["total"]}
+    return kept
 
 
-def _is_figure(value: object) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""Lines of OpenClaw's timeline and CPU profiles, without the names in them."""
+"""Anonymized timelines and CPU profiles of OpenClaw."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_V8 = frozenset({"(root)", "(program)", "(idle)", "(garbage collector)"})
 
 
 def anonymous_parts(parts: Iterable[Part]) -> Iterator[Part]:
-    """What took time and when, by what kind of thing it was; counters have names of ours."""
+    """Yield the parts of a trace, named by their category; counters keep their names, which Critiqor chose."""
     for part in parts:
         if isinstance(part, Slice):
             yield Slice(

@@ -1,4 +1,4 @@
-"""Words that tell of no run in particular, and what becomes of all others."""
+"""Words that identify no run, and the replacements for all others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ WITHHELD = "withheld"
 AGENT = "an agent"
 ANOTHER_TOOL = "another tool"
 ANOTHER_EVENT = "another event"
-_TOOLS_OF_OPENCLAW = """
+_OPENCLAW_TOOLS = """
     agents_list apply_patch bash browser canvas cron edit exec find gateway get glob grep image image_generate ls
     memory_get memory_search message nodes pdf process read session_status sessions_history sessions_list sessions_send
     sessions_spawn sessions_yield subagents todo tts update_plan web_fetch web_search write
 """
-_TOOLS = frozenset(_TOOLS_OF_OPENCLAW.split())
-_EVENTS_OF_RECORDERS = """
+_TOOLS = frozenset(_OPENCLAW_TOOLS.split())
+_RECORDER_EVENTS = """
     after_compaction after_provider_response after_tool_call agent_end agent_start before_agent_run before_compaction
     before_provider_request before_reset before_tool_call compaction_end compaction_start gateway_start gateway_stop
     input llm_input llm_output message_end message_received message_sent message_start message_update model_call_ended
@@ -28,11 +28,11 @@ _EVENTS_OF_RECORDERS = """
     session_start subagent_ended subagent_spawned thinking_level_change tool_execution_end tool_execution_start
     tool_execution_update tool_result turn_end turn_start user_bash
 """
-_EVENTS = frozenset(_EVENTS_OF_RECORDERS.split()) | {value for name, value in vars(EventType).items() if name.isupper()}
+_EVENTS = frozenset(_RECORDER_EVENTS.split()) | {value for name, value in vars(EventType).items() if name.isupper()}
 _LAYERS = frozenset({"extension_api", "tool_hooks", "supervisor"})
 _STATUSES = frozenset({"ok", "error"})
 _SOURCES = frozenset({"hooks", "agent_events", "transcript"})
-_USUAL = {
+_DEFAULTS = {
     "framework": {Metadata().framework, "imported"},
     "benchmark_id": {Metadata().benchmark_id, "imported"},
     "difficulty_tier": {Metadata().difficulty_tier},
@@ -43,7 +43,7 @@ _FINDING = re.compile(r"finding_\d{1,6}")
 
 
 def anonymous_name(field: str, name: str) -> str:
-    """A name as a field of an event may have it: a word of everybody's, or one that stands for all others."""
+    """Return the name in a field of an event if all runs share it, else the replacement for other names."""
     known, otherwise = {
         "event_type": (_EVENTS, ANOTHER_EVENT),
         "source_layer": (_LAYERS, WITHHELD),
@@ -54,51 +54,57 @@ def anonymous_name(field: str, name: str) -> str:
 
 
 def tool(name: str) -> str:
+    """Return the name of a tool of OpenClaw, or the replacement for other tools."""
     return anonymous_name("tool_name", name)
 
 
 def source(name: str) -> str:
+    """Return the name of a live source, or the replacement for other names."""
     return name if name in _SOURCES else WITHHELD
 
 
 def metadata_word(field: str, word: str) -> str:
-    """What a user can choose for a run, as long as it was not chosen."""
-    return word if word in _USUAL[field] else WITHHELD
+    """Return a metadata value if it is a default, else the replacement for chosen values."""
+    return word if word in _DEFAULTS[field] else WITHHELD
 
 
 def failure(kind: str) -> str:
+    """Return a failure type that Critiqor defines, or the replacement for other types."""
     return kind if kind in FAILURE_TYPES else WITHHELD
 
 
 def meaning(kind: str) -> str:
-    """What a type of failure means in any run."""
+    """Return what a failure type means in any run."""
     return FAILURE_TYPES.get(kind, WITHHELD)
 
 
 def moment(text: str) -> str:
-    """A time, written as we write them; nothing where it is none."""
+    """Return a time in the format that Critiqor writes; empty where it cannot be parsed."""
     at = ms_from_iso(text)
     return "" if at is None else iso_from_ms(at)
 
 
 def optional_moment(text: str | None) -> str | None:
+    """Return a time like `moment`, or None where there is none."""
     return None if text is None else moment(text)
 
 
 def version(text: str) -> str:
+    """Return a version number, or the replacement for other texts."""
     return text if _VERSION.fullmatch(text) else WITHHELD
 
 
 def digest(text: str) -> str:
+    """Return a digest, or the replacement for other texts."""
     return text if _DIGEST.fullmatch(text) else WITHHELD
 
 
 def cited(name: str) -> str:
-    """The id of an event, of a line of the timeline, or of a finding; others can say anything."""
+    """Return the id of an event, a timeline line or a finding; other ids could contain anything."""
     known = place_of(name) is not None or cited_line(name) is not None or _FINDING.fullmatch(name) is not None
     return name if known else WITHHELD
 
 
 def words(kind: str) -> str:
-    """A type of failure for people."""
+    """Return a failure type in words."""
     return failure(kind).replace("_", " ").capitalize()

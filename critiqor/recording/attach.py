@@ -29,7 +29,7 @@ from critiqor.openclaw import (
     plugin_folder,
 )
 from critiqor.openclaw.attachment import Rewritten
-from critiqor.run.lifecycle import create_attached_session, paths_for
+from critiqor.session import create_attached_session, paths_for
 from critiqor.storage import run_record as records
 
 PATIENCE_SECONDS = 15.0
@@ -255,7 +255,7 @@ def _is_going_on(attachment: Attachment) -> bool:
         head = records.load_head(paths_for(attachment.runs_dir), attachment.run_id)
     except (CritiqorError, OSError):
         return False
-    return bool(head["status"] == "MONITORING")
+    return head.status == "MONITORING"
 
 
 def _run_that_goes_on(attachment: Attachment | None, runs_dir: Path) -> str | None:

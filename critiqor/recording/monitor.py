@@ -33,7 +33,7 @@ from critiqor.openclaw import (
 )
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.supervisor import ChildEnd, Supervisor
-from critiqor.run.lifecycle import (
+from critiqor.session import (
     abort_session,
     append_event_to_run,
     create_session,

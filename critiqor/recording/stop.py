@@ -10,18 +10,18 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
 from critiqor.errors import CritiqorError, UsageError
-from critiqor.model import EventType
+from critiqor.model import EventType, RunHead
 from critiqor.processes import living, marked_processes
 from critiqor.recording.supervisor import GRACE_SECONDS, POLL_SECONDS
-from critiqor.run.lifecycle import DEFAULT_RUNS_DIR, evidence_events, owner_is_alive
+from critiqor.run.store import DEFAULT_RUNS_DIR, Run, is_owner_alive
 from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
 
@@ -45,13 +45,13 @@ def running_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Runni
     """What still runs of an agent that Critiqor launched; None where nothing does, or where it was attached to."""
     paths = paths_for(runs_dir)
     head = records.load_head(paths, run_id)
-    if head["owner"] is None:
+    if head.owner is None:
         return None
     found = {process.pid: process for process in marked_processes(_mark(paths, run_id))}
     monitor, launched = None, None
-    if owner_is_alive(head):
-        launched = _child_of(head["owner"]["pid"], _launched_pid(paths, head))
-        monitor = psutil.Process(head["owner"]["pid"]) if launched is not None else None
+    if is_owner_alive(head):
+        launched = _child_of(head.owner.pid, _launched_pid(paths, head))
+        monitor = psutil.Process(head.owner.pid) if launched is not None else None
     for root in [*found.values(), *([launched] if launched is not None else [])]:
         found |= {process.pid: process for process in _with_children(root)}
     found.pop(psutil.Process().pid, None)
@@ -67,7 +67,7 @@ def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: floa
     They are asked first, and killed after `grace` seconds. An error for an OpenClaw that was attached to, and for
     processes that cannot be ended.
     """
-    if records.load_head(paths_for(runs_dir), run_id)["owner"] is None:
+    if records.load_head(paths_for(runs_dir), run_id).owner is None:
         raise UsageError(
             f"{run_id} is of an OpenClaw that was attached to: Critiqor did not launch it, and does not end it",
             fix="stop its service by its own means: Ctrl-C where it runs, or whatever started it",
@@ -124,15 +124,15 @@ def _mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
     return {"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
 
 
-def _launched_pid(paths: SessionPaths, head: Mapping[str, Any]) -> int | None:
+def _launched_pid(paths: SessionPaths, head: RunHead) -> int | None:
     """The pid that the monitor noted; None where the session was not begun by launching anything."""
-    run_id = head["run_id"]
+    run_id = head.run_id
     with contextlib.suppress(CritiqorError, OSError, ValueError):
-        if head["seal"] is None:
+        if head.seal is None:
             log = [note for note in records.load(paths, run_id).event_log if isinstance(note, dict)]
             notes = [(note.get("event_type"), note.get("payload")) for note in log]
         else:
-            events = islice(evidence_events(run_id, paths.runs_dir), FIRST_EVENTS)
+            events = islice(Run(run_id, paths).events(), FIRST_EVENTS)
             notes = [(event.event_type, event.payload) for event in events if event.source_layer == "supervisor"]
         for kind, payload in notes:
             pid = payload.get("pid") if kind == EventType.PROCESS_START and isinstance(payload, dict) else None

@@ -1,8 +1,6 @@
-"""A finding with the very events that it rests on."""
+"""Explaining a finding: its causal chain and its evidence with the events themselves."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import msgspec
 
@@ -11,44 +9,45 @@ from critiqor.errors import BrokenRecordError, UsageError
 from critiqor.model import CausalStep, Diagnosis, Event, Finding, Relation
 from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import cited_line, line_id
-from critiqor.run.diagnosis import load_diagnosed
-from critiqor.storage import paths_for
+from critiqor.run.store import Run
+from critiqor.run.view import RunView
 from critiqor.storage.session_document import read_sealed_events
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
-SHOWN = 200
+MAX_EXCERPT = 200
+"""Characters of one value that are shown."""
 
 
 class ExplainedStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a chain, or one cited event."""
+    """One step of a causal chain, or one cited event."""
 
     event_id: str
     happened: str = ""
     relation: Relation | None = None
     event: Event | None = None
-    """The event itself; null where the evidence does not hold it, or where it is a line of the timeline."""
+    """The event itself; null where the evidence does not contain it, or where a timeline line is cited."""
     line: dict[str, FieldValue] | None = None
-    """What the line of OpenClaw's timeline says that is cited; null for an event."""
+    """The fields of the cited line of OpenClaw's timeline; null for an event."""
     shown: list[str] = msgspec.field(default_factory=list)
-    """What of it is worth reading, for people."""
+    """The most informative values of the event, for people."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A finding, its chain and its evidence."""
+    """A finding with its causal chain and its evidence."""
 
     finding: Finding
     chain: list[ExplainedStep]
     evidence: list[ExplainedStep]
 
 
-def explain_finding(run_id: str, name: str, runs_dir: str | Path = "runs") -> Explanation:
-    """One finding of a run, named by its id or, where there is one of it only, by its type."""
-    finding = _named(load_diagnosed(run_id, runs_dir), name)
-    wanted = {*finding.evidence, *(step.event_id for step in finding.causal_chain)}
-    paths = paths_for(runs_dir)
-    events = _cited_events(paths.evidence_summary_path(run_id), wanted)
-    numbers = {number for name in wanted if (number := cited_line(name)) is not None}
-    lines = {line_id(number): line for number, line in read_cited_lines(paths.timeline_path(run_id), numbers).items()}
+def explain_finding(view: RunView, name: str) -> Explanation:
+    """Explain one finding of a run, named by its id, or by its type where only one finding has that type."""
+    run = view.run
+    finding = _find(view.require_diagnosis(), name)
+    cited = {*finding.evidence, *(step.event_id for step in finding.causal_chain)}
+    events = _cited_events(run, cited)
+    numbers = {number for event_id in cited if (number := cited_line(event_id)) is not None}
+    lines = {line_id(number): line for number, line in read_cited_lines(run.timeline_path, numbers).items()}
     return Explanation(
         finding,
         [_explained(step, events, lines) for step in finding.causal_chain],
@@ -56,15 +55,14 @@ def explain_finding(run_id: str, name: str, runs_dir: str | Path = "runs") -> Ex
     )
 
 
-def _cited_events(document: Path, wanted: set[str]) -> dict[str, Event]:
+def _cited_events(run: Run, cited: set[str]) -> dict[str, Event]:
     try:
-        return {event.event_id: event for event in read_sealed_events(document) if event.event_id in wanted}
+        return {event.event_id: event for event in read_sealed_events(run.evidence_path) if event.event_id in cited}
     except FileNotFoundError as error:
-        run_id = document.parent.name
-        raise BrokenRecordError(f"the evidence of {run_id} is gone", fix=f"critiqor verify {run_id}") from error
+        raise BrokenRecordError(f"the evidence of {run.id} is gone", fix=f"critiqor verify {run.id}") from error
 
 
-def _named(diagnosis: Diagnosis, name: str) -> Finding:
+def _find(diagnosis: Diagnosis, name: str) -> Finding:
     findings = diagnosis.failure_analysis.findings
     found = [finding for finding in findings if name in (finding.id, finding.type)]
     if len(found) == 1:
@@ -84,20 +82,20 @@ def _explained(step: CausalStep, events: dict[str, Event], lines: dict[str, dict
         relation=step.relation,
         event=event,
         line=lines.get(step.event_id),
-        shown=_worth_reading(event) if event is not None else [],
+        shown=_informative_values(event) if event is not None else [],
     )
 
 
-def _worth_reading(event: Event) -> list[str]:
+def _informative_values(event: Event) -> list[str]:
     payload = event.payload
     lines = []
     if payload.get("arguments") is not None:
-        lines.append(f"arguments: {excerpt(canonical(payload['arguments']), SHOWN)}")
+        lines.append(f"arguments: {excerpt(canonical(payload['arguments']), MAX_EXCERPT)}")
     if event.error:
-        lines.append(f"error: {excerpt(event.error, SHOWN)}")
+        lines.append(f"error: {excerpt(event.error, MAX_EXCERPT)}")
     for name in ("result", "text"):
         if payload.get(name):
-            lines.append(f"{name}: {excerpt(plain_text(payload[name]), SHOWN)}")
+            lines.append(f"{name}: {excerpt(plain_text(payload[name]), MAX_EXCERPT)}")
     if isinstance(payload.get("usage"), dict):
         usage = payload["usage"]
         lines.append(

@@ -1,6 +1,6 @@
-"""Run records on disk: how they are numbered, read, replaced and listed, and who holds the active slot.
+"""Run records on disk: numbering, reading, writing, and the active slot.
 
-A finished record carries the whole event log and can be large, so listings read only the head of the file, and
+A completed record contains the whole event log and can be large. Lists therefore read only the head of the file, and
 completing a record copies the sealed events into it without decoding them.
 """
 
@@ -14,31 +14,31 @@ from typing import Any
 import msgspec
 
 from critiqor.errors import BrokenRecordError, UnknownRunError, UsageError
-from critiqor.model import Diagnosis, SessionRecord, Status
+from critiqor.model import Diagnosis, RunHead, SessionRecord, Status
 from critiqor.model.record import Visibility, VisibilityChange
 from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
 
 ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
 HEAD_BYTES = 16_384
-"""Enough of a record's beginning to hold everything that comes before its diagnosis."""
-MOST_CHANGES = 50
-"""Changes of visibility that a record remembers: all of them must fit into its head."""
+"""Bytes at the start of a record that contain everything before its diagnosis."""
+MAX_VISIBILITY_CHANGES = 50
+"""Changes of visibility that a record keeps: all of them must fit into its head."""
 _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analysis", "event_log"})
 
 
 def next_run_id(paths: SessionPaths) -> str:
-    """A run id that was never given before in this folder. The caller holds the folder's lock."""
-    given = [entry.name.removeprefix("run_").removesuffix(".json") for entry in paths.runs_dir.glob("run_*")]
+    """Return a run id that was never used in this folder. The caller holds the lock of the folder."""
+    used = [entry.name.removeprefix("run_").removesuffix(".json") for entry in paths.runs_dir.glob("run_*")]
     with suppress(FileNotFoundError, UnicodeDecodeError):
-        given.append(paths.last_number_path.read_text("ascii"))
-    # A longer number is none of ours, and would make run ids that are too long to be any.
-    number = max((int(digits) for digits in given if digits.isdecimal() and len(digits) < 16), default=0) + 1
+        used.append(paths.last_number_path.read_text("ascii"))
+    # Longer numbers were not assigned here, and the run id after one would be too long.
+    number = max((int(digits) for digits in used if digits.isdecimal() and len(digits) < 16), default=0) + 1
     write_bytes(paths.last_number_path, str(number).encode())
     return f"run_{number:03d}"
 
 
 def load(paths: SessionPaths, run_id: str) -> SessionRecord:
-    """The whole record of a run."""
+    """Read the whole record of a run."""
     try:
         record = msgspec.json.decode(paths.run_path(run_id).read_bytes(), type=SessionRecord)
     except FileNotFoundError:
@@ -46,35 +46,39 @@ def load(paths: SessionPaths, run_id: str) -> SessionRecord:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _broken(paths, run_id, error) from error
     if record.run_id != run_id:
-        raise _broken(paths, run_id, f"it says that it is of {record.run_id}")
+        raise _broken(paths, run_id, f"it is the record of {record.run_id}")
     return record
 
 
-def load_head(paths: SessionPaths, run_id: str) -> dict[str, Any]:
-    """A record without its diagnosis and event log, however large the run is."""
+def load_head(paths: SessionPaths, run_id: str) -> RunHead:
+    """Read the head of a run record, however large the run is."""
     try:
         with paths.run_path(run_id).open("rb") as file:
             text = file.read(HEAD_BYTES).decode("utf-8", "ignore")
     except FileNotFoundError:
         raise _unknown(run_id) from None
-    head = _leading_members(text)
-    if head.get("run_id") != run_id or "confidence_score" not in head:
+    members = _leading_members(text)
+    if members.get("run_id") != run_id or "confidence_score" not in members:
         record = load(paths, run_id)
-    else:
-        try:
-            record = msgspec.convert(head, SessionRecord)
-        except msgspec.ValidationError as error:
-            raise _broken(paths, run_id, error) from error
-    return {name: value for name, value in msgspec.to_builtins(record).items() if name not in _BULKY}
+        return RunHead(**{name: getattr(record, name) for name in RunHead.__struct_fields__})
+    try:
+        return msgspec.convert(members, RunHead)
+    except msgspec.ValidationError as error:
+        raise _broken(paths, run_id, error) from error
+
+
+def _record_without_bulk(paths: SessionPaths, run_id: str) -> SessionRecord:
+    """Read the head of a record as a record that can be changed; its diagnosis and event log are empty."""
+    return SessionRecord(**msgspec.structs.asdict(load_head(paths, run_id)))
 
 
 def save(paths: SessionPaths, record: SessionRecord) -> None:
-    """Replace the record of a run that is not completed."""
+    """Write the record of a run that is not completed."""
     write_json(paths.run_path(record.run_id), record)
 
 
 def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int, events_end: int) -> None:
-    """Replace the record with its final form; its event log is the sealed events, then its own last transition."""
+    """Write the record in its final form: its event log is the sealed events and its last transition."""
     encode = msgspec.json.encode
     last = encode(record.event_log[-1])
     record.event_log = []
@@ -98,7 +102,7 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
 
 
 def conclude(record: SessionRecord, diagnosis: Diagnosis) -> None:
-    """Enter what was concluded into a record."""
+    """Put a diagnosis into a record."""
     record.headline = diagnosis.headline
     record.diagnosis = diagnosis
     record.trust_score = diagnosis.trust_score
@@ -112,15 +116,15 @@ _EVENT_LOG = b'"event_log":['
 
 
 def save_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) -> None:
-    """Write diagnosis.json, and enter it into the record; the event log of the record is copied as it is."""
+    """Write diagnosis.json and put the diagnosis into the record, whose event log is copied unchanged."""
     write_json(paths.diagnosis_path(run_id), diagnosis)
-    record = msgspec.convert(load_head(paths, run_id), SessionRecord)
+    record = _record_without_bulk(paths, run_id)
     conclude(record, diagnosis)
     path = paths.run_path(run_id)
     text = msgspec.json.encode(record)
     with path.open("rb") as source:
         with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as old:
-            # Within a text its quotes are escaped, so this is the name of the member and nothing else.
+            # Quotes within strings are escaped, so this can only be the name of the member.
             start = old.find(_EVENT_LOG)
         if start < 0 or not text.endswith(_EVENT_LOG + b"]}"):
             whole = load(paths, run_id)
@@ -138,22 +142,22 @@ _DIAGNOSIS = b'"diagnosis":'
 
 
 def change_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: str) -> Visibility:
-    """Enter another visibility into a record, whatever its status; returns the one before.
+    """Change the visibility in a record, whatever its status. Return the previous one.
 
-    The caller holds the folder's lock. What the seal covers is copied as it is.
+    The caller holds the lock of the folder. Everything that the seal covers is copied unchanged.
     """
-    record = msgspec.convert(load_head(paths, run_id), SessionRecord)
+    record = _record_without_bulk(paths, run_id)
     before = record.metadata.visibility
     if before == to:
         return before
     record.metadata = msgspec.structs.replace(record.metadata, visibility=to)
     change = VisibilityChange(before, to, moment)
-    record.visibility_changes = [*record.visibility_changes, change][-MOST_CHANGES:]
+    record.visibility_changes = [*record.visibility_changes, change][-MAX_VISIBILITY_CHANGES:]
     path = paths.run_path(run_id)
     text = msgspec.json.encode(record)
     with path.open("rb") as source:
         with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as old:
-            # Within a text its quotes are escaped, so this is the first member after those that were changed.
+            # Quotes within strings are escaped, so this can only be the first member after the changed ones.
             start = old.find(_DIAGNOSIS)
         if start < 0:
             whole = load(paths, run_id)
@@ -169,13 +173,13 @@ def change_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: 
 
 
 def keep_visibility(paths: SessionPaths, record: SessionRecord) -> None:
-    """Take over what was changed on disk since a record was read. The caller holds the folder's lock."""
-    now = msgspec.convert(load_head(paths, record.run_id), SessionRecord)
+    """Copy the visibility on disk into a record that was read earlier. The caller holds the lock of the folder."""
+    now = load_head(paths, record.run_id)
     record.metadata, record.visibility_changes = now.metadata, now.visibility_changes
 
 
 def load_diagnosis(paths: SessionPaths, run_id: str) -> Diagnosis:
-    """What was concluded last from the evidence of a run."""
+    """Read the latest diagnosis of a run."""
     try:
         return msgspec.json.decode(paths.diagnosis_path(run_id).read_bytes(), type=Diagnosis)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -184,16 +188,16 @@ def load_diagnosis(paths: SessionPaths, run_id: str) -> Diagnosis:
 
 
 def active_record(paths: SessionPaths) -> SessionRecord | None:
-    """The record that holds the active slot; a slot that points to nothing active is as good as none."""
+    """Return the record that holds the active slot, or None where the slot names no active run."""
     head = slot_head(paths)
     try:
-        return load(paths, head["run_id"]) if head and head["status"] in ACTIVE else None
+        return load(paths, head.run_id) if head is not None and head.status in ACTIVE else None
     except (UnknownRunError, BrokenRecordError):
         return None
 
 
-def slot_head(paths: SessionPaths) -> dict[str, Any] | None:
-    """The head of the run that the active slot names, whatever became of it; None where it names none."""
+def slot_head(paths: SessionPaths) -> RunHead | None:
+    """Return the head of the run that the active slot names, whatever its status; None where it names none."""
     run_id = _slot_run_id(paths)
     try:
         return None if run_id is None else load_head(paths, run_id)
@@ -202,13 +206,13 @@ def slot_head(paths: SessionPaths) -> dict[str, Any] | None:
 
 
 def write_slot(paths: SessionPaths, record: SessionRecord) -> None:
-    """Claim the active slot for a run, or restate it."""
+    """Write the active slot of a run."""
     slot = {"run_id": record.run_id, "status": record.status, "owner": record.owner}
     write_json(paths.active_path, {**slot, "started_at": record.timestamps.started_at})
 
 
 def free_slot(paths: SessionPaths, run_id: str) -> None:
-    """Free the active slot if this run holds it."""
+    """Remove the active slot if this run holds it."""
     if _slot_run_id(paths) in (run_id, None):
         paths.active_path.unlink(missing_ok=True)
 
@@ -230,12 +234,12 @@ def _unknown(run_id: str) -> UnknownRunError:
 
 def _broken(paths: SessionPaths, run_id: str, reason: object) -> BrokenRecordError:
     path = paths.run_path(run_id)
-    fix = f"the evidence in {paths.run_folder(run_id)} is not affected; restore {path.name} or remove it"
+    fix = f"restore {path.name} from a backup, or remove it; the evidence in {paths.run_folder(run_id)} is not affected"
     return BrokenRecordError(f"the record of {run_id} cannot be read: {reason}", fix=fix)
 
 
 def _leading_members(text: str) -> dict[str, Any]:
-    """The members of a JSON object up to the first bulky one; nothing where the text ends before it."""
+    """Decode the members of a JSON object before the first bulky one; empty where the text ends before it."""
     decoder = json.JSONDecoder()
     members: dict[str, Any] = {}
     position = text.find("{") + 1

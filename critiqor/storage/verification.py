@@ -1,21 +1,22 @@
-"""Is the seal of a run intact, and if not, where was it broken?
+"""Verification of a run: whether its sealed evidence was changed, and where.
 
-The digest of session.json is in the run record and in the diagnosis. The record also holds the sealed events a second
-time, byte for byte, which is how the place of a change is found.
+The digest of session.json is in the run record and in the diagnosis. The record also contains a second copy of the
+sealed events, byte for byte, which is used to locate a change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from critiqor.errors import NoActiveSessionError
 from critiqor.model.evidence import SealedFile
-from critiqor.model.integrity import Proof
+from critiqor.model.integrity import Integrity
+from critiqor.model.record import RunHead
 from critiqor.storage import SessionPaths
 from critiqor.storage.run_record import load_head
 from critiqor.storage.seal import file_digest
@@ -23,73 +24,74 @@ from critiqor.storage.session_document import read_coverage
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the seal of a run."""
+    """Result of verifying the seal of a run."""
 
     run_id: str
     intact: bool
     events: int
     digest: str
-    """What was sealed."""
+    """Digest of the sealed evidence."""
     found: str | None
-    """What is there now; null when the evidence is gone."""
+    """Digest of session.json now; null where it is missing."""
     problems: list[str]
-    """Where it differs, in sentences."""
+    """Every difference, one sentence each."""
 
 
 def verify_run(paths: SessionPaths, run_id: str) -> Verification:
-    """Compare the evidence of a run with its seal."""
+    """Compare the evidence of a run with its seal, and locate every difference."""
     head = load_head(paths, run_id)
-    seal = head.get("seal")
-    if not seal:
-        fix = f"critiqor diagnose {run_id}" if head["status"] == "ABORTED" else f"critiqor finalize {run_id}"
-        raise NoActiveSessionError(f"{run_id} is {head['status']} and not sealed yet", fix=fix)
+    seal = head.seal
+    if seal is None:
+        fix = f"critiqor diagnose {run_id}" if head.status == "ABORTED" else f"critiqor finalize {run_id}"
+        raise NoActiveSessionError(f"{run_id} is {head.status} and not sealed yet", fix=fix)
     document, record = paths.evidence_summary_path(run_id), paths.run_path(run_id)
     found = file_digest(document)
     problems = []
-    # An aborted run has its lifecycle alone in the record.
-    has_copy = head["status"] == "COMPLETED"
+    # The record of an aborted run contains lifecycle events only.
+    has_copy = head.status == "COMPLETED"
     if found is None:
         problems.append(f"{document.name} is gone" + (f"; the sealed events are still in {record.name}" * has_copy))
-    elif found != seal["digest"]:
-        where = _difference(document, record, seal["events"]) or "the events are as sealed; what is around them is not"
+    elif found != seal.digest:
+        where = _difference(document, record, seal.events) or "the events are as sealed; what is around them is not"
         problems.append(f"{document.name} was changed" + f": {where}" * has_copy)
-    elif has_copy and (difference := _difference(record, document, seal["events"])):
+    elif has_copy and (difference := _difference(record, document, seal.events)):
         problems.append(f"the copy in {record.name} was changed: {difference}")
-    if found == seal["digest"]:
+    if found == seal.digest:
         problems += _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline)
     diagnosed = _diagnosed_digest(paths.diagnosis_path(run_id))
-    if diagnosed != seal["digest"]:
+    if diagnosed != seal.digest:
         problems.append("the diagnosis is missing or was made from other evidence")
     return Verification(
         run_id=run_id,
         intact=not problems,
-        events=seal["events"],
-        digest=seal["digest"],
+        events=seal.events,
+        digest=seal.digest,
         found=found,
         problems=problems,
     )
 
 
-def proof_of(paths: SessionPaths, head: Mapping[str, Any]) -> Proof:
-    """What became of the evidence of a run, by its digests alone: `verify_run` says where it differs."""
-    run_id, seal = head["run_id"], head["seal"]
-    if not seal:
-        return Proof(state="not sealed", told="the evidence is not sealed yet")
+def check_integrity(paths: SessionPaths, head: RunHead) -> Integrity:
+    """Compare the digests of the evidence of a run with its seal. `verify_run` also locates the differences."""
+    run_id, seal = head.run_id, head.seal
+    if seal is None:
+        return Integrity(state="not sealed", explanation="the evidence is not sealed yet")
     document = paths.evidence_summary_path(run_id)
     found = file_digest(document)
     if found is None:
-        return Proof(state="missing", told=f"the evidence is gone, there is no {document.name}")
-    if found != seal["digest"]:
-        return Proof(state="changed", told=f"the evidence is not what was sealed, {document.name} was changed")
+        return Integrity(state="missing", explanation=f"the evidence is gone, there is no {document.name}")
+    if found != seal.digest:
+        changed = f"{document.name} was changed"
+        return Integrity(state="changed", explanation=f"the evidence is not what was sealed, {changed}")
     if problems := _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline):
-        return Proof(state="changed", told=f"the evidence is not what was sealed, {problems[0]}")
+        return Integrity(state="changed", explanation=f"the evidence is not what was sealed, {problems[0]}")
     if _diagnosed_digest(paths.diagnosis_path(run_id)) != found:
-        return Proof(state="other", told="the diagnosis is missing or was made from other evidence")
-    return Proof(state="intact", told="the evidence is what was sealed")
+        return Integrity(state="other", explanation="the diagnosis is missing or was made from other evidence")
+    return Integrity(state="intact", explanation="the evidence is what was sealed")
 
 
 def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
-    """What became of OpenClaw's timeline; what it wrote after the seal is not part of the evidence."""
+    """Compare OpenClaw's timeline with its seal; lines written after the seal are not part of the evidence."""
     digest = file_digest(path, sealed.bytes) if sealed is not None else None
     if sealed is None or digest == sealed.digest:
         return []
@@ -98,10 +100,13 @@ def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
 
 def _diagnosed_digest(path: Path) -> str | None:
     try:
-        document = msgspec.json.decode(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes(), type=_Diagnosed).evidence_digest
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return document.get("evidence_digest") if isinstance(document, dict) else None
+
+
+class _Diagnosed(msgspec.Struct):
+    evidence_digest: str
 
 
 class _Line(NamedTuple):
@@ -110,8 +115,8 @@ class _Line(NamedTuple):
 
 
 def _difference(changed: Path, original: Path, events: int) -> str | None:
-    """The first event of `changed` that is not as in `original`, or None when all sealed events are the same."""
-    # A record ends with one transition more than was sealed.
+    """Describe the first event of `changed` that differs from `original`; None where all sealed events are the same."""
+    # A record ends with one more transition than was sealed.
     pairs = zip_longest(_event_lines(changed), islice(_event_lines(original), events))
     for number, (line, expected) in enumerate(pairs, 1):
         if expected is None:
@@ -119,14 +124,14 @@ def _difference(changed: Path, original: Path, events: int) -> str | None:
             if not is_own_transition:
                 return f"event {number}{_name(line.event)} was added, at byte {line.offset}"
         elif line is None:
-            return f"event {number}{_name(expected.event)} and what follows is missing"
+            return f"event {number}{_name(expected.event)} and what follows is gone"
         elif line.event != expected.event:
             return f"event {number}{_name(expected.event)} differs, at byte {line.offset}"
     return None
 
 
 def _event_lines(path: Path) -> Iterator[_Line]:
-    """The lines that hold one event each, in a sealed document or a completed record."""
+    """Read the lines that contain one event each, in a sealed document or a completed record."""
     with path.open("rb") as file:
         offset = len(file.readline())
         for line in file:

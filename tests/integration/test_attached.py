@@ -16,6 +16,7 @@ from critiqor.errors import ActiveSessionError, CritiqorError, OpenClawNotFoundE
 from critiqor.lab.doctor import run_checks
 from critiqor.openclaw import OpenClawCommands
 from critiqor.recording.attach import Attached, AttachOptions, Detached, attach_openclaw, detach_openclaw
+from critiqor.run.store import Run
 from critiqor.run.tail import Follower
 from critiqor.session import abort_session, create_session, load_active_session
 
@@ -177,7 +178,7 @@ def test_after_finalize_attaching_again_begins_the_next_run_in_the_same_process(
     service.turn()
     service.runs.finalize("run_001")
     service.turn()
-    result = service.attach(patience=30.0)
+    result = service.attach(timeout=30.0)
     assert (result.run_id, result.changes, result.recorder_seen) == ("run_002", [], True)
     service.turn()
     service.runs.finalize("run_002")
@@ -218,7 +219,7 @@ def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) 
     assert told["attachment"]["ok"]
     assert "run_001" in told["attachment"]["detail"]
     assert "Attached to an OpenClaw that runs by itself" in critiqor("show", "run_001")
-    look = Follower("run_001", service.runs.folder).look()
+    look = Follower(Run.load("run_001", service.runs.folder)).update()
     assert (look.over, look.status) == (None, "MONITORING")
     assert "ABORTED" in critiqor("abort")
     assert service.gateway is not None

@@ -23,7 +23,9 @@ from critiqor.exporters.otlp.endpoint import Endpoint, Sent, Taken
 from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Coverage, Diagnosis, Event
 from critiqor.model.report import RunHead
-from critiqor.privacy import Aliases, anonymous_coverage, anonymous_diagnosis, anonymous_event, anonymous_run
+from critiqor.privacy.diagnosis import anonymous_diagnosis
+from critiqor.privacy.events import Aliases, anonymous_coverage, anonymous_event, anonymous_run
+from critiqor.run.store import Run
 from critiqor.run.visibility import change_visibility
 from critiqor.session import abort_session
 from critiqor.storage.redaction import RULES_PATH
@@ -172,7 +174,7 @@ def test_an_export_of_an_anonymous_run_says_nothing_that_was_said(
     content = target.read_bytes()
     parts = _parts(content) if format_name == "zip" else {"": content}
     assert [name for name, part in parts.items() if MARK in name or MARK.encode() in part] == []
-    change_visibility(run_id, "private", marked.folder)
+    change_visibility(Run.load(run_id, marked.folder), "private")
     whole = cli("export", run_id, *options, "--output", target)
     assert whole.code == 0 and f"{run_id} is anonymous" not in whole.err
     content = target.read_bytes()
@@ -286,7 +288,7 @@ def test_what_is_sent_to_a_collector_is_told(
     runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, visibility: str, host: str, said: str | None
 ) -> None:
     run_id = marked_run(runs)
-    change_visibility(run_id, visibility, runs.folder)
+    change_visibility(Run.load(run_id, runs.folder), visibility)
     sent: list[bytes] = []
 
     def take(_: Endpoint, request: Request) -> Sent:

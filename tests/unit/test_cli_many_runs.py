@@ -11,7 +11,8 @@ from story import Story
 from support import Cli, Runs, attached, recorded
 
 from critiqor.errors import ExitCode
-from critiqor.run.diagnosis import load_diagnosed, run_summaries
+from critiqor.run.store import Run, RunStore
+from critiqor.run.view import summarize_runs
 from critiqor.session import abort_session
 
 
@@ -96,7 +97,7 @@ def test_diagnosis_of_other_evidence_is_not_believed(cli: Cli, runs: Runs) -> No
     good = diagnosis("run_002")
     store(runs, good)
     runs.paths.diagnosis_path("run_001").write_bytes(runs.paths.diagnosis_path("run_002").read_bytes())
-    assert load_diagnosed("run_002", runs_dir=runs.folder) == good
+    assert Run.load("run_002", runs.folder).diagnosis() == good
     answer = cli("check", "run_001")
     assert answer.code == ExitCode.ERROR
     assert "other evidence" in answer.err
@@ -111,14 +112,14 @@ def test_case_files_come_in_order_of_time_and_one_broken_hides_no_other(runs: Ru
     runs.paths.run_path("run_003").write_bytes(b"{")
     runs.paths.diagnosis_path("run_005").unlink()
     (runs.folder / "run_004.json").mkdir()
-    cases = {case.run_id: case for case in run_summaries(runs.folder)}
+    cases = {case.run_id: case for case in summarize_runs(RunStore(runs.folder))}
     assert list(cases) == ["run_003", "run_004", "run_002", "run_001", "run_005"]
     assert [run_id for run_id, case in cases.items() if case.diagnosis] == ["run_002", "run_001"]
     assert cases["run_003"].metadata is cases["run_004"].metadata is None
     assert "cannot be read" in (cases["run_003"].undiagnosed or "")
     assert cases["run_004"].undiagnosed
     assert (cases["run_005"].fix, cases["run_005"].metadata is None) == ("critiqor diagnose run_005", False)
-    assert run_summaries(runs.folder / "nowhere") == []
+    assert summarize_runs(RunStore(runs.folder / "nowhere")) == []
 
 
 def test_trends_of_the_only_agent(cli: Cli, runs: Runs) -> None:

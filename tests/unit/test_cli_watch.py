@@ -31,7 +31,8 @@ from critiqor.cli.terminal.event_lines import EventLine
 from critiqor.cli.views.watch import LiveRun
 from critiqor.errors import ExitCode
 from critiqor.model import now_ms
-from critiqor.run.tail import MOST_READ, Figures, Follower
+from critiqor.run.store import Run
+from critiqor.run.tail import MAX_READ_BYTES, Figures, Follower
 from critiqor.session import abort_session, append_event_to_run, request_finalize
 from critiqor.storage.journal import MAX_LINE
 
@@ -58,12 +59,12 @@ def note(runs: Runs, run_id: str, event_type: str, **payload: Any) -> None:
 
 def names(follower: Follower) -> list[str]:
     """What is new, by its names."""
-    return [event.event_type for event in follower.look().events]
+    return [event.event_type for event in follower.update().events]
 
 
 def test_every_look_tells_what_came_since_the_last_one(runs: Runs) -> None:
     run_id = runs.start()
-    follower = Follower(run_id, runs.folder)
+    follower = Follower(Run.load(run_id, runs.folder))
     assert names(follower) == ["state_transition"]
     assert names(follower) == []
     runs.write(run_id, attached(), *tool(2))
@@ -76,8 +77,8 @@ def test_every_look_tells_what_came_since_the_last_one(runs: Runs) -> None:
 
 def test_a_record_that_is_half_written_is_told_once_it_is_whole(runs: Runs) -> None:
     run_id = runs.start()
-    follower = Follower(run_id, runs.folder)
-    follower.look()
+    follower = Follower(Run.load(run_id, runs.folder))
+    follower.update()
     line = line_of(recorded(1, "input"))
     runs.write(run_id, line[:40])
     assert names(follower) == []
@@ -91,10 +92,10 @@ def test_what_cannot_be_read_costs_only_itself(runs: Runs) -> None:
     deep = b'{"payload":' + b"[" * 5000 + b"]" * 5000 + b"}\n"
     garbage = b'\xff\xfe\n\n[1]\n"text"\n{"event_type":7}\n{"payload":{"a":1}}\n'
     runs.write(run_id, recorded(1, "input"), too_long, deep, garbage, recorded(2, "message_end"))
-    follower = Follower(run_id, runs.folder)
+    follower = Follower(Run.load(run_id, runs.folder))
     seen = []
     while True:
-        look = follower.look()
+        look = follower.update()
         seen += [event.event_type for event in look.events]
         if not look.more:
             break
@@ -105,12 +106,12 @@ def test_what_cannot_be_read_costs_only_itself(runs: Runs) -> None:
 def test_a_long_journal_is_read_in_pieces_and_nothing_is_lost(runs: Runs) -> None:
     run_id = runs.start()
     runs.write(run_id, *(recorded(number, payload={"text": "x" * 3000}) for number in range(1, 1001)))
-    follower = Follower(run_id, runs.folder)
+    follower = Follower(Run.load(run_id, runs.folder))
     note(runs, run_id, "process_end", exit_code=0)
-    looks = [follower.look()]
+    looks = [follower.update()]
     while looks[-1].more:
-        looks.append(follower.look())
-    assert len(looks) == runs.paths.journal_path(run_id).stat().st_size // MOST_READ + 1
+        looks.append(follower.update())
+    assert len(looks) == runs.paths.journal_path(run_id).stat().st_size // MAX_READ_BYTES + 1
     assert [look.over for look in looks[:-1]] == [None] * (len(looks) - 1)
     assert looks[-1].over == "its process has ended"
     assert sum(event.event_type == "agent_start" for look in looks for event in look.events) == 1000
@@ -120,8 +121,8 @@ def test_figures_add_up(runs: Runs) -> None:
     run_id = runs.start()
     failed = tool(4, status="error", error="exit code 1")
     runs.write(run_id, attached(), model_call(2), model_call(3, usage=None), *failed, *tool(6))
-    follower = Follower(run_id, runs.folder)
-    follower.look()
+    follower = Follower(Run.load(run_id, runs.folder))
+    follower.update()
     figures = follower.figures()
     assert (figures.events, figures.model_calls, figures.tool_calls, figures.errors) == (8, 2, 2, 1)
     assert (figures.tokens, figures.cost_usd) == (1520, 0.25)
@@ -131,8 +132,8 @@ def test_figures_add_up(runs: Runs) -> None:
 def test_a_run_is_over_when_nothing_more_can_come(runs: Runs, reason: str) -> None:
     run_id = runs.start()
     runs.write(run_id, attached())
-    follower = Follower(run_id, runs.folder)
-    assert follower.look().over is None
+    follower = Follower(Run.load(run_id, runs.folder))
+    assert follower.update().over is None
     runs.write(run_id, recorded(2, "input"))
     if reason == "finalized":
         request_finalize(run_id, runs_dir=runs.folder)
@@ -141,7 +142,7 @@ def test_a_run_is_over_when_nothing_more_can_come(runs: Runs, reason: str) -> No
         abort_session(run_id, runs_dir=runs.folder)
     else:
         note(runs, run_id, "process_end", exit_code=0)
-    look = follower.look()
+    look = follower.update()
     assert look.over is not None
     assert "input" in [event.event_type for event in look.events]
     assert "message_end" not in [event.event_type for event in look.events]
@@ -151,16 +152,16 @@ def test_a_run_is_over_when_whoever_recorded_it_is_gone(runs: Runs) -> None:
     code = "import sys; from critiqor.session import create_session; create_session(runs_dir=sys.argv[1])"
     assert start_python(code, runs.folder).wait(PATIENCE_SECONDS) == 0
     runs.write("run_001", line_of(recorded(1, "input")).rstrip(b"\n"))
-    look = Follower("run_001", runs.folder).look()
+    look = Follower(Run.load("run_001", runs.folder)).update()
     assert look.over == "the process that recorded it is gone"
     assert [event.event_type for event in look.events] == ["state_transition", "input"]
 
 
 def test_an_agent_cannot_end_the_watching_by_what_it_writes(runs: Runs) -> None:
     run_id = runs.start()
-    follower = Follower(run_id, runs.folder)
+    follower = Follower(Run.load(run_id, runs.folder))
     runs.write(run_id, recorded(1, "process_end", source_layer="supervisor", payload={"exit_code": 0}))
-    look = follower.look()
+    look = follower.update()
     assert look.over is None
     assert {event.source_layer for event in look.events if event.event_type == "process_end"} == {"extension_api"}
 

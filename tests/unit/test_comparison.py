@@ -95,7 +95,7 @@ def test_half_told_usage_is_unknown_and_said() -> None:
     result = compare(diagnosis(BEFORE, cost_usd=0.2), after)
     assert result.figures.cost_usd.after is None
     assert result.figures.tokens.after is None
-    assert result.notes == [f"{AFTER}: tokens and cost are unknown, because 1 model call told no usage"]
+    assert result.notes == [f"{AFTER}: tokens and cost are unknown, because 1 model call reported no usage"]
     assert compare(diagnosis(cost_usd=1), diagnosis(AFTER)).notes == [
         f"{AFTER}: cost is unknown, because no price is known"
     ]

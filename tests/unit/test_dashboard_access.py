@@ -15,6 +15,7 @@ from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web.application import application
 from critiqor.dashboard.web.bind_address import resolve_host
 from critiqor.dashboard.web.middleware import CONTENT_SECURITY
+from critiqor.run.store import RunStore
 
 PAGES = (*RUN_PAGES, "/live/stream")
 
@@ -201,7 +202,7 @@ def test_it_is_told_from_where_a_link_leads_here_and_what_must_run_for_that(runs
     here = dashboard.user().post(f"/runs/{run_id}/links", headers={"origin": dashboard.site.address}).text
     assert "on this machine only" in here and f"critiqor dashboard --port {PORT} --no-browser" in here
     assert f"critiqor dashboard --host ADDRESS --port {PORT} --require-token" in here
-    site = Site(runs.paths, PORT, resolve_host("192.0.2.7"), is_token_required=True)
+    site = Site(RunStore(runs.folder), PORT, resolve_host("192.0.2.7"), is_token_required=True)
     client = TestClient(application(site), base_url=site.address, follow_redirects=False)
     client.get("/open", params={"token": site.access.admit("default")})
     there = client.get(f"/runs/{run_id}/trust").text

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 from support import Runs, attached, recorded
 
 from critiqor.dashboard.pages.timeline_page import SPLIT
-from critiqor.dashboard.render.formatting import duration, money, number, price
 from critiqor.lab.runners.runner import Runner
 from critiqor.lab.scenario_file import select_scenarios, shipped_scenarios
-from critiqor.run.diagnosis import load_diagnosed
+from critiqor.model.formatting import format_cost, format_duration, format_money, format_number
+from critiqor.run.store import Run
 from critiqor.run.visibility import change_visibility
 
 PLAYED = ("retry_storm", "memory_finds_it", "forgotten_after_compaction", "event_loop_stall")
@@ -76,19 +76,20 @@ def test_what_took_time_has_a_lane_with_bars_that_lead_to_events(played: Played,
 
 @pytest.mark.parametrize("scenario", PLAYED)
 def test_the_cost_of_every_model_tool_and_turn_is_told(played: Played, scenario: str) -> None:
-    cost = load_diagnosed(played.run_ids[scenario], played.runs.folder).cost_analysis
+    cost = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis().cost_analysis
     page = played.page(scenario, "/cost")
     models, tools, turns = rows(page, "model-table"), rows(page, "tool-table"), rows(page, "turn-table")
     assert cost.per_model and cost.per_tool and cost.per_turn
     for model, row in zip(cost.per_model, models, strict=True):
-        figures = f"{price(model)} {number(model.input_tokens)} {number(model.output_tokens)} {model.model_calls}"
+        tokens = f"{format_number(model.input_tokens)} {format_number(model.output_tokens)}"
+        figures = f"{format_cost(model)} {tokens} {model.model_calls}"
         assert row.startswith(f"{model.provider} {model.model} {figures} ")
     for tool, row in zip(cost.per_tool, tools, strict=True):
         assert tool.tokens and tool.cost_usd
-        assert row.startswith(f"{tool.tool} {money(tool.cost_usd)} {number(tool.tokens)} {tool.calls} ")
+        assert row.startswith(f"{tool.tool} {format_money(tool.cost_usd)} {format_number(tool.tokens)} {tool.calls} ")
     for place, (turn, row) in enumerate(zip(cost.per_turn, turns, strict=True), 1):
         assert re.match(rf"{place} \+.* {turn.scope.agent_run_id} ", row)
-        assert f" {price(turn)} {number(turn.input_tokens)} " in row
+        assert f" {format_cost(turn)} {format_number(turn.input_tokens)} " in row
         link = f"/runs/{played.run_ids[scenario]}/evidence?q={turn.scope.agent_run_id}"
         assert f'href="{link}"' in page
         assert "There are no such events" not in played.user.get(link).text
@@ -96,22 +97,22 @@ def test_the_cost_of_every_model_tool_and_turn_is_told(played: Played, scenario:
 
 @pytest.mark.parametrize("scenario", PLAYED)
 def test_the_parts_of_every_turn_are_told(played: Played, scenario: str) -> None:
-    timeline = load_diagnosed(played.run_ids[scenario], played.runs.folder).timeline
+    timeline = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis().timeline
     assert timeline is not None and timeline.turns
     page = played.page(scenario, "/timeline")
     for turn, row in zip(timeline.turns, rows(page, "turns"), strict=True):
         parts = [
-            f"{label} {duration(getattr(turn.split, name))}"
+            f"{label} {format_duration(getattr(turn.split, name))}"
             for name, label in SPLIT.items()
             if getattr(turn.split, name)
         ]
         assert len(parts) >= 3
-        assert row.endswith(f"{duration(turn.duration_ms)} {' '.join(parts)}")
+        assert row.endswith(f"{format_duration(turn.duration_ms)} {' '.join(parts)}")
 
 
 def test_no_link_leads_strangers_to_a_line_of_the_timeline_that_they_may_not_see(played: Played) -> None:
     run_id = played.run_ids["event_loop_stall"]
-    change_visibility(run_id, "anonymous", played.runs.folder)
+    change_visibility(Run.load(run_id, played.runs.folder), "anonymous")
     stranger = played.dashboard.stranger()
     try:
         for page in ("", "/timeline", "/diagnosis"):
@@ -121,7 +122,7 @@ def test_no_link_leads_strangers_to_a_line_of_the_timeline_that_they_may_not_see
             for link in links:
                 assert stranger.get(unescape(link)).status_code == 200, link
     finally:
-        change_visibility(run_id, "private", played.runs.folder)
+        change_visibility(Run.load(run_id, played.runs.folder), "private")
 
 
 def test_what_was_redacted_and_what_was_not_seen_is_told(runs: Runs) -> None:

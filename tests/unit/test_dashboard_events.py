@@ -19,12 +19,12 @@ from critiqor.dashboard.data.event_index import EventFilter, EventIndex
 from critiqor.dashboard.data.index_builder import build_index
 from critiqor.dashboard.data.index_cache import FILE_NAME, IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
-from critiqor.dashboard.data.run_view import PAGE, Showing
+from critiqor.dashboard.data.run_page_data import PAGE, RunPageData
 from critiqor.dashboard.data.search_terms import Search
-from critiqor.dashboard.web.access import Viewer
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
-from critiqor.storage import SessionPaths
+from critiqor.privacy.visibility import Viewer
+from critiqor.run.store import Run, RunStore
 from critiqor.storage.session_document import read_sealed_events
 
 WORDS = (
@@ -63,7 +63,7 @@ def varied(runs: Runs, count: int = 250) -> str:
 
 def index_of(runs: Runs, run_id: str) -> EventIndex:
     digest = runs.record(run_id)["seal"]["digest"]
-    return build_index(runs.paths, run_id, digest, runs.paths.run_folder(run_id) / FILE_NAME)
+    return build_index(Run.load(run_id, runs.folder), digest, runs.paths.run_folder(run_id) / FILE_NAME)
 
 
 def scanned(runs: Runs, run_id: str, wanted: EventFilter) -> list[str]:
@@ -149,20 +149,20 @@ def test_a_search_for_parts_finds_them_right_behind_each_other_alone() -> None:
 
 def test_an_index_is_made_once_and_again_for_other_evidence(runs: Runs) -> None:
     run_id = failing_tests(runs)
-    shelf, library = IndexCache(runs.paths), RunCatalog(runs.paths)
+    shelf, library = IndexCache(), RunCatalog(RunStore(runs.folder))
     run = library.open(run_id, Viewer(tenants=frozenset({"default"})))
     file = runs.paths.run_folder(run_id) / FILE_NAME
-    assert shelf.index_of(run, patience=30) is not None
+    assert shelf.index_of(run, timeout=30) is not None
     made = file.stat().st_ino
-    assert IndexCache(runs.paths).index_of(run, patience=30) is not None
+    assert IndexCache().index_of(run, timeout=30) is not None
     assert file.stat().st_ino == made
     file.write_bytes(b"no index at all")
-    again = IndexCache(runs.paths).index_of(run, patience=30)
-    assert again is not None and again.find(EventFilter(), 0, 1).total == run.head["seal"]["events"]
+    again = IndexCache().index_of(run, timeout=30)
+    assert again is not None and again.find(EventFilter(), 0, 1).total == runs.record(run_id)["seal"]["events"]
     document = runs.paths.evidence_summary_path(run_id)
     document.chmod(0o600)
     document.write_bytes(document.read_bytes().replace(b"npm", b"pip"))
-    other = shelf.index_of(run, patience=30)
+    other = shelf.index_of(run, timeout=30)
     assert other is not None and other.find(EventFilter(text="pip"), 0, 1).total > 0
 
 
@@ -183,10 +183,10 @@ def test_a_run_that_cannot_be_indexed_says_so_and_is_read_without(runs: Runs, mo
 def test_a_runs_folder_that_can_only_be_read_is_indexed_elsewhere(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = failing_tests(runs)
 
-    def built(paths: SessionPaths, run: str, digest: str, file: Path) -> EventIndex:
+    def built(run: Run, digest: str, file: Path) -> EventIndex:
         if file.is_relative_to(runs.folder):
             raise OSError(errno.EROFS, "Read-only file system")
-        return build_index(paths, run, digest, file)
+        return build_index(run, digest, file)
 
     monkeypatch.setattr("critiqor.dashboard.data.index_cache.build_index", built)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/evidence?q=npm").text
@@ -196,14 +196,14 @@ def test_a_runs_folder_that_can_only_be_read_is_indexed_elsewhere(runs: Runs, mo
 
 def test_without_an_index_pages_are_the_same(runs: Runs) -> None:
     run_id = varied(runs)
-    run = RunCatalog(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
-    indexed = Showing(run, IndexCache(runs.paths))
+    run = RunCatalog(RunStore(runs.folder)).open(run_id, Viewer(tenants=frozenset({"default"})))
+    indexed = RunPageData(run, IndexCache())
 
     class Nothing(IndexCache):
-        def index_of(self, run: object, patience: float = 0.0) -> None:
+        def index_of(self, view: object, timeout: float = 0.0) -> None:
             return None
 
-    plain = Showing(run, Nothing(runs.paths))
+    plain = RunPageData(run, Nothing(runs.paths))
     for wanted, page in product((EventFilter(), EventFilter(text="npm"), EventFilter(status="error")), (1, 2, 3)):
         assert indexed.events(wanted, page) == plain.events(wanted, page)
     last = indexed.events(EventFilter(), 3).events[-1]
@@ -236,8 +236,8 @@ def test_an_index_in_a_folder_that_is_a_link_is_rebuilt(runs: Runs, tmp_path: Pa
     file = runs.paths.run_folder(run_id) / FILE_NAME
     file.rename(tmp_path / "elsewhere.sqlite")
     file.symlink_to(tmp_path / "elsewhere.sqlite")
-    run = RunCatalog(runs.paths).open(run_id, Viewer(tenants=frozenset({"default"})))
-    assert IndexCache(runs.paths).index_of(run, patience=30) is not None
+    run = RunCatalog(RunStore(runs.folder)).open(run_id, Viewer(tenants=frozenset({"default"})))
+    assert IndexCache().index_of(run, timeout=30) is not None
     assert not file.is_symlink()
 
 

@@ -14,14 +14,14 @@ from dashboards import BEGIN, RUN_PAGES, Dashboard, event_ids, failing_tests
 from diagnosed import diagnosis, finding, store
 from support import Runs, attached, recorded
 
-from critiqor.dashboard.data.run_view import Showing
+from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.live import Live, phase_of
 from critiqor.dashboard.render.formatting import coded, island, visible
-from critiqor.dashboard.web.access import Viewer
 from critiqor.model import CausalGraph, GraphEdge, GraphNode, Playbook
 from critiqor.model.diagnosis import CausalStep, Change
-from critiqor.run.diagnosis import load_diagnosed
-from critiqor.run.tail import Look
+from critiqor.privacy.visibility import Viewer
+from critiqor.run.store import Run
+from critiqor.run.tail import Update
 from critiqor.run.visibility import change_visibility
 
 PAGES = (*RUN_PAGES, "/trust?verify=1")
@@ -145,7 +145,7 @@ def test_the_verdict_says_when_the_evidence_is_not_what_was_sealed(runs: Runs, w
     verdict = page.split('id="verdict"')[1].split("</section>")[0]
     assert f"evidence is {'gone' if wrong == 'gone' else 'not what was sealed'}" in verdict
     assert f"critiqor verify {run_id}" in verdict
-    change_visibility(run_id, "anonymous", runs.folder)
+    change_visibility(Run.load(run_id, runs.folder), "anonymous")
     strangers = dashboard.stranger().get(f"/runs/{run_id}").text
     assert "Not proven: the evidence is not what was sealed." in strangers and "session.json" not in strangers
 
@@ -205,7 +205,7 @@ def test_the_overview_leads_to_the_first_bad_event_in_one_step(runs: Runs) -> No
     run_id = failing_tests(runs)
     client = Dashboard(runs).user()
     page = client.get(f"/runs/{run_id}").text
-    primary = load_diagnosed(run_id, runs.folder).failure_analysis.findings[0]
+    primary = Run.load(run_id, runs.folder).diagnosis().failure_analysis.findings[0]
     link = re.search(r'id="first-bad-event" href="([^"]+)"', page)
     assert link and link[1].endswith(primary.first_bad_step or primary.evidence[0])
     event = client.get(link[1])
@@ -214,7 +214,7 @@ def test_the_overview_leads_to_the_first_bad_event_in_one_step(runs: Runs) -> No
 
 def test_the_overview_tells_verdict_points_lost_and_next_action(runs: Runs) -> None:
     run_id = failing_tests(runs)
-    concluded = load_diagnosed(run_id, runs.folder)
+    concluded = Run.load(run_id, runs.folder).diagnosis()
     page = Dashboard(runs).user().get(f"/runs/{run_id}").text
     assert f">{concluded.readiness}<" in page
     assert concluded.trust_score is not None and f">{concluded.trust_score} <" in page
@@ -483,7 +483,7 @@ def test_very_short_bars_are_merged(runs: Runs) -> None:
     page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
     assert "short ones, including read" in page
     assert 100 < page.count("<rect") < 3000
-    change_visibility(run_id, "anonymous", runs.folder)
+    change_visibility(Run.load(run_id, runs.folder), "anonymous")
     anonymous = Dashboard(runs).stranger().get(f"/runs/{run_id}/timeline").text
     for shown in (page, anonymous):
         assert "merged with their neighbours" in shown
@@ -571,7 +571,7 @@ def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
 def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(
     status: str, over: str | None, badge: str, command: str | None, is_last: bool
 ) -> None:
-    phase = phase_of(Look(events=[], status=status, over=over, more=False), "run_001")
+    phase = phase_of(Update(events=[], status=status, over=over, more=False), "run_001")
     assert (phase.badge, phase.next, phase.is_last) == (badge, command, is_last)
     assert phase.is_going == (badge == "being recorded")
     assert "FINALIZING" not in phase.told and phase.told[0].isupper()
@@ -580,9 +580,9 @@ def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(
 def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("critiqor.run.tail.owner_is_alive", lambda _: False)
+    monkeypatch.setattr("critiqor.run.store.is_owner_alive", lambda _: False)
     run_id, site = runs.start(), Dashboard(runs).site
-    showing = Showing(site.library.open(run_id, Viewer(tenants=frozenset({"default"}))), site.shelf)
+    showing = RunPageData(site.catalog.open(run_id, Viewer(tenants=frozenset({"default"}))), site.indexes)
     stream = Live(site).messages(showing, site.access.admit("default"), is_user=True)
 
     async def states() -> list[str]:

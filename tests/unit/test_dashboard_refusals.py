@@ -24,7 +24,7 @@ from critiqor.dashboard.web.application import application
 from critiqor.dashboard.web.bind_address import LOOPBACK, listen, resolve_host
 from critiqor.dashboard.web.connections import Connection
 from critiqor.dashboard.web.middleware import CONTENT_SECURITY
-from critiqor.storage import paths_for
+from critiqor.run.store import RunStore
 
 SECRET_TEXT = b"npm test"
 """Text of every run that others must not see."""
@@ -47,7 +47,7 @@ class Address(NamedTuple):
 
 def _addresses() -> list[Address]:
     found = []
-    for route in application(Site(paths_for("nowhere"), 1)).routes:
+    for route in application(Site(RunStore("nowhere"), 1)).routes:
         if isinstance(route, Mount):
             found.append(Address("GET", f"{route.path}/icon.svg"))
             continue
@@ -314,7 +314,7 @@ def test_an_incomplete_request_is_disconnected(
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
     listener = listen(resolve_host(LOOPBACK), 0)
     port = listener.getsockname()[1]
-    app = application(Site(runs.paths, port))
+    app = application(Site(RunStore(runs.folder), port))
     options = uvicorn.Config(
         app, http=Connection, ws="none", lifespan="off", log_level="critical", timeout_keep_alive=1
     )

@@ -12,6 +12,7 @@ import pytest
 from dashboards import Dashboard, event_ids, failing_tests
 from support import Runs, recorded
 
+from critiqor.run.store import Run
 from critiqor.run.visibility import change_visibility
 
 
@@ -124,7 +125,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_written_through(runs: Ru
     precious.write_text("mine")
     record = runs.paths.run_path(run_id)
     record.with_name(record.name + ".tmp").symlink_to(precious)
-    change_visibility(run_id, "shared", runs.folder)
+    change_visibility(Run.load(run_id, runs.folder), "shared")
     (runs.folder / ".links.json.tmp").symlink_to(precious)
     Dashboard(runs).guest(run_id)
     assert precious.read_text() == "mine"

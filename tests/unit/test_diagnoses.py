@@ -11,7 +11,9 @@ import pytest
 from support import Cli, Runs, attached, recorded
 
 from critiqor.model import Diagnosis
-from critiqor.run.diagnosis import diagnose_run, load_diagnosed, run_summaries
+from critiqor.run.diagnosis import diagnose_run
+from critiqor.run.store import Run, RunStore
+from critiqor.run.view import summarize_runs
 from critiqor.session import abort_session
 from critiqor.storage.verification import verify_run
 
@@ -39,7 +41,7 @@ def failing(runs: Runs) -> str:
 
 def made_by_older_rules(runs: Runs, run_id: str) -> None:
     """Replace the diagnosis by one that found something else."""
-    known = load_diagnosed(run_id, runs.folder)
+    known = Run.load(run_id, runs.folder).diagnosis()
     finding = msgspec.structs.replace(known.failure_analysis.findings[0], cause="something:else")
     analysis = msgspec.structs.replace(known.failure_analysis, findings=[finding])
     old = msgspec.structs.replace(known, rule_set_version="0", failure_analysis=analysis, trust_score=12)
@@ -90,9 +92,9 @@ def test_aborted_run_can_be_diagnosed_and_compared(runs: Runs) -> None:
     run_id = runs.start()
     runs.write(run_id, attached(), recorded(2, "agent_start"))
     abort_session(run_id, runs_dir=runs.folder)
-    assert run_summaries(runs.folder)[0].diagnosis is None
+    assert summarize_runs(RunStore(runs.folder))[0].diagnosis is None
     diagnose_run(run_id, runs.folder)
-    assert isinstance(run_summaries(runs.folder)[0].diagnosis, Diagnosis)
+    assert isinstance(summarize_runs(RunStore(runs.folder))[0].diagnosis, Diagnosis)
 
 
 def test_evidence_that_lies_elsewhere_is_diagnosed_and_nothing_is_written(runs: Runs, cli: Cli, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reports import HOSTILE, gated, hostile_fields
 from support import Cli, Runs
 
-from critiqor.exporters.github import LARGEST_SUMMARY, MOST_ANNOTATIONS, annotation_lines, harmless, step_summary
+from critiqor.exporters.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, annotation_lines, harmless, step_summary
 from critiqor.model import Diagnosis
 
 REGISTERED = frozenset(
@@ -98,7 +98,7 @@ def test_github_shows_ten_of_each_so_the_last_one_counts_the_rest() -> None:
     commands = annotated(diagnosis("run_001", *grave, *mild, trust=0))
     for name, missing in (("error", 23), ("warning", 3)):
         shown = [command for command in commands if command.name == name]
-        assert len(shown) == MOST_ANNOTATIONS
+        assert len(shown) == MAX_ANNOTATIONS
         assert shown[-1].properties["title"] == f"{missing} more in run_001"
         assert "critiqor show run_001" in shown[-1].data
 
@@ -181,18 +181,18 @@ def test_a_summary_that_is_too_large_is_not_written_because_github_would_show_no
     store(runs, diagnosis())
     size = len(step_summary(gated(diagnosis()).report, gated(diagnosis()).gate).encode())
     summary = tmp_path / "summary.md"
-    summary.write_bytes(b"x" * (LARGEST_SUMMARY - size // 2))
+    summary.write_bytes(b"x" * (MAX_SUMMARY_BYTES - size // 2))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     answer = cli("check", "run_001", "--github")
     assert (answer.code, "full" in answer.err) == (0, True)
-    assert summary.stat().st_size == LARGEST_SUMMARY - size // 2
+    assert summary.stat().st_size == MAX_SUMMARY_BYTES - size // 2
 
 
 def test_a_summary_is_never_larger_than_github_takes() -> None:
     long = dict.fromkeys(("title", "explanation", "recommendation", "verification"), "\U0001f600" * 5000)
     found = [finding(f"timeout:{number}", "high", **long) for number in range(400)]
     told = gated(diagnosis("run_001", *found, trust=0))
-    assert len(step_summary(told.report, told.gate).encode()) < LARGEST_SUMMARY
+    assert len(step_summary(told.report, told.gate).encode()) < MAX_SUMMARY_BYTES
 
 
 def test_a_summary_that_cannot_be_written_is_an_error_that_names_the_file(

@@ -17,7 +17,8 @@ from critiqor.exporters.otlp import otlp
 from critiqor.exporters.otlp.conventions import EVALUATION, MAX_CONTENT
 from critiqor.exporters.otlp.span_builder import MAX_HELD, build_spans
 from critiqor.model import Diagnosis, Event, Metadata, Timestamps, iso_from_ms
-from critiqor.model.report import Recorded, RunHead
+from critiqor.model.record import RunHead
+from critiqor.model.report import Recorded
 
 CLIENT, INTERNAL, ERROR = 3, 1, 2
 SECRETS = ("the question", "the answer", "make all", "it says so", "no such target")

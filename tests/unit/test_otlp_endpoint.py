@@ -18,7 +18,8 @@ from critiqor.exporters.otlp import endpoint, otlp
 from critiqor.exporters.otlp.endpoint import Endpoint, traces_url
 from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Metadata, Timestamps, iso_from_ms
-from critiqor.model.report import Recorded, RunHead
+from critiqor.model.record import RunHead
+from critiqor.model.report import Recorded
 
 START = 1_794_000_000_000
 RECORDS = [

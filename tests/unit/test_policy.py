@@ -271,7 +271,7 @@ def test_half_told_cost_fails_once_the_told_half_is_too_much() -> None:
     for policy in ({"max_cost_usd": 0.6}, {"max_tokens": 600}):
         unknown = answer(half, **policy)
         assert (unknown.passed, unknown.actual) == (False, None)
-        assert "1 model call told no usage" in unknown.explanation
+        assert "1 model call reported no usage" in unknown.explanation
         assert answer(half, allow_unknown_cost=True, **policy).passed
 
 

@@ -12,7 +12,7 @@ from story import Story
 from support import Cli, Runs, attached
 
 from critiqor.errors import ExitCode
-from critiqor.run.diagnosis import load_proof
+from critiqor.run.store import Run
 
 CHANGED = "the evidence is not what was sealed, session.json was changed"
 GONE = "the evidence is gone, there is no session.json"
@@ -43,21 +43,21 @@ def damaged(runs: Runs, damage: Damage, run_id: str = "run_002") -> None:
 
 
 def test_what_is_as_it_was_sealed_is_intact(sealed: Runs, cli: Cli) -> None:
-    assert load_proof("run_002", sealed.folder).state == "intact"
+    assert Run.load("run_002", sealed.folder).integrity().state == "intact"
     shown = cli("show", "run_002", "--json").data
     assert (shown["evidence"]["state"], shown["diagnosis"]["readiness"]) == ("intact", "ready")
 
 
 def test_a_run_that_is_not_sealed_is_neither_intact_nor_changed(runs: Runs, cli: Cli) -> None:
     run_id = runs.start()
-    assert load_proof(run_id, runs.folder).state == "not sealed"
+    assert Run.load(run_id, runs.folder).integrity().state == "not sealed"
     assert cli("show", run_id, "--json").data["evidence"]["state"] == "not sealed"
 
 
 def test_a_diagnosis_of_other_evidence_proves_nothing_of_this(sealed: Runs, cli: Cli) -> None:
     path = sealed.paths.diagnosis_path("run_002")
     path.write_text(json.dumps({**json.loads(path.read_text()), "evidence_digest": "sha256:other"}))
-    assert load_proof("run_002", sealed.folder).state == "other"
+    assert Run.load("run_002", sealed.folder).integrity().state == "other"
     assert "Not proven: the diagnosis is missing or was made from other evidence" in cli("show", "run_002").out
 
 
@@ -88,7 +88,7 @@ def test_show_says_first_that_it_is_not_proven(sealed: Runs, cli: Cli, damage: D
 def test_reports_say_first_that_it_is_not_proven(sealed: Runs, cli: Cli, damage: Damage, state: str, told: str) -> None:
     damaged(sealed, damage)
     lines = cli("report", "run_002").out.splitlines()
-    assert lines[0] == "## `run_002`: not proven"
+    assert lines[0] == "## `run_002`: unknown: not proven"
     assert lines[2].startswith("**Not proven: the evidence is")
     written = cli("report", "run_002", "--format", "json")
     document = json.loads(written.out)
@@ -113,7 +113,8 @@ def test_a_timeline_that_was_sealed_with_it_belongs_to_the_evidence(runs: Runs) 
     timeline.parent.mkdir(parents=True, exist_ok=True)
     timeline.write_text("{}\n")
     runs.finalize(run_id)
-    assert load_proof(run_id, runs.folder).state == "intact"
+    assert Run.load(run_id, runs.folder).integrity().state == "intact"
     timeline.write_text("[]\n")
-    proof = load_proof(run_id, runs.folder)
-    assert (proof.state, proof.told) == ("changed", "the evidence is not what was sealed, timeline.jsonl was changed")
+    proof = Run.load(run_id, runs.folder).integrity()
+    assert proof.state == "changed"
+    assert proof.explanation == "the evidence is not what was sealed, timeline.jsonl was changed"

@@ -9,7 +9,8 @@ import pytest
 from support import Cli, Runs, attached, recorded
 from timelines import data_of, end, in_order, line, span
 
-from critiqor.run.diagnosis import diagnose_run, run_timeline
+from critiqor.run.diagnosis import diagnose_run
+from critiqor.run.store import Run
 from critiqor.storage.verification import verify_run
 
 READY = line("mark", "gateway.ready", 90_000, durationMs=90_000)
@@ -46,7 +47,7 @@ def test_what_openclaw_writes_after_the_seal_changes_nothing(runs: Runs, run_id:
     assert verify_run(runs.paths, run_id).intact
     after = diagnose_run(run_id, runs.folder)
     assert {**after, "generated_at": None} == {**before, "generated_at": None}
-    assert run_timeline(run_id, runs.folder).events == 3
+    assert Run.load(run_id, runs.folder).timing().events == 3
 
 
 def test_changed_timeline_is_found_by_verify(runs: Runs, run_id: str) -> None:

@@ -18,7 +18,7 @@ from critiqor.errors import (
     UnknownRunError,
     UsageError,
 )
-from critiqor.run import lifecycle
+from critiqor.run import finalization
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import (
     abort_session,
@@ -228,7 +228,7 @@ def test_record_under_another_name_is_refused(runs: Runs) -> None:
     runs.start()
     copy = runs.folder / "run_007.json"
     copy.write_bytes(runs.paths.run_path("run_001").read_bytes())
-    with pytest.raises(BrokenRecordError, match="says that it is of run_001"):
+    with pytest.raises(BrokenRecordError, match="it is the record of run_001"):
         runs.finalize("run_007")
 
 
@@ -496,14 +496,14 @@ def test_abort_is_refused_once_completed_and_harmless_twice(runs: Runs) -> None:
 
 def test_abort_while_another_shell_finalizes_wins(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = runs.start()
-    seal = lifecycle._seal_and_diagnose
+    seal = finalization._seal_and_diagnose
 
     def seal_and_abort(*arguments: Any) -> Any:
         sealed = seal(*arguments)
         abort_session(run_id, runs_dir=runs.folder)
         return sealed
 
-    monkeypatch.setattr(lifecycle, "_seal_and_diagnose", seal_and_abort)
+    monkeypatch.setattr(finalization, "_seal_and_diagnose", seal_and_abort)
     with pytest.raises(NoActiveSessionError, match="aborted"):
         runs.finalize()
     assert runs.status(run_id) == "ABORTED"

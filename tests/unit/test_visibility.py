@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from dashboards import Dashboard, failing_tests
 from support import Cli, Runs, exit_code_of, fork, recorded
 
 from critiqor.errors import UnknownRunError, UsageError
 from critiqor.model.record import Visibility
+from critiqor.privacy.visibility import MEANINGS
 from critiqor.run.diagnosis import diagnose_run
-from critiqor.run.visibility import MEANING, change_visibility, visibility_of
+from critiqor.run.store import Run
+from critiqor.run.visibility import change_visibility, read_visibility
 from critiqor.session import abort_session, append_event_to_run
-from critiqor.storage.run_record import HEAD_BYTES, MOST_CHANGES, load_head
+from critiqor.storage.run_record import HEAD_BYTES, MAX_VISIBILITY_CHANGES, load_head
 from critiqor.storage.seal import seal_evidence
 from critiqor.storage.verification import verify_run
 
@@ -25,7 +27,7 @@ def changes(runs: Runs, run_id: str) -> list[tuple[str, str]]:
 
 
 def test_every_visibility_has_a_meaning() -> None:
-    assert set(MEANING) == set(get_args(Visibility))
+    assert set(MEANINGS) == set(get_args(Visibility))
 
 
 @pytest.mark.parametrize("to", ["shared", "anonymous", "public"])
@@ -33,7 +35,7 @@ def test_a_sealed_run_changes_its_visibility_and_nothing_else(runs: Runs, to: st
     run_id = failing_tests(runs)
     before = runs.record(run_id)
     evidence = runs.evidence_bytes(run_id)
-    standing = change_visibility(run_id, to, runs.folder)
+    standing = change_visibility(Run.load(run_id, runs.folder), to)
     assert (standing.visibility, standing.before) == (to, "private")
     after = runs.record(run_id)
     assert after["metadata"]["visibility"] == to
@@ -46,22 +48,22 @@ def test_a_sealed_run_changes_its_visibility_and_nothing_else(runs: Runs, to: st
 
 def test_a_diagnosis_made_again_keeps_it(runs: Runs) -> None:
     run_id = failing_tests(runs)
-    change_visibility(run_id, "public", runs.folder)
+    change_visibility(Run.load(run_id, runs.folder), "public")
     diagnose_run(run_id, runs.folder)
-    assert visibility_of(run_id, runs.folder).visibility == "public"
+    assert read_visibility(Run.load(run_id, runs.folder)).visibility == "public"
     assert changes(runs, run_id) == [("private", "public")]
-    change_visibility(run_id, "private", runs.folder)
+    change_visibility(Run.load(run_id, runs.folder), "private")
     assert runs.record(run_id)["diagnosis"]["run_id"] == run_id
     assert verify_run(runs.paths, run_id).intact
 
 
 def test_a_run_that_is_recorded_keeps_it_when_it_is_finalized(runs: Runs) -> None:
     run_id = runs.start()
-    change_visibility(run_id, "shared", runs.folder)
+    change_visibility(Run.load(run_id, runs.folder), "shared")
     append_event_to_run(run_id, {"event_type": "process_start"}, runs.folder)
     runs.write(run_id, recorded(1))
     runs.finalize(run_id)
-    assert visibility_of(run_id, runs.folder).visibility == "shared"
+    assert read_visibility(Run.load(run_id, runs.folder)).visibility == "shared"
     assert runs.lifecycle(run_id) == ["IDLE", "MONITORING", "FINALIZING", "COMPLETED"]
     assert verify_run(runs.paths, run_id).intact
 
@@ -75,16 +77,16 @@ def test_a_change_while_the_evidence_is_sealed_is_not_lost(
     seal = seal_evidence
 
     def slow_seal(*arguments: Any) -> Any:
-        change_visibility(run_id, "public", runs.folder)
+        change_visibility(Run.load(run_id, runs.folder), "public")
         return seal(*arguments)
 
-    monkeypatch.setattr("critiqor.run.lifecycle.seal_evidence", slow_seal)
+    monkeypatch.setattr("critiqor.run.finalization.seal_evidence", slow_seal)
     if ending == "aborted":
         abort_session(run_id, runs.folder)
         diagnose_run(run_id, runs.folder)
     else:
         runs.finalize(run_id)
-    assert visibility_of(run_id, runs.folder).visibility == "public"
+    assert read_visibility(Run.load(run_id, runs.folder)).visibility == "public"
     assert changes(runs, run_id) == [("private", "public")]
     assert verify_run(runs.paths, run_id).intact
 
@@ -99,27 +101,27 @@ def test_writers_at_the_same_time_lose_nothing(runs: Runs) -> None:
 
     def change() -> None:
         for number in range(rounds):
-            change_visibility(run_id, ("public", "private")[number % 2], runs.folder)
+            change_visibility(Run.load(run_id, runs.folder), ("public", "private")[number % 2])
 
     assert [exit_code_of(pid) for pid in (fork(note), fork(change))] == [0, 0]
     assert len(runs.notes(run_id, "noted")) == rounds
     assert len(changes(runs, run_id)) == rounds
-    assert visibility_of(run_id, runs.folder).visibility == "public"
+    assert read_visibility(Run.load(run_id, runs.folder)).visibility == "public"
 
 
 def test_the_same_again_is_no_change(runs: Runs) -> None:
     run_id = failing_tests(runs, visibility="public")
     before = runs.paths.run_path(run_id).read_bytes()
-    assert change_visibility(run_id, "public", runs.folder).before is None
+    assert change_visibility(Run.load(run_id, runs.folder), "public").before is None
     assert runs.paths.run_path(run_id).read_bytes() == before
 
 
 def test_very_many_changes_leave_the_head_of_the_record_small(runs: Runs) -> None:
     run_id = failing_tests(runs)
-    for number in range(MOST_CHANGES + 5):
-        change_visibility(run_id, ("public", "private")[number % 2], runs.folder)
-    assert len(changes(runs, run_id)) == MOST_CHANGES
-    assert len(json.dumps(load_head(runs.paths, run_id))) < HEAD_BYTES
+    for number in range(MAX_VISIBILITY_CHANGES + 5):
+        change_visibility(Run.load(run_id, runs.folder), ("public", "private")[number % 2])
+    assert len(changes(runs, run_id)) == MAX_VISIBILITY_CHANGES
+    assert len(msgspec.json.encode(load_head(runs.paths, run_id))) < HEAD_BYTES
     assert verify_run(runs.paths, run_id).intact
 
 
@@ -129,8 +131,8 @@ def test_a_record_from_before_there_were_changes_is_read_and_changed(runs: Runs)
     text = path.read_text()
     assert text.count('"visibility_changes":[],') == 1
     path.write_text(text.replace('"visibility_changes":[],', ""))
-    assert visibility_of(run_id, runs.folder).changes == []
-    change_visibility(run_id, "shared", runs.folder)
+    assert read_visibility(Run.load(run_id, runs.folder)).changes == []
+    change_visibility(Run.load(run_id, runs.folder), "shared")
     assert changes(runs, run_id) == [("private", "shared")]
     assert verify_run(runs.paths, run_id).intact
 
@@ -138,11 +140,11 @@ def test_a_record_from_before_there_were_changes_is_read_and_changed(runs: Runs)
 def test_what_cannot_be_is_refused(runs: Runs) -> None:
     run_id = failing_tests(runs)
     with pytest.raises(UsageError):
-        change_visibility(run_id, "everybody", runs.folder)
+        change_visibility(Run.load(run_id, runs.folder), "everybody")
     with pytest.raises(UnknownRunError):
-        change_visibility("run_999", "public", runs.folder)
+        change_visibility(Run.load("run_999", runs.folder), "public")
     with pytest.raises(UsageError):
-        change_visibility("../run_001", "public", runs.folder)
+        change_visibility(Run.load("../run_001", runs.folder), "public")
     assert not (runs.folder / "run_999.json").exists()
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from critiqor.cli.wording import one_line
+from critiqor.cli.text_layout import one_line
 from critiqor.diagnosis.signals.numbers import is_plausible, price_of
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
-from critiqor.model.formatting import money, number
-from critiqor.model.timeline import spent
+from critiqor.model.formatting import format_duration, format_money, format_number
 
 if TYPE_CHECKING:
     from critiqor.model import Event
@@ -39,7 +38,7 @@ def format_event(event: Event) -> EventLine:
     failed = event.status == "error"
     details = [*_facts(event)]
     if event.duration_ms is not None and event.duration_ms >= 0:
-        details.append(spent(event.duration_ms))
+        details.append(format_duration(event.duration_ms))
     if failed:
         details.append(f"error: {_quote(event.error)}" if event.error else "error")
     return EventLine(_clock(event.timestamp), _quote(event.event_type), ", ".join(details), failed)
@@ -81,12 +80,12 @@ def _usage(usage: Any) -> list[str]:
     if not isinstance(usage, dict):
         return []
     tokens = [
-        f"{number(usage[name])} {direction}"
+        f"{format_number(usage[name])} {direction}"
         for name, direction in (("input", "in"), ("output", "out"))
         if is_plausible(usage.get(name))
     ]
     price = price_of(usage)
-    return tokens if price is None else [*tokens, money(price)]
+    return tokens if price is None else [*tokens, format_money(price)]
 
 
 def _clock(timestamp: str) -> str:

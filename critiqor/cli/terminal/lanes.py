@@ -18,7 +18,8 @@ from critiqor.exporters.trace.activity import is_retry
 from critiqor.exporters.trace.lanes import lay_out
 from critiqor.model import Finding, ms_from_iso
 from critiqor.model.event import place_of
-from critiqor.model.timeline import Stall, spent
+from critiqor.model.formatting import format_duration
+from critiqor.model.timeline import Stall
 from critiqor.model.trace import Category, Part, Slice, us_of
 
 MAX_ROWS = 3
@@ -178,7 +179,7 @@ def _counts(lane: Lane) -> str:
 
 def _ruler(axis: Axis) -> Text:
     """Draw the time axis under the lanes, with the total time."""
-    whole = spent((axis.end_us - axis.start_us) / 1000)
+    whole = format_duration((axis.end_us - axis.start_us) / 1000)
     room = max(0, axis.width - 1 - len(whole) - 1)
     return Text(f"0{'─' * room} {whole}"[: axis.width], FAINT)
 
@@ -197,6 +198,6 @@ def _legend(lanes: Sequence[Lane], axis: Axis) -> list[str]:
         entries.insert(0, f"{ONE} {OTHER} one after the other")
     if axis.gaps:
         longest = max(gap.end_us - gap.start_us for gap in axis.gaps)
-        entries.append(f"{GAP} idle for up to {spent(longest / 1000)}")
+        entries.append(f"{GAP} idle for up to {format_duration(longest / 1000)}")
     line = "   ".join(entries)
     return entries if len(line) > axis.width else [line] * bool(entries)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from critiqor.cli.completion_values import run_names
@@ -20,37 +18,40 @@ from critiqor.cli.running_agent import warn_if_running
 @click.option("--stop", is_flag=True, help="End OpenClaw and everything that it started first.")
 @json_option
 def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool) -> None:
-    """Give up the active session, or RUN. What was recorded is kept and can still be diagnosed.
+    """Abort the active session, or RUN. What was recorded is kept and can still be diagnosed.
 
-    The agent runs on, and nobody records it. With --stop it is ended first, with everything that it started: asked, and
-    killed after a few seconds. That can be typed later as well, and for a run that was finalized while the agent ran.
+    The agent continues without being recorded. With --stop it is ended first, with everything that it started: by a
+    signal, and by a kill after a few seconds. That also works later, and for a run that was finalized while the agent
+    ran.
     """
-    from critiqor.run.lifecycle import abort_session, load_active_session, load_record_head
+    from critiqor.run.lifecycle import abort_session
+    from critiqor.run.store import RunStore
 
-    if run is None:
-        run = (load_active_session(runs_dir) or {}).get("run_id")
+    store = RunStore(runs_dir)
+    active = store.active() if run is None else store.run(run)
+    run = None if active is None else active.id
     ended, is_completed = None, False
-    if stop and run is not None:
+    if stop and active is not None:
         from critiqor.recording.stop import stop_agent
 
-        ended = stop_agent(run, runs_dir)
-        is_completed = load_record_head(run, runs_dir)["status"] == "COMPLETED"
-    if is_completed and run is not None:
-        record = load_record_head(run, runs_dir)
+        ended = stop_agent(active.id, runs_dir)
+        is_completed = active.head().status == "COMPLETED"
+    if is_completed and active is not None:
+        run_id, status = active.id, "COMPLETED"
     else:
         record = abort_session(run, reason=reason, runs_dir=runs_dir)
-    data = {"run_id": record["run_id"], "status": record["status"], "reason": reason}
+        run_id, status = record["run_id"], record["status"]
+    data: dict[str, object] = {"run_id": run_id, "status": status, "reason": reason}
     if ended is not None:
         data["processes_ended"] = ended
-    answer("abort", data, "\n".join(_lines(record, ended)), as_json=as_json)
+    answer("abort", data, "\n".join(_lines(run_id, status, ended)), as_json=as_json)
     if ended is None:
-        warn_if_running(record["run_id"], runs_dir)
+        warn_if_running(run_id, runs_dir)
 
 
-def _lines(record: dict[str, Any], ended: int | None) -> list[str]:
+def _lines(run_id: str, status: str, ended: int | None) -> list[str]:
     from critiqor.model.formatting import counted
 
-    run_id, status = record["run_id"], record["status"]
     completed = status == "COMPLETED"
     kept = f"{run_id} is {status} and stays so." if completed else f"{run_id} is {status}; its evidence is kept."
     following = f"Next: {add_runs_dir(f'critiqor show {run_id}' if completed else f'critiqor diagnose {run_id}')}"

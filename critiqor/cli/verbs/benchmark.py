@@ -19,23 +19,34 @@ if TYPE_CHECKING:
 @runs_dir_option
 @json_option
 def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
-    """Place RUN among the runs of this folder that have the same benchmark id and difficulty tier."""
+    """Rank RUN among the runs of this folder that have the same benchmark id and difficulty tier."""
     from critiqor.comparison.ranking import standing_of
-    from critiqor.run.diagnosis import load_diagnosed, run_summaries
+    from critiqor.run.store import RunStore
+    from critiqor.run.view import RunView, summarize_runs
 
-    # For its error: a run without a diagnosis has no place, and the user is told how to get one.
-    load_diagnosed(run, runs_dir)
-    result = standing_of(run, run_summaries(runs_dir))
-    answer("benchmark", result, _text(result), as_json=as_json)
+    store = RunStore(runs_dir)
+    # A run without a proven diagnosis cannot be ranked; the error says what to type.
+    view = RunView(store.run(run))
+    view.require_proof()
+    result = standing_of(run, summarize_runs(store))
+    answer("benchmark", result, _text(result, view.figure_texts()), as_json=as_json)
 
 
-def _text(result: Standing) -> str:
-    from critiqor.cli.wording import LABELS, figure, one_line, page, table
+def _text(result: Standing, texts: dict[str, str]) -> str:
+    from critiqor.cli.text_layout import one_line, page, table
+    from critiqor.model.formatting import FIGURE_LABELS, format_figure
 
     kind = one_line(f"{result.benchmark_id}, {result.difficulty_tier}")
     lines = [f"{result.run_id}  {kind}  comparable with {result.others} other runs", ""]
     lines += table(
-        [[LABELS[place.figure], figure(place.figure, place.value), place.statement] for place in result.placements]
+        [
+            [
+                FIGURE_LABELS[place.figure],
+                texts.get(place.figure, format_figure(place.figure, place.value)),
+                place.statement,
+            ]
+            for place in result.placements
+        ]
     )
     if result.notes:
         lines += ["", *(f"  · {note}" for note in result.notes)]

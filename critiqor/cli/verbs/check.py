@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from critiqor.model.gate import GateResult
     from critiqor.model.report import RunReport
+    from critiqor.run.store import Run
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -31,38 +32,40 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 @json_option
 @click.pass_context
 def check(ctx: click.Context, run: str, runs_dir: str, policy_file: Path | None, github: bool, as_json: bool) -> None:
-    """Hold RUN against a policy. Exit code 0 if it is as wanted, 3 if not: each rule says why on one line."""
-    result = (
-        _for_github(run, runs_dir, policy_file, as_json) if github else _checked(run, runs_dir, policy_file, as_json)
-    )
+    """Check RUN against a policy. Exit code 0 if it passes, 3 if not; each rule is explained on one line."""
+    from critiqor.run.store import RunStore
+
+    checked = RunStore(runs_dir).run(run)
+    result = (_check_for_github if github else _check)(checked, policy_file, as_json)
     ctx.exit(ExitCode.OK if result.passed else ExitCode.GATE_FAILED)
 
 
-def _checked(run: str, runs_dir: str, policy_file: Path | None, as_json: bool) -> GateResult:
+def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
     from critiqor.policy.gate import apply_policy, counting_findings
-    from critiqor.run.diagnosis import load_diagnosed, load_proof
+    from critiqor.run.view import RunView
 
-    policy, diagnosis = read_policy(policy_file), load_diagnosed(run, runs_dir)
-    result = apply_policy(policy, diagnosis, load_proof(run, runs_dir))
+    policy, view = read_policy(policy_file), RunView(run)
+    diagnosis = view.require_diagnosis()
+    result = apply_policy(policy, diagnosis, view.integrity)
 
     def drawing() -> RenderableType:
         from critiqor.cli.views.check import gate_drawing
 
-        asked = "the usual policy" if policy_file is None else f"policy: {policy_file.name}"
-        return gate_drawing(result, counting_findings(policy, diagnosis), asked)
+        name = "the default policy" if policy_file is None else f"policy: {policy_file.name}"
+        return gate_drawing(result, counting_findings(policy, diagnosis), name)
 
     answer("check", result, _text(result), as_json=as_json, drawing=drawing)
     return result
 
 
-def _for_github(run: str, runs_dir: str, policy_file: Path | None, as_json: bool) -> GateResult:
-    """The same for a workflow of GitHub, which obeys what stands in an output: errors quote files as well."""
+def _check_for_github(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
+    """Check a run in a GitHub workflow. GitHub executes commands in any output, so errors are made harmless too."""
     from critiqor.exporters import load_report
     from critiqor.exporters.github import harmless
     from critiqor.policy.gate import apply_policy
 
     try:
-        report = load_report(run, runs_dir)
+        report = load_report(run)
         result = _harmless(apply_policy(read_policy(policy_file), report.diagnosis, report.evidence))
     except CritiqorError as error:
         error.message, error.fix = harmless(error.message), error.fix and harmless(error.fix)
@@ -73,10 +76,10 @@ def _for_github(run: str, runs_dir: str, policy_file: Path | None, as_json: bool
 
 
 def _text(result: GateResult) -> str:
-    from critiqor.cli.wording import one_line, page
+    from critiqor.cli.text_layout import one_line, page
 
-    asked, failed = len(result.rules), sum(not rule.passed for rule in result.rules)
-    verdict = f"fails {failed} of {asked} rules" if failed else f"passes {asked} of {asked} rules"
+    count, failed = len(result.rules), sum(not rule.passed for rule in result.rules)
+    verdict = f"fails {failed} of {count} rules" if failed else f"passes {count} of {count} rules"
     lines = [f"{result.run_id} {verdict}"]
     lines += [f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {one_line(rule.explanation)}" for rule in result.rules]
     if failed:
@@ -85,7 +88,7 @@ def _text(result: GateResult) -> str:
 
 
 def _harmless(result: GateResult) -> GateResult:
-    """What a finding says must not be taken for a command, wherever in the output it stands."""
+    """Return the result without commands for GitHub in the texts of findings."""
     from msgspec.structs import replace
 
     from critiqor.exporters.github import harmless
@@ -99,28 +102,28 @@ def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None
     from critiqor.exporters.github import annotation_lines, step_summary
 
     for line in annotation_lines(result, report.diagnosis):
-        # GitHub looks for commands in both.
+        # GitHub looks for commands in both streams.
         click.echo(plain(line), err=to_stderr)
     path = os.environ.get(SUMMARY)
     if path:
         _append(Path(path), step_summary(report, result).encode())
     else:
         say(
-            f"{SUMMARY} is not set, as it is in a workflow of GitHub, so there is no summary of the step\n"
+            f"{SUMMARY} is not set as in a GitHub workflow, so no summary of the step was written\n"
             f"  → {add_runs_dir(f'critiqor report {result.run_id}')}   shows what would be in it"
         )
 
 
 def _append(path: Path, summary: bytes) -> None:
-    """GitHub shows no summary at all that is too large, so that what is there already comes first."""
-    from critiqor.exporters.github import LARGEST_SUMMARY
+    """Append to the summary of the step, unless it would be too large: GitHub shows nothing of a larger one."""
+    from critiqor.exporters.github import MAX_SUMMARY_BYTES
 
     try:
         with path.open("ab") as file:
-            if file.tell() + len(summary) > LARGEST_SUMMARY:
-                say(f"the summary of this step is full: GitHub shows {LARGEST_SUMMARY} bytes, so nothing was added")
+            if file.tell() + len(summary) > MAX_SUMMARY_BYTES:
+                say(f"the summary of this step is full: GitHub shows {MAX_SUMMARY_BYTES} bytes, so nothing was added")
                 return
             file.write(summary)
     except OSError as error:
-        fix = f"unset {SUMMARY}, or let it name a file that can be written"
+        fix = f"unset {SUMMARY}, or set it to a file that can be written"
         raise CritiqorError(f"the summary cannot be written: {error}", fix=fix) from error

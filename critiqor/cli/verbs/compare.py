@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from critiqor.comparison.compare import CauseChange, Comparison
     from critiqor.model.timing import TimingComparison
 
+    Texts = tuple[dict[str, str], dict[str, str]]
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("before", shell_complete=run_names)
@@ -30,26 +32,44 @@ def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
     """
     import msgspec
 
-    from critiqor.comparison import compare as comparison
-    from critiqor.run.diagnosis import load_diagnosed, load_proof
+    from critiqor.comparison.compare import compare as compare_diagnoses
+    from critiqor.run.store import RunStore
     from critiqor.run.timing import compare_timings
+    from critiqor.run.view import RunView
 
-    proofs = {run: load_proof(run, runs_dir) for run in (before, after)}
-    unproven = [f"{run}: {proof.told}" for run, proof in proofs.items() if not proof.is_intact]
-    result = comparison.compare(load_diagnosed(before, runs_dir), load_diagnosed(after, runs_dir), unproven)
-    timing = compare_timings(before, after, runs_dir)
+    store = RunStore(runs_dir)
+    views = [RunView(store.run(name)) for name in (before, after)]
+    first, second = (view.require_diagnosis() for view in views)
+    result = compare_diagnoses(first, second, [view.unproven.message for view in views if view.unproven is not None])
+    timing = compare_timings(views[0].run, views[1].run)
+    texts = views[0].figure_texts(), views[1].figure_texts()
     data = {**msgspec.structs.asdict(result), "timing": timing}
-    answer("compare", data, _text(result, timing), as_json=as_json, drawing=lambda: _drawing(result, timing))
+    text = _text(result, timing, texts)
+    answer("compare", data, text, as_json=as_json, drawing=lambda: _drawing(result, timing, texts))
 
 
-def _drawing(result: Comparison, timing: TimingComparison) -> RenderableType:
+def _drawing(result: Comparison, timing: TimingComparison, texts: Texts) -> RenderableType:
     from critiqor.cli.views.compare import comparison_drawing
 
-    return comparison_drawing(result, timing)
+    return comparison_drawing(result, timing, texts)
 
 
-def _text(result: Comparison, timing: TimingComparison) -> str:
-    from critiqor.cli.wording import LABELS, difference, figure, page, table
+def figure_cells(result: Comparison, name: str, texts: Texts) -> tuple[str, str, str]:
+    """Return a figure before and after, and its difference.
+
+    `texts` has trust, cost and time of both runs, also where they cannot be compared.
+    """
+    from critiqor.model.formatting import format_difference, format_figure
+
+    change = getattr(result.figures, name)
+    known = (change.before, change.after)
+    before, after = (text.get(name, format_figure(name, value)) for text, value in zip(texts, known, strict=True))
+    return before, after, format_difference(name, change.difference)
+
+
+def _text(result: Comparison, timing: TimingComparison, texts: Texts) -> str:
+    from critiqor.cli.text_layout import page, table
+    from critiqor.model.formatting import FIGURE_LABELS
     from critiqor.timeline.comparison import timing_parts
     from critiqor.timeline.layout import as_lines
 
@@ -63,10 +83,7 @@ def _text(result: Comparison, timing: TimingComparison) -> str:
         lines += ["", *table(problems)]
     rows = [["", "before", "after", "difference"]]
     rows.append(["outcome", *(state.replace("_", " ") for state in (result.outcome_before, result.outcome_after)), ""])
-    for name, label in LABELS.items():
-        change = getattr(result.figures, name)
-        told = figure(name, change.before), figure(name, change.after), difference(name, change.difference)
-        rows.append([label, *told])
+    rows += [[label, *figure_cells(result, name, texts)] for name, label in FIGURE_LABELS.items()]
     lines += ["", *table(rows)]
     if result.notes:
         lines += ["", *(f"  · {note}" for note in result.notes)]
@@ -74,9 +91,9 @@ def _text(result: Comparison, timing: TimingComparison) -> str:
     return page([*lines, "", f"  Next: {add_runs_dir(f'critiqor show {result.after}')}"])
 
 
-def _row(became: str, change: CauseChange) -> list[str]:
+def _row(state: str, change: CauseChange) -> list[str]:
     severities = [severity for severity in (change.severity_before, change.severity_after) if severity]
     counts = [f"{number}x" for number in (change.occurrences_before, change.occurrences_after) if number]
-    # Each once where nothing changed.
-    told = (" → ".join(dict.fromkeys(words)) for words in (severities, counts))
-    return [became, *told, change.cause, change.title]
+    # A value that did not change is shown once.
+    texts = (" → ".join(dict.fromkeys(words)) for words in (severities, counts))
+    return [state, *texts, change.cause, change.title]

@@ -69,11 +69,11 @@ def dashboard(
     It can be reached from this machine alone, by the link that is printed, until it is ended with Ctrl+C.
 
     \b
-    critiqor dashboard --tenant ours --tenant theirs                  the runs of both
+    critiqor dashboard --tenant preformatted --tenant untrusted                  the runs of both
     critiqor dashboard --host 192.168.1.5 --require-token             from other machines too, over plain HTTP
     """
     from critiqor.dashboard.web.serving import serve
-    from critiqor.storage.paths import paths_for
+    from critiqor.run.store import RunStore
 
     def opened(opening: ServedDashboard) -> None:
         for note in opening.notes:
@@ -83,20 +83,20 @@ def dashboard(
             _show(opening)
 
     serve(
-        paths_for(runs_dir), opened, run_id=run, tenants=tenant_id, host=host, port=port, requires_token=requires_token
+        RunStore(runs_dir), opened, run_id=run, tenants=tenant_id, host=host, port=port, requires_token=requires_token
     )
 
 
 def open_dashboard(run_id: str, runs_dir: str) -> None:
     """Open the dashboard at a run, for verbs that end with one."""
     from critiqor.dashboard.web.serving import serve
-    from critiqor.storage.paths import paths_for
+    from critiqor.run.store import RunStore
 
     def opened(opening: ServedDashboard) -> None:
         say(_text(opening))
         _show(opening)
 
-    serve(paths_for(runs_dir), opened, run_id=run_id)
+    serve(RunStore(runs_dir), opened, run_id=run_id)
 
 
 def _text(opening: ServedDashboard) -> str:

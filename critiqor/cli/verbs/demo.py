@@ -45,9 +45,9 @@ def demo(ctx: click.Context, on_openclaw: bool, openclaw_command: str, as_json: 
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    told = {"runs_dir": str(folder / "runs"), "acts": acts}
+    data = {"runs_dir": str(folder / "runs"), "acts": acts}
     text = _text(acts, folder / "runs")
-    answer("demo", told, text, as_json=as_json, drawing=lambda: _drawing(acts, folder / "runs"))
+    answer("demo", data, text, as_json=as_json, drawing=lambda: _drawing(acts, folder / "runs"))
 
 
 def _drawing(acts: list[Act], runs: Path) -> RenderableType:
@@ -58,12 +58,13 @@ def _drawing(acts: list[Act], runs: Path) -> RenderableType:
 
 def _text(acts: list[Act], runs: Path) -> str:
     from critiqor.cli.summary import diagnosis_lines
-    from critiqor.cli.wording import page
+    from critiqor.cli.text_layout import page
+    from critiqor.model.verdict import fresh_verdict
 
     lines = []
     for number, act in enumerate(acts, 1):
         lines += ["", f"{number}. {act.lesson} ({act.run_id})", f"   {act.description}", ""]
-        lines += diagnosis_lines(act.diagnosis)
+        lines += diagnosis_lines(act.diagnosis, fresh_verdict(act.diagnosis))
     lines += ["", "Next:", *(f"  {command}   {purpose}" for command, purpose in _following(acts, runs))]
     return page(lines[1:])
 

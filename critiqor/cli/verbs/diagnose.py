@@ -14,26 +14,28 @@ from critiqor.cli.output import answer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from critiqor.run.store import Run
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("what", metavar="RUN|FILE", shell_complete=run_or_file_names)
 @runs_dir_option
 @json_option
 def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
-    """Diagnose a run again from its sealed evidence, or what a file holds.
+    """Diagnose a run again from its sealed evidence, or diagnose a file.
 
     \b
     critiqor diagnose run_001                 the run again: what changed since the last time, and by which rules
-    critiqor diagnose elsewhere/session.json  evidence that lies anywhere; nothing is written
-    critiqor diagnose traces.jsonl --json     traces recorded elsewhere: one line of JSON a trace, in order
+    critiqor diagnose elsewhere/session.json  evidence in any folder; nothing is written
+    critiqor diagnose traces.jsonl --json     traces of other recorders: one line of JSON per trace, in order
 
-    The evidence stays untouched. A run that was aborted is sealed first.
+    The evidence is not changed. An aborted run is sealed first.
     """
-    from critiqor.storage.paths import paths_for
+    from critiqor.run.store import RunStore
 
-    file = Path(what)
-    if paths_for(runs_dir).has_run(what) or not file.is_file():
-        _run(what, runs_dir, as_json=as_json)
+    file, store = Path(what), RunStore(runs_dir)
+    if what in store or not file.is_file():
+        _run(store.run(what), as_json=as_json)
         return
     from critiqor.run.diagnosis import is_evidence
 
@@ -43,25 +45,30 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
         _traces(file, as_json=as_json)
 
 
-def _run(run: str, runs_dir: str, *, as_json: bool) -> None:
+def _run(run: Run, *, as_json: bool) -> None:
+    from msgspec import to_builtins
+
     from critiqor.cli.summary import changed_lines, run_drawing, run_summary
     from critiqor.run.diagnosis import diagnose_again
+    from critiqor.run.view import RunView
 
-    again = diagnose_again(run, runs_dir)
-    text = "\n".join([run_summary(again.record, runs_dir), *changed_lines(again.change)])
-    data = {**again.record["diagnosis"], "changed": again.change}
+    change = diagnose_again(run)
+    view = RunView(run)
+    text = "\n".join([run_summary(view), *changed_lines(change)])
+    data = {**to_builtins(view.require_diagnosis()), "changed": change}
 
     def drawing() -> RenderableType:
         from critiqor.cli.views.diagnose import rediagnosis_drawing
 
-        return rediagnosis_drawing(run_drawing(again.record, runs_dir), again.change)
+        return rediagnosis_drawing(run_drawing(view), change)
 
     answer("diagnose", data, text, as_json=as_json, drawing=drawing)
 
 
 def _document(file: Path, *, as_json: bool) -> None:
     from critiqor.cli.summary import diagnosis_lines
-    from critiqor.cli.wording import page
+    from critiqor.cli.text_layout import page
+    from critiqor.model.verdict import fresh_verdict
     from critiqor.run.diagnosis import diagnose_document
 
     diagnosis = diagnose_document(file)
@@ -71,7 +78,7 @@ def _document(file: Path, *, as_json: bool) -> None:
 
         return document_drawing(diagnosis)
 
-    text = page([diagnosis.run_id, "", *diagnosis_lines(diagnosis)])
+    text = page([diagnosis.run_id, "", *diagnosis_lines(diagnosis, fresh_verdict(diagnosis))])
     answer("diagnose", diagnosis, text, as_json=as_json, drawing=drawing)
 
 
@@ -81,7 +88,7 @@ def _traces(file: Path, *, as_json: bool) -> None:
     from msgspec import to_builtins
 
     from critiqor.cli.output import plain, say
-    from critiqor.cli.wording import one_line
+    from critiqor.cli.text_layout import one_line
     from critiqor.importers import read_traces
     from critiqor.run.diagnosis import trace_verdict
 

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import finding_names, run_names
+from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option
-from critiqor.cli.output import answer
+from critiqor.cli.output import answer, say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from critiqor.model import Impact
     from critiqor.run.explanation import ExplainedStep, Explanation
+    from critiqor.run.view import RunView
 
 SHOWN = 3
-"""Cited events that are shown beside the chain."""
+"""Cited events that are shown besides the causal chain."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,9 +28,9 @@ SHOWN = 3
 @runs_dir_option
 @json_option
 def explain(run: str, finding: str | None, runs_dir: str, as_json: bool) -> None:
-    """Explain FINDING of RUN, by its id, its number or its type: the chain, step by step, with the events themselves.
+    """Explain FINDING of RUN, by its id, its number or its type: the causal chain step by step, with its events.
 
-    Without FINDING it is the main one.
+    Without FINDING, the main finding is explained.
 
     \b
     critiqor explain run_001
@@ -36,20 +38,23 @@ def explain(run: str, finding: str | None, runs_dir: str, as_json: bool) -> None
     critiqor explain run_001 false_success_claim
     """
     from critiqor.run.explanation import explain_finding
+    from critiqor.run.store import RunStore
+    from critiqor.run.view import RunView
 
-    explanation = explain_finding(run, _name(run, finding, runs_dir), runs_dir)
+    view = RunView(RunStore(runs_dir).run(run))
+    explanation = explain_finding(view, _name(view, finding))
+    if view.unproven is not None:
+        say(f"not proven: {view.unproven.message}\n  → {add_runs_dir(f'critiqor verify {run}')}")
     text = _text(run, explanation)
     answer("explain", explanation, text, as_json=as_json, drawing=lambda: _drawing(run, explanation))
 
 
-def _name(run: str, wanted: str | None, runs_dir: str) -> str:
-    """The id or the type that is meant."""
+def _name(view: RunView, wanted: str | None) -> str:
+    """Return the id or the type of the finding to explain."""
     if wanted is not None:
         is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 10
         return f"finding_{int(wanted):03d}" if is_number else wanted
-    from critiqor.run.diagnosis import load_diagnosed
-
-    main = load_diagnosed(run, runs_dir).primary_diagnosis
+    main = view.require_diagnosis().primary_diagnosis
     return "" if main is None else main.finding_id
 
 
@@ -61,7 +66,7 @@ def _drawing(run: str, explanation: Explanation) -> RenderableType:
 
 
 def _text(run: str, explanation: Explanation) -> str:
-    from critiqor.cli.wording import page
+    from critiqor.cli.text_layout import page
 
     finding = explanation.finding
     lines = [
@@ -95,26 +100,25 @@ def _lost_trust(impact: Impact) -> str:
 
 
 def _wasted(impact: Impact) -> str:
-    from critiqor.model.formatting import counted, money
-    from critiqor.model.timeline import spent
+    from critiqor.model.formatting import counted, format_duration, format_money
 
     wasted = [
-        money(impact.wasted_usd) if impact.wasted_usd else "",
+        format_money(impact.wasted_usd) if impact.wasted_usd else "",
         counted(impact.wasted_tokens, "token") if impact.wasted_tokens else "",
-        spent(impact.wasted_ms) if impact.wasted_ms else "",
+        format_duration(impact.wasted_ms) if impact.wasted_ms else "",
     ]
     return ", ".join(part for part in wasted if part) or "nothing that was measured"
 
 
 def _step_lines(step: ExplainedStep) -> list[str]:
     joint = f"{step.relation} → " if step.relation else ""
-    said = f"    {joint}{step.happened}" if step.happened else None
+    happened = [f"    {joint}{step.happened}"] if step.happened else []
     event = step.event
     if step.line is not None:
         facts = ", ".join(f"{name} {value}" for name, value in step.line.items())
-        return [*([said] if said else []), f"      {step.event_id}  {facts}"]
+        return [*happened, f"      {step.event_id}  {facts}"]
     if event is None:
-        return [*([said] if said else []), f"      {step.event_id}: not in the evidence"]
+        return [*happened, f"      {step.event_id}: not in the evidence"]
     name = f"{event.event_type} {event.tool_name or ''}".strip()
     where = f"      {event.timestamp}  {event.event_id}  {name}  {event.status}"
-    return [*([said] if said else []), where, *(f"        {line}" for line in step.shown)]
+    return [*happened, where, *(f"        {line}" for line in step.shown)]

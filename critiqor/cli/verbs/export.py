@@ -16,7 +16,8 @@ from critiqor.errors import UsageError
 from critiqor.exporters.formats import FORMATS
 
 if TYPE_CHECKING:
-    from critiqor.exporters import Export, Sending, Wishes
+    from critiqor.exporters import Export, ExportOptions, Sending
+    from critiqor.run.store import Run
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,46 +52,49 @@ def export(
     critiqor export run_001 --format junit                 the rules of a policy as test cases, for a CI
     critiqor export run_001 --format zip                   evidence, diagnosis, timeline and report, with checksums
 
-    perfetto, speedscope and otlp hold names, ids, times and figures; arguments, outputs and messages stay in the
-    evidence unless --content asks for them. The others hold the diagnosis, which quotes some of it, and zip all of it.
+    perfetto, speedscope and otlp contain names, ids, times and numbers; arguments, outputs and messages are only
+    included with --content. The other formats contain the diagnosis, which quotes some of them; zip has all of them.
     """
-    from critiqor.exporters import SENT_FORMAT, Wishes
-    from critiqor.storage.paths import paths_for
+    from critiqor.exporters import SENT_FORMAT, ExportOptions
+    from critiqor.run.store import RunStore
 
-    if not paths_for(runs_dir).has_run(run) and Path(run).is_file():
+    store = RunStore(runs_dir)
+    if run not in store and Path(run).is_file():
         fix = f"critiqor timeline {run}   for a timeline; critiqor import {run}   to make a run of a trace"
         raise UsageError(f"{run} is a file, and only runs are exported", fix=fix)
     if (endpoint is not None or content) and format_name != SENT_FORMAT:
         raise UsageError("--endpoint and --content are for spans", fix=f"--format {SENT_FORMAT}")
     if policy_file is not None and format_name != "junit":
         raise UsageError("--policy is for test cases", fix="--format junit")
-    wishes = Wishes(content, read_policy(policy_file), offline_pages)
+    options = ExportOptions(content, read_policy(policy_file), offline_pages)
     if endpoint is not None:
         if output is not None:
-            raise UsageError("--endpoint sends, and --output writes", fix="leave one of them out")
-        _send(run, endpoint, runs_dir, wishes, as_json=as_json)
+            raise UsageError("--endpoint sends the run, and --output writes a file", fix="leave one of them out")
+        _send(store.run(run), endpoint, options, as_json=as_json)
     elif output == STDOUT and as_json:
-        raise UsageError("--json would stand in the very output that --output - asks for", fix="leave one of them out")
+        raise UsageError("--json and --output - both write to standard output", fix="leave one of them out")
     else:
-        _write(run, format_name, output, runs_dir, wishes, as_json=as_json)
+        _write(store.run(run), format_name, output, options, as_json=as_json)
 
 
-def _write(run: str, format_name: str, output: str | None, runs_dir: str, wishes: Wishes, *, as_json: bool) -> None:
+def _write(run: Run, format_name: str, output: str | None, options: ExportOptions, *, as_json: bool) -> None:
     from critiqor.exporters import export_run
 
-    with export_progress(f"writing {run} as {format_name}", run, runs_dir, to_stdout=output == STDOUT):
-        written = export_run(run, format_name, output_target(format_name, output), runs_dir, wishes)
+    with export_progress(
+        f"writing {run.id} as {format_name}", run.id, str(run.store.runs_dir), to_stdout=output == STDOUT
+    ):
+        written = export_run(run, format_name, output_target(format_name, output), options)
     if as_json:
         answer("export", written, "", as_json=True)
     else:
         _say_written(written)
 
 
-def _send(run: str, endpoint: str, runs_dir: str, wishes: Wishes, *, as_json: bool) -> None:
+def _send(run: Run, endpoint: str, options: ExportOptions, *, as_json: bool) -> None:
     from critiqor.exporters import send_run
 
-    with export_progress(f"sending {run}", run, runs_dir):
-        sent = send_run(run, endpoint, runs_dir, wishes)
+    with export_progress(f"sending {run.id}", run.id, str(run.store.runs_dir)):
+        sent = send_run(run, endpoint, options)
     if as_json:
         answer("export", sent, "", as_json=True)
     else:
@@ -107,5 +111,5 @@ def _say_written(export: Export) -> None:
 def _say_sent(sent: Sending) -> None:
     for note in sent.notes:
         say(note)
-    rejected = f", which did not take {sent.rejected} of them" if sent.rejected else ""
+    rejected = f", which rejected {sent.rejected} of them" if sent.rejected else ""
     say(f"sent {sent.spans} spans of {sent.run_id} to {sent.endpoint}{rejected}")

@@ -19,30 +19,35 @@ from critiqor.cli.running_agent import warn_if_running
 def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) -> None:
     """Seal the evidence of the active session, or of RUN, and diagnose it.
 
-    Can be typed while the agent still runs: what was recorded until then is sealed, and the agent runs on unrecorded;
-    `critiqor abort --stop RUN` ends it. After a crash or a kill, type it again: the evidence comes out the same.
+    You can finalize while the agent still runs: what was recorded until then is sealed, and the agent continues
+    without being recorded; `critiqor abort --stop RUN` ends it. After a crash or a kill, finalize again: the evidence
+    comes out the same.
 
-    With a terminal and a display, and outside CI, the dashboard is opened afterwards.
+    With a terminal and a display, and outside CI, the dashboard opens afterwards.
     """
     from critiqor.cli.progress import finalize_progress
     from critiqor.cli.summary import run_drawing, run_summary
-    from critiqor.run.lifecycle import complete_session
+    from critiqor.run.finalization import complete_session
+    from critiqor.run.store import RunStore
+    from critiqor.run.view import RunView
 
     with finalize_progress(run, runs_dir) as observe:
         record = complete_session(run, runs_dir, observe)
-    text = run_summary(record, runs_dir)
-    answer("finalize", record, text, as_json=as_json, drawing=lambda: run_drawing(record, runs_dir))
-    warn_if_running(record["run_id"], runs_dir)
+    run_id: str = record["run_id"]
+    view = RunView(RunStore(runs_dir).run(run_id))
+    data = {**record, "diagnosis": view.diagnosis}
+    answer("finalize", data, run_summary(view), as_json=as_json, drawing=lambda: run_drawing(view))
+    warn_if_running(run_id, runs_dir)
     if not no_dashboard and not as_json:
         from critiqor.cli.browser import has_display, is_interactive
 
         if has_display():
             from critiqor.cli.verbs.dashboard import open_dashboard
 
-            open_dashboard(record["run_id"], runs_dir)
+            open_dashboard(run_id, runs_dir)
         elif is_interactive():
             say(
                 add_runs_dir(
-                    f"there is no display to open the dashboard on; its link: critiqor dashboard {record['run_id']}"
+                    f"there is no display to open the dashboard on; to get its link: critiqor dashboard {run_id}"
                 )
             )

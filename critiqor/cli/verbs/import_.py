@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **metadata: str | None) -> None:
-    """Make runs of what was recorded elsewhere in FILE, seal and diagnose them.
+    """Import traces of other recorders from FILE: each becomes a run, which is sealed and diagnosed.
 
     FILE is a session transcript of OpenClaw, the events.jsonl of its trajectory export, JSON Lines of neutral traces,
-    or OpenTelemetry spans as JSON. Each trace becomes a run of its own. A recording that goes on is not disturbed.
+    or OpenTelemetry spans as JSON. A recording in progress is not disturbed.
     """
     import secrets
 
     from critiqor.cli.progress import count_progress
     from critiqor.importers import FORMATS, read_traces
-    from critiqor.run.lifecycle import import_run
+    from critiqor.run.importing import import_run
 
     given = {name: value for name, value in metadata.items() if value is not None}
     format_name = ""
@@ -59,6 +59,8 @@ def _row(trace: ImportedTrace, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(heading: str, runs: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> str:
+    from critiqor.cli.text_layout import page
+
     lines = [heading]
     for run in runs:
         lines.append(f"{run['run_id']}  {run['trace_id']}  {run['events']} events  {run['headline']}")
@@ -67,5 +69,4 @@ def _text(heading: str, runs: list[dict[str, Any]], left_out: list[dict[str, Any
         lines.append(f"left out  {trace['trace_id']}  {'; '.join(trace['notes']) or 'no events'}")
     following = add_runs_dir(f"critiqor show {runs[0]['run_id']}") if runs else None
     lines.append(f"Next: {following}" if following else "Nothing could be imported.")
-    # A name with a line break must not look like a line of ours.
-    return "\n".join(line.replace("\n", " ") for line in lines)
+    return page(lines)

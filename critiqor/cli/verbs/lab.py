@@ -42,14 +42,14 @@ def lab() -> None:
 @click.pass_context
 def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
     """List the scenarios, with what each must lead to."""
-    from critiqor.cli.wording import page, table
+    from critiqor.cli.text_layout import page, table
     from critiqor.model.formatting import counted
 
     scenarios, broken = _scenarios(folder, ())
     rows = [(one.name, one.expect.primary or "nothing", " ".join(one.on), one.description) for one in scenarios]
     following = "critiqor lab run" + ("" if folder is None else f" --scenarios {quote(str(folder))}")
     text = page([*table(rows, indent=""), "", f"{counted(len(rows), 'scenario')}. Next: {following}"])
-    told = [
+    data = [
         {"name": one.name, "description": one.description, "on": one.on, "because": one.because, "expect": one.expect}
         for one in scenarios
     ]
@@ -59,7 +59,7 @@ def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
 
         return scenarios_drawing(rows, following)
 
-    answer("lab list", told, text, as_json=as_json, drawing=drawing)
+    answer("lab list", data, text, as_json=as_json, drawing=drawing)
     ctx.exit(ExitCode.USAGE if broken else ExitCode.OK)
 
 
@@ -102,7 +102,7 @@ def run(
     critiqor lab run false_claim_tests --repeat 5
     critiqor lab run --scenarios tests/incidents --on openclaw --report lab.md
     """
-    from critiqor.cli.wording import page
+    from critiqor.cli.text_layout import page
     from critiqor.lab.batch import run_batch
     from critiqor.lab.report import failure_lines, lab_lines, lab_markdown
     from critiqor.lab.runners.runner import Runner
@@ -149,8 +149,8 @@ def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> 
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
         say(f"wrote {output}. Next: critiqor lab run {quote(output.stem)} --scenarios {quote(str(output.parent))}")
-    told = {"scenario": text, "notes": drafted.notes, "output": str(output) if output else None}
-    answer("lab from-run", told, "" if output else text.rstrip("\n"), as_json=as_json)
+    data = {"scenario": text, "notes": drafted.notes, "output": str(output) if output else None}
+    answer("lab from-run", data, "" if output else text.rstrip("\n"), as_json=as_json)
 
 
 @lab.command(context_settings=_HELP)

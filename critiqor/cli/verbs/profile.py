@@ -37,12 +37,10 @@ def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown
         request = request_artifacts(run, "diagnostic_report" if report else "heap_snapshot", runs_dir, say)
         answer("profile", request, _text(request), as_json=as_json)
         return
-    from critiqor.run.lifecycle import load_record_head
-    from critiqor.storage.paths import paths_for
+    from critiqor.run.store import Run
     from critiqor.timeline.profiles import profile_lines, profile_markdown, summarise_profiles
 
-    load_record_head(run, runs_dir=runs_dir)
-    summary = summarise_profiles(paths_for(runs_dir).profiles_folder(run))
+    summary = summarise_profiles(Run.load(run, runs_dir).profiles_folder)
     text = profile_markdown(summary) if markdown else "\n".join(profile_lines(summary))
     answer("profile", summary, text, as_json=as_json)
 

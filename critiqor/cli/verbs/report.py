@@ -30,25 +30,27 @@ def report(run: str, format_name: str | None, output: str | None, runs_dir: str,
     """Report on RUN: the verdict, the problem to look at first, every finding with the next command, the figures.
 
     \b
-    critiqor report run_001                        Markdown, which fits a comment on a pull request
+    critiqor report run_001                        Markdown that fits into a comment on a pull request
     critiqor report run_001 -o run_001.md          the same into a file
     critiqor report run_001 --format html          run_001.html: overview, diagnosis, timeline and evidence in one file
-    critiqor report run_001 --format pdf           the same on paper, where there is a Chromium
+    critiqor report run_001 --format pdf           the same as PDF, where there is a Chromium
     critiqor report run_001 --format json          the diagnosis, the head of the record and the coverage
     """
-    from critiqor.exporters import Wishes, export_run, load_report
+    from critiqor.exporters import ExportOptions, export_run, load_report
+    from critiqor.run.store import RunStore
 
+    reported = RunStore(runs_dir).run(run)
     if output is None and format_name not in FILE_FORMATS:
         output = STDOUT
     if as_json and output == STDOUT:
         if format_name == "markdown" or format_name in FILE_FORMATS:
-            raise UsageError("--json would stand in the very output that the report goes to", fix="--output FILE")
-        answer("report", load_report(run, runs_dir), "", as_json=True)
+            raise UsageError("--json and the report both write to standard output", fix="--output FILE")
+        answer("report", load_report(reported), "", as_json=True)
         return
     format_name = format_name or "markdown"
     with export_progress(f"writing {run} as {format_name}", run, runs_dir, to_stdout=output == STDOUT):
         written = export_run(
-            run, format_name, output_target(format_name, output), runs_dir, Wishes(pages=offline_pages)
+            reported, format_name, output_target(format_name, output), ExportOptions(pages=offline_pages)
         )
     if as_json:
         answer("report", written, "", as_json=True)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from critiqor.cli.listed_runs import ListedRun
-    from critiqor.storage.paths import SessionPaths
+    from critiqor.cli.listed_runs import RunRow
+    from critiqor.run.store import RunStore
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,36 +24,35 @@ if TYPE_CHECKING:
 @json_option
 def runs(runs_dir: str, as_json: bool) -> None:
     """List the runs of this folder, newest first."""
-    from critiqor.cli.listed_runs import listed_run
-    from critiqor.storage.paths import paths_for
+    from critiqor.cli.listed_runs import list_run
+    from critiqor.run.store import RunStore
 
-    paths = paths_for(runs_dir)
-    listed = [listed_run(paths, run_id) for run_id in reversed(paths.run_ids())]
-    text = (
-        "\n".join(_lines(listed)) if listed else f"{_nothing(paths)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
-    )
-    answer("runs", listed, text, as_json=as_json, drawing=lambda: _drawing(listed, paths))
+    store = RunStore(runs_dir)
+    rows = [list_run(run) for run in reversed(store.runs())]
+    text = "\n".join(_lines(rows)) if rows else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
+    data = [row.run for row in rows]
+    answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(rows, store))
 
 
-def _nothing(paths: SessionPaths) -> str:
-    folder = paths.runs_dir
+def _no_runs(store: RunStore) -> str:
+    folder = store.runs_dir
     return f"No runs in {folder} yet" + ("." if folder.exists() else ": there is no such folder.")
 
 
-def _drawing(listed: Sequence[ListedRun], paths: SessionPaths) -> RenderableType:
+def _drawing(rows: Sequence[RunRow], store: RunStore) -> RenderableType:
     from critiqor.cli.views.runs import runs_drawing
 
-    return runs_drawing(listed, _nothing(paths))
+    return runs_drawing(rows, _no_runs(store))
 
 
 _WIDTHS = {"run_id": 9, "status": 11, "created_at": 25, "agent_id": 16, "events": 8, "trust": 6, "confidence": 11}
-_WIDTHS |= {"verdict": 8, "outcome": 13, "cost": 9}
+_WIDTHS |= {"verdict": 8, "outcome": 13, "cost": 15}
 _COLUMNS = (*_WIDTHS, "headline")
 
 
-def _lines(listed: Sequence[ListedRun]) -> list[str]:
-    rows = [[getattr(run, name) for name in _COLUMNS] for run in listed]
-    return [_line([name.replace("_", " ") for name in _COLUMNS]), *map(_line, rows)]
+def _lines(rows: Sequence[RunRow]) -> list[str]:
+    cells = [[row.cost if name == "cost" else getattr(row.run, name) for name in _COLUMNS] for row in rows]
+    return [_line([name.replace("_", " ") for name in _COLUMNS]), *map(_line, cells)]
 
 
 def _line(row: Sequence[object]) -> str:

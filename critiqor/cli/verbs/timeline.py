@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from critiqor.model.timeline import TimelineSummary
     from critiqor.model.timing import RepeatedTimings
+    from critiqor.run.store import RunStore
     from critiqor.timeline.layout import Part
 
 
@@ -30,34 +31,35 @@ def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool
     Several of them are taken for one run that was repeated: median, p95, maximum and variance of start-up, turns and
     spans.
     """
-    from critiqor.run.timing import repeat_timings, timing_of
+    from critiqor.run.store import RunStore
+    from critiqor.run.timing import read_timing, repeat_timings
     from critiqor.timeline.layout import as_lines, as_markdown
     from critiqor.timeline.repetition import repetition_parts
     from critiqor.timeline.report import timeline_parts
 
-    told: TimelineSummary | RepeatedTimings
+    store = RunStore(runs_dir)
+    timing: TimelineSummary | RepeatedTimings
     if len(what) == 1:
-        told = timing_of(what[0], runs_dir)
-        parts = list(timeline_parts(told))
+        timing = read_timing(what[0], store)
+        parts = list(timeline_parts(timing))
     else:
-        told = repeat_timings(what, runs_dir)
-        parts = repetition_parts(told)
+        timing = repeat_timings(what, store)
+        parts = repetition_parts(timing)
     text = as_markdown(parts) if markdown else "\n".join(as_lines(parts))
-    drawing = None if markdown else lambda: _drawing(what, told, parts, runs_dir)
-    answer("timeline", told, text, as_json=as_json, drawing=drawing)
+    drawing = None if markdown else lambda: _drawing(what, timing, parts, store)
+    answer("timeline", timing, text, as_json=as_json, drawing=drawing)
 
 
 def _drawing(
-    what: tuple[str, ...], told: TimelineSummary | RepeatedTimings, parts: list[Part], runs_dir: str
+    what: tuple[str, ...], timing: TimelineSummary | RepeatedTimings, parts: list[Part], store: RunStore
 ) -> RenderableType:
     from critiqor.cli.summary import run_lanes
     from critiqor.cli.views.timeline import report_drawing, timing_drawing
     from critiqor.model.timeline import TimelineSummary
-    from critiqor.storage.paths import paths_for
 
-    if not isinstance(told, TimelineSummary):
+    if not isinstance(timing, TimelineSummary):
         return report_drawing(parts)
     [name] = what
-    if not paths_for(runs_dir).has_run(name):
-        return timing_drawing(told, [], parts)
-    return timing_drawing(told, run_lanes(name, runs_dir, told.stalls), parts, f"critiqor show {name}")
+    if name not in store:
+        return timing_drawing(timing, [], parts)
+    return timing_drawing(timing, run_lanes(store.run(name), timing.stalls), parts, f"critiqor show {name}")

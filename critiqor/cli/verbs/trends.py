@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from critiqor.comparison.trends import CauseTrend, Trends
+    from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
     from critiqor.model.report import RunSummary
+
+    Texts = dict[str, dict[str, str]]
 
 
 FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
-"""What is shown of each run."""
+"""Figures that are shown of each run."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,25 +32,38 @@ FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N runs.")
 @json_option
 def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) -> None:
-    """Follow the runs of one agent over time: trust, cost, time, and which problems come back."""
+    """Follow the runs of one agent over time: trust, cost, time, and recurring problems."""
     from critiqor.comparison.trends import trends_of
-    from critiqor.run.diagnosis import run_summaries
+    from critiqor.model.formatting import format_figures
+    from critiqor.model.verdict import fresh_verdict
+    from critiqor.run.store import RunStore
+    from critiqor.run.view import summarize_runs
 
-    cases = run_summaries(runs_dir)
-    result = trends_of(_agent(cases, agent), cases, last)
-    answer("trends", result, _text(result), as_json=as_json, drawing=lambda: _drawing(result))
+    summaries = summarize_runs(RunStore(runs_dir))
+    result = trends_of(_agent(summaries, agent), summaries, last)
+    diagnoses = {run.run_id: run.diagnosis for run in summaries if run.diagnosis is not None}
+    texts = {run_id: format_figures(each, fresh_verdict(each)) for run_id, each in diagnoses.items()}
+    answer("trends", result, _text(result, texts), as_json=as_json, drawing=lambda: _drawing(result, texts))
 
 
-def _drawing(result: Trends) -> RenderableType:
+def _drawing(result: Trends, texts: Texts) -> RenderableType:
     from critiqor.cli.views.trends import trends_drawing
 
-    return trends_drawing(result, _notes(result))
+    return trends_drawing(result, _notes(result), texts)
 
 
-def _agent(cases: Sequence[RunSummary], wanted: str | None) -> str:
+def figure_cells(run: RunPoint, texts: Texts) -> list[str]:
+    """Return the figures of one run. `texts` has the cost and the time of each run."""
+    from critiqor.model.formatting import format_figure
+
+    known = texts.get(run.run_id, {})
+    return [known.get(name, format_figure(name, getattr(run, name))) for name in FIGURES]
+
+
+def _agent(summaries: Sequence[RunSummary], wanted: str | None) -> str:
     from shlex import quote
 
-    agents = sorted({case.metadata.agent_id for case in cases if case.metadata})
+    agents = sorted({summary.metadata.agent_id for summary in summaries if summary.metadata})
     if not agents:
         raise UnknownRunError("there are no runs to follow in this runs folder", fix="critiqor monitor openclaw")
     if wanted in agents or (wanted is None and len(agents) == 1):
@@ -58,15 +73,15 @@ def _agent(cases: Sequence[RunSummary], wanted: str | None) -> str:
     raise UsageError(message, fix="\n    ".join(commands))
 
 
-def _text(result: Trends) -> str:
-    from critiqor.cli.wording import LABELS, figure, page, table
+def _text(result: Trends, texts: Texts) -> str:
+    from critiqor.cli.text_layout import page, table
+    from critiqor.model.formatting import FIGURE_LABELS
 
     lines = [title_of(result)]
     if result.runs:
-        rows = [["run", "created", *(LABELS[name] for name in FIGURES), "main problem"]]
+        rows = [["run", "created", *(FIGURE_LABELS[name] for name in FIGURES), "main problem"]]
         for run in result.runs:
-            told = (figure(name, getattr(run, name)) for name in FIGURES)
-            rows.append([run.run_id, run.created_at or "-", *told, run.primary_type or "-"])
+            rows.append([run.run_id, run.created_at or "-", *figure_cells(run, texts), run.primary_type or "-"])
         lines += ["", *table(rows)]
     if result.causes:
         lines += ["", *table([_row(cause) for cause in result.causes])]
@@ -78,7 +93,7 @@ def _text(result: Trends) -> str:
 
 
 def title_of(result: Trends) -> str:
-    """Whose runs they are, and where they are going."""
+    """Return whose runs they are, and the direction of their trust."""
     undiagnosed = f", {len(result.undiagnosed)} without a diagnosis" * bool(result.undiagnosed)
     return f"{result.agent_id}: {result.summary}{undiagnosed}"
 
@@ -89,7 +104,7 @@ def _notes(result: Trends) -> list[str]:
         *(run.reason + f": {add_runs_dir(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed),
     ]
     if result.unreadable:
-        notes.append(f"records that cannot be read, whoever's they are: {', '.join(result.unreadable)}")
+        notes.append(f"records that cannot be read, of any agent: {', '.join(result.unreadable)}")
     return notes
 
 
@@ -98,7 +113,7 @@ def _row(cause: CauseTrend) -> list[str]:
 
 
 def when(cause: CauseTrend) -> str:
-    """From which run to which a cause was seen."""
+    """Return since which run a cause was seen, and until which."""
     since = f"since {cause.first_run} ({_day(cause.first_at)})"
     until = "still there" if cause.in_latest else f"last in {cause.last_run} ({_day(cause.last_at)})"
     return f"{since}, {until}"

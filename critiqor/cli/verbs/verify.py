@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, run: str, runs_dir: str, as_json: bool) -> None:
-    """Check that the sealed evidence of RUN is untouched, and say where it is not."""
-    from critiqor.storage.paths import paths_for
-    from critiqor.storage.verification import verify_run
+    """Check that the sealed evidence of RUN is unchanged, and show where it is not."""
+    from critiqor.run.store import RunStore
 
-    result = verify_run(paths_for(runs_dir), run)
+    result = RunStore(runs_dir).run(run).verify()
     if result.intact:
         text = f"{run}: the seal is intact ({result.events} events, {result.digest})"
     else:

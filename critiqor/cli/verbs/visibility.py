@@ -13,7 +13,7 @@ from critiqor.cli.output import answer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from critiqor.run.visibility import Standing
+    from critiqor.run.visibility import RunVisibility
 
 WHO = ["private", "shared", "anonymous", "public"]
 
@@ -24,38 +24,39 @@ WHO = ["private", "shared", "anonymous", "public"]
 @runs_dir_option
 @json_option
 def visibility(run: str, who: str | None, runs_dir: str, as_json: bool) -> None:
-    """Say who may see RUN, or change that.
+    """Show who may see RUN, or change it.
 
     \b
     critiqor visibility run_001                who sees it now
-    critiqor visibility run_001 anonymous      structure and figures only, in the dashboard and in exports
+    critiqor visibility run_001 anonymous      structure and numbers only, in the dashboard and in exports
     critiqor visibility run_001 private        nobody but you; its links are revoked
 
-    The seal of RUN stays intact, and its record tells of every change.
+    The seal of RUN stays intact, and its record keeps every change.
     """
-    from critiqor.run.visibility import visibility_of
+    from critiqor.run.store import RunStore
+    from critiqor.run.visibility import read_visibility
 
+    handle = RunStore(runs_dir).run(run)
     if who is None:
-        standing = visibility_of(run, runs_dir)
+        result = read_visibility(handle)
     else:
         from critiqor.dashboard.web.links import change_run_visibility
-        from critiqor.storage.paths import paths_for
 
-        standing = change_run_visibility(paths_for(runs_dir), run, who)
-    answer("visibility", standing, _text(standing), as_json=as_json, drawing=lambda: _drawing(standing))
+        result = change_run_visibility(handle, who)
+    answer("visibility", result, _text(result), as_json=as_json, drawing=lambda: _drawing(result))
 
 
-def _drawing(standing: Standing) -> RenderableType:
+def _drawing(result: RunVisibility) -> RenderableType:
     from rich.console import Group
 
     from critiqor.cli.terminal.screen import preformatted
 
-    return Group(*map(preformatted, _text(standing).split("\n")))
+    return Group(*map(preformatted, _text(result).split("\n")))
 
 
-def _text(standing: Standing) -> str:
-    was = f" (it was {standing.before})" if standing.before is not None else ""
-    lines = [f"{standing.run_id} is {standing.visibility}{was}: {standing.meaning}"]
-    if standing.visibility == "shared":
-        lines.append(f"Links are made in its dashboard: critiqor dashboard {standing.run_id}, Trust and privacy")
+def _text(result: RunVisibility) -> str:
+    was = f" (it was {result.before})" if result.before is not None else ""
+    lines = [f"{result.run_id} is {result.visibility}{was}: {result.meaning}"]
+    if result.visibility == "shared":
+        lines.append(f"Make links on its dashboard page Trust and privacy: critiqor dashboard {result.run_id}")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -17,12 +17,14 @@ from critiqor.cli.output import answer_line, can_draw, say
 from critiqor.cli.running_agent import say_how_to_stop, warn_if_running
 
 if TYPE_CHECKING:
+    from critiqor.model import RunHead
+    from critiqor.run.store import Run, RunStore
     from critiqor.run.tail import Follower
 
 INTERVAL_SECONDS = 0.25
-"""Between two looks."""
-MOST_REMEMBERED = 500
-"""Events that a terminal may have room for."""
+"""Time between two updates."""
+MAX_REMEMBERED = 500
+"""Latest events that are kept for the terminal."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,71 +32,71 @@ MOST_REMEMBERED = 500
 @runs_dir_option
 @json_option
 def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
-    """Follow the active session, or RUN, while it is recorded, until it ends or Ctrl-C is typed.
+    """Follow the active session, or RUN, while it is recorded, until it ends or you press Ctrl-C.
 
-    On a terminal its figures and what happened last are kept up to date; in a pipe each event is one line, from the
-    first on. With --json each line is a document of its own. The recorder is not disturbed, and does not even notice.
+    On a terminal, its figures and latest events are updated in place; in a pipe, each event is one line, from the first
+    one on. With --json each line is a JSON document. The recorder is not disturbed.
     """
+    from critiqor.run.store import RunStore
     from critiqor.run.tail import Follower
 
-    run_id = run or _active(runs_dir)
-    follower = Follower(run_id, runs_dir)
-    _refuse_what_is_over(follower.head)
-    over = None
+    store = RunStore(runs_dir)
+    follower = Follower(_active(store) if run is None else store.run(run))
+    _refuse_finished(follower.head)
+    run_id, over = follower.run.id, None
     with suppress(KeyboardInterrupt):
-        over = _drawn(follower) if can_draw(sys.stdout) and not as_json else _told(follower, as_json=as_json)
-    reason, following = _end(follower.head, over)
+        over = _draw(follower) if can_draw(sys.stdout) and not as_json else _print(follower, as_json=as_json)
+    end = _end(follower.head, over)
     if as_json:
-        data = {"run_id": run_id, "over": over, "figures": follower.figures(), "next": following}
+        data = {"run_id": run_id, "over": over, "figures": follower.figures(), "next": end.following}
         answer_line("watch", {"end": data})
     else:
-        say(f"{reason}. Next: {following}")
+        say(f"{end.reason}. Next: {end.following}")
         if over is None:
             say_how_to_stop(run_id, runs_dir)
     if over is not None:
         warn_if_running(run_id, runs_dir)
 
 
-def _active(runs_dir: str) -> str:
+def _active(store: RunStore) -> Run:
     from critiqor.errors import NoActiveSessionError
-    from critiqor.run.lifecycle import load_active_session
 
-    record = load_active_session(runs_dir)
-    if record is None:
+    run = store.active()
+    if run is None:
         fix = "critiqor monitor openclaw   (or name a run: critiqor runs)"
         raise NoActiveSessionError("there is no active session to watch", fix=fix)
-    return str(record["run_id"])
+    return run
 
 
-def _refuse_what_is_over(head: dict[str, Any]) -> None:
+def _refuse_finished(head: RunHead) -> None:
     from critiqor.errors import NoActiveSessionError
 
-    if head["status"] in ("COMPLETED", "ABORTED"):
-        message = f"{head['run_id']} is {head['status']}: nothing more will happen in it"
-        raise NoActiveSessionError(message, fix=_end(head, head["status"])[1])
+    if head.status in ("COMPLETED", "ABORTED"):
+        message = f"{head.run_id} is {head.status}: no more events will come"
+        raise NoActiveSessionError(message, fix=_end(head, head.status).following)
 
 
-def _told(follower: Follower, *, as_json: bool) -> str:
-    """Print what happens, until the run is over; returns why it is."""
+def _print(follower: Follower, *, as_json: bool) -> str:
+    """Print events until the run is over. Return why it is over."""
     from critiqor.cli.output import plain
     from critiqor.cli.terminal.event_lines import format_event
 
     while True:
-        look = follower.look()
-        for event in look.events:
+        update = follower.update()
+        for event in update.events:
             if as_json:
                 answer_line("watch", {"event": event})
             else:
                 click.echo(plain(format_event(event).text))
         sys.stdout.flush()
-        if look.over is not None:
-            return look.over
-        if not look.more:
+        if update.over is not None:
+            return update.over
+        if not update.more:
             time.sleep(INTERVAL_SECONDS)
 
 
-def _drawn(follower: Follower) -> str:
-    """The same as a live table."""
+def _draw(follower: Follower) -> str:
+    """Draw figures and latest events until the run is over. Return why it is over."""
     from rich.live import Live
 
     from critiqor.cli.terminal.cursor import restored_cursor
@@ -103,31 +105,38 @@ def _drawn(follower: Follower) -> str:
     from critiqor.cli.views.watch import LiveRun
     from critiqor.model import now_ms
 
-    latest: deque[EventLine] = deque(maxlen=MOST_REMEMBERED)
+    latest: deque[EventLine] = deque(maxlen=MAX_REMEMBERED)
     with restored_cursor(), Live(console=screen(sys.stdout), auto_refresh=False) as live:
         while True:
-            look = follower.look()
-            latest.extend(format_event(event) for event in look.events[-MOST_REMEMBERED:])
-            hints = _hints(follower.head) if look.over is None else []
-            live.update(LiveRun(follower.head, follower.figures(), list(latest), now_ms(), hints), refresh=True)
-            if look.over is not None:
-                return look.over
-            if not look.more:
+            update = follower.update()
+            latest.extend(format_event(event) for event in update.events[-MAX_REMEMBERED:])
+            hints = _hints(follower.head) if update.over is None else []
+            live.update(LiveRun(follower, list(latest), now_ms(), hints), refresh=True)
+            if update.over is not None:
+                return update.over
+            if not update.more:
                 time.sleep(INTERVAL_SECONDS)
 
 
-def _hints(head: dict[str, Any]) -> list[str]:
+def _hints(head: RunHead) -> list[str]:
     from critiqor.cli.running_agent import stop_command
 
-    leaving = "Ctrl-C leaves, the run goes on"
-    return [leaving] if head["owner"] is None else [leaving, f"to stop it: {stop_command(head['run_id'])}"]
+    leaving = "Ctrl-C leaves, the run continues"
+    return [leaving] if head.owner is None else [leaving, f"to stop it: {stop_command(head.run_id)}"]
 
 
-def _end(head: dict[str, Any], over: str | None) -> tuple[str, str]:
-    """Why watching ended, and what to type next."""
-    run_id, status = head["run_id"], head["status"]
-    reason = f"{run_id} goes on unwatched" if over is None else f"{run_id} is over: {over}"
+class _End(NamedTuple):
+    """Why watching ended."""
+
+    reason: str
+    following: str
+    """The command to type next."""
+
+
+def _end(head: RunHead, over: str | None) -> _End:
+    run_id = head.run_id
     if over is None:
-        return reason, add_runs_dir(f"critiqor watch {run_id}   (or: critiqor finalize {run_id})")
+        following = f"critiqor watch {run_id}   (or: critiqor finalize {run_id})"
+        return _End(f"{run_id} continues unwatched", add_runs_dir(following))
     verbs = {"COMPLETED": "show", "ABORTED": "diagnose"}
-    return reason, add_runs_dir(f"critiqor {verbs.get(status, 'finalize')} {run_id}")
+    return _End(f"{run_id} is over: {over}", add_runs_dir(f"critiqor {verbs.get(head.status, 'finalize')} {run_id}"))

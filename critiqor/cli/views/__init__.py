@@ -1,1 +1,1 @@
-"""What each verb draws on a terminal; a view has the name of its verb."""
+"""Terminal drawings; a view has the name of its verb."""

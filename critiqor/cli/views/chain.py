@@ -1,4 +1,4 @@
-"""How a failure came about, as a tree: the finding, the steps that led to it in order, and the event of each."""
+"""Causal chain of a finding as a tree: its steps in order, with the event of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from critiqor.run.explanation import ExplainedStep
 
 
 def chain_tree(finding: Finding) -> Tree:
-    """The steps in a few words."""
+    """Return the steps in short form."""
     tree = Tree(Text("how it came about", FAINT), guide_style=FAINT)
     for step in finding.causal_chain:
         tree.add(_happened(step))
@@ -21,7 +21,7 @@ def chain_tree(finding: Finding) -> Tree:
 
 
 def explained_tree(finding: Finding, chain: Iterable[ExplainedStep]) -> Tree:
-    """The steps with their events."""
+    """Return the steps with their events."""
     tree = Tree(untrusted(finding.title, SEVERITIES[finding.severity]), guide_style=FAINT)
     for step in chain:
         add_step(tree, step)
@@ -29,7 +29,7 @@ def explained_tree(finding: Finding, chain: Iterable[ExplainedStep]) -> Tree:
 
 
 def evidence_tree(title: str, steps: Sequence[ExplainedStep], left_out: int) -> Tree:
-    """Further events under a title."""
+    """Return further events under a title."""
     tree = Tree(Text(title), guide_style=FAINT)
     for step in steps:
         add_step(tree, step)
@@ -39,7 +39,7 @@ def evidence_tree(title: str, steps: Sequence[ExplainedStep], left_out: int) -> 
 
 
 def add_step(tree: Tree, step: ExplainedStep) -> None:
-    """One step with what is known of its event."""
+    """Add one step with the facts of its event."""
     facts = list(_facts(step))
     branch = tree.add(_happened(step) if step.happened else facts.pop(0))
     for fact in facts:
@@ -54,8 +54,8 @@ def _happened(step: CausalStep | ExplainedStep) -> Text:
 def _facts(step: ExplainedStep) -> Iterable[Text]:
     event = step.event
     if step.line is not None:
-        told = ", ".join(f"{name} {value}" for name, value in step.line.items())
-        yield untrusted(f"{step.event_id}  {told}", FAINT)
+        fields = ", ".join(f"{name} {value}" for name, value in step.line.items())
+        yield untrusted(f"{step.event_id}  {fields}", FAINT)
     elif event is None:
         yield untrusted(f"{step.event_id}: not in the evidence", FAINT)
     else:

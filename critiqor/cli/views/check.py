@@ -1,4 +1,4 @@
-"""The gate on a terminal: does the run pass, what was measured against what is wanted, and which findings broke it."""
+"""Drawing of `critiqor check`: the result, measured and allowed values, and the findings that broke rules."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_comma
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.model import SEVERITIES as WORST_FIRST
 from critiqor.model import Finding
+from critiqor.model.formatting import format_money
 from critiqor.model.gate import GateResult, RuleResult
 
 PASSED, FAILED = ("✓", "green"), ("✗", "bold red")
@@ -19,25 +20,22 @@ SHOWN_FINDINGS = 5
 
 
 def gate_drawing(result: GateResult, findings: Sequence[Finding], policy: str) -> Group:
-    """The verdict, the rules, and of `findings`, which are those that count, the ones that broke a rule.
-
-    `policy` says which one was asked.
-    """
+    """Draw the result, the rules, and those of the counted `findings` that broke a rule. `policy` names the policy."""
     return Group(*_parts(result, findings, policy))
 
 
 def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iterator[RenderableType]:
     failed = [rule for rule in result.rules if not rule.passed]
-    asked = len(result.rules)
+    count = len(result.rules)
     if failed:
-        yield styled("✗ FAILED  ", "bold red").append(f"{result.run_id} fails {len(failed)} of {asked} rules", "bold")
+        yield styled("✗ FAILED  ", "bold red").append(f"{result.run_id} fails {len(failed)} of {count} rules", "bold")
     else:
-        yield styled("✓ PASSED  ", "bold green").append(f"{result.run_id} passes {asked} of {asked} rules", "bold")
+        yield styled("✓ PASSED  ", "bold green").append(f"{result.run_id} passes {count} of {count} rules", "bold")
     yield untrusted(policy, FAINT)
     yield Text()
     yield FittingTable(["rule", "measured", "wanted"], [_row(rule) for rule in result.rules])
     reasons = [_reason(rule) for rule in failed if rule.actual is None or isinstance(rule.actual, bool)]
-    if reasons:  # the others say all in their row
+    if reasons:  # the row of any other rule says everything
         yield Text()
         yield from reasons
     broke = list(_breaking(failed, findings))
@@ -62,23 +60,23 @@ def _measured(rule: RuleResult) -> Text:
         return bar(actual / 100, style=style or "green").append(f" {actual:>3}", style)
     if actual is None and rule.rule == "max_severity":
         return Text("no finding")
-    return untrusted(_words(rule, actual), style)
+    return untrusted(_value_text(rule, actual), style)
 
 
 def _wanted(rule: RuleResult) -> Text:
-    limit = _words(rule, rule.limit)
+    limit = _value_text(rule, rule.limit)
     words = {"min": f"at least {limit}", "max": f"at most {limit}", "forbidden": f"none of {limit}"}
     return untrusted(words.get(rule.rule.partition("_")[0], limit))
 
 
-def _words(rule: RuleResult, value: bool | int | float | str | list[str] | None) -> str:
+def _value_text(rule: RuleResult, value: bool | int | float | str | list[str] | None) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(value) or "none"
-    return f"${value:.4f}" if rule.rule == "max_cost_usd" else str(value)
+    return format_money(value) if rule.rule == "max_cost_usd" and not isinstance(value, str) else str(value)
 
 
 def _reason(rule: RuleResult) -> Text:
@@ -86,7 +84,7 @@ def _reason(rule: RuleResult) -> Text:
 
 
 def _breaking(failed: Iterable[RuleResult], findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings on account of which rules failed, in their order."""
+    """Yield the findings because of which rules failed, in order."""
     limits = {rule.rule: rule.limit for rule in failed}
     for finding in findings:
         if (

@@ -1,4 +1,4 @@
-"""Two runs beside each other on a terminal: is it better, what became of each problem, and what the figures did."""
+"""Drawing of `critiqor compare`: the verdict, what happened to each problem, and the figures."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ from rich.text import Text
 from critiqor.cli.terminal.bars import bar, score_style
 from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable, draw_parts
-from critiqor.cli.wording import LABELS, difference, figure
+from critiqor.cli.verbs.compare import figure_cells
 from critiqor.comparison.compare import CauseChange, Comparison
+from critiqor.model.formatting import FIGURE_LABELS, UNKNOWN
 from critiqor.model.timing import TimingComparison
 from critiqor.timeline.comparison import timing_parts
 
+Texts = tuple[dict[str, str], dict[str, str]]
 VERDICTS = {
     "better": ("✓", "bold green"),
     "worse": ("✗", "bold red"),
     "mixed": ("!", "bold yellow"),
     "cannot tell": ("?", "bold yellow"),
 }
-"""How a verdict is marked; others are neither good nor bad."""
+"""Marks and styles of verdicts; others are neither good nor bad."""
 MORE_IS_BETTER = {"trust": True, "confidence": True, "findings": False}
-"""Which way a figure should go, where there is a way; cost and time vary from run to run by themselves."""
+"""Whether more is better; cost and time vary from run to run by themselves."""
 
 
-def comparison_drawing(result: Comparison, timing: TimingComparison) -> Group:
-    """What changed, the verdict first."""
-    return Group(*_parts(result, timing))
+def comparison_drawing(result: Comparison, timing: TimingComparison, texts: Texts) -> Group:
+    """Draw what changed, the verdict first. `texts` has trust, cost and time of both runs."""
+    return Group(*_parts(result, timing, texts))
 
 
-def _parts(result: Comparison, timing: TimingComparison) -> Iterator[RenderableType]:
+def _parts(result: Comparison, timing: TimingComparison, texts: Texts) -> Iterator[RenderableType]:
     mark, style = VERDICTS.get(result.verdict, ("·", "bold"))
     yield styled(f"{mark} ", style).append_text(untrusted(result.summary, style))
     yield untrusted(f"{result.before} → {result.after}", FAINT)
     yield Text()
-    trust = result.figures.trust
-    yield facts_grid([("before", _trust(trust.before)), ("after", _trust(trust.after))])
+    trust, (before, after) = result.figures.trust, texts
+    yield facts_grid(
+        [("before", _trust(trust.before, before["trust"])), ("after", _trust(trust.after, after["trust"]))]
+    )
     problems = [
         *(_problem("gone", "green", change) for change in result.gone),
         *(_problem("new", "red", change) for change in result.new),
@@ -47,7 +51,7 @@ def _parts(result: Comparison, timing: TimingComparison) -> Iterator[RenderableT
         yield Text()
         yield FittingTable(["", "", "", "", ""], problems, wrapped=True)
     yield Text()
-    yield FittingTable(["", "before", "after", "difference"], list(_figures(result)))
+    yield FittingTable(["", "before", "after", "difference"], list(_figures(result, texts)))
     if result.notes:
         yield Text()
         yield from (indented(untrusted(f"· {note}", FAINT)) for note in result.notes)
@@ -56,19 +60,19 @@ def _parts(result: Comparison, timing: TimingComparison) -> Iterator[RenderableT
     yield next_command(f"critiqor show {result.after}")
 
 
-def _trust(trust: float | None) -> Text:
-    if trust is None:
-        return Text("trust unknown")
-    return bar(trust / 100, style=score_style(trust)).append(f"  trust {trust}")
+def _trust(trust: float | None, text: str) -> Text:
+    if trust is None or text == UNKNOWN:
+        return Text(f"trust {UNKNOWN}")
+    return bar(trust / 100, style=score_style(trust)).append(f"  trust {text}")
 
 
-def _problem(became: str, style: str, change: CauseChange) -> list[Text]:
+def _problem(state: str, style: str, change: CauseChange) -> list[Text]:
     severities = [severity for severity in (change.severity_before, change.severity_after) if severity]
     counts = [f"{number}x" for number in (change.occurrences_before, change.occurrences_after) if number]
-    # Each once where nothing changed.
+    # A value that did not change is shown once.
     severity, count = (" → ".join(dict.fromkeys(words)) for words in (severities, counts))
     return [
-        Text(became, style),
+        Text(state, style),
         Text(severity, SEVERITIES[severities[-1]]),
         Text(count),
         untrusted(change.cause, max_length=60),
@@ -76,13 +80,13 @@ def _problem(became: str, style: str, change: CauseChange) -> list[Text]:
     ]
 
 
-def _figures(result: Comparison) -> Iterator[list[Text]]:
+def _figures(result: Comparison, texts: Texts) -> Iterator[list[Text]]:
     outcomes = (state.replace("_", " ") for state in (result.outcome_before, result.outcome_after))
     yield [Text("outcome"), *map(Text, outcomes), Text()]
-    for name, label in LABELS.items():
-        change = getattr(result.figures, name)
-        told = [Text(figure(name, change.before)), Text(figure(name, change.after))]
-        yield [Text(label), *told, Text(difference(name, change.difference), _judged(name, change.difference))]
+    for name, label in FIGURE_LABELS.items():
+        before, after, difference = figure_cells(result, name, texts)
+        changed = getattr(result.figures, name).difference
+        yield [Text(label), Text(before), Text(after), Text(difference, _judged(name, changed))]
 
 
 def _judged(name: str, changed: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The stories of the demo on a terminal: each with its lesson and its verdict."""
+"""Drawing of `critiqor demo`: each run with its lesson and its verdict."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.screen import FAINT, indented, styled, unbroken, untrusted
-from critiqor.cli.views.show import concluded
+from critiqor.cli.views.show import diagnosis_parts
 from critiqor.lab.demo import Act
+from critiqor.model.verdict import fresh_verdict
 
 
 def acts_drawing(acts: Sequence[Act], following: Iterable[tuple[str, str]]) -> Group:
-    """Story by story, then what to type next: commands, each with what it is good for."""
+    """Draw the runs one by one, then the commands to type next with their purposes."""
     return Group(*_parts(acts, following))
 
 
@@ -22,7 +23,7 @@ def _parts(acts: Sequence[Act], following: Iterable[tuple[str, str]]) -> Iterato
         yield styled(f"{number}. {act.lesson}", "bold underline").append(f"  {act.run_id}", FAINT)
         yield indented(Text(act.description, FAINT))
         yield Text()
-        yield from (indented(part) for part in concluded(act.diagnosis))
+        yield from (indented(part) for part in diagnosis_parts(act.diagnosis, fresh_verdict(act.diagnosis)))
         yield Text()
     yield Text("Next", "bold")
     for command, purpose in following:

@@ -1,4 +1,4 @@
-"""What another diagnosis of the same evidence says differently, on a terminal."""
+"""Drawing of `critiqor diagnose`: how a new diagnosis of the same evidence differs from the previous one."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.screen import FAINT, indented, styled, untrusted
-from critiqor.cli.views.show import concluded
+from critiqor.cli.views.show import diagnosis_parts
 from critiqor.model import Diagnosis
+from critiqor.model.verdict import fresh_verdict
 from critiqor.run.diagnosis import Rediagnosis
 
 
 def rediagnosis_drawing(run: RenderableType, change: Rediagnosis) -> Group:
-    """The run as it is drawn otherwise, below what changed."""
+    """Draw what changed, then the run."""
     return Group(*_changes(change), run)
 
 
 def document_drawing(diagnosis: Diagnosis) -> Group:
-    """The diagnosis of evidence that belongs to no run here."""
-    return Group(untrusted(diagnosis.run_id, "bold"), Text(), *concluded(diagnosis))
+    """Draw the diagnosis of evidence that belongs to no run of the folder."""
+    return Group(untrusted(diagnosis.run_id, "bold"), Text(), *diagnosis_parts(diagnosis, fresh_verdict(diagnosis)))
 
 
 def _changes(change: Rediagnosis) -> Iterator[RenderableType]:
@@ -28,13 +29,13 @@ def _changes(change: Rediagnosis) -> Iterator[RenderableType]:
         return
     before = change.previous_rule_set
     rules = f"{change.rule_set}, as before" if before == change.rule_set else f"{before} → {change.rule_set}"
-    told = [
+    changes = [
         *(styled("- gone  ", "green").append_text(untrusted(cause)) for cause in change.gone),
         *(styled("+ new   ", "red").append_text(untrusted(cause)) for cause in change.new),
     ]
     if change.previous_trust != change.trust:
-        told.append(styled("  trust ", "yellow").append(f"{change.previous_trust} → {change.trust}"))
-    verdict = "Something changed" if told else "Nothing changed"
-    yield styled(f"{verdict} ", "bold").append(f"against the last diagnosis (rule set {rules})", FAINT)
-    yield from map(indented, told)
+        changes.append(styled("  trust ", "yellow").append(f"{change.previous_trust} → {change.trust}"))
+    verdict = "Something changed" if changes else "Nothing changed"
+    yield styled(f"{verdict} ", "bold").append(f"compared with the previous diagnosis (rule set {rules})", FAINT)
+    yield from map(indented, changes)
     yield Text()

@@ -1,4 +1,4 @@
-"""One finding on a terminal: what it is, how it came about event by event, what it cost and what to change."""
+"""Drawing of `critiqor explain`: a finding, its causal chain event by event, what it cost and what to change."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from critiqor.cli.views.chain import evidence_tree, explained_tree
 from critiqor.run.explanation import Explanation
 
 SHOWN = 3
-"""Cited events that are shown beside the chain."""
+"""Cited events that are shown besides the causal chain."""
 
 
 def finding_drawing(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Group:
-    """A finding with its events; the rest says in words how much trust it cost, and what was wasted on it."""
+    """Draw a finding with its events; `trust` and `wasted` say what it cost."""
     return Group(*_parts(run_id, explanation, trust, wasted))
 
 

@@ -1,4 +1,4 @@
-"""The scenarios of the lab on a terminal."""
+"""Drawing of `critiqor lab list`: the scenarios."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ HEADS = ("scenario", "must lead to", "on", "")
 
 
 def scenarios_drawing(rows: Sequence[Sequence[str]], following: str) -> Group:
-    """Name, expected finding, where it is played and what it is about; then what to type next."""
+    """Draw name, expected finding, place and description of each scenario, and what to type next."""
     table = FittingTable(HEADS, [[untrusted(cell) for cell in row] for row in rows], wrapped=True)
     return Group(table, Text(), Text(counted(len(rows), "scenario")), next_command(following))

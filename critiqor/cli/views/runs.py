@@ -1,4 +1,4 @@
-"""The runs of a folder on a terminal: one a line under titles, with a bar for trust."""
+"""Drawing of `critiqor runs`: a table with one line per run, and a bar for trust."""
 
 from __future__ import annotations
 
@@ -8,52 +8,50 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.listed_runs import ListedRun
+from critiqor.cli.listed_runs import ListedRun, RunRow
 from critiqor.cli.terminal.bars import bar, score_style, sparkline
 from critiqor.cli.terminal.screen import FAINT, next_command, styled, untrusted
 from critiqor.model.formatting import counted
 
-MOST_SHOWN = 50
-"""Runs on a screen; the newest."""
+MAX_SHOWN = 50
+"""Newest runs that are shown."""
 WIDE_BAR, NARROW_BAR = 10, 4
 SPARKS = 30
 GUTTER = 2
 JUDGED, PRICED, ROOMY, DATED, WHOSE = 50, 60, 90, 100, 120
-"""Columns that a terminal needs for the verdict on a run, for its cost, for wide bars, its date, and its agent."""
+"""Columns that a terminal needs for the verdict, the cost, wide bars, the date, and the agent."""
 VERDICTS = {"ready": "green", "review": "yellow", "unsafe": "red"}
 
 
-def runs_drawing(listed: Sequence[ListedRun], nothing: str) -> Group:
-    """Runs, the newest first; `nothing` is said where there are none."""
-    if not listed:
-        return Group(untrusted(nothing), next_command("critiqor monitor openclaw"))
-    return Group(*_parts(listed))
+def runs_drawing(rows: Sequence[RunRow], no_runs: str) -> Group:
+    """Draw runs, the newest first; `no_runs` is shown where there are none."""
+    if not rows:
+        return Group(untrusted(no_runs), next_command("critiqor monitor openclaw"))
+    return Group(*_parts(rows))
 
 
-def _parts(listed: Sequence[ListedRun]) -> Iterator[RenderableType]:
-    trusts = [run.trust for run in reversed(listed) if run.trust is not None]
-    title = styled(counted(len(listed), "run"), "bold")
+def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
+    trusts = [row.run.trust for row in reversed(rows) if row.run.trust is not None]
+    title = styled(counted(len(rows), "run"), "bold")
     if len(trusts) > 1:
         title.append("   trust, oldest to newest ", FAINT).append(sparkline(trusts, SPARKS, 100))
     yield title
     yield Text()
-    yield RunsTable(listed[:MOST_SHOWN])
-    if len(listed) > MOST_SHOWN:
-        yield Text(
-            f"and {len(listed) - MOST_SHOWN:,} older: {add_runs_dir('critiqor runs --json')} has them all", FAINT
-        )
-    yield next_command(f"critiqor show {listed[0].run_id}")
+    yield RunsTable(rows[:MAX_SHOWN])
+    if len(rows) > MAX_SHOWN:
+        yield Text(f"and {len(rows) - MAX_SHOWN:,} older: {add_runs_dir('critiqor runs --json')} has them all", FAINT)
+    yield next_command(f"critiqor show {rows[0].run.run_id}")
 
 
 class RunsTable:
-    """As many columns as the terminal has room for, and a headline that is cut to what is left."""
+    """A table with as many columns as fit, and headlines cut to the rest of the width."""
 
-    def __init__(self, listed: Sequence[ListedRun]) -> None:
-        self._listed = listed
+    def __init__(self, rows: Sequence[RunRow]) -> None:
+        self._rows = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width = options.max_width
-        cells = [_cells(run, width) for run in self._listed]
+        cells = [_cells(row, width) for row in self._rows]
         rows = [[Text(title, FAINT) for title in cells[0]], *(list(row.values()) for row in cells)]
         widths = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
         for row in rows:
@@ -65,8 +63,9 @@ class RunsTable:
             yield line
 
 
-def _cells(run: ListedRun, width: int) -> dict[str, Text]:
-    """By their titles."""
+def _cells(row: RunRow, width: int) -> dict[str, Text]:
+    """Return the cells of a row by their titles."""
+    run = row.run
     cells = {
         "run": untrusted(run.run_id, "bold", max_length=20),
         "trust": _trust(run, WIDE_BAR if width >= ROOMY else NARROW_BAR),
@@ -74,7 +73,7 @@ def _cells(run: ListedRun, width: int) -> dict[str, Text]:
     if width >= JUDGED:
         cells["verdict"] = Text(run.verdict or "-", VERDICTS.get(run.verdict or "", ""))
     if width >= PRICED:
-        cells["cost"] = Text(run.cost)
+        cells["cost"] = Text(row.cost)
     if width >= DATED:
         cells["created"] = untrusted(_date(run.created_at), FAINT)
     if width >= WHOSE:

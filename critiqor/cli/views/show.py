@@ -1,16 +1,16 @@
-"""One run on a terminal: the verdict, how far it can be trusted and why not, its findings, and when what happened."""
+"""Drawing of `critiqor show`: the verdict, trust and what it was lost to, the findings, and time lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.summary import SHOWN_FINDINGS, cost_words, time_words
+from critiqor.cli.summary import SHOWN_FINDINGS, cost_text, format_status, time_text
 from critiqor.cli.terminal.bars import bar, context_growth, score_style, trust_bar
 from critiqor.cli.terminal.lanes import Lane, LanesChart
 from critiqor.cli.terminal.screen import (
@@ -25,9 +25,9 @@ from critiqor.cli.terminal.screen import (
     untrusted,
 )
 from critiqor.cli.views.chain import chain_tree
-from critiqor.cli.wording import standing
-from critiqor.model import Diagnosis, Finding
-from critiqor.model.formatting import counted
+from critiqor.model import Diagnosis, Finding, RunHead
+from critiqor.model.formatting import counted, format_trust
+from critiqor.model.verdict import Verdict
 
 MARKS = {
     "ready": ("✓ READY", "bold green"),
@@ -35,61 +35,60 @@ MARKS = {
     "unsafe": ("✗ UNSAFE", "bold red"),
     "unknown": ("? UNKNOWN", "bold"),
 }
-"""The verdict in a word."""
+"""Mark and style of each verdict."""
 
 
 class ShownRun(NamedTuple):
     """What is drawn of a sealed run."""
 
-    head: Mapping[str, Any]
-    """Of its record."""
+    head: RunHead
     diagnosis: Diagnosis
+    verdict: Verdict
     notes: Sequence[str]
     """What the recorder did not see."""
     lanes: Sequence[Lane]
-    """Empty where the run is too long to be looked at again."""
+    """Empty where the run is too long to be read again."""
 
 
 def sealed_run(run: ShownRun) -> Group:
-    """A sealed run, the verdict first."""
+    """Draw a sealed run, the verdict first."""
     return Group(*_parts(run))
 
 
-def unsealed_run(head: Mapping[str, Any], words: str, following: str) -> Group:
-    """A run that is not sealed: where it stands, and what to type next."""
-    return Group(head_line(head), Text(), untrusted(words), next_command(following))
+def unsealed_run(head: RunHead, text: str, following: str) -> Group:
+    """Draw a run that is not sealed: its state, and what to type next."""
+    return Group(head_line(head), Text(), untrusted(text), next_command(following))
 
 
-def head_line(head: Mapping[str, Any], outcome: str | None = None) -> Text:
-    """Which run it is, where it stands, and whose it is."""
-    whose = f"{standing(head, outcome)} · {head['metadata']['agent_id']} · {head['timestamps']['created_at']}"
-    return styled(f"{head['run_id']}  ", "bold").append_text(untrusted(whose, FAINT))
+def head_line(head: RunHead, outcome: str | None = None) -> Text:
+    """Return the id, the status and the agent of a run on one line."""
+    whose = f"{format_status(head, outcome)} · {head.metadata.agent_id} · {head.timestamps.created_at}"
+    return styled(f"{head.run_id}  ", "bold").append_text(untrusted(whose, FAINT))
 
 
 def _parts(run: ShownRun) -> Iterator[RenderableType]:
     diagnosis = run.diagnosis
-    run_id, seal = run.head["run_id"], run.head["seal"]
+    run_id, seal = run.head.run_id, run.head.seal
     yield head_line(run.head, diagnosis.outcome.state)
     yield Text()
-    yield from concluded(diagnosis, run.lanes)
+    yield from diagnosis_parts(diagnosis, run.verdict, run.lanes)
     if run.notes:
         yield Text("\nWhat the recorder did not see")
         yield from (indented(untrusted(f"· {note}", FAINT)) for note in run.notes)
-    yield Text()
-    verify = add_runs_dir(f"critiqor verify {run_id}")
-    yield unbroken(
-        preformatted(f"sealed: {counted(seal['events'], 'event')}, {seal['digest'][:23]}… · {verify}", FAINT)
-    )
+    if seal is not None:
+        yield Text()
+        verify = add_runs_dir(f"critiqor verify {run_id}")
+        yield unbroken(preformatted(f"sealed: {counted(seal.events, 'event')}, {seal.digest[:23]}… · {verify}", FAINT))
     primary = diagnosis.primary_diagnosis
     yield next_command(f"critiqor explain {run_id} {primary.finding_id}" if primary else f"critiqor timeline {run_id}")
 
 
-def concluded(diagnosis: Diagnosis, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
-    """The verdict, what it rests on, and the findings."""
+def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
+    """Yield the verdict, the figures, the time lanes and the findings."""
     findings = diagnosis.failure_analysis.findings
-    yield verdict(diagnosis)
+    yield verdict_line(verdict)
     yield Text()
-    yield figures(diagnosis)
+    yield figures_grid(diagnosis, verdict)
     if lanes:
         yield Text()
         yield LanesChart(lanes)
@@ -97,26 +96,26 @@ def concluded(diagnosis: Diagnosis, lanes: Sequence[Lane] = ()) -> Iterator[Rend
         yield Text()
         yield from _finding(finding, with_chain=number == 0)
     if len(findings) > SHOWN_FINDINGS:
-        yield Text(f"\nand {len(findings) - SHOWN_FINDINGS} more, none of them graver", FAINT)
+        yield Text(f"\nand {len(findings) - SHOWN_FINDINGS} more, none of them more severe", FAINT)
 
 
-def verdict(diagnosis: Diagnosis) -> Text:
-    """What to think of it, in a word and a sentence."""
-    word, style = MARKS[diagnosis.readiness]
-    return styled(f"{word}  ", style).append_text(untrusted(diagnosis.headline, "bold"))
+def verdict_line(verdict: Verdict) -> Text:
+    """Return the verdict in a word and a sentence."""
+    word, style = MARKS[verdict.readiness]
+    return styled(f"{word}  ", style).append_text(untrusted(verdict.headline, "bold"))
 
 
-def figures(diagnosis: Diagnosis) -> Table:
-    """Trust with what was lost and to what, confidence, outcome, cost, time and context."""
-    return facts_grid(list(_figures(diagnosis)))
+def figures_grid(diagnosis: Diagnosis, verdict: Verdict) -> Table:
+    """Return trust with what it was lost to, confidence, outcome, cost, time and context."""
+    return facts_grid(list(_figures(diagnosis, verdict)))
 
 
-def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
+def _figures(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[tuple[str, Text]]:
     findings = diagnosis.failure_analysis.findings
-    if diagnosis.trust_score is None:
-        yield "trust", Text("unknown: the agent was not observed", "yellow")
+    if verdict.trust is None:
+        yield "trust", Text(format_trust(verdict), "yellow")
     else:
-        yield "trust", trust_bar(diagnosis.trust_score, findings).append(f"  {diagnosis.trust_score} of 100")
+        yield "trust", trust_bar(verdict.trust, findings).append(f"  {format_trust(verdict)}")
         for finding in findings[:SHOWN_FINDINGS]:
             if finding.impact.trust_points:
                 lost = styled(f"-{finding.impact.trust_points} ", SEVERITIES[finding.severity])
@@ -127,9 +126,8 @@ def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
         yield "", styled(f"-{points} ", "yellow").append_text(untrusted(reason, FAINT))
     outcome = diagnosis.outcome
     yield "outcome", untrusted(f"{outcome.state.replace('_', ' ')} ({outcome.known_from})")
-    yield "cost", Text(cost_words(diagnosis.cost_analysis))
-    if (spent := time_words(diagnosis)) is not None:
-        yield "time", Text(spent)
+    yield "cost", Text(cost_text(diagnosis.cost_analysis))
+    yield "time", Text(time_text(diagnosis))
     if (grown := context_growth(diagnosis.context_analysis)) is not None:
         yield "context", grown
 

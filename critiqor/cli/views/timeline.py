@@ -1,4 +1,4 @@
-"""Where the time of a run went, on a terminal: the slowest turn in its parts, the run on lanes, and every figure."""
+"""Drawing of `critiqor timeline`: the slowest turn in its parts, the run on time lanes, and all figures."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from rich.text import Text
 from critiqor.cli.terminal.lanes import Lane, LanesChart
 from critiqor.cli.terminal.screen import next_command, side_by_side, styled
 from critiqor.cli.terminal.tables import draw_parts
-from critiqor.model.timeline import TimelineSummary, Turn, spent
+from critiqor.model.formatting import format_duration
+from critiqor.model.timeline import TimelineSummary, Turn
 from critiqor.timeline.layout import Part
 
 
 class Piece(NamedTuple):
-    """A part of a turn's time, and how it is drawn."""
+    """A part of the time of a turn, and how it is drawn."""
 
     label: str
     field: str
@@ -36,7 +37,7 @@ PIECES = (
 
 
 class TurnBar:
-    """The time of a turn as one bar across the terminal, and what its pieces are."""
+    """The time of a turn as one bar across the terminal, with a legend."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -46,7 +47,7 @@ class TurnBar:
 
 
 def turn_lines(turn: Turn, width: int) -> list[Text]:
-    """The bar in so many columns; a piece that is too short for one is told in words alone."""
+    """Return the bar in so many columns, and its legend; a part too short for a column is only in the legend."""
     parts = [(piece, max(0.0, getattr(turn.split, piece.field))) for piece in PIECES]
     whole = sum(time for _, time in parts)
     bar, legend = Text(), []
@@ -57,19 +58,19 @@ def turn_lines(turn: Turn, width: int) -> list[Text]:
         bar.append(piece.glyph * (end - begun), piece.style)
         begun = end
         if time:
-            legend.append(styled(f"{piece.glyph} ", piece.style).append(f"{spent(time)} {piece.label}"))
+            legend.append(styled(f"{piece.glyph} ", piece.style).append(f"{format_duration(time)} {piece.label}"))
     return [bar, *side_by_side(legend, width)]
 
 
 def timing_drawing(
     summary: TimelineSummary, lanes: Sequence[Lane], parts: Sequence[Part], following: str | None = None
 ) -> Group:
-    """The slowest turn first, then the lanes, then what a report has, then what to type next, if there is anything."""
+    """Draw the slowest turn, the lanes, the parts of the report, and what to type next if there is anything."""
     return Group(*_parts(summary, lanes, parts, following))
 
 
 def report_drawing(parts: Sequence[Part]) -> Group:
-    """Only what a report has."""
+    """Draw the parts of a report only."""
     return Group(*draw_parts(parts))
 
 
@@ -79,7 +80,7 @@ def _parts(
     if summary.turns:
         slowest = summary.turns[0]
         which = "The turn" if summary.turns_total == 1 else f"The slowest of {summary.turns_total} turns"
-        yield Text(f"{which} took {spent(slowest.duration_ms)}", "bold")
+        yield Text(f"{which} took {format_duration(slowest.duration_ms)}", "bold")
         yield TurnBar(slowest)
         yield Text()
     if lanes:

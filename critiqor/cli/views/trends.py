@@ -1,4 +1,4 @@
-"""The runs of one agent over time on a terminal."""
+"""Drawing of `critiqor trends`: the runs of one agent over time."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from rich.text import Text
 
 from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
-from critiqor.cli.verbs.trends import FIGURES, title_of, when
-from critiqor.cli.wording import LABELS, figure
+from critiqor.cli.verbs.trends import FIGURES, figure_cells, title_of, when
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
+from critiqor.model.formatting import FIGURE_LABELS
 
-LONGEST_CAUSE = 60
-"""Characters of a cause that is no title."""
-
-
-def trends_drawing(result: Trends, notes: Sequence[str]) -> Group:
-    """The runs in order of time, the problems that come back, and what has to be said to both."""
-    return Group(*_parts(result, notes))
+MAX_CAUSE = 60
+"""Characters of the cause below a title."""
+Texts = dict[str, dict[str, str]]
 
 
-def _parts(result: Trends, notes: Sequence[str]) -> Iterator[RenderableType]:
+def trends_drawing(result: Trends, notes: Sequence[str], texts: Texts) -> Group:
+    """Draw the runs in order of time, the recurring problems, and notes. `texts` has cost and time of each run."""
+    return Group(*_parts(result, notes, texts))
+
+
+def _parts(result: Trends, notes: Sequence[str], texts: Texts) -> Iterator[RenderableType]:
     yield untrusted(title_of(result), "bold")
     if result.runs:
         yield Text()
-        heads = ("run", "created", *(LABELS[name] for name in FIGURES), "main problem")
-        yield FittingTable(heads, [_run(run) for run in result.runs], wrapped=True)
+        heads = ("run", "created", *(FIGURE_LABELS[name] for name in FIGURES), "main problem")
+        yield FittingTable(heads, [_run(run, texts) for run in result.runs], wrapped=True)
     for cause in result.causes:
         yield Text()
         yield from _cause(cause)
@@ -38,15 +39,15 @@ def _parts(result: Trends, notes: Sequence[str]) -> Iterator[RenderableType]:
         yield next_command(f"critiqor show {result.runs[-1].run_id}")
 
 
-def _run(run: RunPoint) -> list[Text]:
-    told = [Text(figure(name, getattr(run, name))) for name in FIGURES]
+def _run(run: RunPoint, texts: Texts) -> list[Text]:
+    figures = map(Text, figure_cells(run, texts))
     created = (run.created_at or "-")[:16].replace("T", " ")
     problem = untrusted((run.primary_type or "-").replace("_", " "))
-    return [untrusted(run.run_id, "bold"), untrusted(created, FAINT), *told, problem]
+    return [untrusted(run.run_id, "bold"), untrusted(created, FAINT), *figures, problem]
 
 
 def _cause(cause: CauseTrend) -> Iterator[RenderableType]:
     severity = styled(f"{cause.severity.upper()}  ", SEVERITIES[cause.severity])
     yield severity.append_text(untrusted(cause.title, "bold"))
     yield indented(preformatted(f"in {cause.runs} of {cause.of} runs, {when(cause)}"))
-    yield indented(untrusted(cause.cause, FAINT, max_length=LONGEST_CAUSE))
+    yield indented(untrusted(cause.cause, FAINT, max_length=MAX_CAUSE))

@@ -1,4 +1,4 @@
-"""The seal of a run on a terminal: intact or broken, and where."""
+"""Drawing of `critiqor verify`: whether the seal is intact, and where it is broken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from critiqor.storage.verification import Verification
 
 
 def seal_drawing(result: Verification) -> Group:
-    """The verdict, what was sealed, and what differs."""
+    """Draw the result, what was sealed, and what differs."""
     return Group(*_parts(result))
 
 

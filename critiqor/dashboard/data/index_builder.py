@@ -1,4 +1,4 @@
-"""Making the index of a sealed run: its events one by one, their words, and what took time."""
+"""Builds the index of a sealed run: its events, their words, and the bars of the time chart."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from critiqor.dashboard.data.search_terms import text_of
 from critiqor.dashboard.data.time_chart import bars_of
 from critiqor.exporters import gather_trace
 from critiqor.model import Event, ms_from_iso
-from critiqor.storage import SessionPaths
+from critiqor.run.store import Run
+from critiqor.run.view import RunView
 
 _BATCH = 500
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 """Characters of a name that is offered as a filter."""
-_MOST_NAMES = 200
+_MAX_NAMES = 200
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE events (
@@ -41,28 +42,28 @@ CREATE TABLE bars (
 _decode_event = msgspec.json.Decoder(Event).decode
 
 
-def build_index(paths: SessionPaths, run_id: str, digest: str, file: Path) -> EventIndex:
-    """Make the index of a sealed run; the file takes its place when everything is in it."""
-    document = paths.evidence_summary_path(run_id)
+def build_index(run: Run, digest: str, file: Path) -> EventIndex:
+    """Build the index of a sealed run. The file is put into its place when it is complete."""
+    document = run.evidence_path
     origin = made_of(document, digest)
-    _clear_away(file)
+    _remove_leftovers(file)
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)
-    # Others must not read it at any moment.
+    # Other users must not be able to read it at any moment.
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         with closing(sqlite3.connect(unfinished, isolation_level=None)) as base:
-            # It is made again if anything goes wrong, so that nothing needs to survive a crash.
+            # It is built again if anything goes wrong, so nothing needs to survive a crash.
             base.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;")
             base.executescript(_TABLES)
             base.execute("BEGIN")
-            _enter_events(base, document)
-            _enter_bars(base, paths, run_id)
+            _insert_events(base, document)
+            _insert_bars(base, run)
             for field in FIELDS:
                 base.execute(
                     f"INSERT INTO names SELECT '{field}', {field}, count(*) AS times FROM events"
                     f" WHERE {field} IS NOT NULL AND length({field}) <= ? GROUP BY {field} ORDER BY times DESC LIMIT ?",
-                    [_LONGEST_NAME, _MOST_NAMES],
+                    [_MAX_NAME, _MAX_NAMES],
                 )
             base.execute("CREATE INDEX events_by_id ON events (event_id)")
             base.execute("INSERT INTO facts VALUES ('made_of', ?)", [origin])
@@ -74,8 +75,8 @@ def build_index(paths: SessionPaths, run_id: str, digest: str, file: Path) -> Ev
     return EventIndex(file, document)
 
 
-def _clear_away(file: Path) -> None:
-    """What processes have left behind that were ended while they made this index."""
+def _remove_leftovers(file: Path) -> None:
+    """Remove files of processes that ended while they built this index."""
     at_work = set(map(str, psutil.pids()))
     for left in file.parent.glob(f"{file.name}.*.tmp"):
         if left.suffixes[-2].removeprefix(".") not in at_work:
@@ -83,7 +84,7 @@ def _clear_away(file: Path) -> None:
                 left.unlink()
 
 
-def _enter_events(base: sqlite3.Connection, document: Path) -> None:
+def _insert_events(base: sqlite3.Connection, document: Path) -> None:
     rows: list[tuple[Any, ...]] = []
     words: list[tuple[int, str]] = []
 
@@ -107,14 +108,14 @@ def _enter_events(base: sqlite3.Connection, document: Path) -> None:
     flush()
 
 
-def _enter_bars(base: sqlite3.Connection, paths: SessionPaths, run_id: str) -> None:
-    bars = bars_of(gather_trace(run_id, paths.runs_dir, whole=True))
-    # All but how many it stands for: here each stands for itself.
+def _insert_bars(base: sqlite3.Connection, run: Run) -> None:
+    bars = bars_of(gather_trace(RunView(run)))
+    # The last field is the number of joined bars, and none are joined here.
     base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?)", (bar[:-1] for bar in bars))
 
 
 def _lines(document: Path) -> Iterator[tuple[int, bytes]]:
-    """The events of a sealed session.json as they stand there, with their places."""
+    """Yield the events of a sealed session.json as bytes, with their offsets."""
     try:
         file = document.open("rb", buffering=1 << 18)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Where indexes are kept, and who makes them: one thread at a time, in the background."""
+"""Cache of event indexes. They are built in the background, one at a time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from pathlib import Path
 
 from critiqor.dashboard.data.event_index import EventIndex
 from critiqor.dashboard.data.index_builder import build_index
-from critiqor.dashboard.data.run_catalog import OpenedRun
 from critiqor.errors import CritiqorError
-from critiqor.storage import SessionPaths
+from critiqor.run.store import Run
+from critiqor.run.view import RunView
 
 FILE_NAME = "events.sqlite"
 
 
 class IndexCache:
-    """The indexes of the runs of a folder. Each lies in the folder of its run, and goes when that goes."""
+    """The event indexes of runs. Each is a file in the folder of its run, and is deleted with it."""
 
-    def __init__(self, paths: SessionPaths) -> None:
-        self._paths = paths
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ready: dict[str, EventIndex] = {}
         self._building: dict[str, threading.Event] = {}
@@ -27,55 +26,54 @@ class IndexCache:
         self._one_at_a_time = threading.Lock()
         self._elsewhere: tempfile.TemporaryDirectory[str] | None = None
 
-    def index_of(self, run: OpenedRun, patience: float = 0.0) -> EventIndex | None:
-        """The index of a sealed run; None while it is being made, after waiting `patience` seconds for it."""
-        if not run.is_sealed:
+    def index_of(self, view: RunView, timeout: float = 0.0) -> EventIndex | None:
+        """Return the index of a sealed run; None while it is being built, after waiting `timeout` seconds for it."""
+        if view.seal is None:
             return None
-        digest = run.head["seal"]["digest"]
+        run, digest = view.run, view.seal.digest
         with self._lock:
-            index = self._ready.get(run.run_id)
+            index = self._ready.get(run.id)
             if index is not None and index.is_of(digest):
                 return index
-            done = self._building.get(run.run_id)
+            done = self._building.get(run.id)
             if done is None:
-                self._ready.pop(run.run_id, None)
+                self._ready.pop(run.id, None)
                 if digest in self._failed:
                     return None
-                done = self._building[run.run_id] = threading.Event()
-                threading.Thread(target=self._make, args=(run.run_id, digest, done), daemon=True).start()
-        done.wait(patience)
+                done = self._building[run.id] = threading.Event()
+                threading.Thread(target=self._build, args=(run, digest, done), daemon=True).start()
+        done.wait(timeout)
         with self._lock:
-            return self._ready.get(run.run_id) if done.is_set() else None
+            return self._ready.get(run.id) if done.is_set() else None
 
-    def problem(self, run: OpenedRun) -> str | None:
-        """Why there will be no index."""
-        return self._failed.get(run.head["seal"]["digest"]) if run.is_sealed else None
+    def problem(self, view: RunView) -> str | None:
+        """Return why the index of a run cannot be built."""
+        return self._failed.get(view.seal.digest) if view.seal is not None else None
 
-    def _make(self, run_id: str, digest: str, done: threading.Event) -> None:
+    def _build(self, run: Run, digest: str, done: threading.Event) -> None:
         try:
             with self._one_at_a_time:
-                document = self._paths.evidence_summary_path(run_id)
-                file = self._paths.run_folder(run_id) / FILE_NAME
-                index = EventIndex(file, document)
+                file = run.folder / FILE_NAME
+                index = EventIndex(file, run.evidence_path)
                 if file.is_symlink() or not file.exists() or not index.is_of(digest):
-                    index = self._built(run_id, digest, file)
+                    index = self._build_file(run, digest, file)
             with self._lock:
-                self._ready[run_id] = index
+                self._ready[run.id] = index
         except (CritiqorError, OSError, ValueError) as error:
             self._failed[digest] = str(error)
         except Exception as error:
-            # In a thread nobody would hear of it, and the page would wait for ever.
+            # An error in a thread would not be reported, and the page would wait for ever.
             self._failed[digest] = f"{type(error).__name__}: {error}"
         finally:
             with self._lock:
-                del self._building[run_id]
+                del self._building[run.id]
             done.set()
 
-    def _built(self, run_id: str, digest: str, file: Path) -> EventIndex:
+    def _build_file(self, run: Run, digest: str, file: Path) -> EventIndex:
         try:
-            return build_index(self._paths, run_id, digest, file)
+            return build_index(run, digest, file)
         except OSError:
-            # A runs folder that can only be read, or is full, is still one to look at.
+            # The runs folder can be read-only or full.
             if self._elsewhere is None:
                 self._elsewhere = tempfile.TemporaryDirectory(prefix="critiqor-dashboard-")
-            return build_index(self._paths, run_id, digest, Path(self._elsewhere.name) / f"{run_id}.sqlite")
+            return build_index(run, digest, Path(self._elsewhere.name) / f"{run.id}.sqlite")

@@ -1,4 +1,4 @@
-"""What the pages of a run tell, gathered from one showing, whoever draws them."""
+"""View models: the values that the templates of the run pages take, built from `RunPageData`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from typing import Any
 
 from critiqor.dashboard.data.event_index import EventFilter
-from critiqor.dashboard.data.run_view import Showing
+from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.paging import Pages
 from critiqor.dashboard.render.causal_drawing import visible_graph
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw, whole_run
@@ -15,52 +15,52 @@ from critiqor.exporters.findings import cited_by, first_step
 from critiqor.model import Diagnosis, Event, Finding
 from critiqor.model.diagnosis import SEVERITIES
 
-MOST_CITED = 12
-"""Events of one finding that are shown with what they say."""
+MAX_CITED = 12
+"""Events of one finding that are shown with their values."""
 
 
-def overview(showing: Showing) -> dict[str, Any]:
-    """Can it be trusted, what was the problem, what now."""
-    primary = _primary(showing)
+def overview(data: RunPageData) -> dict[str, Any]:
+    """Return the values of the overview: verdict, main problem, next action."""
+    primary = _primary(data)
     begin = first_step(primary) if primary else ""
     return {
         "primary": primary,
         "first_bad": begin,
-        "first_bad_event": _at_once(showing, [begin]).get(begin),
-        "drawing": _small_drawing(showing),
-        "notes": _notes(showing),
-        "doubt": showing.doubt(),
-        "severities": _severities(showing.findings),
+        "first_bad_event": _indexed_events(data, [begin]).get(begin),
+        "drawing": _small_drawing(data),
+        "notes": _notes(data),
+        "doubt": None if data.diagnosis is None or data.view.integrity.is_intact else data.view.integrity.explanation,
+        "severities": _severities(data.findings),
     }
 
 
-def diagnosis(showing: Showing, page: int, size: int) -> dict[str, Any]:
-    """Findings with their chains and the very events, so many on a page, and the causal graph."""
-    found = showing.findings
-    pages = Pages(page, size, len(found), showing.at.page("diagnosis"), "").within()
+def diagnosis(data: RunPageData, page: int, size: int) -> dict[str, Any]:
+    """Return the findings of one page with their causal chains and events, and the causal graph."""
+    found = data.findings
+    pages = Pages(page, size, len(found), data.at.page("diagnosis"), "").within()
     shown = found[pages.offset : pages.offset + size]
     return {
         "findings": shown,
         "pages": pages,
-        "cited": {event_id: event for finding in shown for event_id, event in _cited(showing, finding).items()},
-        "graph": _graph(showing, showing.diagnosis) if showing.diagnosis and pages.page == 1 else None,
+        "cited": {event_id: event for finding in shown for event_id, event in _cited(data, finding).items()},
+        "graph": _graph(data, data.diagnosis) if data.diagnosis and pages.page == 1 else None,
         "severities": _severities(found),
     }
 
 
-def cost(showing: Showing) -> dict[str, Any]:
-    """When each turn began, by the id of its agent run; what it cost stands in the diagnosis."""
-    timeline = showing.diagnosis.timeline if showing.diagnosis else None
+def cost(data: RunPageData) -> dict[str, Any]:
+    """Return when each turn began, by the id of its agent run; its cost is in the diagnosis."""
+    timeline = data.diagnosis.timeline if data.diagnosis else None
     turns = timeline.turns if timeline is not None else []
     return {"began": {turn.agent_run_id: turn.started_at for turn in turns if turn.agent_run_id}}
 
 
-def context(showing: Showing) -> dict[str, Any]:
-    """The size of requests against the budget, with the compactions between them."""
-    requests = showing.diagnosis.context_analysis.requests if showing.diagnosis else []
+def context(data: RunPageData) -> dict[str, Any]:
+    """Return the sizes of requests and their budgets, with the compactions between them."""
+    requests = data.diagnosis.context_analysis.requests if data.diagnosis else []
     ids = [each.event_id for each in requests]
-    # Ids sort in the order of events, so that each says behind which request it was.
-    behind = [bisect_left(ids, event_id) for event_id in _compactions(showing)] if ids else []
+    # Ids sort in the order of events, so the position among the ids says after which request a compaction was.
+    behind = [bisect_left(ids, event_id) for event_id in _compactions(data)] if ids else []
     return {
         "compacted_behind": {place: behind.count(place) for place in behind},
         "series": {
@@ -73,53 +73,53 @@ def context(showing: Showing) -> dict[str, Any]:
 
 
 def _severities(findings: list[Finding]) -> dict[str, int]:
-    """How many findings there are of each severity, the worst first."""
+    """Return the number of findings of each severity, the worst first."""
     found = [finding.severity for finding in findings]
     return {severity: found.count(severity) for severity in SEVERITIES if severity in found}
 
 
-def _primary(showing: Showing) -> Finding | None:
-    told = showing.diagnosis.primary_diagnosis if showing.diagnosis else None
-    return next((finding for finding in showing.findings if told and finding.id == told.finding_id), None)
+def _primary(data: RunPageData) -> Finding | None:
+    primary = data.diagnosis.primary_diagnosis if data.diagnosis else None
+    return next((finding for finding in data.findings if primary and finding.id == primary.finding_id), None)
 
 
-def _small_drawing(showing: Showing) -> Drawing | None:
-    window = whole_run(showing)
-    return None if window is None else draw(showing, window, SMALL)
+def _small_drawing(data: RunPageData) -> Drawing | None:
+    window = whole_run(data)
+    return None if window is None else draw(data, window, SMALL)
 
 
-def _notes(showing: Showing) -> list[str]:
+def _notes(data: RunPageData) -> list[str]:
     try:
-        coverage = showing.coverage()
+        coverage = data.coverage()
     except BrokenRecordError as error:
-        # What was concluded can still be read.
-        return [showing.why_unreadable(error)]
+        # The diagnosis can still be read.
+        return [data.why_unreadable(error)]
     return coverage.notes if coverage is not None else []
 
 
-def _compactions(showing: Showing) -> list[str]:
-    if showing.index() is None:
+def _compactions(data: RunPageData) -> list[str]:
+    if data.index() is None:
         return []
-    found = showing.events(EventFilter(event_type="compaction_end"), 1)
+    found = data.events(EventFilter(event_type="compaction_end"), 1)
     return [each.event.event_id for each in found.events]
 
 
-def _cited(showing: Showing, finding: Finding) -> dict[str, Event]:
-    """The first events of a finding."""
-    return _at_once(showing, cited_by(finding)[:MOST_CITED])
+def _cited(data: RunPageData, finding: Finding) -> dict[str, Event]:
+    """Return the first cited events of a finding."""
+    return _indexed_events(data, cited_by(finding)[:MAX_CITED])
 
 
-def _at_once(showing: Showing, names: list[str]) -> dict[str, Event]:
-    """Events by their ids, where they can be had without reading everything."""
-    if showing.index() is None:
+def _indexed_events(data: RunPageData, names: list[str]) -> dict[str, Event]:
+    """Return events by their ids, if the index is built."""
+    if data.index() is None:
         return {}
-    found = {name: showing.event(name) for name in names}
+    found = {name: data.event(name) for name in names}
     return {name: numbered.event for name, numbered in found.items() if numbered is not None}
 
 
-def _graph(showing: Showing, concluded: Diagnosis) -> dict[str, Any] | None:
-    """The causal graph as the script of the page takes it; None where there is nothing to draw."""
-    graph = visible_graph(concluded)
+def _graph(data: RunPageData, diagnosis: Diagnosis) -> dict[str, Any] | None:
+    """Return the causal graph for the script of the page; None where there is nothing to draw."""
+    graph = visible_graph(diagnosis)
     if graph is None:
         return None
     return {
@@ -129,7 +129,7 @@ def _graph(showing: Showing, concluded: Diagnosis) -> dict[str, Any] | None:
                 "kind": node.kind,
                 "label": node.label[:120],
                 "severity": graph.severities.get(node.id, ""),
-                "href": showing.at.finding(node.id) if node.kind == "finding" else showing.at.event(node.id),
+                "href": data.at.finding(node.id) if node.kind == "finding" else data.at.event(node.id),
             }
             for node in graph.nodes
         ],

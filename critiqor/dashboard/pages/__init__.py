@@ -1,1 +1,1 @@
-"""One class per page or group of pages."""
+"""Pages of the dashboard: one class per page or group of pages."""

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 
 class Pages(NamedTuple):
-    """Where somebody is in a list, and where the other pages are."""
+    """The current page of a list, and the addresses of the others."""
 
     page: int
-    """From 1."""
+    """Starts at 1."""
     size: int
     total: int
     path: str
     query: str
-    """What else the address asks for."""
+    """The rest of the query."""
 
     @property
     def offset(self) -> int:
@@ -33,14 +33,14 @@ class Pages(NamedTuple):
         return min(self.offset + self.size, self.total)
 
     def address(self, page: int) -> str:
-        """Where a page is."""
+        """Return the address of a page."""
         return f"{self.path}?{self.query}&page={page}" if self.query else f"{self.path}?page={page}"
 
     def within(self) -> Pages:
-        """The same, or the last page where somebody is behind that: the list has become shorter."""
+        """Return this page, or the last one if the list has become shorter."""
         return self._replace(page=min(self.page, self.last))
 
 
 def page_number(text: str | None) -> int:
-    """The page that an address asks for; the first one where it asks for none that there can be."""
+    """Return the requested page; the first one where the request is not valid."""
     return int(text) if text and text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) else 1

@@ -1,4 +1,4 @@
-"""Pages about one run: what it came to, why, and the proof."""
+"""The pages of one run: overview, diagnosis, evidence, cost, context and playbook."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from critiqor.dashboard.data import view_models as contents
+from critiqor.dashboard.data import view_models
 from critiqor.dashboard.data.event_index import EventFilter
-from critiqor.dashboard.data.run_view import PAGE, Showing
+from critiqor.dashboard.data.run_page_data import PAGE, RunPageData
 from critiqor.dashboard.data.search_terms import Search
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import FINDINGS
@@ -26,97 +26,97 @@ FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "
 
 
 class RunPages:
-    """The pages of a run, except those that have a module of their own."""
+    """The pages of a run that have no module of their own."""
 
     def __init__(self, site: Site, findings: int = FINDINGS) -> None:
         self._site = site
         self._findings = findings
-        """On one page."""
+        """Findings per page."""
 
     def overview(self, request: Request) -> Response:
-        """Can it be trusted, what was the problem, what now."""
-        showing = self._site.showing(request)
-        return self._page(request, showing, "overview.html", "", **contents.overview(showing))
+        """Overview: verdict, main problem, next action."""
+        data = self._site.run_data(request)
+        return self._page(request, data, "overview.html", "", **view_models.overview(data))
 
     def diagnosis(self, request: Request) -> Response:
-        """Findings with their chains and the very events, and the causal graph."""
-        showing = self._site.showing(request)
-        told = contents.diagnosis(showing, page_number(request.query_params.get("page")), self._findings)
-        return self._page(request, showing, "diagnosis.html", "diagnosis", **told)
+        """Findings with their causal chains and events, and the causal graph."""
+        data = self._site.run_data(request)
+        values = view_models.diagnosis(data, page_number(request.query_params.get("page")), self._findings)
+        return self._page(request, data, "diagnosis.html", "diagnosis", **values)
 
     def evidence(self, request: Request) -> Response:
         """Every event, filtered and searched, a page at a time."""
-        showing = self._site.showing(request)
-        asked = request.query_params
-        text = asked.get("q", "").strip()
-        if place_of(text) is not None and showing.event(text) is not None and (event := showing.at.event(text)):
+        data = self._site.run_data(request)
+        query_params = request.query_params
+        text = query_params.get("q", "").strip()
+        if place_of(text) is not None and data.event(text) is not None and (event := data.at.event(text)):
             return RedirectResponse(event, status_code=303)
-        names = {field: asked.get(name, "") for name, field in FILTERS.items()}
+        names = {field: query_params.get(name, "") for name, field in FILTERS.items()}
         wanted = EventFilter(**names, text=text)
-        page = page_number(asked.get("page"))
-        found = showing.events(wanted, page)
-        query = {name: asked[name] for name in (*FILTERS, "q") if asked.get(name)}
+        page = page_number(query_params.get("page"))
+        found = data.events(wanted, page)
+        query = {name: query_params[name] for name in (*FILTERS, "q") if query_params.get(name)}
         return self._page(
             request,
-            showing,
+            data,
             "evidence.html",
             "evidence",
             found=found,
             wanted=wanted,
             search=Search(text).pattern,
             query=query,
-            pages=Pages(page, PAGE, found.total, showing.at.page("evidence"), urlencode(query)),
-            choices={name: _choices(showing, field) for name, field in FILTERS.items()},
+            pages=Pages(page, PAGE, found.total, data.at.page("evidence"), urlencode(query)),
+            choices={name: _choices(data, field) for name, field in FILTERS.items()},
             chosen={name: names[field] for name, field in FILTERS.items()},
-            is_indexed=not showing.is_sealed or showing.index() is not None,
-            coverage=showing.coverage(),
+            is_indexed=not data.is_sealed or data.index() is not None,
+            coverage=data.coverage(),
         )
 
     def event(self, request: Request) -> Response:
-        """One event, whole."""
-        showing = self._site.showing(request)
+        """One event with all its values."""
+        data = self._site.run_data(request)
         event_id = request.path_params["event_id"]
-        found = showing.event(event_id)
-        line = None if found else showing.timeline_line(event_id)
+        found = data.event(event_id)
+        line = None if found else data.timeline_line(event_id)
         if found is None and line is None:
             raise HTTPException(404, "The evidence holds no such event.")
         return self._page(
             request,
-            showing,
+            data,
             "event.html",
             "evidence",
             found=found,
             event_id=event_id,
             content=msgspec.to_builtins(found.event) if found else line,
-            citing=[finding for finding in showing.findings if event_id in cited_by(finding)],
+            citing=[finding for finding in data.findings if event_id in cited_by(finding)],
             page=1 if found is None else (found.number - 1) // PAGE + 1,
         )
 
     def raw_event(self, request: Request) -> Response:
         """One event as JSON."""
-        found = self._site.showing(request).event(request.path_params["event_id"])
+        found = self._site.run_data(request).event(request.path_params["event_id"])
         if found is None:
             raise HTTPException(404, "The evidence holds no such event.")
         return Response(msgspec.json.encode(found.event), media_type="application/json")
 
     def cost(self, request: Request) -> Response:
         """Tokens and money by model, tool and turn."""
-        showing = self._site.showing(request)
-        return self._page(request, showing, "cost.html", "cost", **contents.cost(showing))
+        data = self._site.run_data(request)
+        return self._page(request, data, "cost.html", "cost", **view_models.cost(data))
 
     def context(self, request: Request) -> Response:
-        """How memory was used, and the size of requests against the budget."""
-        showing = self._site.showing(request)
-        return self._page(request, showing, "context.html", "context", **contents.context(showing))
+        """Use of memory, and sizes of requests against the budget."""
+        data = self._site.run_data(request)
+        return self._page(request, data, "context.html", "context", **view_models.context(data))
 
     def playbook(self, request: Request) -> Response:
-        """What to change, and how to see that it worked."""
-        return self._page(request, self._site.showing(request), "playbook.html", "playbook")
+        """What to change, and how to verify it."""
+        return self._page(request, self._site.run_data(request), "playbook.html", "playbook")
 
-    def _page(self, request: Request, showing: Showing, template: str, name: str, **told: Any) -> Response:
-        return self._site.page(request, template, showing=showing, current=name, diagnosis=showing.diagnosis, **told)
+    def _page(self, request: Request, data: RunPageData, template: str, name: str, **values: Any) -> Response:
+        return self._site.page(request, template, showing=data, current=name, diagnosis=data.diagnosis, **values)
 
 
-def _choices(showing: Showing, field: str) -> dict[str, int]:
-    """Names to filter by. One with signs that cannot be shown as they are would come back as another."""
-    return {name: times for name, times in showing.names(field).items() if visible(name) == name}
+def _choices(data: RunPageData, field: str) -> dict[str, int]:
+    """Return names to filter by. A name with invisible characters would come back changed, so it is left out."""
+    return {name: times for name, times in data.names(field).items() if visible(name) == name}

@@ -1,60 +1,68 @@
-"""Pages about many runs: the list with its trend, and two of them compared."""
+"""Pages of many runs: the list with its trend, and the comparison of two runs."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from critiqor.comparison.compare import compare
+from critiqor.comparison.compare import Comparison, compare
 from critiqor.dashboard.data.run_catalog import UNREADABLE, RunFilter, RunRow
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.site import Site
 from critiqor.errors import UsageError
 from critiqor.model import ms_from_iso
-from critiqor.run.diagnosis import load_diagnosed
+from critiqor.model.formatting import FIGURE_LABELS, format_difference, format_figure
 from critiqor.run.timing import compare_timings
 
 ROWS = 50
-TREND = 200
-"""Runs in the picture of the trend, the newest ones."""
-FIGURES = {
-    "trust": "Trust",
-    "confidence": "Confidence",
-    "findings": "Findings",
-    "cost_usd": "Cost",
-    "tokens": "Tokens",
-    "model_calls": "Model calls",
-    "tool_calls": "Tool calls",
-    "wall_ms": "Time",
-}
+FILTERS = ("q", "agent", "type", "tenant", "since", "until")
+"""Filters of the list, by their names in the address."""
+MAX_TREND = 200
+"""Newest runs in the chart of the trend."""
 BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
-"""Figures of which more is better, 1, or worse, -1; the others are neither."""
+"""1 where more is better, -1 where less is better; other figures are neither."""
+
+
+class FigureRow(NamedTuple):
+    """One figure of two compared runs."""
+
+    label: str
+    before: str
+    after: str
+    difference: str
+    judgement: str
+    """`better`, `worse` or empty."""
 
 
 class RunsPages:
-    """For the user alone: somebody with a shared link sees one run, and no list."""
+    """For the user only: a shared link gives access to one run, not to the list."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def list(self, request: Request) -> Response:
-        """Runs, newest first: searched, filtered, drawn over time."""
+        """The list of runs, newest first, with search, filters and trend."""
         viewer = self._site.user(request)
-        asked = request.query_params
+        query_params = request.query_params
         wanted = RunFilter(
-            text=asked.get("q", ""),
-            agent=asked.get("agent", ""),
-            problem=asked.get("type", ""),
-            tenant=asked.get("tenant", ""),
-            since=asked.get("since", ""),
-            until=asked.get("until", ""),
+            text=query_params.get("q", ""),
+            agent=query_params.get("agent", ""),
+            problem=query_params.get("type", ""),
+            tenant=query_params.get("tenant", ""),
+            since=query_params.get("since", ""),
+            until=query_params.get("until", ""),
         )
-        rows = self._site.library.rows(viewer)
+        rows = self._site.catalog.rows(viewer)
         found = [row for row in rows if wanted.wants(row)]
-        query = {name: asked[name] for name in ("q", "agent", "type", "tenant", "since", "until") if asked.get(name)}
-        pages = Pages(page_number(asked.get("page")), ROWS, len(found), "/runs", urlencode(query)).within()
+        query = {
+            name: query_params[name]
+            for name in ("q", "agent", "type", "tenant", "since", "until")
+            if query_params.get(name)
+        }
+        pages = Pages(page_number(query_params.get("page")), ROWS, len(found), "/runs", urlencode(query)).within()
         return self._site.page(
             request,
             "runs.html",
@@ -64,7 +72,7 @@ class RunsPages:
             agents=sorted({row.agent_id for row in rows if row.status != UNREADABLE}),
             tenants=sorted(viewer.tenants) if len(viewer.tenants) > 1 else [],
             problems=sorted({problem for row in rows for problem in row.problems or ("none",)}),
-            trend=_trend([row for row in found if row.status != UNREADABLE][:TREND]),
+            trend=_trend([row for row in found if row.status != UNREADABLE][:MAX_TREND]),
         )
 
     def compare(self, request: Request) -> Response:
@@ -72,18 +80,39 @@ class RunsPages:
         viewer = self._site.user(request)
         named = request.query_params.getlist("run")
         if len(named) != 2 or named[0] == named[1]:
-            raise UsageError("Pick two runs to compare.", fix="Go back to the list and mark two of them.")
-        runs = [self._site.library.open(run_id, viewer) for run_id in named]
-        before, after = sorted(runs, key=lambda run: str(run.head["timestamps"]["created_at"]))
-        folder = self._site.paths.runs_dir
-        first, second = (load_diagnosed(run.run_id, folder) for run in (before, after))
-        timing = compare_timings(before.run_id, after.run_id, folder)
-        result = compare(first, second)
-        return self._site.page(request, "compare.html", result=result, timing=timing, figures=FIGURES, better=BETTER)
+            raise UsageError("Pick two runs to compare.", fix="Go back to the list and select two of them.")
+        views = [self._site.catalog.open(run_id, viewer) for run_id in named]
+        before, after = sorted(views, key=lambda view: view.head.timestamps.created_at)
+        first, second = before.require_diagnosis(), after.require_diagnosis()
+        unproven = [view.unproven.message for view in (before, after) if view.unproven is not None]
+        timing = compare_timings(before.run, after.run)
+        result = compare(first, second, unproven)
+        rows = _figure_rows(result, before.figure_texts(), after.figure_texts())
+        return self._site.page(request, "compare.html", result=result, timing=timing, figures=rows)
+
+
+def _figure_rows(result: Comparison, before: dict[str, str], after: dict[str, str]) -> list[FigureRow]:
+    """Return every figure of two runs; `before` and `after` have trust, cost and time of each."""
+    rows = []
+    for name, label in FIGURE_LABELS.items():
+        change = getattr(result.figures, name)
+        difference, judgement = change.difference, ""
+        if difference and name in BETTER:
+            judgement = "better" if (difference > 0) == (BETTER[name] > 0) else "worse"
+        rows.append(
+            FigureRow(
+                label.capitalize(),
+                before.get(name, format_figure(name, change.before)),
+                after.get(name, format_figure(name, change.after)),
+                format_difference(name, difference),
+                judgement,
+            )
+        )
+    return rows
 
 
 def _trend(rows: list[RunRow]) -> dict[str, list[float | int | str | None]]:
-    """The figures of runs in order of time, as the chart takes them."""
+    """Return the figures of runs in order of time, for the chart."""
     dated = [(row, moment) for row in reversed(rows) if (moment := ms_from_iso(row.created_at)) is not None]
     return {
         "runs": [row.run_id for row, _ in dated],

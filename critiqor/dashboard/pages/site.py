@@ -1,4 +1,4 @@
-"""What all pages share: the runs, who looks, and how a page is drawn."""
+"""What all pages share: the runs, the viewer of a request, and the templates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,22 @@ from critiqor import __version__
 from critiqor.dashboard.data.event_kinds import kind_of
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
-from critiqor.dashboard.data.run_view import Showing, worth_reading
+from critiqor.dashboard.data.run_page_data import RunPageData, informative_values
 from critiqor.dashboard.render import formatting as wording
-from critiqor.dashboard.web.access import Access, Viewer
+from critiqor.dashboard.web.access import Access
 from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, resolve_host
 from critiqor.dashboard.web.links import Links
-from critiqor.model.formatting import counted
-from critiqor.storage import SessionPaths
+from critiqor.model.formatting import (
+    counted,
+    format_cost,
+    format_duration,
+    format_money,
+    format_number,
+    format_trust,
+)
+from critiqor.model.measures import wall_time_ms
+from critiqor.privacy.visibility import Viewer
+from critiqor.run.store import RunStore
 
 HERE = Path(__file__).parent.parent
 HERE_ALONE = resolve_host(LOOPBACK)
@@ -42,16 +51,16 @@ class Site:
     """The dashboard of one runs folder."""
 
     def __init__(
-        self, paths: SessionPaths, port: int, place: BindAddress = HERE_ALONE, *, is_token_required: bool = False
+        self, store: RunStore, port: int, place: BindAddress = HERE_ALONE, *, is_token_required: bool = False
     ) -> None:
-        self.paths = paths
+        self.store = store
         self.port = port
         self.place = place
-        self.library = RunCatalog(paths)
-        self.shelf = IndexCache(paths)
-        self.links = Links(paths)
+        self.catalog = RunCatalog(store)
+        self.indexes = IndexCache()
+        self.links = Links(store.paths)
         self.access = Access(self.links, is_token_required=is_token_required)
-        # Cookies do not know ports: two dashboards at once must not overwrite each other's.
+        # Cookies ignore ports, and two dashboards must not overwrite each other's.
         self.cookie = f"critiqor_{port}"
         self.hosts = place.names(port)
         self._templates = _environment()
@@ -61,39 +70,39 @@ class Site:
         return f"http://{self.hosts[0]}"
 
     def viewer(self, request: Request) -> Viewer:
-        """Who asks; a token that is not good gets nothing at all."""
+        """Return the viewer of a request. Raise where its token is not valid."""
         viewer: Viewer | None = request.state.viewer
         if viewer is None:
             raise HTTPException(403, "This link is not valid any more.")
         return viewer
 
     def user(self, request: Request) -> Viewer:
-        """Who asks, if it is the one who started the dashboard."""
+        """Return the viewer of a request. Raise unless it is the user who started the dashboard."""
         viewer = self.viewer(request)
         if not viewer.is_user:
             raise HTTPException(403, "This page needs the link that `critiqor dashboard` has opened.")
         return viewer
 
-    def showing(self, request: Request) -> Showing:
-        """The run that a page is about, as the one who asks may see it."""
-        run = self.library.open(request.path_params["run_id"], self.viewer(request))
-        return Showing(run, self.shelf)
+    def run_data(self, request: Request) -> RunPageData:
+        """Return the data of the run that a page is about, as the viewer may see it."""
+        view = self.catalog.open(request.path_params["run_id"], self.viewer(request))
+        return RunPageData(view, self.indexes)
 
     def template(self, name: str) -> Template:
-        """A template, for what is drawn without anybody asking over the network."""
+        """Return a template, for pages that are rendered without a request."""
         return self._templates.get_template(name)
 
-    def page(self, request: Request, template: str, *, status: int = 200, **told: Any) -> HTMLResponse:
-        """A page, with what the frame around it needs."""
+    def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """Render a page, with the values that the frame around it needs."""
         viewer: Viewer | None = request.state.viewer
         frame = {
             "is_user": viewer is not None and viewer.is_user,
             "tenant": ", ".join(sorted(viewer.tenants)) if viewer is not None else None,
-            "showing": told.pop("showing", None),
+            "showing": values.pop("showing", None),
             "run_pages": RUN_PAGES,
             "version": __version__,
         }
-        return HTMLResponse(self._templates.get_template(template).render(**frame, **told), status_code=status)
+        return HTMLResponse(self._templates.get_template(template).render(**frame, **values), status_code=status)
 
 
 def _environment() -> Environment:
@@ -105,20 +114,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = (
-        "raw",
-        "island",
-        "segment",
-        "money",
-        "price",
-        "duration",
-        "number",
-        "percent",
-        "words",
-        "moment",
-        "marked",
-        "coded",
+    named = ("raw", "island", "segment", "percent", "words", "moment", "marked", "coded")
+    environment.filters.update({name: getattr(wording, name) for name in named})
+    environment.filters.update(
+        capitalize_first=lambda text: text[:1].upper() + text[1:],
+        cost=format_cost,
+        count=counted,
+        duration=format_duration,
+        money=format_money,
+        number=format_number,
+        trust=format_trust,
+        wall_time=lambda diagnosis: format_duration(wall_time_ms(diagnosis)),
     )
-    environment.filters.update({name: getattr(wording, name) for name in named}, count=counted)
-    environment.globals |= {"worth_reading": worth_reading, "kind_of": kind_of, "verdicts": wording.VERDICTS}
+    environment.globals |= {"worth_reading": informative_values, "kind_of": kind_of, "verdicts": wording.VERDICTS}
     return environment

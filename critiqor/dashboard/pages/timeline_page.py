@@ -1,4 +1,4 @@
-"""The run as a lane chart. The server draws it for the window that the address names, so that zooming is a link."""
+"""The timeline page: a lane chart. The server draws the window that the address names, so zooming is a link."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ SPLIT = {
     "after_ms": "after",
     "unattributed_ms": "unattributed",
 }
-"""The parts of a turn, in the order in which they are drawn."""
+"""The parts of a turn, in drawing order."""
 
 
 class TimelinePage:
-    """`/runs/{run}/timeline?from=…&to=…`, milliseconds from the beginning of the run."""
+    """`/runs/{run}/timeline?from=…&to=…`, milliseconds since the start of the run."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def page(self, request: Request) -> Response:
-        showing = self._site.showing(request)
-        whole = whole_run(showing)
-        asked = request.query_params
+        data = self._site.run_data(request)
+        whole = whole_run(data)
+        query = request.query_params
         return self._site.page(
             request,
             "timeline.html",
-            showing=showing,
+            showing=data,
             current="timeline",
-            diagnosis=showing.diagnosis,
-            drawing=draw(showing, part_of(whole, asked.get("from"), asked.get("to"))) if whole is not None else None,
-            is_indexed=showing.index() is not None,
+            diagnosis=data.diagnosis,
+            drawing=draw(data, part_of(whole, query.get("from"), query.get("to"))) if whole is not None else None,
+            is_indexed=data.index() is not None,
             split=SPLIT,
         )
 
 
 def part_of(whole: Window, start: str | None, end: str | None) -> Window:
-    """The part of a run that an address asks for; all of it where it asks for none that there is."""
+    """Return the requested part of a run; all of it where the request is not valid."""
     begin = whole.first + round(_milliseconds(start, 0.0) * 1000)
     until = whole.first + round(_milliseconds(end, (whole.last - whole.first) / 1000) * 1000)
     begin = max(whole.first, min(begin, whole.last - 1))
     return whole._replace(start=begin, end=min(whole.last, max(until, begin + 1)))
 
 
-def _milliseconds(text: str | None, otherwise: float) -> float:
+def _milliseconds(text: str | None, default: float) -> float:
     try:
-        value = float(text) if text else otherwise
+        value = float(text) if text else default
     except ValueError:
-        return otherwise
-    return value if 0 <= value < 1e12 else otherwise
+        return default
+    return value if 0 <= value < 1e12 else default

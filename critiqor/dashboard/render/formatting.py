@@ -13,10 +13,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from critiqor.model import Usage
-from critiqor.model import formatting as figures
+from critiqor.model.formatting import format_duration
 from critiqor.model.sanitize import Replacement, sanitize
-from critiqor.model.timeline import spent
 
 MAX_TEXT = 20_000
 """Characters of one text on a page; the raw event has the rest."""
@@ -65,22 +63,9 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def money(value: float | None) -> str:
-    return "unknown" if value is None else figures.money(value)
-
-
-def price(usage: Usage) -> str:
-    """Format the cost of model calls. OpenClaw reports 0 for a model without a configured price."""
-    if not usage.model_calls:
-        return "nothing"
-    if usage.cost_usd is None or (usage.cost_usd == 0 and (usage.input_tokens or usage.output_tokens)):
-        return "no price known"
-    return money(usage.cost_usd)
-
-
 def offset(milliseconds: float) -> str:
     """Format a time relative to the start of the run."""
-    return f"{'-' if milliseconds < 0 else '+'}{spent(abs(milliseconds))}"
+    return f"{'-' if milliseconds < 0 else '+'}{format_duration(abs(milliseconds))}"
 
 
 def marked(text: str, search: re.Pattern[str] | None) -> Markup:
@@ -101,14 +86,6 @@ def coded(text: str) -> Markup:
     return Markup("").join(
         Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces)
     )
-
-
-def duration(milliseconds: float | None) -> str:
-    return "unknown" if milliseconds is None else spent(milliseconds)
-
-
-def number(value: float | None) -> str:
-    return "unknown" if value is None else figures.number(value)
 
 
 def percent(share: float | None) -> str:

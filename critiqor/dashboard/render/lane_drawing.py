@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from critiqor.dashboard.data.run_view import Showing
+from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.time_chart import KINDS, Bar
-from critiqor.dashboard.render.formatting import duration
 from critiqor.exporters.findings import first_step
 from critiqor.model import Diagnosis, ms_from_iso
+from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import line_id
 from critiqor.model.trace import us_of
 
@@ -112,7 +112,7 @@ class Drawing(NamedTuple):
     gutter: int = GUTTER
 
 
-def whole_run(showing: Showing) -> Window | None:
+def whole_run(showing: RunPageData) -> Window | None:
     """Return the window of the whole run; None without an index, or if nothing took time."""
     index = showing.index()
     extent = index.extent() if index is not None else None
@@ -122,7 +122,7 @@ def whole_run(showing: Showing) -> Window | None:
     return Window(first, max(last, first + 1), first, max(last, first + 1))
 
 
-def draw(showing: Showing, window: Window, detail: Detail = WHOLE) -> Drawing:
+def draw(showing: RunPageData, window: Window, detail: Detail = WHOLE) -> Drawing:
     """Draw a window of a run."""
     index = showing.index()
     lanes = dict(index.lanes()) if index is not None else {}
@@ -154,10 +154,10 @@ def _covered(bars: list[Bar]) -> set[Bar]:
     return {bar for lane in lanes.values() for bar, behind in pairwise(lane) if behind.start_us < bar.end_us}
 
 
-def _place_bar(showing: Showing, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
+def _place_bar(showing: RunPageData, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
     x = _x(window, bar.start_us)
     width = max(2.0, round(_x(window, bar.end_us) - x, 2))
-    title = f"{KINDS[bar.kind]}: {_bar_name(bar)}, {duration((bar.end_us - bar.start_us) / 1000)}"
+    title = f"{KINDS[bar.kind]}: {_bar_name(bar)}, {format_duration((bar.end_us - bar.start_us) / 1000)}"
     return DrawnBar(
         x,
         top + (bar.lane - 1) * LANE,
@@ -195,10 +195,10 @@ def _ticks(window: Window) -> list[Tick]:
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= least)
     first = -(-(window.start - window.first) // step) * step
     moments = range(window.first + first, window.end + 1, step)
-    return [Tick(_x(window, at), duration((at - window.first) / 1000)) for at in moments]
+    return [Tick(_x(window, at), format_duration((at - window.first) / 1000)) for at in moments]
 
 
-def _marks(showing: Showing, window: Window) -> list[DrawnBar]:
+def _marks(showing: RunPageData, window: Window) -> list[DrawnBar]:
     """Mark where findings began."""
     index = showing.index()
     if showing.diagnosis is None or index is None:

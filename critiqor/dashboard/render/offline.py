@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -21,20 +20,19 @@ from starlette.responses import Response
 from critiqor import __version__
 from critiqor.dashboard.data.event_index import Numbered
 from critiqor.dashboard.data.event_sample import AROUND, LONGEST_JSON, Choice, choose
-from critiqor.dashboard.data.run_view import Showing
+from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.site import HERE, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.render.causal_drawing import BOX_HEIGHT, BOX_WIDTH, CausalDrawing, draw_causal_graph
 from critiqor.dashboard.render.formatting import raw
 from critiqor.dashboard.render.html_fragment import Anchors, FragmentExtractor, find_stylesheets
-from critiqor.dashboard.web.access import ANYONE, Viewer
 from critiqor.errors import BrokenRecordError
 from critiqor.exporters.findings import cited_by
 from critiqor.model import Diagnosis, Finding
 from critiqor.model.timeline import cited_line
-from critiqor.storage import paths_for
-from critiqor.storage import run_record as records
+from critiqor.privacy.visibility import EXPORT
+from critiqor.run.store import Run
 
 PARTS = {
     "overview": "Overview",
@@ -55,9 +53,9 @@ BOX = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
 _STYLE, _SCRIPTS = "offline.css", ("theme.js", "offline.js")
 
 
-def offline_pages(run_id: str, runs_dir: str | Path) -> Iterator[bytes]:
+def offline_pages(run: Run) -> Iterator[bytes]:
     """Render the file in chunks. A run without a diagnosis raises an error before the first chunk."""
-    return _OfflineReport(run_id, runs_dir).chunks()
+    return _OfflineReport(run).chunks()
 
 
 class _Sample(NamedTuple):
@@ -73,17 +71,14 @@ class _Sample(NamedTuple):
 class _OfflineReport:
     """The report of one run."""
 
-    def __init__(self, run_id: str, runs_dir: str | Path) -> None:
-        paths = paths_for(runs_dir)
-        head = records.load_head(paths, run_id)
+    def __init__(self, run: Run) -> None:
         # The port is used only in addresses, which do not end up in the file.
-        self._site = Site(paths, 0)
-        self._viewer = _viewer(head["metadata"])
-        run = self._site.library.open(run_id, self._viewer)
-        self._diagnosis: Diagnosis = run.diagnosis()
-        self._site.shelf.index_of(run, INDEX_SECONDS)
-        self._run_id = run_id
-        self._showing = Showing(run, self._site.shelf)
+        self._site = Site(run.store, 0)
+        view = self._site.catalog.open(run.id, EXPORT)
+        self._diagnosis: Diagnosis = view.require_diagnosis()
+        self._site.indexes.index_of(view, INDEX_SECONDS)
+        self._run_id = run.id
+        self._showing = RunPageData(view, self._site.indexes)
 
     def chunks(self) -> Iterator[bytes]:
         diagnosis = self._showing.diagnosis or self._diagnosis
@@ -126,7 +121,7 @@ class _OfflineReport:
     def _render(self, page: Callable[[Request], Response]) -> str:
         """Render a page for this viewer."""
         scope = {"type": "http", "query_string": b"", "headers": [], "path_params": {"run_id": self._run_id}}
-        return bytes(page(Request({**scope, "state": {"viewer": self._viewer}})).body).decode()
+        return bytes(page(Request({**scope, "state": {"viewer": EXPORT}})).body).decode()
 
     def _sample(self, findings: list[Finding]) -> _Sample:
         cited = dict.fromkeys(name for finding in findings for name in cited_by(finding))
@@ -153,11 +148,6 @@ class _OfflineReport:
         if drawing is None:
             return Markup("")
         return Markup(self._site.template("offline_graph.html").render(drawing=drawing, anchors=anchors, **BOX))
-
-
-def _viewer(metadata: dict[str, Any]) -> Viewer:
-    """Return a viewer with the permissions that the visibility grants: access to a file cannot be checked later."""
-    return ANYONE if metadata["visibility"] == "anonymous" else Viewer(tenants=frozenset({metadata["tenant_id"]}))
 
 
 def _timeline_lines(cited: dict[str, None]) -> list[str]:

@@ -8,33 +8,9 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Mapping
-from typing import Any, Literal
-
-import msgspec
 
 from critiqor.dashboard.web.links import Links
-
-Level = Literal["whole", "anonymous"]
-"""How much of a run is shown: everything, or structure and numbers only."""
-
-
-class Viewer(msgspec.Struct, frozen=True, kw_only=True):
-    """The permissions of a request, as its token grants them."""
-
-    tenants: frozenset[str] = frozenset()
-    """Tenants whose runs the viewer owns; empty for everybody but the user."""
-    run_id: str | None = None
-    """The run of a shared link."""
-
-    @property
-    def is_user(self) -> bool:
-        """Whether this is the user who started the dashboard."""
-        return bool(self.tenants)
-
-
-ANYONE = Viewer()
-"""A viewer without a token."""
+from critiqor.privacy.visibility import ANYONE, Viewer
 
 
 class Access:
@@ -64,19 +40,3 @@ class Access:
                 return viewer
         run_id = self.links.run_of(token)
         return None if run_id is None else Viewer(run_id=run_id)
-
-
-def level(viewer: Viewer, head: Mapping[str, Any]) -> Level | None:
-    """Return how much of a run a viewer sees; None for nothing, not even that the run exists."""
-    metadata = head["metadata"]
-    if viewer.is_user:
-        return "whole" if metadata["tenant_id"] in viewer.tenants else None
-    if viewer.run_id not in (None, head["run_id"]):
-        return None
-    has_link = viewer.run_id is not None
-    allowed: dict[str, Level | None] = {
-        "public": "whole",
-        "anonymous": "anonymous",
-        "shared": "whole" if has_link else None,
-    }
-    return allowed.get(metadata["visibility"])

@@ -16,10 +16,10 @@ from critiqor.dashboard.pages.runs_pages import RunsPages
 from critiqor.dashboard.pages.site import HERE, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.pages.trust_page import TrustPage
-from critiqor.dashboard.web.access import Viewer
 from critiqor.dashboard.web.login import Login
 from critiqor.dashboard.web.middleware import RequestGuard
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UnknownRunError, UsageError
+from critiqor.privacy.visibility import Viewer
 
 _STATUS: dict[type[CritiqorError], int] = {
     UnknownRunError: 404,

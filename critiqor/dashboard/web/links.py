@@ -13,7 +13,8 @@ import msgspec
 
 from critiqor.errors import BrokenRecordError
 from critiqor.model import iso_from_ms, now_ms
-from critiqor.run.visibility import Standing, change_visibility
+from critiqor.run.store import Run
+from critiqor.run.visibility import RunVisibility, change_visibility
 from critiqor.storage import SessionPaths, exclusive, write_json
 
 _MAX_BYTES = 1 << 24
@@ -89,12 +90,12 @@ class Links:
             raise BrokenRecordError(message, fix=f"remove {self._file}, which revokes all links") from error
 
 
-def change_run_visibility(paths: SessionPaths, run_id: str, to: str) -> Standing:
+def change_run_visibility(run: Run, to: str) -> RunVisibility:
     """Change who may see a run. A run that becomes private loses its links; sharing it again restores none of them."""
-    standing = change_visibility(run_id, to, paths.runs_dir)
-    if standing.visibility == "private":
-        Links(paths).revoke_all(run_id)
-    return standing
+    result = change_visibility(run, to)
+    if result.visibility == "private":
+        Links(run.paths).revoke_all(run.id)
+    return result
 
 
 def _read(file: Path) -> bytes:

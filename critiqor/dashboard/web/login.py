@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from critiqor.dashboard.pages.site import Site
-from critiqor.dashboard.web.access import Viewer
 from critiqor.errors import CritiqorError
+from critiqor.privacy.visibility import Viewer
 
 INVALID = "This link is no longer valid."
 
@@ -30,7 +30,7 @@ class Login:
         if not self._is_user_token(token):
             raise HTTPException(403, INVALID)
         if run_id is not None:
-            self._site.paths.run_path(run_id)  # raises if it is not a run id
+            self._site.store.paths.run_path(run_id)  # raises if it is not a run id
         return self._set_cookie(request, token, f"/runs/{run_id}" if run_id else "/runs")
 
     def share(self, request: Request) -> Response:

@@ -12,12 +12,12 @@ import uvicorn
 
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.pages.site import Site
-from critiqor.dashboard.web.access import Viewer
 from critiqor.dashboard.web.application import application
 from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, listen, resolve_host
 from critiqor.dashboard.web.connections import MAX_CONNECTIONS, MAX_HEAD_BYTES, Connection
 from critiqor.errors import UsageError
-from critiqor.storage import SessionPaths
+from critiqor.privacy.visibility import Viewer
+from critiqor.run.store import RunStore
 
 
 class ServedDashboard(NamedTuple):
@@ -36,7 +36,7 @@ class ServedDashboard(NamedTuple):
 
 
 def serve(
-    paths: SessionPaths,
+    store: RunStore,
     opened: Callable[[ServedDashboard], None],
     *,
     run_id: str | None = None,
@@ -50,12 +50,12 @@ def serve(
     if not bind.is_loopback and not requires_token:
         message = f"other machines can reach {host}, so the dashboard needs --require-token there"
         raise UsageError(message, fix=f"critiqor dashboard --host {quote(host)} --require-token")
-    shown = tenants_of(paths, run_id, tenants)
+    shown = tenants_of(store, run_id, tenants)
     if run_id is not None:
-        RunCatalog(paths).open(run_id, Viewer(tenants=frozenset(shown)))
+        RunCatalog(store).open(run_id, Viewer(tenants=frozenset(shown)))
     listener = listen(bind, port)
     bound_port: int = listener.getsockname()[1]
-    site = Site(paths, bound_port, bind, is_token_required=requires_token)
+    site = Site(store, bound_port, bind, is_token_required=requires_token)
     query = {"token": site.access.admit(*shown), **({"run": run_id} if run_id else {})}
     link = f"{site.address}/open?{urlencode(query)}"
     served = ServedDashboard(link, site.address, shown, bound_port, requires_token, _notes(bind))
@@ -79,16 +79,14 @@ def serve(
         uvicorn.Server(options).run(sockets=[listener])
 
 
-def tenants_of(paths: SessionPaths, run_id: str | None, tenants: Iterable[str]) -> list[str]:
+def tenants_of(store: RunStore, run_id: str | None, tenants: Iterable[str]) -> list[str]:
     """Return the tenants to show: the given ones, else that of the run, else the only one in the folder."""
     named = list(dict.fromkeys(tenants))
     if named:
         return named
     if run_id is not None:
-        from critiqor.storage.run_record import load_head
-
-        return [str(load_head(paths, run_id)["metadata"]["tenant_id"])]
-    found = RunCatalog(paths).tenants()
+        return [store.run(run_id).head().metadata.tenant_id]
+    found = RunCatalog(store).tenants()
     if len(found) > 1:
         each = [f"--tenant {quote(name)}".replace("\n", " ") for name in found]
         commands = [f"critiqor dashboard {option}" for option in (*each, " ".join(each))]

@@ -11,7 +11,8 @@ from typing import Any
 from critiqor.exporters.otlp.span import Attributes
 from critiqor.exporters.texts import json_of, lines, one_line, words_of
 from critiqor.model.diagnosis import Diagnosis, Finding
-from critiqor.model.report import Recorded, RunHead
+from critiqor.model.record import RunHead
+from critiqor.model.report import Recorded
 from critiqor.model.trace import Fact, label
 
 EVALUATION = "gen_ai.evaluation.result"

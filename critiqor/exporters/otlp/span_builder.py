@@ -18,7 +18,8 @@ from critiqor.exporters.texts import lines, words_of
 from critiqor.exporters.trace.described_spans import DescribedSpans, Description, trace_time_us
 from critiqor.model import Scope
 from critiqor.model.event import Event, EventType, ms_from_iso
-from critiqor.model.report import Recorded, RunHead
+from critiqor.model.record import RunHead
+from critiqor.model.report import Recorded
 from critiqor.model.trace import Fact, label, us_of
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.pairing import Pairing

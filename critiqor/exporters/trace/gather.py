@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters.findings import first_step
-from critiqor.exporters.sources import (
-    diagnosis_of,
-    events_of,
-    head_of,
-    is_anonymous,
-    moments_of,
-    sealed_bytes,
+from critiqor.exporters.notes import (
+    diagnosis_or_note,
+    sealed_timeline_bytes,
+    timeline_moments,
     unfinished_notes,
 )
 from critiqor.exporters.trace.activity import activity
@@ -21,9 +17,8 @@ from critiqor.model import Event, EventType, Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.timeline import Role
 from critiqor.model.trace import Instant, Part, Slice, Trace, TraceProcess, Track, us_of
-from critiqor.privacy import anonymous_parts
-from critiqor.run.lifecycle import DEFAULT_RUNS_DIR
-from critiqor.storage import paths_for
+from critiqor.privacy.trace import anonymous_parts
+from critiqor.run.view import RunView
 from critiqor.timeline import read_timeline
 from critiqor.timeline.reader.trace_stream import read_trace_parts
 
@@ -33,32 +28,26 @@ FINDINGS = "findings"
 _ROLES: dict[Role, str] = {"gateway": "OpenClaw gateway", "agent": "OpenClaw agent", "command": "OpenClaw command"}
 
 
-def gather_trace(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, *, whole: bool = False) -> Trace:
-    """Build the trace of a run.
-
-    `whole` ignores the anonymization of a run: only for output that only its user sees.
-    """
-    paths = paths_for(runs_dir)
-    head = head_of(run_id, paths)
-    trace = Trace(run_id=run_id, processes=[TraceProcess(None, f"run {run_id}")], notes=unfinished_notes(head))
-    diagnosis = diagnosis_of(run_id, runs_dir, trace.notes, whole=whole)
+def gather_trace(view: RunView) -> Trace:
+    """Build the trace of a run from the recorder's events, OpenClaw's timeline and the diagnosis."""
+    run_id = view.run_id
+    trace = Trace(run_id=run_id, processes=[TraceProcess(None, f"run {run_id}")], notes=unfinished_notes(view))
+    diagnosis = diagnosis_or_note(view, trace.notes)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
     event_notes = _EventNotes(map(first_step, findings))
-    _add_parts(
-        trace, _bounded(activity(event_notes.watch(events_of(run_id, runs_dir, whole=whole))), "events", trace.notes)
-    )
-    path, limit = paths.timeline_path(run_id), sealed_bytes(head)
+    _add_parts(trace, _bounded(activity(event_notes.watch(view.events())), "events", trace.notes))
+    path, limit = view.run.timeline_path, sealed_timeline_bytes(view.head)
     timeline = read_timeline(path, limit)
     if timeline.present:
         parts: Iterable[Part] = read_trace_parts(path, limit)
-        if is_anonymous(head) and not whole:
+        if view.is_anonymous:
             parts = anonymous_parts(parts)
         _add_parts(trace, _bounded(parts, "lines of the timeline", trace.notes))
     elif not event_notes.imported:
         trace.notes.append(f"No OpenClaw timeline: {timeline.unavailable}.")
     if timeline.parse_errors:
         trace.notes.append(f"{timeline.parse_errors} lines of the timeline could not be read.")
-    moments = event_notes.moments | moments_of(map(first_step, findings), path)
+    moments = event_notes.moments | timeline_moments(map(first_step, findings), path)
     trace.instants[:0] = [_finding_instant(finding, moments, trace.start_us) for finding in findings]
     roles = {process.pid: _ROLES[process.role] for process in timeline.processes if process.role in _ROLES}
     names = event_notes.names | roles

@@ -17,9 +17,8 @@ from critiqor.lab.scenario import Platform, Scenario
 from critiqor.lab.verdict import Verdict, find_mismatches, summarize_diagnosis
 from critiqor.model import Coverage, Diagnosis
 from critiqor.model.timeline import TimelineSummary
-from critiqor.run.diagnosis import load_diagnosed, run_timeline
-from critiqor.run.lifecycle import finalize_session, load_record_head, paths_for
-from critiqor.storage.session_document import read_coverage
+from critiqor.run.finalization import finalize_session
+from critiqor.run.store import Run
 
 
 class PlayedScenario(NamedTuple):
@@ -34,7 +33,7 @@ class PlayedScenario(NamedTuple):
 
     def timeline(self) -> TimelineSummary:
         """Return the summary of its timeline."""
-        return run_timeline(self.run_id, self.runs)
+        return Run.load(self.run_id, self.runs).timing()
 
 
 class Runner:
@@ -60,11 +59,10 @@ class Runner:
             if result.interrupted:
                 raise KeyboardInterrupt
             unplayed = _unplayed(sandbox)
-        if load_record_head(result.run_id, runs_dir=sandbox.runs)["status"] != "COMPLETED":
-            finalize_session(result.run_id, runs_dir=sandbox.runs)
-        document = paths_for(sandbox.runs).evidence_summary_path(result.run_id)
-        diagnosis = load_diagnosed(result.run_id, sandbox.runs)
-        return PlayedScenario(result.run_id, sandbox.runs, diagnosis, read_coverage(document), unplayed)
+        run = Run.load(result.run_id, sandbox.runs)
+        if run.head().status != "COMPLETED":
+            finalize_session(run.id, runs_dir=sandbox.runs)
+        return PlayedScenario(run.id, sandbox.runs, run.diagnosis(), run.coverage(), unplayed)
 
     def judge(self, scenario: Scenario, folder: Path) -> tuple[Verdict, TimelineSummary | None]:
         """Play a scenario and compare the diagnosis with the expectation; if it differs, `folder` is kept."""

@@ -1,0 +1,55 @@
+"""The verdict on a run: what its diagnosis says, as far as the evidence still proves it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from critiqor.model.diagnosis import Diagnosis, Readiness
+from critiqor.model.integrity import Integrity
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What every surface says about a run first."""
+
+    readiness: Readiness
+    """`unknown` where the evidence is not intact."""
+    headline: str
+    """The diagnosis in one sentence, or why it is not proven."""
+    trust: int | None
+    """0 to 100; null where the agent was not observed or the evidence is not intact."""
+    confidence: int
+    """0 to 100: how much of the run the recorder saw."""
+    unknown_trust: str | None = None
+    """Why the trust is unknown; null where it is known."""
+
+
+def judge(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
+    """Return the verdict of a diagnosis; without intact evidence there is none."""
+    if not integrity.is_intact:
+        return Verdict(
+            readiness="unknown",
+            headline=f"Not proven: {integrity.explanation} (critiqor verify {diagnosis.run_id})",
+            trust=None,
+            confidence=diagnosis.confidence_score,
+            unknown_trust=integrity.explanation,
+        )
+    return Verdict(
+        readiness=diagnosis.readiness,
+        headline=diagnosis.headline,
+        trust=diagnosis.trust_score,
+        confidence=diagnosis.confidence_score,
+        unknown_trust="the agent was not observed" if diagnosis.trust_score is None else None,
+    )
+
+
+def fresh_verdict(diagnosis: Diagnosis) -> Verdict:
+    """Return the verdict of a diagnosis that was just made from the evidence at hand."""
+    return judge(diagnosis, Integrity(state="intact", explanation="the evidence was just diagnosed"))
+
+
+def with_verdict(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:
+    """Return the diagnosis with the readiness and the headline of the verdict.
+
+    Scores and findings stay as they were concluded: they say what to look for.
+    """
+    return msgspec.structs.replace(diagnosis, readiness=verdict.readiness, headline=verdict.headline)

@@ -1,0 +1,66 @@
+"""Visibility: who may see a run, and how much of it. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from critiqor.model.record import RunHead, Visibility
+
+Level = Literal["whole", "anonymous"]
+"""How much of a run is shown: all of it, or structure and numbers only."""
+MEANINGS: dict[Visibility, str] = {
+    "private": "Only you, with the link that `critiqor dashboard` opens.",
+    "shared": "You, and everybody with a link to this run. A link can be revoked.",
+    "anonymous": (
+        "You see everything. Everybody else who can reach the dashboard, and every export, gets structure and numbers: "
+        "the agent, the tenant, paths, messages and payload texts are removed."
+    ),
+    "public": "Everybody who can reach the dashboard.",
+}
+"""What each visibility means, from the fewest viewers to the most."""
+
+
+class Viewer(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody or something that looks at runs."""
+
+    is_owner: bool = False
+    """Whether it is the user of this machine at the terminal, who sees every run."""
+    is_export: bool = False
+    """Whether it is a file that may be passed on, so that an anonymous run stays anonymous in it."""
+    tenants: frozenset[str] = frozenset()
+    """Tenants whose runs the dashboard was started for; empty for everybody but its user."""
+    run_id: str | None = None
+    """The only run that a shared link gives access to."""
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is the user who started the dashboard."""
+        return bool(self.tenants)
+
+
+OWNER = Viewer(is_owner=True)
+"""The user at the terminal."""
+EXPORT = Viewer(is_owner=True, is_export=True)
+"""A report or an export that the user makes."""
+ANYONE = Viewer()
+"""Somebody without a token."""
+
+
+def visible_level(viewer: Viewer, head: RunHead) -> Level | None:
+    """Return how much of a run a viewer sees; None for nothing, not even that the run exists."""
+    visibility = head.metadata.visibility
+    if viewer.is_owner:
+        return "anonymous" if viewer.is_export and visibility == "anonymous" else "whole"
+    if viewer.is_user:
+        return "whole" if head.metadata.tenant_id in viewer.tenants else None
+    if viewer.run_id not in (None, head.run_id):
+        return None
+    has_link = viewer.run_id is not None
+    allowed: dict[Visibility, Level | None] = {
+        "public": "whole",
+        "anonymous": "anonymous",
+        "shared": "whole" if has_link else None,
+    }
+    return allowed.get(visibility)

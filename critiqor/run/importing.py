@@ -1,0 +1,43 @@
+"""Importing a trace that another recorder made, as a run of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from critiqor.model import EventType, now_ms
+from critiqor.run.finalization import complete_session
+from critiqor.run.lifecycle import append_event, change_state, new_record, parse_metadata, set_cut
+from critiqor.run.store import DEFAULT_RUNS_DIR, Run
+from critiqor.storage import AtomicFile, exclusive, paths_for
+from critiqor.storage import run_record as records
+from critiqor.storage.record_filter import RecordFilter
+
+if TYPE_CHECKING:
+    from critiqor.importers import ImportedTrace
+
+
+def import_run(trace: ImportedTrace, runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
+    """Create a run from an imported trace: seal its events, diagnose them and complete the record.
+
+    It does not use the active slot, so a recording in progress is not disturbed. `metadata` takes the names that
+    `create_session` takes. Return the record without its event log.
+    """
+    paths = paths_for(runs_dir)
+    defaults = {"agent_id": "imported_agent", "benchmark_id": "imported"}
+    described = parse_metadata(**{**defaults, **metadata, "framework": "imported"})
+    with exclusive(paths.lock_path):
+        moment = now_ms()
+        record = new_record(paths, described, moment)
+        payload = {"format": trace.format, "trace_id": trace.trace_id, "notes": trace.notes}
+        safe = RecordFilter(Run(record.run_id, paths).redactor()).supervisor_event(payload)
+        append_event(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
+        with AtomicFile(paths.journal_path(record.run_id)) as journal:
+            for event in trace.events:
+                journal.write(msgspec.json.encode(event) + b"\n")
+        change_state(record, "FINALIZING", moment)
+        set_cut(paths, record)
+        records.save(paths, record)
+    return complete_session(record.run_id, runs_dir)

@@ -1,0 +1,203 @@
+"""Runs on disk: `RunStore` finds the runs of a folder, and `Run` reads one of them.
+
+Importing this module loads no detector and no timeline reader: they are imported by the methods that need them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from critiqor.errors import BrokenRecordError, NoActiveSessionError
+from critiqor.model import Coverage, Diagnosis, Event, RunHead, SessionRecord
+from critiqor.storage import SessionPaths, paths_for, write_bytes
+from critiqor.storage import run_record as records
+from critiqor.storage.event_merge import merged_events
+from critiqor.storage.redaction import Redactor
+from critiqor.storage.session_document import read_coverage, read_sealed_events, restore_journal
+
+if TYPE_CHECKING:
+    from critiqor.model.integrity import Integrity
+    from critiqor.model.timeline import TimelineSummary
+    from critiqor.storage.verification import Verification
+
+DEFAULT_RUNS_DIR = "runs"
+
+
+class RunStore:
+    """The runs of one folder."""
+
+    def __init__(self, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
+        self.paths: SessionPaths = paths_for(runs_dir)
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder, absolute, whether it exists or not."""
+        return self.paths.runs_dir
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether there is a run of that name."""
+        return self.paths.has_run(name)
+
+    def run(self, run_id: str) -> Run:
+        """Return a handle of a run; its methods raise `UnknownRunError` where there is no such run."""
+        return Run(run_id, self.paths)
+
+    def runs(self) -> list[Run]:
+        """Return every run that has a record, oldest first."""
+        return [Run(run_id, self.paths) for run_id in self.paths.run_ids()]
+
+    def active(self) -> Run | None:
+        """Return the run that holds the active slot, or None: only MONITORING and FINALIZING are active."""
+        record = records.active_record(self.paths)
+        return None if record is None else Run(record.run_id, self.paths)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A handle of one run. Nothing is read until a method is called, and nothing is kept."""
+
+    id: str
+    paths: SessionPaths
+    """The paths of its runs folder."""
+
+    @classmethod
+    def load(cls, run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Run:
+        """Return a run that exists. Raise `UnknownRunError` where there is none of that id."""
+        run = cls(run_id, paths_for(runs_dir))
+        run.head()
+        return run
+
+    @property
+    def store(self) -> RunStore:
+        """The runs of its folder."""
+        return RunStore(self.paths.runs_dir)
+
+    @property
+    def record_path(self) -> Path:
+        """The run record."""
+        return self.paths.run_path(self.id)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of all other files of the run."""
+        return self.paths.run_folder(self.id)
+
+    @property
+    def evidence_path(self) -> Path:
+        """session.json: a live view during the recording, sealed afterwards."""
+        return self.paths.evidence_summary_path(self.id)
+
+    @property
+    def diagnosis_path(self) -> Path:
+        """diagnosis.json."""
+        return self.paths.diagnosis_path(self.id)
+
+    @property
+    def timeline_path(self) -> Path:
+        """OpenClaw's diagnostics timeline."""
+        return self.paths.timeline_path(self.id)
+
+    @property
+    def profiles_folder(self) -> Path:
+        """Profiles, trace events, reports and heap snapshots of a deeply profiled run."""
+        return self.paths.profiles_folder(self.id)
+
+    def head(self) -> RunHead:
+        """Read the record without its diagnosis and event log."""
+        return records.load_head(self.paths, self.id)
+
+    def record(self) -> SessionRecord:
+        """Read the whole record."""
+        return records.load(self.paths, self.id)
+
+    def events(self) -> Iterator[Event]:
+        """Read the events in true order: the sealed ones, or as they would be sealed now."""
+        if not self.record_path.exists() and self.evidence_path.exists():
+            return _adopted_events(self.evidence_path, [])
+        if self.head().seal is not None:
+            return read_sealed_events(self.evidence_path)
+        log, journal = self.record().event_log, self.paths.journal_path(self.id)
+        if journal.exists():
+            return merged_events(journal, log, self.redactor())
+        return _adopted_events(self.evidence_path, log)
+
+    def coverage(self) -> Coverage:
+        """Read what the sealed evidence says about its own completeness."""
+        return read_coverage(self.evidence_path)
+
+    def diagnosis(self) -> Diagnosis:
+        """Read the latest diagnosis of the sealed evidence.
+
+        Where there is none, or one of other evidence, the error names the command that makes one.
+        """
+        head = self.head()
+        if head.seal is None:
+            verb = "diagnose" if head.status == "ABORTED" else "finalize"
+            message = f"{self.id} is {head.status} and not diagnosed yet"
+            raise NoActiveSessionError(message, fix=f"critiqor {verb} {self.id}")
+        diagnosis = records.load_diagnosis(self.paths, self.id)
+        if diagnosis.evidence_digest != head.seal.digest:
+            message = f"the diagnosis of {self.id} was made from other evidence than what is sealed"
+            raise BrokenRecordError(message, fix=f"critiqor diagnose {self.id}")
+        return diagnosis
+
+    def integrity(self) -> Integrity:
+        """Compare the evidence with its seal and its diagnosis. Reads all of it once, as a stream."""
+        from critiqor.storage.verification import check_integrity
+
+        return check_integrity(self.paths, self.head())
+
+    def verify(self) -> Verification:
+        """Compare the evidence with its seal, and locate every difference."""
+        from critiqor.storage.verification import verify_run
+
+        return verify_run(self.paths, self.id)
+
+    def timing(self) -> TimelineSummary:
+        """Read OpenClaw's timeline, and split the turns by what the recorder saw of them."""
+        from critiqor.timeline import Timing
+
+        head = self.head()
+        # Lines that OpenClaw wrote after the seal do not belong to the evidence.
+        limit = head.cut.timeline_bytes if head.seal is not None and head.cut is not None else None
+        timing = Timing(self.timeline_path, limit)
+        for event in self.events():
+            timing.observe(event)
+        return timing.summary()
+
+    def redactor(self) -> Redactor:
+        """Return the redactor of the run, with its own key."""
+        path = self.paths.redaction_key_path(self.id)
+        if not path.exists():
+            write_bytes(path, new_redaction_key())
+        return Redactor(path.read_bytes())
+
+
+def new_redaction_key() -> bytes:
+    """Return a random key for the tags of redacted secrets."""
+    return secrets.token_hex(32).encode()
+
+
+def is_owner_alive(head: RunHead) -> bool:
+    """Return whether the process that created the session still runs."""
+    from critiqor.processes import is_alive
+
+    return head.owner is not None and is_alive(head.owner.pid, head.owner.started_at)
+
+
+def is_abandoned(head: RunHead) -> bool:
+    """Return whether the run is not finalized although the process that recorded it has ended."""
+    return head.status == "MONITORING" and head.owner is not None and not is_owner_alive(head)
+
+
+def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:
+    """Read events that are only in session.json. Its recorder may still write it, so the file is not changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Path(folder) / "journal.jsonl"
+        restore_journal(document, journal)
+        yield from merged_events(journal, lifecycle, Redactor(new_redaction_key()))

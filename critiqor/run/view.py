@@ -1,0 +1,243 @@
+"""What one viewer sees of a run: integrity, visibility and verdict, decided once for every surface.
+
+Terminal verbs, dashboard pages, reports and exports take the diagnosis and the verdict of a run from a `RunView`, so
+that none of them shows a verdict that the evidence does not prove, or more than the viewer may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
+from critiqor.model import Coverage, Diagnosis, Event, Metadata, RunHead, Seal
+from critiqor.model.formatting import format_figures
+from critiqor.model.integrity import Integrity
+from critiqor.model.report import RunSummary
+from critiqor.model.verdict import Verdict, judge, with_verdict
+from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level
+from critiqor.run.store import Run, RunStore
+from critiqor.storage import run_record as records
+from critiqor.storage.verification import check_integrity
+
+IntegrityCheck = Callable[[Run, RunHead], Integrity]
+
+
+def check_run(run: Run, head: RunHead) -> Integrity:
+    """Compare the evidence of a run with its seal and its diagnosis. Evidence that cannot be read is not intact."""
+    try:
+        return check_integrity(run.paths, head)
+    except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return Integrity(state="changed", explanation=f"the evidence cannot be read: {reason}")
+
+
+class RunView:
+    """A run as one viewer sees it."""
+
+    def __init__(self, run: Run, viewer: Viewer = OWNER, check: IntegrityCheck = check_run) -> None:
+        """Open a run. Raise `UnknownRunError` where there is none, or none that the viewer may see."""
+        head = run.head()
+        level = visible_level(viewer, head)
+        if level is None:
+            raise UnknownRunError(f"there is no run {run.id} in this runs folder", fix="critiqor runs")
+        self.run = run
+        self.level: Level = level
+        self._head = head
+        self._check = check
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.run.id
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the viewer sees structure and numbers only."""
+        return self.level == "anonymous"
+
+    @property
+    def seal(self) -> Seal | None:
+        """The seal of the evidence; None before it is sealed."""
+        return self._head.seal
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the evidence is sealed."""
+        return self._head.seal is not None
+
+    @cached_property
+    def head(self) -> RunHead:
+        """The head of the record, as far as the viewer may see it."""
+        if not self.is_anonymous:
+            return self._head
+        from critiqor.privacy.events import anonymous_run
+
+        return anonymous_run(self._head)
+
+    @cached_property
+    def integrity(self) -> Integrity:
+        """Whether the evidence is still what was sealed and diagnosed."""
+        return self._check(self.run, self._head)
+
+    @cached_property
+    def _stored(self) -> Diagnosis | CritiqorError:
+        """The diagnosis on disk, or why it cannot be used."""
+        try:
+            if self._head.seal is None:
+                return self.run.diagnosis()  # raises, and says what to type
+            return records.load_diagnosis(self.run.paths, self.run_id)
+        except CritiqorError as error:
+            return error
+
+    @cached_property
+    def _judged(self) -> _Judged | None:
+        if isinstance(self._stored, CritiqorError):
+            return None
+        diagnosis = self._stored
+        if self.is_anonymous:
+            from critiqor.privacy.diagnosis import anonymous_diagnosis
+
+            diagnosis = anonymous_diagnosis(diagnosis)
+        verdict = judge(diagnosis, self.integrity)
+        return _Judged(with_verdict(diagnosis, verdict), verdict)
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """The diagnosis as far as the viewer may see it, with the readiness and the headline of the verdict.
+
+        None where there is none that can be read.
+        """
+        return None if self._judged is None else self._judged.diagnosis
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the run; None where there is no diagnosis."""
+        return None if self._judged is None else self._judged.verdict
+
+    @cached_property
+    def problem(self) -> CritiqorError | None:
+        """Why there is no diagnosis of the sealed evidence, with the command that makes one; None where there is."""
+        if isinstance(self._stored, CritiqorError):
+            return self._stored
+        if self._head.seal is not None and self._stored.evidence_digest != self._head.seal.digest:
+            message = f"the diagnosis of {self.run_id} was made from other evidence than what is sealed"
+            return BrokenRecordError(message, fix=f"critiqor diagnose {self.run_id}")
+        return None
+
+    @property
+    def unproven(self) -> CritiqorError | None:
+        """Why the verdict is not proven, with the command that locates the change; None where it is proven."""
+        if self.integrity.is_intact:
+            return None
+        return BrokenRecordError(f"{self.run_id}: {self.integrity.explanation}", fix=f"critiqor verify {self.run_id}")
+
+    def require_diagnosis(self) -> Diagnosis:
+        """Return the diagnosis of the sealed evidence. Raise where there is none; the error names what to type."""
+        if self.problem is not None or self.diagnosis is None:
+            raise self.problem or BrokenRecordError(f"{self.run_id} has no diagnosis")
+        return self.diagnosis
+
+    def require_proof(self) -> Diagnosis:
+        """Return the diagnosis, like `require_diagnosis`. Raise where the evidence does not prove it any more."""
+        diagnosis = self.require_diagnosis()
+        if self.unproven is not None:
+            raise self.unproven
+        return diagnosis
+
+    def figure_texts(self) -> dict[str, str]:
+        """Return trust, cost and time of the run as text, by the names of these figures; empty without a diagnosis."""
+        return {} if self._judged is None else format_figures(*self._judged)
+
+    def coverage(self) -> Coverage | None:
+        """Return the coverage of the evidence as far as the viewer may see it; None where it cannot be read."""
+        try:
+            coverage = self.run.coverage()
+        except (OSError, BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        if not self.is_anonymous:
+            return coverage
+        from critiqor.privacy.events import anonymous_coverage
+
+        return anonymous_coverage(coverage)
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events as far as the viewer may see them, in true order."""
+        try:
+            yield from self._visible_events(self.run.events())
+        except (msgspec.DecodeError, UnicodeDecodeError, FileNotFoundError) as error:
+            message = f"the evidence of {self.run_id} cannot be read: {error}"
+            raise BrokenRecordError(message, fix=f"critiqor verify {self.run_id}") from error
+
+    def _visible_events(self, events: Iterable[Event]) -> Iterable[Event]:
+        if not self.is_anonymous:
+            return events
+        from critiqor.privacy.events import Aliases, anonymous_event
+
+        aliases = Aliases()
+        return (anonymous_event(event, aliases) for event in events)
+
+
+class _Judged(NamedTuple):
+    diagnosis: Diagnosis
+    verdict: Verdict
+
+
+class _FileState(NamedTuple):
+    """What tells whether a file is still the one that was read."""
+
+    size: int
+    modified_ns: int
+    inode: int
+    changed_ns: int
+
+
+class IntegrityCache:
+    """Integrity of runs, checked again only where one of their files changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[_FileState | None, ...], Integrity]] = {}
+
+    def check(self, run: Run, head: RunHead) -> Integrity:
+        """Return the integrity of a run, as `check_run` does."""
+        states = run_state(run)
+        known = self._known.get(run.id)
+        if known is None or known[0] != states:
+            known = self._known[run.id] = (states, check_run(run, head))
+        return known[1]
+
+
+def run_state(run: Run) -> tuple[_FileState | None, ...]:
+    """Return the state of the files that decide integrity and verdict: record, evidence, diagnosis and timeline."""
+    return tuple(map(_state, (run.record_path, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+
+
+def _state(path: Path) -> _FileState | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return _FileState(found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+
+
+def summarize_runs(store: RunStore) -> list[RunSummary]:
+    """Summarize every run of a folder, in order of time. A broken run is listed with its problem."""
+    return sorted(map(_summarize, store.runs()), key=lambda summary: summary.created_at or "")
+
+
+def _summarize(run: Run) -> RunSummary:
+    created_at: str | None = None
+    metadata: Metadata | None = None
+    try:
+        view = RunView(run)
+        created_at, metadata = view.head.timestamps.created_at, view.head.metadata
+        return RunSummary(run_id=run.id, created_at=created_at, metadata=metadata, diagnosis=view.require_proof())
+    except CritiqorError as error:
+        problem, fix = error.message, error.fix
+    except OSError as error:
+        problem, fix = str(error), None
+    return RunSummary(run_id=run.id, created_at=created_at, metadata=metadata, undiagnosed=problem, fix=fix)
