@@ -1,4 +1,4 @@
-"""Timelines written by hand: a few words a line, and the trimmed ones of real OpenClaws."""
+"""Helpers to write timelines, and trimmed timelines of real OpenClaws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Line = dict[str, Any]
 
 
 def line(kind: str, name: str, at: float, *, pid: int | None = 1, **fields: Any) -> Line:
-    """One line, `at` milliseconds after the beginning."""
+    """Return one line, `at` milliseconds after the beginning."""
     head = {"schemaVersion": "openclaw.diagnostics.v1", "type": kind, "timestamp": iso_from_ms(START + int(at))}
     return {**head, "name": name, **({} if pid is None else {"pid": pid}), **fields}
 
@@ -36,12 +36,12 @@ def end(name: str, span: str | None, at: float, took: float | None = None, **fie
 
 
 def span(name: str, span_id: str, begin: float, finish: float, **fields: Any) -> list[Line]:
-    """A whole span: its start and its end."""
+    """Return the start and the end of a span."""
     return [start(name, span_id, begin, **fields), end(name, span_id, finish, finish - begin, **fields)]
 
 
 def request(run: str, call: int, at: float, took: float, **fields: Any) -> Line:
-    """A request of an agent, as OpenClaw tells it: under the run id of the agent, with its start as its time."""
+    """Return a model call of an agent as OpenClaw writes it: with the agent's run id, and its start as its time."""
     ids = {"runId": run, "spanId": f"{run}:model:{call}"}
     return line("provider.request", "provider.request", at, **{**ids, "durationMs": took, "ok": True, **fields})
 
@@ -52,13 +52,13 @@ def sample(longest: float, at: float, active: str | None = None, **fields: Any) 
 
 
 def in_order(*lines: Line | list[Line]) -> list[Line]:
-    """Lines in the order of their times, as one process writes them."""
+    """Return the lines sorted by time, as one process writes them."""
     flat = [each for some in lines for each in (some if isinstance(some, list) else [some])]
     return sorted(flat, key=lambda each: each["timestamp"])
 
 
 def data_of(*lines: Mapping[str, Any] | bytes) -> bytes:
-    """Lines as they stand in the file; bytes go in as they are."""
+    """Encode lines as in the file; bytes are not changed."""
     return b"".join(
         each if isinstance(each, bytes) else json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in lines
     )
@@ -73,26 +73,26 @@ def summary_of(*lines: Mapping[str, Any] | bytes) -> TimelineSummary:
 
 
 def problems(summary: TimelineSummary) -> dict[str, int]:
-    """All that was wrong with lines, by kind, and by what it is about."""
-    told = [*summary.unreadable, *summary.irregular]
-    return {each.kind if each.what is None else f"{each.kind} {each.what}": each.count for each in told}
+    """Return the problems with lines, by kind and subject."""
+    found = [*summary.unreadable, *summary.irregular]
+    return {each.kind if each.what is None else f"{each.kind} {each.what}": each.count for each in found}
 
 
 def real_timeline(name: str) -> Path:
-    """A trimmed timeline of a real OpenClaw."""
+    """Read a trimmed timeline of a real OpenClaw."""
     return FIXTURES / f"timeline-{name}.jsonl"
 
 
 def real_events(name: str) -> list[Event]:
-    """What the recorder saw of the same run."""
+    """Read the recorded events of the same run."""
     text = (FIXTURES / f"timeline-{name}-events.jsonl").read_bytes()
     return [msgspec.json.decode(each, type=Event) for each in text.splitlines()]
 
 
-def without_line_numbers(told: Any) -> Any:
-    """A summary, or a part of it, as plain values that do not depend on what else is in the file."""
-    if isinstance(told, dict):
-        return {name: without_line_numbers(value) for name, value in told.items() if name not in ("line", "lines")}
-    if isinstance(told, list):
-        return [without_line_numbers(value) for value in told]
-    return without_line_numbers(msgspec.to_builtins(told)) if isinstance(told, msgspec.Struct) else told
+def without_line_numbers(value: Any) -> Any:
+    """Return a summary, or a part of it, as plain values without line numbers."""
+    if isinstance(value, dict):
+        return {name: without_line_numbers(item) for name, item in value.items() if name not in ("line", "lines")}
+    if isinstance(value, list):
+        return [without_line_numbers(item) for item in value]
+    return without_line_numbers(msgspec.to_builtins(value)) if isinstance(value, msgspec.Struct) else value

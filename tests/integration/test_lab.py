@@ -1,4 +1,4 @@
-"""The lab on the embedded loop: every scenario is diagnosed as it must be, and each detector and each fault matters."""
+"""The lab on the embedded loop: every scenario has the expected diagnosis, and each detector and each fault matters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Plays = dict[str, "Future[PlayedScenario]"]
 
 
 def playing(scenarios: dict[str, Scenario], folder: Path) -> Iterator[Plays]:
-    """All of them, a few at a time; whoever asks for one waits for it."""
+    """Plays all scenarios, a few at a time; `result` waits for one."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {
             name: pool.submit(Runner("embedded").play, scenario, folder / name) for name, scenario in scenarios.items()
@@ -90,7 +90,7 @@ def test_without_its_fault_nothing_is_found(name: str, faultless_plays: Plays) -
 
 
 def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the detector of one type away."""
+    """Remove the detector of one type."""
     modules = [each for each in vars(detectors).values() if isinstance(each, ModuleType)]
     [module] = [each for each in modules if getattr(each, "TYPE", None) == kind]
     for name in [name for name in vars(module) if name == "detect" or name.startswith("detect_in_")]:
@@ -106,7 +106,7 @@ def find_nothing(*_: Any) -> list[Any]:
 
 
 def missed_again(name: str, played: PlayedScenario, copy: Path) -> list[str]:
-    """What is missed when a copy of the same evidence is diagnosed once more."""
+    """Return the differences when a copy of the same evidence is diagnosed again."""
     shutil.copytree(played.runs, copy)
     diagnosis = msgspec.convert(diagnose_run(played.run_id, copy), Diagnosis)
     return find_mismatches(SCENARIOS[name], diagnosis, played.coverage)
@@ -135,51 +135,51 @@ def test_own_scenarios_pass_a_gate_or_fail_it_and_a_failed_one_is_kept(cli: Cli,
     (own / "good.toml").write_text(OWN)
     assert cli("lab", "run", "--scenarios", own).code == 0
     (own / "bad.toml").write_text(OWN + 'primary = "tool_loop"')
-    told = cli("lab", "run", "--scenarios", own, "--json", "--report", "lab.md")
-    assert told.code == 3
-    bad, good = told.data["results"]
+    answer = cli("lab", "run", "--scenarios", own, "--json", "--report", "lab.md")
+    assert answer.code == 3
+    bad, good = answer.data["results"]
     assert (bad["passed"], good["passed"]) == (False, True)
     [verdict] = bad["plays"]
     assert verdict["missed"] == ["the primary diagnosis is none, expected tool_loop"]
     assert (Path(verdict["run"]) / "runs" / "run_001" / "session.json").is_file()
     assert "1 of 2 scenarios as expected on the embedded loop" in Path("lab.md").read_text()
-    assert "bad: FAILED" in told.err
+    assert "bad: FAILED" in answer.err
 
 
-def test_repeated_plays_tell_how_times_vary_and_whether_they_are_diagnosed_alike(cli: Cli) -> None:
-    told = cli("lab", "run", "http_401", "--repeat", "2", "--json")
-    assert told.code == 0
-    [result] = told.data["results"]
+def test_repeated_plays_show_the_variation_of_times_and_whether_the_diagnoses_are_equal(cli: Cli) -> None:
+    answer = cli("lab", "run", "http_401", "--repeat", "2", "--json")
+    assert answer.code == 0
+    [result] = answer.data["results"]
     assert len(result["plays"]) == 2 and result["same_diagnosis"]
     [turn] = [figures for figures in result["timings"] if figures["kind"] == "turn"]
     assert turn["runs"] == 2 and turn["variance_ms2"] is not None
 
 
 def test_a_scenario_that_does_not_apply_is_left_out_with_its_reason(cli: Cli) -> None:
-    told = cli("lab", "run", "recorder_denied", "clean", "--json")
-    assert told.code == 0 and [one["scenario"] for one in told.data["results"]] == ["clean"]
-    [left_out] = told.data["left_out"]
+    answer = cli("lab", "run", "recorder_denied", "clean", "--json")
+    assert answer.code == 0 and [one["scenario"] for one in answer.data["results"]] == ["clean"]
+    [left_out] = answer.data["left_out"]
     assert left_out["scenario"] == "recorder_denied" and "plugins" in left_out["because"]
     alone = cli("lab", "run", "recorder_denied")
     assert alone.code == 2 and "plugins" in alone.err
 
 
-def test_what_cannot_be_launched_is_a_missed_scenario_and_no_traceback(cli: Cli) -> None:
-    told = cli("lab", "run", "clean", "--on", "openclaw", "--openclaw-command", "no-such-openclaw", "--json")
-    assert told.code == 3
-    [verdict] = told.data["results"][0]["plays"]
+def test_an_openclaw_that_cannot_be_launched_is_a_failed_scenario_without_traceback(cli: Cli) -> None:
+    answer = cli("lab", "run", "clean", "--on", "openclaw", "--openclaw-command", "no-such-openclaw", "--json")
+    assert answer.code == 3
+    [verdict] = answer.data["results"][0]["plays"]
     assert "it could not be played: There is no OpenClaw" in verdict["missed"][0]
 
 
 def test_the_demo_shows_a_clean_run_a_loop_and_a_false_claim_and_what_to_type_next(cli: Cli) -> None:
-    told = cli("demo")
-    assert told.code == 0
+    answer = cli("demo")
+    assert answer.code == 0
     for words in ("No failure was found", "without learning anything new", "The agent says that tests pass", "Next:"):
-        assert words in told.out
+        assert words in answer.out
     answered = cli("demo", "--json").data
     trust = [act["diagnosis"]["trust_score"] for act in answered["acts"]]
     assert trust == sorted(trust, reverse=True) and trust[0] == 100
-    [command] = [line.split("   ")[0] for line in told.out.splitlines() if "critiqor explain" in line]
+    [command] = [line.split("   ")[0] for line in answer.out.splitlines() if "critiqor explain" in line]
     assert cli(*command.split()[1:]).code == 0
 
 
@@ -199,14 +199,14 @@ def test_a_recorded_run_that_is_played_again_gets_the_same_diagnosis(cli: Cli, p
         played = plays[name].result()
         options = ("--output", again / f"{name}.toml", "--runs-dir", played.runs)
         assert cli("lab", "from-run", played.run_id, *options).code == 0
-    told = cli("lab", "run", "--scenarios", again, "--json")
-    assert [(one["scenario"], one["plays"][0]["missed"]) for one in told.data["results"]] == [
+    answer = cli("lab", "run", "--scenarios", again, "--json")
+    assert [(one["scenario"], one["plays"][0]["missed"]) for one in answer.data["results"]] == [
         (name, []) for name in sorted(names)
     ]
 
 
 def runs_below(pid: int, name: str) -> bool:
-    """Whether a process of that name descends from another."""
+    """Return whether a process of that name descends from another."""
     with suppress(psutil.Error):  # one that ended meanwhile
         return name in {child.name() for child in psutil.Process(pid).children(recursive=True)}
     return False

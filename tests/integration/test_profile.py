@@ -37,7 +37,7 @@ fs.writeFileSync(process.argv[2], JSON.stringify(pids));
 
 
 class Running:
-    """A monitored program that goes on until it is told to stop."""
+    """A monitored program that runs until it is stopped."""
 
     def __init__(self, folder: Path, runs: Runs) -> None:
         self.runs = runs
@@ -81,10 +81,10 @@ def running(tmp_path: Path, runs: Runs) -> Iterator[Running]:
 @pytest.fixture
 def family(tmp_path: Path, running: Running) -> Iterator[dict[str, psutil.Process]]:
     """A Node that calls itself openclaw-gateway, with a shell and a Node without profiling below it."""
-    told = tmp_path / "pids.json"
-    running.start(script(tmp_path / "openclaw.mjs", STARTS_CHILDREN), str(told))
-    wait_until(lambda: told.exists() and told.read_text() and Path(f"{told}.child").exists())
-    pids: dict[str, int] = json.loads(told.read_text())
+    file = tmp_path / "pids.json"
+    running.start(script(tmp_path / "openclaw.mjs", STARTS_CHILDREN), str(file))
+    wait_until(lambda: file.exists() and file.read_text() and Path(f"{file}.child").exists())
+    pids: dict[str, int] = json.loads(file.read_text())
     processes = {name: psutil.Process(pid) for name, pid in pids.items()}
     yield processes
     for process in processes.values():

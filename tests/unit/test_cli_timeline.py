@@ -1,4 +1,4 @@
-"""The verb `timeline`, and what `compare` says about timing."""
+"""The verb `timeline`, and the timing section of `compare`."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ USAGE = {
 
 
 def scans(took: float, times: int = 20) -> list[Line]:
-    """Spans of one name that all took as long, and a request for each."""
+    """Return spans of one name and duration, and a request for each."""
     ends = [end("plugins.metadata.scan", f"s{number}", 100 * number, took) for number in range(times)]
     return [*ends, *(request("run-1", number, 100 * number, took) for number in range(1, times + 1))]
 
 
 def turn(took: int = 1000) -> list[dict[str, Any]]:
-    """What the recorder sees of a turn."""
+    """Return the recorded events of a turn."""
     call = {"callId": "run-1:model:1"}
     return [
         attached(at=START),
@@ -56,7 +56,7 @@ def turn(took: int = 1000) -> list[dict[str, Any]]:
 
 
 def run(runs: Runs, lines: list[Line] | None = None, *, took: int = 1000, **started: Any) -> str:
-    """A whole run of one turn: what OpenClaw wrote, what the recorder saw, how the monitor launched it."""
+    """Write a run of one turn: its timeline, its recorded events and its launch."""
     run_id = runs.start()
     note(runs, run_id, "process_start", {"pid": 1, "command": ["openclaw"], **started})
     runs.write(run_id, *turn(took))
@@ -74,7 +74,7 @@ def note(runs: Runs, run_id: str, event_type: str, payload: Mapping[str, Any]) -
 
 
 def part(answer: Answer, title: str) -> list[list[str]]:
-    """The words of each line below a title."""
+    """Return the words of each line below a title."""
     assert answer.code == ExitCode.OK, answer.err
     lines = answer.out.split(f"{title}\n", 1)[1].split("\n\n")[0].splitlines()
     return [line.split() for line in lines]
@@ -83,18 +83,18 @@ def part(answer: Answer, title: str) -> list[list[str]]:
 def test_file_is_summarised_and_what_cannot_be_read_is_counted(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "timeline.jsonl"
     file.write_text(json.dumps(SPAN) + "\nnot json\n")
-    told = cli("timeline", file, "--json").data
-    assert (told["events"], told["parse_errors"]) == (1, 1)
-    assert told["slowest_spans"][0]["name"] == "plugins.load"
+    summary = cli("timeline", file, "--json").data
+    assert (summary["events"], summary["parse_errors"]) == (1, 1)
+    assert summary["slowest_spans"][0]["name"] == "plugins.load"
     assert "plugins.load" in cli("timeline", file).out
     assert "plugins.load" in cli("timeline", file, "--markdown").out
 
 
 def test_turns_of_a_run_come_from_the_recorder_where_openclaw_wrote_nothing(cli: Cli, runs: Runs) -> None:
     run_id = run(runs)
-    told = cli("timeline", run_id, "--json").data
-    assert told["present"] is False
-    [only] = told["turns"]
+    summary = cli("timeline", run_id, "--json").data
+    assert summary["present"] is False
+    [only] = summary["turns"]
     assert (only["agent_run_id"], only["duration_ms"], only["sources"]) == ("run-1", 1000, ["recorder"])
     text = cli("timeline", run_id)
     assert text.out.startswith("Timeline\n  OpenClaw's diagnostics are unavailable: OpenClaw wrote none\n")
@@ -104,7 +104,7 @@ def test_turns_of_a_run_come_from_the_recorder_where_openclaw_wrote_nothing(cli:
     assert "recorder only" in cli("timeline", run_id, "--markdown").out
 
 
-def test_reason_is_told_why_there_is_no_timeline(cli: Cli, runs: Runs) -> None:
+def test_report_says_why_there_is_no_timeline(cli: Cli, runs: Runs) -> None:
     unwanted = run(runs, timeline=False)
     assert cli("timeline", unwanted, "--json").data["unavailable"] == "it was recorded with --no-timeline"
     import_run(ImportedTrace(trace_id="t", format="neutral", events=[], notes=[]), runs_dir=runs.folder)
@@ -115,7 +115,7 @@ def test_reason_is_told_why_there_is_no_timeline(cli: Cli, runs: Runs) -> None:
     assert "the run was not launched by critiqor monitor" in cli("timeline", "run_003").out
 
 
-def test_memory_and_cpu_are_told_by_role_with_how_closely_was_looked(cli: Cli, runs: Runs) -> None:
+def test_memory_and_cpu_are_shown_by_role_with_the_sampling_interval(cli: Cli, runs: Runs) -> None:
     run_id = run(runs, scans(10))
     assert cli("timeline", run_id, "--json").data["resources"] == USAGE
     text = cli("timeline", run_id)
@@ -131,9 +131,9 @@ def test_usage_that_cannot_be_read_hides_nothing_else(cli: Cli, runs: Runs) -> N
     note(runs, run_id, "resource_usage", {**USAGE, "roles": "none"})
     runs.write(run_id, *turn())
     runs.finalize(run_id)
-    told = cli("timeline", run_id, "--json").data
-    assert told["resources"] is None
-    assert len(told["turns"]) == 1
+    summary = cli("timeline", run_id, "--json").data
+    assert summary["resources"] is None
+    assert len(summary["turns"]) == 1
 
 
 @pytest.mark.parametrize("lines", [scans(10), None], ids=["timeline", "no timeline"])
@@ -147,19 +147,19 @@ def test_deeply_profiled_run_says_so_first(cli: Cli, runs: Runs, lines: list[Lin
     assert "profiled" not in cli("timeline", run(runs, lines)).out
 
 
-def test_run_that_is_not_there_is_named(cli: Cli) -> None:
+def test_unknown_run_is_named(cli: Cli) -> None:
     answer = cli("timeline", "run_404")
     assert answer.code == 1
     assert "run_404" in answer.err
 
 
-def test_several_runs_are_one_that_was_repeated(cli: Cli, runs: Runs) -> None:
+def test_several_runs_are_repetitions(cli: Cli, runs: Runs) -> None:
     for took in (1000, 1400, 4000):
         run(runs, scans(took / 10), took=took)
     names = ("run_001", "run_002", "run_003")
-    told = cli("timeline", *names, "--json").data
-    assert (told["runs"], told["profiled"], told["notes"]) == (list(names), False, [])
-    [span] = [figures for figures in told["figures"] if figures["kind"] == "span"]
+    summary = cli("timeline", *names, "--json").data
+    assert (summary["runs"], summary["profiled"], summary["notes"]) == (list(names), False, [])
+    [span] = [figures for figures in summary["figures"] if figures["kind"] == "span"]
     assert (span["name"], span["runs"], span["median_ms"], span["max_ms"]) == ("plugins.metadata.scan", 3, 140, 400)
     text = cli("timeline", *names)
     assert part(text, "Spans by name, longest median first")[1][:4] == [
@@ -186,23 +186,23 @@ def test_run_without_a_timeline_is_left_out_of_those_that_have_one(cli: Cli, run
     run(runs, scans(10))
     run(runs, timeline=False)
     run(runs, timeline=False)
-    told = cli("timeline", "run_001", "run_002", "--json").data
-    assert told["runs"] == ["run_001"]
-    assert "run_002 is left out" in told["notes"][0]
+    summary = cli("timeline", "run_001", "run_002", "--json").data
+    assert summary["runs"] == ["run_001"]
+    assert "run_002 is left out" in summary["notes"][0]
     without = cli("timeline", "run_002", "run_003", "--json").data
     assert without["runs"] == ["run_002", "run_003"]
     assert "turn" in {figures["kind"] for figures in without["figures"]}
     assert "recorded with --no-timeline" in without["notes"][0]
 
 
-def test_run_that_is_named_twice_is_refused(cli: Cli, runs: Runs) -> None:
+def test_run_that_is_named_twice_is_rejected(cli: Cli, runs: Runs) -> None:
     run(runs, scans(10))
     answer = cli("timeline", "run_001", "run_001")
     assert answer.code == ExitCode.USAGE
     assert "run_001 is named 2 times" in answer.err
 
 
-def test_compare_tells_what_became_slower(cli: Cli, runs: Runs) -> None:
+def test_compare_shows_what_became_slower(cli: Cli, runs: Runs) -> None:
     run(runs, scans(40))
     run(runs, [*scans(90), end("config.load", "c", 9000, 30)])
     timing = cli("compare", "run_001", "run_002", "--json").data["timing"]
@@ -229,7 +229,7 @@ def test_compare_goes_on_without_a_timeline(cli: Cli, runs: Runs) -> None:
     assert "no timeline of the run before" in cli("compare", "run_003", "run_001").out
 
 
-def test_compare_holds_no_times_of_a_profiled_run_against_those_of_another(cli: Cli, runs: Runs) -> None:
+def test_compare_does_not_compare_times_of_a_profiled_run_with_others(cli: Cli, runs: Runs) -> None:
     run(runs, scans(40), deep_profile=True)
     run(runs, scans(90))
     timing = cli("compare", "run_001", "run_002", "--json").data["timing"]

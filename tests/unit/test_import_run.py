@@ -47,9 +47,9 @@ def test_an_imported_run_is_sealed_diagnosed_and_can_be_verified(runs: Runs, tmp
     assert record["diagnosis"]["evidence_digest"] == record["seal"]["digest"]
     assert verify_run(runs.paths, run_id).intact
     evidence = runs.evidence(run_id)
-    told = from_recorder(evidence)
-    assert [event["event_type"] for event in told] == ["input", "tool_call", "tool_output", "agent_end"]
-    places = [place_of(event["event_id"]) for event in told]
+    events = from_recorder(evidence)
+    assert [event["event_type"] for event in events] == ["input", "tool_call", "tool_output", "agent_end"]
+    places = [place_of(event["event_id"]) for event in events]
     assert [place.sequence - 1 for place in places if place] == [0, 3, 4, 9]
     assert [event["event_type"] for event in evidence["events"]][-2:] == ["run_imported", "state_transition"]
     assert diagnose_run(run_id, runs.folder)["run_id"] == run_id

@@ -80,9 +80,9 @@ def test_each_event_becomes_one_under_its_own_number(tmp_path: Path) -> None:
 
 
 def test_labels_are_never_read(tmp_path: Path) -> None:
-    told = trace_of({"type": "user", "text": "hello"}, trace_id="t", outcome="failure", failure_labels=["loop"])
+    labelled = trace_of({"type": "user", "text": "hello"}, trace_id="t", outcome="failure", failure_labels=["loop"])
     unlabelled = trace_of({"type": "user", "text": "hello"}, trace_id="t")
-    [one], [other] = (list(read_traces(write(tmp_path, trace))) for trace in (told, unlabelled))
+    [one], [other] = (list(read_traces(write(tmp_path, trace))) for trace in (labelled, unlabelled))
     assert one == other
 
 
@@ -130,11 +130,11 @@ def test_numbers_that_are_no_order_are_replaced_by_places(tmp_path: Path, broken
 
 
 @pytest.mark.parametrize(
-    ("told", "milliseconds"),
+    ("duration", "milliseconds"),
     [("PT11.677201S", 11677.201), ("PT1M1.5S", 61500), ("P1DT2H", 93_600_000), (2, 2000), (0.25, 250), ("soon", None)],
 )
-def test_durations_are_told_in_several_ways(tmp_path: Path, told: object, milliseconds: float | None) -> None:
-    call = {"type": "tool_call", "tool": "t", "tool_call_id": "c", "duration": told}
+def test_durations_have_several_forms(tmp_path: Path, duration: object, milliseconds: float | None) -> None:
+    call = {"type": "tool_call", "tool": "t", "tool_call_id": "c", "duration": duration}
     trace = read_one(tmp_path, call, {**call, "type": "tool_result"})
     assert [event.duration_ms for event in trace.events] == [None, milliseconds]
 

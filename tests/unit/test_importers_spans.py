@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 def value_of(value: Any) -> dict[str, Any]:
-    """A value as OTLP/JSON types it."""
+    """Return a value in the typed form of OTLP/JSON."""
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -32,17 +32,17 @@ def value_of(value: Any) -> dict[str, Any]:
     return {"stringValue": value}
 
 
-def otlp(span_id: str, parent: str | None, start: float, end: float | None, **told: Any) -> dict[str, Any]:
-    """A span in OTLP/JSON, its times in seconds after the start."""
-    attributes = told.pop("attributes", {})
+def otlp(span_id: str, parent: str | None, start: float, end: float | None, **fields: Any) -> dict[str, Any]:
+    """Return a span in OTLP/JSON; times are seconds after the start."""
+    attributes = fields.pop("attributes", {})
     span = {
-        "traceId": told.pop("trace", "t1"),
+        "traceId": fields.pop("trace", "t1"),
         "spanId": span_id,
         "parentSpanId": parent or "",
-        "name": told.pop("name", span_id),
+        "name": fields.pop("name", span_id),
         "startTimeUnixNano": str(START + int(start * SECOND)),
         "attributes": [{"key": name, "value": value_of(value)} for name, value in attributes.items()],
-        **told,
+        **fields,
     }
     return span if end is None else {**span, "endTimeUnixNano": str(START + int(end * SECOND))}
 
@@ -83,7 +83,7 @@ ANSWER = {
 
 
 def genai() -> list[dict[str, Any]]:
-    """An agent that asks its model and calls a tool, by the GenAI conventions."""
+    """Return an agent run with model calls and a tool call, by the GenAI conventions."""
     chat = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
@@ -110,12 +110,12 @@ def genai() -> list[dict[str, Any]]:
 
 
 def openinference() -> list[dict[str, Any]]:
-    """The same as Phoenix exports it, with attributes both nested and with dots."""
+    """Return the same as Phoenix exports it, with attributes both nested and with dots."""
     base: dict[str, Any] = {"status_code": "OK", "status_message": "", "events": []}
 
-    def span(span_id: str, parent: str | None, start: str, end: str, **told: Any) -> dict[str, Any]:
+    def span(span_id: str, parent: str | None, start: str, end: str, **fields: Any) -> dict[str, Any]:
         times = {"start_time": f"2025-03-19T16:32:{start}+00:00", "end_time": f"2025-03-19T16:32:{end}+00:00"}
-        return {**base, "context": {"trace_id": "t1", "span_id": span_id}, "parent_id": parent, **times, **told}
+        return {**base, "context": {"trace_id": "t1", "span_id": span_id}, "parent_id": parent, **times, **fields}
 
     message = {"role": "assistant", "content": "I look."}
     called = {"tool_call": {"id": "c1", "function": {"name": "weather", "arguments": "{}"}}}
@@ -259,7 +259,7 @@ def test_a_failed_span_says_what_went_wrong(tmp_path: Path) -> None:
         otlp("other", "agent", 6, 7, attributes=kind("CHAIN"), status={"code": 2, "message": "parse error"}),
     )
     failed = [(event.event_type, event.error) for event in trace.events if event.status == "error"]
-    # What failed in the tool is not told a second time by the step around it.
+    # A failure in the tool is not reported again by the enclosing span.
     assert failed == [
         ("tool_output", "TimeoutError: no answer"),
         ("token_usage", "overloaded"),
@@ -280,7 +280,7 @@ def test_a_retriever_is_a_lookup(tmp_path: Path) -> None:
     assert of(trace, "tool_output")[0].payload["result"]["results"] == [{"content": "page 0"}, {"content": "page 1"}]
 
 
-def test_what_ran_below_an_agent_is_that_agents(tmp_path: Path) -> None:
+def test_spans_below_an_agent_belong_to_that_agent(tmp_path: Path) -> None:
     trace = read_one(
         tmp_path,
         otlp("boss", None, 0, 9, attributes=kind("AGENT")),
@@ -307,7 +307,7 @@ def test_a_chain_around_everything_is_the_agent(tmp_path: Path) -> None:
     assert kinds(trace) == ["agent_start", "input", "tool_call", "tool_output", "agent_end"]
 
 
-def test_a_model_call_that_is_told_of_twice_counts_once(tmp_path: Path) -> None:
+def test_a_model_call_reported_twice_counts_once(tmp_path: Path) -> None:
     usage = {"llm.token_count.prompt": 10, "llm.token_count.completion": 1}
     trace = read_one(
         tmp_path,
@@ -336,7 +336,7 @@ def test_spans_of_openclaws_own_exporter(tmp_path: Path) -> None:
     assert [event.error for event in of(trace, "tool_output")] == ["exit code 3"]
 
 
-def test_each_trace_of_a_file_is_a_run_of_its_own(tmp_path: Path) -> None:
+def test_each_trace_of_a_file_is_a_separate_run(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     lines = [
         json.dumps(envelope(otlp("a", None, 0, 1, trace="t1", attributes=kind("TOOL")))),
@@ -378,15 +378,15 @@ def test_spans_that_are_out_of_order_in_every_way(tmp_path: Path) -> None:
     )
     assert "unfinished" not in {event.tool_name for event in of(trace, "tool_output")}
     assert [event.event_id for event in trace.events] == sorted({event.event_id for event in trace.events})
-    told = " ".join(trace.notes)
-    for trouble in (
+    notes = " ".join(trace.notes)
+    for problem in (
         "occur twice: 2",
         "parent is missing: 1",
         "own ancestors: 2",
         "before they began: 1",
         "never ended: 2",
     ):
-        assert trouble in told
+        assert problem in notes
 
 
 def test_a_span_of_no_time_begins_before_it_ends(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ SPANS = st.fixed_dictionaries(
 
 
 @given(spans=st.lists(SPANS | VALUES, max_size=6))
-def test_whatever_else_stands_in_a_file_good_spans_are_kept(spans: list[Any]) -> None:
+def test_good_spans_are_kept_whatever_else_is_in_the_file(spans: list[Any]) -> None:
     good = otlp("good", None, 0, 1, trace="good", attributes=kind("TOOL", **{"tool.name": "good"}))
     with tempfile.TemporaryDirectory() as folder:
         traces = read(Path(folder), [*spans, good])

@@ -15,14 +15,14 @@ from critiqor.importers import ImportedTrace, detect_format, read_traces
 from critiqor.model import Event
 
 FIXTURES = Path(__file__).parent / "fixtures"
-"""What real OpenClaws wrote with a scripted model: 2026.6.1 into its sessions folder, 2026.9.6 when it deleted one."""
+"""Transcripts of real OpenClaws: 2026.6.1 from its sessions folder, 2026.9.6 from a deleted session."""
 HEADER = {"type": "session", "version": 3, "id": "s-1", "timestamp": "2026-11-15T22:00:00.000Z", "cwd": "/home/user"}
 START = 1_794_780_000_000
 USAGE = {"input": 10, "output": 2, "cacheRead": 5, "cacheWrite": 0, "cost": {"total": 0.01}}
 
 
 class Transcript:
-    """Writes a transcript entry by entry, each a second after the other."""
+    """Builds a transcript entry by entry, one second apart."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = [HEADER]
@@ -42,8 +42,8 @@ class Transcript:
         return self.message("user", [{"type": "text", "text": text}])
 
     def agent(self, *parts: dict[str, Any], stop: str = "stop", **fields: Any) -> str:
-        told = {"provider": "lab", "model": "m", "api": "openai-completions", "usage": USAGE, "stopReason": stop}
-        return self.message("assistant", list(parts), **{**told, **fields})
+        defaults = {"provider": "lab", "model": "m", "api": "openai-completions", "usage": USAGE, "stopReason": stop}
+        return self.message("assistant", list(parts), **{**defaults, **fields})
 
     def result(self, call_id: str, name: str = "exec", text: str = "ok", **fields: Any) -> str:
         content = fields.pop("content", [{"type": "text", "text": text}])
@@ -108,7 +108,7 @@ def test_a_transcript_of_a_real_openclaw(version: str) -> None:
 def test_memory_lookups_of_real_openclaws_are_lookups() -> None:
     [old] = read_traces(FIXTURES / "openclaw-2026.6.1.jsonl")
     lookups = [(event.raw_event_type, event.payload["lookup"]) for event in of(old, "memory_event")]
-    # The first one answers with no results, and says beside them that its index is missing.
+    # The first one returns no results and reports that its index is missing.
     assert lookups == [
         ("memory_search", "pending"),
         ("memory_search", "error"),
@@ -138,8 +138,8 @@ def test_the_same_session_from_a_trajectory_export(tmp_path: Path) -> None:
     lines: list[dict[str, Any]] = [{**base, "source": "runtime", "type": "session.started", "ts": "x", "data": {}}]
     for entry in source[1:]:
         data = {"message": entry["message"]} if "message" in entry else {"customType": entry.get("customType")}
-        told = {"type": "any", "ts": entry["timestamp"], "entryId": entry["id"], "parentEntryId": entry["parentId"]}
-        lines.append({**base, "source": "transcript", **told, "data": data})
+        ids = {"type": "any", "ts": entry["timestamp"], "entryId": entry["id"], "parentEntryId": entry["parentId"]}
+        lines.append({**base, "source": "transcript", **ids, "data": data})
     path = tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert detect_format(path) == "openclaw_trajectory"
@@ -158,16 +158,16 @@ def test_a_trajectory_without_messages_is_refused_with_what_to_import_instead(tm
     assert "export-trajectory" in (refused.value.fix or "")
 
 
-def test_each_thing_that_the_user_says_begins_an_agent_run(tmp_path: Path) -> None:
-    told = Transcript()
-    told.user("first")
-    told.agent(call("c"), stop="toolUse")
-    told.result("c")
-    told.agent(text("done"))
-    told.user("second")
-    told.agent(text("also done"))
-    told.user("third, unanswered")
-    trace = told.read(tmp_path)
+def test_each_message_of_the_user_begins_an_agent_run(tmp_path: Path) -> None:
+    transcript = Transcript()
+    transcript.user("first")
+    transcript.agent(call("c"), stop="toolUse")
+    transcript.result("c")
+    transcript.agent(text("done"))
+    transcript.user("second")
+    transcript.agent(text("also done"))
+    transcript.user("third, unanswered")
+    trace = transcript.read(tmp_path)
     starts = [(event.agent_run_id, event.payload) for event in of(trace, "agent_start")]
     assert [run for run, _ in starts] == ["turn-1", "turn-2", "turn-3"]
     assert [event.agent_run_id for event in of(trace, "agent_end")] == ["turn-1", "turn-2"]
@@ -186,16 +186,16 @@ def test_a_run_that_was_cut_off_has_no_end(tmp_path: Path) -> None:
     assert kinds(asked.read(tmp_path))[-1] == "agent_end"
 
 
-def test_what_is_said_into_a_run_belongs_to_it(tmp_path: Path) -> None:
-    told = Transcript()
+def test_a_message_during_a_run_belongs_to_that_run(tmp_path: Path) -> None:
+    transcript = Transcript()
     run = {"__openclaw": {"runId": "r-1"}}
-    told.user()
-    told.agent(call("c"), stop="toolUse", **run)
-    told.result("c", **run)
-    told.user("and hurry")
-    told.entry("compaction", summary="so far", tokensBefore=100, firstKeptEntryId="e1")
-    told.agent(text("done"), **run)
-    trace = told.read(tmp_path)
+    transcript.user()
+    transcript.agent(call("c"), stop="toolUse", **run)
+    transcript.result("c", **run)
+    transcript.user("and hurry")
+    transcript.entry("compaction", summary="so far", tokensBefore=100, firstKeptEntryId="e1")
+    transcript.agent(text("done"), **run)
+    trace = transcript.read(tmp_path)
     assert {event.agent_run_id for event in trace.events} == {"r-1"}
     assert kinds(trace).count("agent_start") == 1
     [compaction] = of(trace, "compaction_end")
@@ -203,14 +203,14 @@ def test_what_is_said_into_a_run_belongs_to_it(tmp_path: Path) -> None:
 
 
 def test_a_failed_model_call_is_a_failure(tmp_path: Path) -> None:
-    told = Transcript()
-    told.user()
-    told.agent(stop="error", errorMessage="401 no key")
-    trace = told.read(tmp_path)
+    transcript = Transcript()
+    transcript.user()
+    transcript.agent(stop="error", errorMessage="401 no key")
+    trace = transcript.read(tmp_path)
     failed = [(event.event_type, event.error) for event in trace.events if event.status == "error"]
     assert failed == [("token_usage", "401 no key"), ("message_end", "401 no key"), ("agent_end", "401 no key")]
-    told.agent(text("it works now"))
-    assert of(told.read(tmp_path), "agent_end")[0].status == "ok"
+    transcript.agent(text("it works now"))
+    assert of(transcript.read(tmp_path), "agent_end")[0].status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -231,11 +231,11 @@ def test_a_failed_model_call_is_a_failure(tmp_path: Path) -> None:
     ],
 )
 def test_what_counts_as_a_failure_of_a_tool(tmp_path: Path, fields: dict[str, Any], error: str | None) -> None:
-    told = Transcript()
-    told.user()
-    told.agent(call("c"), stop="toolUse")
-    told.result("c", text="said", **fields)
-    [result] = of(told.read(tmp_path), "tool_output")
+    transcript = Transcript()
+    transcript.user()
+    transcript.agent(call("c"), stop="toolUse")
+    transcript.result("c", text="said", **fields)
+    [result] = of(transcript.read(tmp_path), "tool_output")
     assert (result.status, result.error) == ("ok" if error is None else "error", error)
 
 
@@ -252,71 +252,71 @@ def test_what_counts_as_a_failure_of_a_tool(tmp_path: Path, fields: dict[str, An
     ],
 )
 def test_how_a_memory_lookup_ended(tmp_path: Path, fields: dict[str, Any], lookup: str) -> None:
-    told = Transcript()
-    told.user()
-    told.agent(call("c", "memory_search", query="colour"), stop="toolUse")
-    told.result("c", "memory_search", text="blue", **fields)
-    trace = told.read(tmp_path)
+    transcript = Transcript()
+    transcript.user()
+    transcript.agent(call("c", "memory_search", query="colour"), stop="toolUse")
+    transcript.result("c", "memory_search", text="blue", **fields)
+    trace = transcript.read(tmp_path)
     pending, ended = of(trace, "memory_event")
     assert (pending.payload["lookup"], pending.payload["observed_as"]) == ("pending", "tool_call")
     assert (ended.payload["lookup"], ended.payload["query"]) == (lookup, "colour")
     assert len(of(trace, "tool_call")) == len(of(trace, "tool_output")) == 1
 
 
-def test_messages_that_were_saved_again_on_a_new_branch_happened_once(tmp_path: Path) -> None:
-    told = Transcript()
-    told.user()
-    first = told.agent(call("c1"), stop="toolUse")
-    told.result("c1", text="a long log")
-    told.agent(call("c2"), stop="toolUse")
-    told.result("c2", text="another")
-    told.agent(text("done"))
-    # OpenClaw shortens an old result: from there on everything is saved once more, as it was.
-    copied = [json.loads(json.dumps(line)) for line in told.lines[3:]]
+def test_messages_saved_again_on_a_new_branch_count_once(tmp_path: Path) -> None:
+    transcript = Transcript()
+    transcript.user()
+    first = transcript.agent(call("c1"), stop="toolUse")
+    transcript.result("c1", text="a long log")
+    transcript.agent(call("c2"), stop="toolUse")
+    transcript.result("c2", text="another")
+    transcript.agent(text("done"))
+    # OpenClaw shortens an old result and saves everything after it again, unchanged.
+    copied = [json.loads(json.dumps(line)) for line in transcript.lines[3:]]
     for number, line in enumerate(copied):
         line |= {"id": f"copy{number}", "parentId": f"copy{number - 1}" if number else first}
     copied[0]["message"]["content"][0]["text"] = "[shortened]"
-    before = told.read(tmp_path)
-    told.lines += copied
-    after = told.read(tmp_path)
+    before = transcript.read(tmp_path)
+    transcript.lines += copied
+    after = transcript.read(tmp_path)
     assert after.events == before.events
     assert after.notes == ["messages that were saved a second time, left out: 4"]
 
 
-def test_the_same_question_twice_is_no_copy(tmp_path: Path) -> None:
-    told = Transcript()
+def test_the_same_question_twice_is_not_a_copy(tmp_path: Path) -> None:
+    transcript = Transcript()
     for _ in range(2):
-        told.user("again")
-        told.agent(text("done"))
-    # All of them claim to be of the same moment, as a careless converter writes it.
-    for line in told.lines[1:]:
+        transcript.user("again")
+        transcript.agent(text("done"))
+    # All of them have the same time, as a careless converter writes it.
+    for line in transcript.lines[1:]:
         line["message"]["timestamp"] = START
-    assert kinds(told.read(tmp_path)).count("input") == 2
+    assert kinds(transcript.read(tmp_path)).count("input") == 2
 
 
-def test_what_openclaw_wrote_itself_is_no_model_call(tmp_path: Path) -> None:
-    told = Transcript()
-    told.user()
-    told.agent(text("done"))
-    told.agent(text("done"), provider="openclaw", model="delivery-mirror")
-    told.agent(text("Context overflow"), api="cli", usage={"input": 999})
-    trace = told.read(tmp_path)
+def test_messages_written_by_openclaw_are_not_model_calls(tmp_path: Path) -> None:
+    transcript = Transcript()
+    transcript.user()
+    transcript.agent(text("done"))
+    transcript.agent(text("done"), provider="openclaw", model="delivery-mirror")
+    transcript.agent(text("Context overflow"), api="cli", usage={"input": 999})
+    trace = transcript.read(tmp_path)
     assert len(of(trace, "token_usage")) == 1
     assert len(of(trace, "message_end")) == 3
-    told.user()
-    told.agent(text("all of it"), api="cli")
-    assert len(of(told.read(tmp_path), "token_usage")) == 2
+    transcript.user()
+    transcript.agent(text("all of it"), api="cli")
+    assert len(of(transcript.read(tmp_path), "token_usage")) == 2
 
 
-def test_results_of_several_calls_tell_no_time_of_their_own(tmp_path: Path) -> None:
-    told = Transcript()
-    told.user()
-    told.agent(call("a"), call("b"), stop="toolUse")
-    told.result("a")
-    told.result("b", details={"durationMs": 7})
-    told.agent(call("c"), stop="toolUse")
-    told.result("c")
-    durations = {event.tool_call_id: event.duration_ms for event in of(told.read(tmp_path), "tool_output")}
+def test_results_of_parallel_calls_have_no_duration_of_their_own(tmp_path: Path) -> None:
+    transcript = Transcript()
+    transcript.user()
+    transcript.agent(call("a"), call("b"), stop="toolUse")
+    transcript.result("a")
+    transcript.result("b", details={"durationMs": 7})
+    transcript.agent(call("c"), stop="toolUse")
+    transcript.result("c")
+    durations = {event.tool_call_id: event.duration_ms for event in of(transcript.read(tmp_path), "tool_output")}
     assert durations["a"] is None
     assert durations["b"] == 7
     assert durations["c"] is not None
@@ -332,12 +332,12 @@ def test_a_torn_transcript_is_read_up_to_the_tear(tmp_path: Path) -> None:
 
 
 def test_a_message_of_an_unknown_role_is_noted(tmp_path: Path) -> None:
-    told = Transcript()
-    told.user()
-    told.message("bashExecution", command="ls")
-    told.message("custom", customType="anything")
-    told.agent(text("done"))
-    trace = told.read(tmp_path)
+    transcript = Transcript()
+    transcript.user()
+    transcript.message("bashExecution", command="ls")
+    transcript.message("custom", customType="anything")
+    transcript.agent(text("done"))
+    trace = transcript.read(tmp_path)
     assert trace.notes == ["messages of an unknown role: 1 (line 3: bashExecution)"]
     assert kinds(trace)[-1] == "agent_end"
 
@@ -360,12 +360,12 @@ ENTRIES = st.fixed_dictionaries(
 
 
 @given(entries=st.lists(ENTRIES | VALUES, max_size=6), place=st.integers(0, 6))
-def test_whatever_else_stands_in_a_transcript_good_messages_are_kept(entries: list[Any], place: int) -> None:
-    told = Transcript()
-    told.agent(call("good", "good_tool", a=1), stop="toolUse")
-    told.result("good", "good_tool", text="fine")
+def test_good_messages_are_kept_whatever_else_is_in_the_transcript(entries: list[Any], place: int) -> None:
+    transcript = Transcript()
+    transcript.agent(call("good", "good_tool", a=1), stop="toolUse")
+    transcript.result("good", "good_tool", text="fine")
     lines = [HEADER, *entries]
-    lines[place + 1 : place + 1] = told.lines[1:]
+    lines[place + 1 : place + 1] = transcript.lines[1:]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hostile.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))

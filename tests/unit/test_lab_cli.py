@@ -1,4 +1,4 @@
-"""`critiqor lab`: what can be asked without playing anything."""
+"""`critiqor lab`: everything that plays no scenario."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ primary = "tool_loop"
 
 
 def test_the_shipped_scenarios_are_listed_with_what_they_lead_to(cli: Cli) -> None:
-    told = cli("lab", "list")
-    assert told.code == 0
-    assert all(scenario.name in told.out for scenario in shipped_scenarios())
+    result = cli("lab", "list")
+    assert result.code == 0
+    assert all(scenario.name in result.out for scenario in shipped_scenarios())
     answered = {one["name"]: one for one in cli("lab", "list", "--json").data}
     assert answered["false_claim_tests"]["expect"]["primary"] == "false_success_claim"
     assert answered["stuck_in_tool"]["on"] == ["embedded"]
@@ -42,12 +42,12 @@ def test_scenarios_of_a_folder_are_listed_instead(cli: Cli, tmp_path: Path) -> N
 @pytest.mark.parametrize("verb", [["list"], ["run"]])
 def test_a_bad_file_is_an_error_of_usage_that_names_the_key(cli: Cli, tmp_path: Path, verb: list[str]) -> None:
     (tmp_path / "mine.toml").write_text(OWN.replace("primary", "primry"))
-    told = cli("lab", *verb, "--scenarios", tmp_path)
-    assert told.code == 2
-    assert "mine.toml: there is no key `expect.primry` (did you mean 'primary'?)" in told.err
+    result = cli("lab", *verb, "--scenarios", tmp_path)
+    assert result.code == 2
+    assert "mine.toml: there is no key `expect.primry` (did you mean 'primary'?)" in result.err
 
 
-def test_a_bad_file_hides_no_other_and_is_not_passed_over(cli: Cli, tmp_path: Path) -> None:
+def test_an_invalid_file_does_not_hide_others_and_is_reported(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "my scenarios"
     folder.mkdir()
     (folder / "good.toml").write_text(OWN.replace('primary = "tool_loop"', ""))
@@ -69,15 +69,15 @@ def test_a_bad_file_hides_no_other_and_is_not_passed_over(cli: Cli, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "fix"), [(["lab", "run"], "--on openclaw"), (["demo"], "--openclaw")], ids=["lab run", "demo"]
 )
-def test_a_command_of_openclaw_that_nothing_would_launch_is_refused(cli: Cli, arguments: list[str], fix: str) -> None:
-    told = cli(*arguments, "--openclaw-command", "openclaw")
-    assert (told.code, told.out) == (2, "")
-    assert f"→ add {fix}, or remove --openclaw-command" in told.err
+def test_an_unused_openclaw_command_is_rejected(cli: Cli, arguments: list[str], fix: str) -> None:
+    result = cli(*arguments, "--openclaw-command", "openclaw")
+    assert (result.code, result.out) == (2, "")
+    assert f"→ add {fix}, or remove --openclaw-command" in result.err
 
 
 def test_an_unknown_scenario_is_an_error_of_usage(cli: Cli) -> None:
-    told = cli("lab", "run", "retrystorm")
-    assert (told.code, told.err) == (
+    result = cli("lab", "run", "retrystorm")
+    assert (result.code, result.err) == (
         2,
         "critiqor: there is no scenario 'retrystorm' (did you mean 'retry_storm'?)\n  → critiqor lab list\n",
     )
@@ -97,8 +97,8 @@ def test_a_recorded_run_is_printed_as_a_scenario_or_written_to_a_file(cli: Cli, 
     printed = cli("lab", "from-run", "run_001")
     assert printed.code == 0 and 'message = "Say hello."' in printed.out
     assert "\x1b" not in printed.out
-    told = cli("lab", "from-run", "run_001", "--output", "hello.toml")
-    assert "critiqor lab run hello --scenarios ." in told.err
+    result = cli("lab", "from-run", "run_001", "--output", "hello.toml")
+    assert "critiqor lab run hello --scenarios ." in result.err
     written = Path("hello.toml").read_text()
     Path("hello.toml").write_text(f"# mine\n{written}")
     again = cli("lab", "from-run", "run_001", "--output", "hello.toml")
@@ -112,7 +112,7 @@ def test_a_recorded_run_is_printed_as_a_scenario_or_written_to_a_file(cli: Cli, 
     assert cli("lab", "from-run", "run_001", "--json").data["scenario"] == Path("hello.toml").read_text()
 
 
-def test_a_run_that_is_not_there_is_said(cli: Cli) -> None:
+def test_an_unknown_run_is_reported(cli: Cli) -> None:
     assert cli("lab", "from-run", "run_007").code == 1
 
 
@@ -128,10 +128,10 @@ def test_the_model_of_a_scenario_is_served_until_it_is_interrupted(tmp_path: Pat
     )
     try:
         assert serving.stdout is not None
-        told = ""
-        while not told.endswith("}\n}\n"):
-            told += serving.stdout.readline()
-        address = json.loads(told)["data"]["base_url"]
+        result = ""
+        while not result.endswith("}\n}\n"):
+            result += serving.stdout.readline()
+        address = json.loads(result)["data"]["base_url"]
         connection = http.client.HTTPConnection(address.split("/")[2], timeout=30)
         connection.request(
             "POST", "/v1/chat/completions", json.dumps({"messages": [{"role": "user", "content": "Go."}]})
@@ -146,7 +146,7 @@ def test_the_model_of_a_scenario_is_served_until_it_is_interrupted(tmp_path: Pat
         serving.kill()
 
 
-def test_what_the_demo_tells_to_type_can_be_typed_in_the_shell_that_it_was_called_from(
+def test_the_next_commands_of_the_demo_work_in_the_calling_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from critiqor.cli.verbs.demo import program

@@ -1,4 +1,4 @@
-"""The scripted model answers as it was told, whole or broken, and each conversation by its own script."""
+"""The scripted model: complete and broken responses, and one position per conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from critiqor.lab.model.scripted_model import Script, ScriptedModel, Step, ToolU
 def asked(
     model: ScriptedModel, *said: str, tools: bool = True, timeout: float = 10, stream: bool = True
 ) -> Iterator[http.client.HTTPResponse]:
-    """One request, in which a user has said these things."""
+    """Send one request with these messages of a user."""
     port = int(model.base_url.split(":")[2].split("/")[0])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     messages = [{"role": "user", "content": text} for text in said or ("Hello.",)]
@@ -73,15 +73,15 @@ def test_a_finish_reason_of_its_own_replaces_the_usual_one() -> None:
         assert chunks_of(answer.read())[-2]["choices"][0]["finish_reason"] == "length"
 
 
-def test_an_error_status_says_what_it_was_told_to_say() -> None:
+def test_an_error_status_has_the_scripted_message() -> None:
     with ScriptedModel([Step(status=429, error="slow down", retry_after_s=2)]) as model, asked(model) as answer:
         assert (answer.status, answer.getheader("retry-after")) == (429, "2")
         assert json.loads(answer.read())["error"]["message"] == "slow down"
 
 
 def test_a_stream_that_breaks_gives_half_of_its_words_and_no_tool() -> None:
-    told = {"text": "12345678", "tools": (ToolUse(name="exec"),)}
-    with ScriptedModel([Step(ends="malformed", **told), Step(ends="error", error="too busy", **told)]) as model:
+    content = {"text": "12345678", "tools": (ToolUse(name="exec"),)}
+    with ScriptedModel([Step(ends="malformed", **content), Step(ends="error", error="too busy", **content)]) as model:
         with asked(model) as answer, pytest.raises(json.JSONDecodeError):
             chunks_of(answer.read())
         with asked(model) as answer:
@@ -111,7 +111,7 @@ def test_a_stall_says_nothing_more_until_the_other_side_gives_up_and_then_the_sc
         assert words_of(model) == "again"
 
 
-def test_the_model_ends_while_somebody_still_waits_for_it() -> None:
+def test_the_model_stops_while_a_client_is_waiting() -> None:
     done = threading.Event()
 
     def wait(model: ScriptedModel) -> None:
@@ -127,7 +127,7 @@ def test_the_model_ends_while_somebody_still_waits_for_it() -> None:
 
 
 class Session:
-    """An agent that asks with its whole history, as agents do."""
+    """An agent that sends its whole history with each request."""
 
     def __init__(self, model: ScriptedModel) -> None:
         self._model = model
@@ -137,7 +137,7 @@ class Session:
         self._messages.append({"role": "user", "content": text})
 
     def ask(self) -> str:
-        """Ask once, and do what an agent does about the answer. Returns its words, or the name of its tool."""
+        """Send a request and react like an agent. Returns the text of the response or the name of its tool."""
         answer = posted(self._model, self._messages)
         if "error" in answer:
             return str(answer["error"]["message"])
@@ -152,9 +152,9 @@ def posted(model: ScriptedModel, messages: list[dict[str, Any]]) -> dict[str, An
     connection = http.client.HTTPConnection(model.base_url.split("/")[2], timeout=10)
     body = {"model": "m", "messages": messages, "tools": [{}]}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
-    told: dict[str, Any] = json.loads(connection.getresponse().read())
+    document: dict[str, Any] = json.loads(connection.getresponse().read())
     connection.close()
-    return told
+    return document
 
 
 def test_each_conversation_plays_its_own_script_at_its_own_pace() -> None:
@@ -196,25 +196,25 @@ def test_sessions_at_once_with_the_same_message_are_each_at_their_own_place() ->
         first, second = Session(model), Session(model)
         for session in (first, second):
             session.say("Fix it.")
-        told = [session.ask() for session in (first, second, first, first, second, second)]
-    assert told == ["read", "read", "write", "Done.", "write", "Done."]
+        responses = [session.ask() for session in (first, second, first, first, second, second)]
+    assert responses == ["read", "read", "write", "Done.", "write", "Done."]
 
 
 def test_a_request_that_failed_is_asked_again_and_goes_on_and_another_session_sees_the_failure_as_well() -> None:
     steps = (Step(status=500, error="broken"), Step(text=""), Step(tools=(ToolUse(name="read"),)), Step(text="Done."))
     with ScriptedModel(scripts=[Script("Fix it.", steps)]) as model:
         for _ in range(2):
-            told = []
+            responses = []
             for _ in range(2):
                 session = Session(model)  # with nothing in its history, as after an answer that was thrown away
                 session.say("Fix it.")
-                told.append(session.ask())
+                responses.append(session.ask())
             session = Session(model)
             session.say("Fix it.")
-            assert [*told, session.ask(), session.ask()] == ["broken", "", "read", "Done."]
+            assert [*responses, session.ask(), session.ask()] == ["broken", "", "read", "Done."]
 
 
-def test_an_answer_for_which_nobody_waited_is_asked_for_again_and_the_script_goes_on() -> None:
+def test_a_response_that_the_client_did_not_wait_for_is_repeated() -> None:
     steps = (Step(text="late", delay_s=0.5), Step(text="in time"))
     with ScriptedModel(scripts=[Script("Hello.", steps)]) as model:
         with pytest.raises(TimeoutError), asked(model, timeout=0.1):
@@ -223,7 +223,7 @@ def test_an_answer_for_which_nobody_waited_is_asked_for_again_and_the_script_goe
         assert words_of(model) == "in time"
 
 
-def test_a_history_that_was_summed_up_is_no_new_conversation() -> None:
+def test_a_compacted_history_is_not_a_new_conversation() -> None:
     scripts = [Script("Fix it.", (Step(tools=(ToolUse(name="read"),)), Step(text="Done.")))]
     with ScriptedModel(scripts=scripts, summary="in short") as model:
         session = Session(model)
@@ -246,18 +246,21 @@ def test_a_request_without_tools_is_answered_with_the_summary_and_takes_no_step(
         assert words_of(model) == "step"
 
 
-def test_whoever_watches_is_told_before_and_after_each_answer() -> None:
-    told: list[tuple[str, int]] = []
-    watch = {"on_request": lambda n: told.append(("asked", n)), "on_response": lambda n: told.append(("answered", n))}
+def test_callbacks_run_before_and_after_each_response() -> None:
+    calls: list[tuple[str, int]] = []
+    watch = {
+        "on_request": lambda n: calls.append(("request", n)),
+        "on_response": lambda n: calls.append(("response", n)),
+    }
     with ScriptedModel([Step(text="a")], **watch) as model:
         for number in (1, 2):
             words_of(model)
-            # Whoever asks has the answer a moment before the watcher is told.
-            wait_until(lambda answered=("answered", number): answered in told)
-    assert told == [("asked", 1), ("answered", 1), ("asked", 2), ("answered", 2)]
+            # The client has the response a moment before the callback runs.
+            wait_until(lambda call=("response", number): call in calls)
+    assert calls == [("request", 1), ("response", 1), ("request", 2), ("response", 2)]
 
 
-def test_a_model_that_is_rewound_begins_anew() -> None:
+def test_a_rewound_model_starts_from_the_beginning() -> None:
     with ScriptedModel([Step(text="a"), Step(text="b")]) as model:
         assert [words_of(model), words_of(model)] == ["a", "b"]
         model.rewind()
@@ -269,18 +272,18 @@ def test_a_model_without_steps_is_refused() -> None:
         ScriptedModel([])
 
 
-def test_whoever_asks_for_no_stream_gets_the_whole_answer_in_one_document() -> None:
+def test_a_request_without_a_stream_gets_one_document() -> None:
     call = ToolUse(name="exec", arguments={"command": "ls"})
     step = Step(text="Look.", thinking="Hm.", tools=(call,), input_tokens=7, output_tokens=3)
     with ScriptedModel([step]) as model, asked(model, stream=False) as answer:
         assert answer.headers["content-type"] == "application/json"
-        told = json.loads(answer.read())
-    assert told["object"] == "chat.completion"
-    [choice] = told["choices"]
+        document = json.loads(answer.read())
+    assert document["object"] == "chat.completion"
+    [choice] = document["choices"]
     assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", "Look.")
     [asked_for] = choice["message"]["tool_calls"]
     assert (asked_for["id"], json.loads(asked_for["function"]["arguments"])) == ("call_1_1", {"command": "ls"})
-    assert told["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    assert document["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 
 
 def test_what_breaks_in_a_stream_breaks_in_a_document() -> None:
@@ -304,13 +307,13 @@ def test_its_models_are_listed_and_nothing_else_is_there() -> None:
         for path, status in (("/v1/models", 200), ("/v1/elsewhere", 404)):
             connection.request("GET", path)
             answer = connection.getresponse()
-            told = json.loads(answer.read())
+            document = json.loads(answer.read())
             assert answer.status == status
-            assert status != 200 or [one["id"] for one in told["data"]] == ["scripted"]
+            assert status != 200 or [one["id"] for one in document["data"]] == ["scripted"]
         connection.close()
 
 
-def test_a_port_that_is_taken_is_said() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with ScriptedModel([Step(text="Hi.")]) as model:
         port = int(model.base_url.split(":")[2].split("/")[0])
         with pytest.raises(CritiqorError, match=f"port {port} is not available"):

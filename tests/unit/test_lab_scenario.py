@@ -1,4 +1,4 @@
-"""Scenario files: read as they are meant, refused with the name of the key, and written so that they read the same."""
+"""Scenario files: reading, errors that name the wrong key, and writing without loss."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read(folder: Path, text: str, name: str = "mine.toml") -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("description = ", "it is not valid TOML"),
         (WHOLE, "`expect` is missing"),
@@ -70,24 +70,24 @@ def read(folder: Path, text: str, name: str = "mine.toml") -> Scenario:
         (WHOLE.replace('"Do it."', '"Do it."\nspawned = true') + "[expect]", "no user sends a message"),
     ],
 )
-def test_a_bad_file_is_refused_with_the_name_of_the_key(tmp_path: Path, text: str, told: str) -> None:
+def test_a_bad_file_is_refused_with_the_name_of_the_key(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(tmp_path, text)
     assert refused.value.message.startswith("mine.toml: ")
-    assert told in refused.value.message
+    assert message in refused.value.message
     assert refused.value.fix is not None and "mine.toml" in refused.value.fix
 
 
-def test_what_is_no_text_or_too_large_or_badly_named_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_or_too_large_or_badly_named_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe")
     (tmp_path / "b.toml").write_bytes(b"#" * (MAX_BYTES + 1))
     (tmp_path / "C D.toml").write_text(WHOLE + "[expect]")
-    for name, told in (("a", "not valid TOML"), ("b", "larger than"), ("C D", "lowercase letters")):
-        with pytest.raises(UsageError, match=told):
+    for name, message in (("a", "not valid TOML"), ("b", "larger than"), ("C D", "lowercase letters")):
+        with pytest.raises(UsageError, match=message):
             read_scenario(tmp_path / f"{name}.toml")
 
 
-def test_a_folder_without_scenarios_and_a_name_that_is_none_are_said(tmp_path: Path) -> None:
+def test_an_empty_folder_and_an_unknown_name_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="contains no scenarios"):
         read_scenarios(tmp_path)
     read(tmp_path, WHOLE + "[expect]")
@@ -195,7 +195,7 @@ def test_every_scenario_says_where_it_cannot_be_played() -> None:
         assert bool(scenario.because) == (len(scenario.on) < 2)
 
 
-def test_a_scenario_with_a_fault_is_another_one_without_it() -> None:
+def test_a_scenario_changes_without_its_fault() -> None:
     same = [one.name for one in SHIPPED.values() if one.has_fault and _played(one) == _played(one.without_fault())]
     assert same == [], "nothing tells these from what they are without their fault"
 

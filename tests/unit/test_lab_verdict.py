@@ -1,4 +1,4 @@
-"""What was found is held against what must be found, and told so that everybody sees what was missed."""
+"""Verdicts: findings compared with the expectation, and reports of the differences."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def scenario(**expect: object) -> Scenario:
         ),
     ],
 )
-def test_everything_that_is_not_as_it_must_be_is_named(expect: dict[str, object], missed: list[str]) -> None:
+def test_every_difference_from_the_expectation_is_named(expect: dict[str, object], missed: list[str]) -> None:
     found = diagnosis("run_001", CLAIM, LOOP, trust=20)
     assert find_mismatches(scenario(**expect), found, Coverage()) == missed
 
@@ -67,7 +67,7 @@ def test_an_unknown_trust_is_in_no_range() -> None:
     assert find_mismatches(scenario(trust=(0, 100)), blind, Coverage()) == ["trust is unknown, expected 0 to 100"]
 
 
-def test_what_a_busy_machine_does_by_itself_counts_only_where_it_is_named() -> None:
+def test_findings_that_a_busy_machine_causes_count_only_if_named() -> None:
     busy = diagnosis("run_001", LOOP, finding("latency_stall:x", "low", 5), trust=65)
     assert find_mismatches(scenario(primary="tool_loop", absent=("*",), trust=(70, 70)), busy, Coverage()) == []
     named = find_mismatches(scenario(primary="tool_loop", absent=("latency_stall",)), busy, Coverage())
@@ -106,17 +106,17 @@ def lab(*results: ScenarioResult) -> LabResult:
     return LabResult(on="embedded", repeat=1, passed=passed, results=list(results), left_out=left)
 
 
-def test_a_report_tells_what_was_injected_seen_and_missed_and_nothing_in_it_becomes_markup() -> None:
-    told = lab_markdown(lab(result("good", True), result("bad", False)))
-    assert "1 of 2 scenarios as expected on the embedded loop, 1 do not apply there." in told
-    row = next(line for line in told.splitlines() if line.startswith("| bad |"))
+def test_a_report_has_faults_findings_and_mismatches_and_escapes_markup() -> None:
+    report = lab_markdown(lab(result("good", True), result("bad", False)))
+    assert "1 of 2 scenarios as expected on the embedded loop, 1 do not apply there." in report
+    row = next(line for line in report.splitlines() if line.startswith("| bad |"))
     injected = "Somebody \\| says \\`it\\` \\<b\\>works\\</b\\>."
     assert row == f"| bad | {injected} | tool\\_loop | false\\_success\\_claim | 50 | NO | 1.2 |"
-    assert "- tool\\_loop was not found\n- its files are kept in /where/it/lies" in told
-    assert "| other | It needs a plugin. |" in told
+    assert "- tool\\_loop was not found\n- its files are kept in /where/it/lies" in report
+    assert "| other | It needs a plugin. |" in report
 
 
-def test_nothing_missed_is_said_as_such() -> None:
+def test_a_report_without_mismatches_says_so() -> None:
     assert "## Missed\n\nNothing." in lab_markdown(lab(result("good", True)))
 
 
@@ -129,8 +129,8 @@ def test_lines_for_a_terminal_have_every_scenario_and_what_failed_below() -> Non
     assert lines[-1] == summary(lab(result("good", True), result("bad", False)))
 
 
-def test_times_of_repeated_plays_are_told_with_whether_all_were_diagnosed_alike() -> None:
+def test_times_of_repeated_plays_are_shown_with_whether_the_diagnoses_are_equal() -> None:
     figures = RepeatedFigures(kind="turn", name="turn", runs=3, median_ms=10, p95_ms=20, max_ms=20, variance_ms2=4)
-    told = result("again", False, timings=[figures], same_diagnosis=False)
-    assert "Times of again: 1 plays, different diagnoses" in lab_markdown(lab(told))
-    assert "  its plays have different diagnoses" in lab_lines(lab(told))
+    repeated = result("again", False, timings=[figures], same_diagnosis=False)
+    assert "Times of again: 1 plays, different diagnoses" in lab_markdown(lab(repeated))
+    assert "  its plays have different diagnoses" in lab_lines(lab(repeated))

@@ -1,4 +1,4 @@
-"""CPU profiles: times of functions, busiest windows, and files that are none."""
+"""CPU profiles: times of functions, busiest windows, and invalid files."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_time_stands_still_for_samples_that_are_out_of_order(tmp_path: Path) -> 
     assert sum(frame_times(profile).own) == 6000
 
 
-def test_functions_of_the_program_are_told_apart_from_those_of_node(tmp_path: Path) -> None:
+def test_functions_of_the_program_are_separate_from_those_of_node(tmp_path: Path) -> None:
     document = cpu_document({"(root)": ["load"], "load": ["plugin"]}, [("plugin", 0)], 4000)
     document["nodes"][1]["callFrame"] = call_frame("load", "node:internal/loader", 9)
     document["nodes"][2]["callFrame"] = call_frame("plugin", "file:///home/anna/node_modules/openclaw/dist/p.mjs", 9)
@@ -74,7 +74,7 @@ def test_functions_of_the_program_are_told_apart_from_those_of_node(tmp_path: Pa
     assert (plugin.function.file, plugin.function.line) == ("openclaw/dist/p.mjs", 10)
 
 
-def test_what_the_writing_of_trace_events_took_is_told(tmp_path: Path) -> None:
+def test_the_overhead_of_trace_events_is_shown(tmp_path: Path) -> None:
     document = cpu_document({"(root)": ["init"], "init": ["trace"]}, [("init", 0), ("trace", 1000)], 3000)
     document["nodes"][1]["callFrame"] = call_frame("init", "node:internal/trace_events_async_hooks", 43)
     assert hotspots(tmp_path, document).tracing_ms == 3.0
@@ -103,7 +103,7 @@ def test_one_long_sample_fills_every_window_that_it_covers(tmp_path: Path) -> No
     assert windows[-1].duration_ms == 500
 
 
-def test_windows_in_which_nothing_happened_are_no_peaks(tmp_path: Path) -> None:
+def test_idle_windows_are_not_listed(tmp_path: Path) -> None:
     assert peak_windows(read_document(tmp_path, cpu_document(CALLS, [("(idle)", 0)], 5 * SECOND))) == []
 
 
@@ -168,7 +168,7 @@ DEEP = [{"id": n, "callFrame": {}, "children": [n + 1] * (n < 9000)} for n in ra
     ],
     ids=lambda changes: str(changes)[:40],
 )
-def test_document_that_is_no_profile_is_foreign(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_document_that_is_not_a_profile_is_foreign(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(UnusableError) as error:
         read_document(tmp_path, {**cpu_document(CALLS, [("main", 0)], 1000), **changes})
     assert error.value.trouble == "foreign"
@@ -199,7 +199,7 @@ def test_profile_of_a_real_node_names_the_busy_function_by_its_package(tmp_path:
 
 
 @given(st.data())
-def test_profile_that_is_cut_anywhere_is_told_to_be_torn_and_hides_no_other(
+def test_profile_that_is_cut_anywhere_is_reported_as_torn_and_does_not_hide_others(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("profiles")

@@ -1,4 +1,4 @@
-"""Names of functions and files that tell nothing about the machine."""
+"""Names of functions and files that reveal nothing about the machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from critiqor.timeline.profiles.frame_names import CallFrame, FrameIndex, build_
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "expected"),
     [
         ("node:internal/modules/esm/loader", "node:internal/modules/esm/loader"),
         ("file:///home/anna/work/node_modules/openclaw/dist/agent.mjs", "openclaw/dist/agent.mjs"),
@@ -27,8 +27,8 @@ from critiqor.timeline.profiles.frame_names import CallFrame, FrameIndex, build_
         ("", None),
     ],
 )
-def test_file_is_told_without_the_folders_of_the_machine(url: str, told: str | None) -> None:
-    assert short_file(url) == told
+def test_file_is_shown_without_folders_of_the_machine(url: str, expected: str | None) -> None:
+    assert short_file(url) == expected
 
 
 def test_function_without_a_name_is_anonymous_and_lines_count_from_one() -> None:
@@ -37,13 +37,13 @@ def test_function_without_a_name_is_anonymous_and_lines_count_from_one() -> None
     assert build_frame(CallFrame("(idle)")).line is None
 
 
-def test_name_of_a_function_can_hold_no_path_no_control_character_and_no_novel() -> None:
+def test_name_of_a_function_has_no_path_no_control_character_and_is_short() -> None:
     assert build_frame(CallFrame("/home/anna/plan.js")).name == "plan.js"
     assert build_frame(CallFrame("a\x1b[31mb")).name == "a [31mb"
     assert len(build_frame(CallFrame("x" * 5000)).name) == 80
 
 
-def test_module_in_the_name_of_a_trace_event_is_told_by_its_package() -> None:
+def test_module_in_the_name_of_a_trace_event_is_shown_by_its_package() -> None:
     assert short_event("require('/home/anna/node_modules/openclaw/dist/x.js')") == "require('openclaw/dist/x.js')"
     assert short_event("require('node:sqlite')") == "require('node:sqlite')"
     assert short_event("fs.sync.open") == "fs.sync.open"

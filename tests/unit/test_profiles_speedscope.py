@@ -77,9 +77,9 @@ def test_own_times_are_those_of_the_profile(
     profile = read_document(folder, cpu_document(CALLS, sorted(seen, key=lambda each: each[1]), 5000))
     document = exported(profile)
     check(document)
-    [told] = document["profiles"]
+    [written] = document["profiles"]
     own = dict.fromkeys((frame.name for frame in profile.frames), 0)
-    for stack, weight in zip(told["samples"], told["weights"], strict=True):
+    for stack, weight in zip(written["samples"], written["weights"], strict=True):
         own[document["shared"]["frames"][stack[-1]]["name"] if stack else IDLE] += weight
     assert own == {frame.name: length for frame, length in zip(profile.frames, frame_times(profile).own, strict=True)}
 

@@ -1,4 +1,4 @@
-"""The summary of a profiles folder: every kind of file, damaged ones, secrets, and what people are told."""
+"""The summary of a profiles folder: every kind of file, damaged files, secrets and reports."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_every_kind_of_file_is_counted_with_its_bytes(tmp_path: Path) -> None:
     write(tmp_path, "Heap.20261116.100000.4711.0.009.heapsnapshot", b"never looked at")
     write(tmp_path, "notes.txt", b"mine")
     summary = summarise_profiles(tmp_path)
-    told = {each.kind: (each.files, each.used) for each in summary.artifacts}
-    assert told == {
+    counts = {each.kind: (each.files, each.used) for each in summary.artifacts}
+    assert counts == {
         "cpu_profile": (1, 1),
         "heap_profile": (1, 1),
         "trace_events": (1, 1),
@@ -71,16 +71,16 @@ def test_every_kind_of_file_is_counted_with_its_bytes(tmp_path: Path) -> None:
     assert summary.problems == []
 
 
-def test_allocating_functions_are_told_once_each_with_what_they_called(tmp_path: Path) -> None:
+def test_allocating_functions_are_listed_once_with_their_callees(tmp_path: Path) -> None:
     write(tmp_path, HEAP_NAME, HEAP)
     write(tmp_path, HEAP_NAME.replace("4711", "4712"), HEAP)
     summary = summarise_profiles(tmp_path)
-    told = [(each.function.name, each.self_bytes, each.total_bytes) for each in summary.allocations]
-    assert told == [("grow", 220, 230), ("leaf", 10, 10)]
+    sites = [(each.function.name, each.self_bytes, each.total_bytes) for each in summary.allocations]
+    assert sites == [("grow", 220, 230), ("leaf", 10, 10)]
     assert summary.held_bytes == 230
 
 
-def test_only_time_trigger_and_heap_of_a_report_are_told(tmp_path: Path) -> None:
+def test_only_time_trigger_and_heap_of_a_report_are_read(tmp_path: Path) -> None:
     write(tmp_path, REPORT_NAME, REPORT)
     [report] = summarise_profiles(tmp_path).reports
     assert (report.pid, report.at, report.trigger) == (4711, "2026-11-16T10:00:05.000Z", "Exception")
@@ -88,7 +88,7 @@ def test_only_time_trigger_and_heap_of_a_report_are_told(tmp_path: Path) -> None
     assert report.external_bytes == 2
 
 
-def test_trigger_that_is_no_word_is_not_told(tmp_path: Path) -> None:
+def test_trigger_that_is_not_a_word_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, REPORT_NAME, {**REPORT, "header": {"trigger": f"x={SECRET}", "dumpEventTimeStamp": "no time"}})
     [report] = summarise_profiles(tmp_path).reports
     assert (report.trigger, report.at) == (None, None)
@@ -108,9 +108,9 @@ def test_real_profiles_give_every_figure_and_nothing_of_the_machine(tmp_path: Pa
     assert summary.peak_windows
     assert summary.trace_events > 100
     assert [report.trigger for report in summary.reports] == ["API"]
-    told = msgspec.json.encode(summary).decode() + "\n".join(profile_lines(summary)) + profile_markdown(summary)
+    text = msgspec.json.encode(summary).decode() + "\n".join(profile_lines(summary)) + profile_markdown(summary)
     for private in (SECRET, "a-label-of-mine", str(tmp_path), os.sep + tmp_path.name, "MY_PASSWORD"):
-        assert private not in told
+        assert private not in text
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_file_that_cannot_be_used_is_named_and_hides_no_other(
     assert any(name in line for line in profile_lines(summary))
 
 
-def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+def test_folders_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
     (tmp_path / CPU_NAME).mkdir()
     os.mkfifo(tmp_path / HEAP_NAME)
     (tmp_path / REPORT_NAME).symlink_to("/etc/hostname")
@@ -164,9 +164,7 @@ def test_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.
     assert troubles(tmp_path) == dict.fromkeys((CPU_NAME, TRACE_NAME), "unreadable")
 
 
-def test_profile_beyond_the_bounds_is_refused_and_said_to_be_too_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_profile_beyond_the_limits_is_reported_as_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, CPU_NAME, CPU)
     monkeypatch.setattr(artifacts, "MAX_OBJECTS", 2)
     assert troubles(tmp_path) == {CPU_NAME: "too_large"}
@@ -197,12 +195,12 @@ def test_many_bad_files_are_counted_and_only_the_first_named(tmp_path: Path) -> 
     assert "  and 30 more" in profile_lines(summary)
 
 
-def test_name_of_a_file_can_become_no_markup_and_no_line_of_its_own(tmp_path: Path) -> None:
+def test_name_of_a_file_becomes_neither_markup_nor_a_line(tmp_path: Path) -> None:
     write(tmp_path, "x`|\n# Title\x1b[31m.cpuprofile", b"x")
-    told = profile_markdown(summarise_profiles(tmp_path))
-    assert "\n# Title" not in told
-    assert "\x1b" not in told
-    assert "`x'\\| # Title [31m.cpuprofile`" in told
+    text = profile_markdown(summarise_profiles(tmp_path))
+    assert "\n# Title" not in text
+    assert "\x1b" not in text
+    assert "`x'\\| # Title [31m.cpuprofile`" in text
 
 
 def test_run_without_profiles_says_why_there_are_none(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Trace events: counted by category, ranked by name, read as a stream whatever they hold."""
+"""Trace events: counts by category, ranking by name, and reading as a stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROMISES = "node,node.async_hooks"
 
 
 def event(phase: str, name: str, moment: float, **fields: Any) -> dict[str, Any]:
-    """As Node writes it; moments are microseconds."""
+    """Return an event as Node writes it; times in microseconds."""
     head = {"pid": 4711, "tid": 1, "ts": moment, "tts": 0, "ph": phase, "cat": "v8", "name": name, "dur": 0, "tdur": 0}
     return {**head, **fields, "args": {}}
 
@@ -85,7 +85,7 @@ def test_promises_are_counted_and_not_ranked(tmp_path: Path) -> None:
     assert list(durations(summary)) == ["GC"]
 
 
-def test_labels_that_the_program_chose_are_not_told(tmp_path: Path) -> None:
+def test_labels_chosen_by_the_program_are_left_out(tmp_path: Path) -> None:
     events = [
         event("b", "my password is x", 0, cat="node,node.console"),
         event("X", "y", 0, cat="node,node.perf.usertiming"),
@@ -95,14 +95,14 @@ def test_labels_that_the_program_chose_are_not_told(tmp_path: Path) -> None:
     assert "password" not in str(read(tmp_path, text_of(*events, ended)))
 
 
-def test_file_without_its_end_is_told_to_be_torn_and_its_events_are_used(tmp_path: Path) -> None:
+def test_file_without_its_end_is_reported_as_torn_and_its_events_are_used(tmp_path: Path) -> None:
     whole = text_of(event("X", "GC", 0, dur=1000), event("X", "GC", 5, dur=3000), event("X", "Other", 9, dur=5))
     summary = read(tmp_path, whole[:-40])
     assert [(problem.file, problem.trouble) for problem in summary.problems] == [(TRACE_NAME, "torn")]
     assert durations(summary) == {"GC": (2, 4.0, 3.0)}
 
 
-def test_damaged_event_costs_only_itself(tmp_path: Path) -> None:
+def test_damaged_event_does_not_affect_others(tmp_path: Path) -> None:
     whole = text_of(event("X", "A", 0, dur=1000), event("X", "B", 5, dur=3000), event("X", "C", 9, dur=5000))
     summary = read(tmp_path, whole.replace(b'"B"', b'"B'))
     assert [problem.trouble for problem in summary.problems] == ["damaged"]
@@ -120,7 +120,7 @@ def test_event_beyond_all_bounds_costs_only_itself_and_its_neighbour(
     assert durations(summary)["C"][0] >= 8
 
 
-def test_duration_beyond_all_measure_is_no_endless_figure(tmp_path: Path) -> None:
+def test_impossible_duration_is_limited(tmp_path: Path) -> None:
     events = [
         event("X", "A", 0, dur=1e308),
         event("X", "A", 0, dur=1e308),
@@ -130,7 +130,7 @@ def test_duration_beyond_all_measure_is_no_endless_figure(tmp_path: Path) -> Non
     assert durations(read(tmp_path, text_of(*events))) == {"A": (2, 2e10, 1e10), "C": (1, 1e10, 1e10)}
 
 
-def test_names_without_number_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_names_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_events, "MAX_NAMES", 10)
     events = [event("X", f"name {n}", n, dur=n, cat=f"category {n}") for n in range(100)]
     summary = read(tmp_path, text_of(*events))

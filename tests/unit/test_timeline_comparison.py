@@ -1,4 +1,4 @@
-"""Two timelines compared: what is slower is called slower, what is noise is called noise."""
+"""Comparison of two timelines: slower names are found, noise is not reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lognormal(middle: float, spread: float) -> Draw:
 
 
 def mixed(share: float, one: Draw, other: Draw) -> Draw:
-    """One kind of duration or the other: a cache that is hit or missed, a request that hangs."""
+    """Draw one of two kinds of duration: a cache that is hit or missed, a request that hangs."""
     return lambda chance: one(chance) if chance.random() < share else other(chance)
 
 
@@ -85,7 +85,7 @@ def only(before: Iterable[float], after: Iterable[float]) -> SpanComparison:
 
 
 def verdicts(draw: Draw, factor: float, sizes: Iterable[tuple[int, int]]) -> list[TimingVerdict]:
-    """What is said of pairs of runs, the second of which takes `factor` times as long."""
+    """Return the verdicts on pairs of runs, the second of which takes `factor` times as long."""
     chance = Random(20_261_106)
     return [
         only((draw(chance) for _ in range(first)), (factor * draw(chance) for _ in range(second))).verdict
@@ -135,7 +135,7 @@ def test_the_other_way_round_the_verdict_is_the_other_one(before: list[float], a
 
 
 @pytest.mark.parametrize("few", range(1, MIN_SAMPLES))
-def test_one_run_cannot_tell_noise_from_few_samples_and_shows_both_figures(few: int) -> None:
+def test_few_samples_have_no_verdict_but_both_figures(few: int) -> None:
     comparison = compared(of(figures([100.0] * few)), of(figures([900.0] * 50)))
     [row] = comparison.spans
     assert (row.verdict, row.least_ratio) == ("too_few", None)
@@ -146,14 +146,14 @@ def test_one_run_cannot_tell_noise_from_few_samples_and_shows_both_figures(few: 
     assert "critiqor timeline RUN RUN" in text
 
 
-def test_difference_that_nobody_feels_is_none() -> None:
+def test_difference_of_a_few_milliseconds_is_noise() -> None:
     assert only([2.0] * 50, [6.0] * 50).verdict == "noise"
     assert only([2.0] * 50, [8.0] * 50).verdict == "slower"
     assert only([1000.0] * 500, [1090.0] * 500).verdict == "noise"
     assert only([1000.0] * 500, [1300.0] * 500).verdict == "slower"
 
 
-def test_difference_that_whole_runs_have_by_themselves_is_none() -> None:
+def test_usual_difference_between_whole_runs_is_noise() -> None:
     assert only([1000.0] * 500, [1130.0] * 500).verdict == "noise"
 
 
@@ -161,7 +161,7 @@ def test_one_sample_that_hangs_makes_nothing_slower() -> None:
     assert only([100.0] * 12, [*[100.0] * 11, 60_000.0]).verdict == "noise"
 
 
-def test_ratio_that_would_be_believed_is_told_with_the_noise() -> None:
+def test_smallest_ratio_that_counts_is_shown() -> None:
     chance = Random(4)
     row = only((lognormal(100, 0.5)(chance) for _ in range(12)), (lognormal(110, 0.5)(chance) for _ in range(12)))
     assert row.verdict == "noise"
@@ -241,7 +241,7 @@ def test_real_timeline_does_not_differ_from_itself(name: str) -> None:
     assert comparison.only_before == comparison.only_after == []
 
 
-def test_name_from_a_file_is_no_markup_and_no_line_of_ours() -> None:
+def test_name_from_a_file_becomes_neither_markup_nor_a_line() -> None:
     hostile = "a | b\n# `c`\x1b[2J"
     comparison = compared(of(figures([1.0], hostile), figures([1.0], hostile + "x")), of(figures([1.0], hostile)))
     markdown = as_markdown(timing_parts(comparison))

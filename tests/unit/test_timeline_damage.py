@@ -1,4 +1,4 @@
-"""One bad line costs only itself: it is counted, named with its number, and reading goes on."""
+"""A damaged line is counted and named with its number, and all other lines are read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_line_that_cannot_be_read_is_counted_and_the_rest_is_intact(name: str)
         assert without_line_numbers(getattr(summary, part)) == without_line_numbers(getattr(clean, part))
 
 
-def test_every_kind_of_damage_at_once_is_told_kind_by_kind() -> None:
+def test_every_kind_of_damage_is_counted_separately() -> None:
     bad = [data for data, _ in UNREADABLE.values()]
     summary = summary_of(*AROUND, *bad, *AROUND)
     assert summary.parse_errors == len(bad)
@@ -78,7 +78,7 @@ def test_only_the_first_lines_of_a_problem_are_named() -> None:
     assert (problem.count, problem.lines) == (40, [1, 2, 3, 4, 5])
 
 
-def test_a_torn_last_line_is_called_so() -> None:
+def test_a_torn_last_line_is_reported_as_torn_tail() -> None:
     whole = data_of(*AROUND)
     summary = summary_of(whole + data_of(line("mark", "a", 99))[:60])
     assert problems(summary) == {"torn_tail": 1}
@@ -91,7 +91,7 @@ def test_a_last_line_that_lacks_only_its_line_break_is_whole() -> None:
     assert (summary.events, summary.parse_errors) == (len(AROUND), 0)
 
 
-def test_what_stands_behind_a_torn_line_of_a_killed_process_is_not_lost() -> None:
+def test_the_line_after_a_torn_line_of_a_killed_process_is_not_lost() -> None:
     torn = data_of(line("mark", "first", 0, pid=1))[:50]
     summary = summary_of(torn + data_of(line("mark", "second", 1, pid=2)))
     assert summary.events_by_type == {"mark": 1}
@@ -119,7 +119,7 @@ def test_an_unknown_field_is_counted_and_the_line_is_used() -> None:
     assert summary.span_figures[0].total_ms == 9
 
 
-def test_free_attributes_are_no_surprise() -> None:
+def test_unknown_attributes_are_accepted() -> None:
     summary = summary_of(line("mark", "a", 0, attributes={"anything": [1, {"at": "all"}], "stage": None}))
     assert problems(summary) == {}
 

@@ -1,4 +1,4 @@
-"""What must hold for every timeline: the order of processes does not matter, and a part of it says no more than all."""
+"""Properties of every timeline: the order of processes does not matter, and a part contains no more than the whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STAGES = st.sampled_from(["session-state", "attempt.setup"])
 
 @st.composite
 def processes_own_lines(draw: st.DrawFn, pid: int) -> list[Line]:
-    """What one process writes, sensible or not, in its own order; now and then its clock is set back."""
+    """Return lines of one process, valid or not, in order; sometimes its clock is set back."""
     lines = []
     now = 100_000.0
     for _ in range(draw(st.integers(0, 14))):
@@ -59,7 +59,7 @@ def one_line(draw: st.DrawFn, now: float, pid: int) -> Line:
 
 @st.composite
 def interleaved(draw: st.DrawFn, of_processes: Sequence[Sequence[Line]]) -> list[Line]:
-    """The lines of several processes in one file, each process's own in order."""
+    """Return the lines of several processes interleaved, each process in order."""
     order = draw(st.permutations([pid for pid, lines in enumerate(of_processes) for _ in lines]))
     left = [iter(lines) for lines in of_processes]
     return [next(left[pid]) for pid in order]
@@ -75,18 +75,18 @@ def test_the_order_in_which_processes_take_turns_makes_no_difference(data: st.Da
 
 
 @given(st.data())
-def test_a_process_is_told_the_same_alone_and_among_others(data: st.DataObject) -> None:
+def test_a_process_has_the_same_summary_alone_and_among_others(data: st.DataObject) -> None:
     of_processes = [data.draw(processes_own_lines(pid)) for pid in (101, 102)]
     mixed = without_line_numbers(summary_of(*data.draw(interleaved(of_processes))))
     alone = [without_line_numbers(summary_of(*lines)) for lines in of_processes]
     for each in alone:
         for part in ("processes", "turns", "stalls", "startups"):
-            assert all(told in mixed[part] for told in each[part])
+            assert all(item in mixed[part] for item in each[part])
     assert sum(each["open_spans_total"] for each in alone) == mixed["open_spans_total"]
 
 
 @given(st.data())
-def test_a_cut_file_says_nothing_that_the_whole_one_does_not(data: st.DataObject) -> None:
+def test_a_cut_file_contains_nothing_that_the_whole_one_does_not(data: st.DataObject) -> None:
     lines: list[Line | bytes] = [*data.draw(processes_own_lines(101)), *data.draw(processes_own_lines(102))]
     for _ in range(data.draw(st.integers(0, 2))):
         lines.insert(data.draw(st.integers(0, len(lines))), b"nonsense\n")

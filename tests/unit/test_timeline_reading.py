@@ -1,4 +1,4 @@
-"""A timeline is read as the contract says, whoever writes it and in whatever order."""
+"""Reading of a timeline as the contract says, in any order of processes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from timelines import data_of, end, in_order, line, problems, request, sample, s
 from critiqor.timeline import SummaryBuilder, read_timeline
 
 
-def test_a_timeline_that_is_not_there_is_said_to_be_unavailable(tmp_path: Path) -> None:
+def test_a_missing_timeline_is_unavailable(tmp_path: Path) -> None:
     summary = read_timeline(tmp_path / "none.jsonl")
     assert not summary.present
     assert summary.unavailable == "OpenClaw wrote none"
     assert read_timeline(tmp_path).unavailable == "it is not a file"
 
 
-def test_an_empty_timeline_is_present_and_says_nothing(tmp_path: Path) -> None:
+def test_an_empty_timeline_is_present_without_events(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     path.write_bytes(b"")
     summary = read_timeline(path)
@@ -64,7 +64,7 @@ def test_the_examples_of_the_contract_are_read() -> None:
     assert {process.pid for process in summary.processes} == {12345, None}
 
 
-def test_only_what_is_required_is_enough() -> None:
+def test_required_fields_are_enough() -> None:
     summary = summary_of(line("mark", "here", 0, pid=None), start("a", None, 1, pid=None), end("a", None, 5, pid=None))
     assert (summary.events, problems(summary)) == (3, {})
     (figures,) = summary.span_figures
@@ -94,7 +94,7 @@ def test_a_start_of_what_is_already_open_is_counted_and_the_later_one_goes_on() 
     assert summary.span_figures[0].total_ms == 5
 
 
-def test_starts_without_ends_are_told_with_their_age_and_the_silence_after() -> None:
+def test_open_spans_have_their_age_and_the_silence_after() -> None:
     summary = summary_of(
         start("plugins.load", "1", 0, pid=1, attributes={"stage": "native"}),
         start("config.load", "2", 100, pid=1),
@@ -122,7 +122,7 @@ def test_lines_out_of_order_are_counted_once_where_the_clock_was_set_back() -> N
     assert summary.processes[0].last_at == summary.last_at == "2026-11-06T21:20:02.000Z"
 
 
-def test_a_request_is_told_when_it_is_over_with_the_time_of_its_start() -> None:
+def test_a_request_is_written_at_its_end_with_the_time_of_its_start() -> None:
     summary = summary_of(line("mark", "m", 5000), request("run-a", 1, 1000, 4500), line("mark", "m", 6000))
     assert problems(summary) == {}
     assert summary.turns[0].tree.children[0].start_ms == summary.turns[0].tree.start_ms
@@ -180,7 +180,7 @@ def test_repeated_names_have_exact_quantiles_while_they_are_few_and_near_ones_wh
     assert (figures.count, figures.max_ms) == (20_000, 2000)
 
 
-def test_the_slowest_child_process_and_the_failed_ones_are_told_without_arguments() -> None:
+def test_the_slowest_child_process_and_the_failed_ones_have_no_arguments() -> None:
     def child(command: str, took: float, code: int | None, signal: str | None) -> dict[str, object]:
         known = {"command": command, "durationMs": took, "exitCode": code, "signal": signal}
         return line("childProcess.exit", "childProcess.exit", 10, **known)
@@ -205,11 +205,11 @@ def test_staging_is_grouped_by_plugin() -> None:
         *staged("3", 50, pluginId="browser", dependencyCount=3),
         *staged("4", 5),
     )
-    told = [(each.plugin_id, each.count, each.total_ms, each.dependencies) for each in summary.staging]
-    assert told == [("canvas", 1, 300, None), ("browser", 2, 150, 12), (None, 1, 5, None)]
+    staging = [(each.plugin_id, each.count, each.total_ms, each.dependencies) for each in summary.staging]
+    assert staging == [("canvas", 1, 300, None), ("browser", 2, 150, 12), (None, 1, 5, None)]
 
 
-def test_processes_are_told_with_the_role_that_their_spans_suggest() -> None:
+def test_the_role_of_a_process_comes_from_its_spans() -> None:
     summary = summary_of(
         *span("cli.command-startup", "1", 0, 5, pid=10),
         *span("gateway.kernel-state", "1", 5, 6, pid=10),
@@ -235,7 +235,7 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 65_536])
-def test_it_makes_no_difference_how_the_bytes_come(size: int) -> None:
+def test_the_size_of_blocks_makes_no_difference(size: int) -> None:
     bad = b'{"schemaVersion":"openclaw.dia\n'
     data = data_of(*span("a", "1", 0, 20), bad, sample(150, 30, "a"), b"\n", request("run-a", 1, 40, 9), b'{"torn')
     timeline = SummaryBuilder()

@@ -1,4 +1,4 @@
-"""A run that was repeated: one value a run, and how these vary."""
+"""Repeated runs: one value per run, and how the values vary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from critiqor.timeline.repetition import PARTS, repeated_figures, repetition_par
 
 
 def turn_of(run: str, at: float, took: float) -> list[Line]:
-    """A turn that spends half of its time with the provider, and the rest before it and after."""
+    """Return a turn that spends half of its time with the provider, and the rest before and after it."""
     root = span("agent.turn", run, at, at + took, attributes={"runId": run}, phase="agent-turn")
     return in_order(root, request(run, 1, at + took / 4, took / 2))
 
@@ -30,8 +30,8 @@ def gateway(ready: float) -> list[Line]:
 
 
 def named(figures: list[RepeatedFigures], kind: str, name: str) -> RepeatedFigures:
-    [told] = [each for each in figures if (each.kind, each.name) == (kind, name)]
-    return told
+    [found] = [each for each in figures if (each.kind, each.name) == (kind, name)]
+    return found
 
 
 def test_turns_and_their_parts_vary_from_run_to_run() -> None:
@@ -52,13 +52,13 @@ def test_a_run_counts_once_however_many_turns_it_had() -> None:
     assert (turn.runs, turn.median_ms) == (2, 2000)
 
 
-def test_turn_whose_end_was_not_seen_is_no_duration() -> None:
+def test_turn_whose_end_was_not_seen_is_ignored() -> None:
     cut = [start("agent.turn", "t", 0, phase="agent-turn"), *span("config.load", "c", 10, 5000)]
     figures = repeated_figures([summary_of(*cut), summary_of(*turn_of("run-a", 0, 1000))])
     assert named(figures, "turn", "turn").runs == 1
 
 
-def test_start_up_until_ready_is_told_apart_from_one_that_never_was() -> None:
+def test_start_up_until_ready_is_separate_from_one_that_never_was() -> None:
     unready = span("gateway.load", "g", 0, 700)
     figures = repeated_figures([summary_of(*gateway(4000)), summary_of(*gateway(5000)), summary_of(*unready)])
     ready = named(figures, "startup", "gateway until ready")
@@ -86,16 +86,16 @@ def test_figures_are_those_of_the_values(values: list[float]) -> None:
         )
         return TimelineSummary(present=True, span_figures=[span_figures])
 
-    [told] = repeated_figures([run(value) for value in values])
-    assert told.runs == len(values)
-    assert told.median_ms == pytest.approx(median(values), abs=0.001)
-    assert told.max_ms == max(values)
-    assert sum(value <= told.p95_ms for value in values) >= 0.95 * len(values)
-    assert sum(value >= told.p95_ms for value in values) >= 0.05 * len(values)
+    [figures] = repeated_figures([run(value) for value in values])
+    assert figures.runs == len(values)
+    assert figures.median_ms == pytest.approx(median(values), abs=0.001)
+    assert figures.max_ms == max(values)
+    assert sum(value <= figures.p95_ms for value in values) >= 0.95 * len(values)
+    assert sum(value >= figures.p95_ms for value in values) >= 0.05 * len(values)
     if len(values) == 1:
-        assert told.variance_ms2 is None
+        assert figures.variance_ms2 is None
     else:
-        assert told.variance_ms2 == pytest.approx(variance(values), abs=0.001)
+        assert figures.variance_ms2 == pytest.approx(variance(values), abs=0.001)
 
 
 def test_real_run_has_start_up_turn_parts_providers_and_spans() -> None:

@@ -1,4 +1,4 @@
-"""The split of a turn: its parts add up, whatever went on, and however it is handed over."""
+"""The split of a turn: its parts add up, whatever overlaps and however it is added."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def total(split: TurnSplit) -> float:
 
 @st.composite
 def followed(draw: st.DrawFn) -> list[Interval]:
-    """Stretches one after the other, some of them without a pause between."""
+    """Return intervals in order, some of them without a pause between."""
     steps = draw(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 200), st.booleans(), st.booleans())))
     ends = list(accumulate(pause + took for pause, took, *_ in steps))
     return [
@@ -36,19 +36,19 @@ def followed(draw: st.DrawFn) -> list[Interval]:
 
 
 @given(st.lists(st.builds(Interval, st.integers(0, 500), st.integers(500, 900), st.just("tool"), st.just("x"))))
-def test_parts_add_up_to_the_turn_whatever_overlaps(stretches: list[Interval]) -> None:
-    asked = [stretch._replace(kind="provider", end=stretch.end - 50) for stretch in stretches[::2]]
-    split = split_turn(-10, 1000, [*asked, *stretches], ended=True)
+def test_parts_add_up_to_the_turn_whatever_overlaps(intervals: list[Interval]) -> None:
+    asked = [stretch._replace(kind="provider", end=stretch.end - 50) for stretch in intervals[::2]]
+    split = split_turn(-10, 1000, [*asked, *intervals], ended=True)
     assert total(split) == pytest.approx(1010)
 
 
 @given(followed(), st.integers(0, 100), st.booleans())
-def test_portions_give_the_same_split_as_everything_at_once(stretches: list[Interval], cut: int, ended: bool) -> None:
-    end = stretches[-1].end + 7 if stretches else 1007.0
-    whole = split_turn(990, end, stretches, ended=ended)
+def test_portions_give_the_same_split_as_everything_at_once(intervals: list[Interval], cut: int, ended: bool) -> None:
+    end = intervals[-1].end + 7 if intervals else 1007.0
+    whole = split_turn(990, end, intervals, ended=ended)
     portions = Splitter()
-    portions.add(stretches[:cut])
-    portions.add(stretches[cut:])
+    portions.add(intervals[:cut])
+    portions.add(intervals[cut:])
     assert portions.split(990, end, ended=ended) == whole
     assert total(whole) == pytest.approx(end - 990)
 
@@ -64,7 +64,7 @@ def test_an_agent_run_of_any_length_is_split_to_the_millisecond() -> None:
     assert len(turn.tree.children) + turn.tree.more == calls
 
 
-def test_the_slowest_of_very_many_agent_runs_are_told() -> None:
+def test_the_slowest_of_very_many_agent_runs_are_kept() -> None:
     events = []
     slow = {f"run-{number}" for number in range(0, 2 * MAX_LIVE, MAX_LIVE // 5)}
     for number in range(2 * MAX_LIVE):
@@ -73,11 +73,11 @@ def test_the_slowest_of_very_many_agent_runs_are_told() -> None:
         story.calls("read", {}, ms=5000 if name in slow else 10)
         events += story.finishes().events
     assert len(slow) < MAX_SLOWEST
-    told = [turn.agent_run_id for turn in attribute_turns([], events)]
-    assert set(told[: len(slow)]) == slow
+    slowest = [turn.agent_run_id for turn in attribute_turns([], events)]
+    assert set(slowest[: len(slow)]) == slow
 
 
-def test_a_long_pause_around_a_tool_is_known_of_nobody_and_named() -> None:
+def test_a_long_pause_around_a_tool_is_unattributed_and_named() -> None:
     asked, tool = Interval(0, 100, "provider", "a request"), Interval(110, 200, "tool", "exec")
     split = split_turn(0, 900, [asked, tool, Interval(800, 900, "provider", "a request")], ended=True)
     assert (split.between_ms, split.unattributed_ms) == (10, 600)

@@ -1,4 +1,4 @@
-"""What a start-up waited for, and what held the event loop."""
+"""The critical path of a start-up, and the causes of event-loop stalls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def names(node: SpanNode) -> list[str]:
     return [child.name for child in node.children]
 
 
-def test_steps_one_after_the_other_are_the_path() -> None:
+def test_consecutive_spans_are_the_path() -> None:
     steps = (span(name, name, begin, begin + 95, phase="startup") for name, begin in (("a", 0), ("b", 100), ("c", 200)))
     path = path_of(*steps, ready(300, 350))
     assert names(path) == ["a", "b", "c"]
@@ -28,7 +28,7 @@ def test_steps_one_after_the_other_are_the_path() -> None:
     assert path.self_ms == 350 - 3 * 95
 
 
-def test_what_goes_on_beside_the_others_was_not_waited_for() -> None:
+def test_parallel_spans_are_not_on_the_path() -> None:
     background = span("background", "x", 10, 150, phase="startup")
     path = path_of(
         span("a", "1", 0, 100, phase="startup"),
@@ -39,14 +39,14 @@ def test_what_goes_on_beside_the_others_was_not_waited_for() -> None:
     assert names(path) == ["a", "b"]
 
 
-def test_what_ends_after_it_is_ready_was_not_waited_for() -> None:
+def test_spans_that_end_after_readiness_are_not_on_the_path() -> None:
     slow = span("assets", "x", 10, 9000, phase="startup")
     summary = summary_of(*in_order(span("a", "1", 0, 290, phase="startup"), slow, ready(300, 300)))
     assert names(summary.startups[0].path) == ["a"]
     assert summary.slowest_spans[0].name == "assets"
 
 
-def test_steps_without_parents_stand_where_their_times_put_them() -> None:
+def test_spans_without_parents_are_placed_by_their_times() -> None:
     path = path_of(
         span("sidecars.total", "1", 0, 280, phase="startup"),
         span("sidecars.model", "2", 20, 120, phase="startup"),
@@ -58,7 +58,7 @@ def test_steps_without_parents_stand_where_their_times_put_them() -> None:
     assert all(child.by_time for child in total.children)
 
 
-def test_steps_with_parents_stand_under_them() -> None:
+def test_spans_with_parents_are_below_them() -> None:
     lines = [
         start("outer", "1", 0, phase="startup"),
         *span("inner", "2", 20, 120, phase="startup", parentSpanId="1"),
@@ -129,7 +129,7 @@ def test_a_stall_without_any_span_has_no_cause() -> None:
     assert (summary.stalls[0].cause, summary.stalls[0].suspects) == (None, [])
 
 
-def test_a_loop_that_did_not_turn_tells_its_delay_with_the_next_sample() -> None:
+def test_a_blocked_loop_reports_its_delay_with_the_next_sample() -> None:
     summary = summary_of(
         sample(10, 0),
         *span("blocking", "1", 10, 400),
@@ -140,7 +140,7 @@ def test_a_loop_that_did_not_turn_tells_its_delay_with_the_next_sample() -> None
     assert (summary.stalls_total, summary.stalls[0].cause) == (1, "blocking")
 
 
-def test_short_delays_are_no_stalls() -> None:
+def test_short_delays_are_not_stalls() -> None:
     summary = summary_of(*span("a", "1", 0, 99), sample(99, 100, "a"))
     assert (summary.loop_samples, summary.stalls_total) == (1, 0)
 
@@ -158,7 +158,7 @@ def test_the_start_up_of_a_real_gateway_is_explained() -> None:
     assert (stall.active, stall.cause) == ("sidecars.internal-hooks", "plugins.runtime-post-bind")
 
 
-def test_older_gateways_tell_of_a_plugin_in_two_marks() -> None:
+def test_older_gateways_report_a_plugin_in_two_marks() -> None:
     summary = read_timeline(real_timeline("2026.6.1-gateway"))
     load = next(each for each in summary.plugin_loads if each.plugin_id == "critiqor")
     assert load.load_ms == 45.712

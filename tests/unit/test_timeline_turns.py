@@ -16,7 +16,7 @@ REAL += ["2026.9.6-retry", "2026.6.1-gateway"]
 
 
 def step(stage: str, begin: float, finish: float, name: str = "agent.prepare", **fields: Any) -> list[Line]:
-    """One step of preparing a turn."""
+    """Return one span of preparing a turn."""
     return span(name, f"{stage} {begin}", begin, finish, phase=name, attributes={"stage": stage}, **fields)
 
 
@@ -33,8 +33,8 @@ def names(node: SpanNode) -> list[str]:
     return [f"{child.name} {child.detail or ''}".strip() for child in node.children]
 
 
-def told(run: str = "run-a", start_at: float = 0) -> Story:
-    """What the recorder tells of a run, from a moment of the timeline on."""
+def recorded(run: str = "run-a", start_at: float = 0) -> Story:
+    """Return the recorded events of a run, from a moment of the timeline on."""
     return Story(run=run, start=START + int(start_at))
 
 
@@ -55,7 +55,7 @@ def test_requests_of_one_run_are_a_turn_and_claim_what_was_prepared_for_it() -> 
     assert turn.split.unattributed_ms == 500, "without the recorder nobody knows what went on between two requests"
 
 
-def test_a_retried_request_has_the_steps_of_its_second_attempt_and_the_wait_is_told() -> None:
+def test_a_retried_request_has_the_preparation_of_its_second_attempt_and_the_wait_is_shown() -> None:
     turn = only(
         summary_of(
             *step("attempt.setup", 0, 50),
@@ -73,7 +73,7 @@ def test_a_retried_request_has_the_steps_of_its_second_attempt_and_the_wait_is_t
     assert turn.tree.children[1].failed
 
 
-def test_turns_that_are_prepared_at_the_same_time_say_that_they_cannot_be_told_apart() -> None:
+def test_turns_prepared_at_the_same_time_are_marked_as_overlapping() -> None:
     lines = in_order(
         step("session-state", 0, 100, "agent.startup"),
         step("session-state", 10, 110, "agent.startup"),
@@ -85,7 +85,7 @@ def test_turns_that_are_prepared_at_the_same_time_say_that_they_cannot_be_told_a
     assert (second.agent_run_id, second.duration_ms) == ("run-b", 250)
 
 
-def test_steps_of_long_ago_belong_to_nobody() -> None:
+def test_old_preparation_belongs_to_no_turn() -> None:
     lines = [*step("session-state", 0, 100), *step("attempt.setup", 60_000, 60_100), request("run-a", 1, 60_200, 300)]
     assert only(summary_of(*lines).turns).duration_ms == 500
 
@@ -129,7 +129,7 @@ def test_the_turn_span_of_the_contract_finds_its_requests_by_time() -> None:
     assert only(named.turns).agent_run_id == "run-a"
 
 
-def test_a_turn_that_was_under_way_at_the_end_lasts_until_the_last_word_of_its_process() -> None:
+def test_an_open_turn_lasts_until_the_last_line_of_its_process() -> None:
     turn = only(summary_of(start("agent.turn", "1", 0), request("run-a", 1, 30, 20), line("mark", "m", 400)).turns)
     assert (turn.ended, turn.duration_ms) == (False, 400)
     assert turn.split.after_ms == 0
@@ -144,7 +144,7 @@ def test_only_the_slowest_turns_are_kept_and_all_are_counted() -> None:
 
 
 def test_the_recorder_adds_tools_and_the_end() -> None:
-    story = told(start_at=300)
+    story = recorded(start_at=300)
     tool: dict[str, Any] = {"layer": "tool_hooks", "tool_name": "exec", "tool_call_id": "call_1"}
     story.event("agent_start", after=0).event("before_provider_request", after=100)
     story.event("token_usage", after=600, duration_ms=600)
@@ -160,8 +160,8 @@ def test_the_recorder_adds_tools_and_the_end() -> None:
     assert names(turn.tree) == ["agent.prepare attempt.setup", "provider.request", "tool exec", "provider.request"]
 
 
-def test_a_turn_that_only_the_recorder_saw_is_told_as_well() -> None:
-    story = told()
+def test_a_turn_that_only_the_recorder_saw_is_included() -> None:
+    story = recorded()
     story.event("agent_start", after=10).event("before_provider_request", after=90)
     story.event("token_usage", after=500, duration_ms=500).event("agent_end", after=5)
     turn = only(attribute_turns([], story.events))
@@ -170,7 +170,7 @@ def test_a_turn_that_only_the_recorder_saw_is_told_as_well() -> None:
 
 
 def test_what_was_under_way_when_the_process_was_killed_took_the_time_until_then() -> None:
-    story = told()
+    story = recorded()
     story.event("agent_start", after=0).event("before_provider_request", after=100)
     story.event("token_usage", after=50, duration_ms=50)
     story.begins("exec")
@@ -182,17 +182,17 @@ def test_what_was_under_way_when_the_process_was_killed_took_the_time_until_then
 
 
 def test_a_run_that_never_ended_is_over_when_its_session_goes_on() -> None:
-    story = told("run-a")
+    story = recorded("run-a")
     story.event("agent_start", after=0)
     story.begins("exec")
-    later = told("run-b", start_at=5000)
+    later = recorded("run-b", start_at=5000)
     later.event("agent_start", after=0).event("agent_end", after=60_000)
     turns = attribute_turns([], [*story.events, *later.events])
     assert {turn.agent_run_id: turn.duration_ms for turn in turns} == {"run-a": 5000, "run-b": 60_000}
 
 
 def test_time_of_a_tool_beside_a_request_counts_once() -> None:
-    story = told()
+    story = recorded()
     story.event("agent_start", after=0)
     call = story.begins("background")
     story.event("before_provider_request", after=100)
@@ -205,7 +205,7 @@ def test_time_of_a_tool_beside_a_request_counts_once() -> None:
 
 
 def test_a_message_of_the_next_turn_does_not_make_the_last_one_longer() -> None:
-    story = told()
+    story = recorded()
     story.event("agent_start", after=0).event("before_provider_request", after=10)
     story.event("token_usage", after=100, duration_ms=100).event("agent_end", after=10).user("and once more")
     assert only(attribute_turns([], story.events)).duration_ms == 120
@@ -213,7 +213,7 @@ def test_a_message_of_the_next_turn_does_not_make_the_last_one_longer() -> None:
 
 def test_a_turn_without_a_run_id_is_that_of_the_run_within_it() -> None:
     nameless = summary_of(*span("agent.turn", "1", 0, 1000)).turns
-    story = told(start_at=100)
+    story = recorded(start_at=100)
     story.event("agent_start", after=0).event("before_provider_request", after=100)
     story.event("token_usage", after=500, duration_ms=500).event("agent_end", after=100)
     turn = only(attribute_turns(nameless, story.events))
@@ -241,7 +241,7 @@ def test_a_request_in_the_terminal_ui_is_as_long_as_the_timeline_knows() -> None
     assert (turn.requests, turn.tools) == (3, 2)
 
 
-def test_the_wait_for_a_retry_of_a_real_turn_is_told() -> None:
+def test_the_wait_for_a_retry_of_a_real_turn_is_shown() -> None:
     turn = only(attribute_turns(read_timeline(real_timeline("2026.9.6-retry")).turns, real_events("2026.9.6-retry")))
     assert (turn.requests, turn.failed_requests) == (3, 1)
     assert turn.split.retrying_ms > 1000

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
 from critiqor.model.profiles import ArtifactFigures, ArtifactKind, ArtifactProblem, ArtifactTrouble
+
+_Result = TypeVar("_Result")
 
 MAX_FILE_BYTES = 128 << 20
 """Largest file that is decoded as a whole."""
@@ -159,6 +161,17 @@ class ArtifactLog:
                 yield artifact
             else:
                 self.add_problem(artifact, trouble)
+
+    def read_each(self, artifacts: Iterable[Artifact], read: Callable[[Artifact], _Result]) -> Iterator[_Result]:
+        """Yield the content of the files that can be used, and note the problems with the others."""
+        for artifact in self.readable(artifacts):
+            try:
+                result = read(artifact)
+            except UnusableError as error:
+                self.add_problem(artifact, error.trouble)
+                continue
+            self.add_used(artifact)
+            yield result
 
     def _trouble(self, artifact: Artifact, largest: int | None) -> ArtifactTrouble | None:
         if not artifact.regular:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from critiqor.model.profiles import ArtifactKind, CpuProfile, NodeReport, ProfileSummary
+from critiqor.model.profiles import ArtifactKind, CpuProfile, ProfileSummary
 from critiqor.timeline.profiles.artifacts import TROUBLE_TEXTS, Artifact, ArtifactLog, UnusableError, list_artifacts
 from critiqor.timeline.profiles.cpu import read_cpu_profile
 from critiqor.timeline.profiles.heap import Allocations
@@ -29,15 +29,10 @@ def summarise_profiles(folder: Path) -> ProfileSummary:
     hotspots, allocations = Hotspots(), Allocations()
     for profile in _cpu_profiles(artifacts, log):
         hotspots.add(profile)
-    for artifact in log.readable(_largest_first(artifacts, "heap_profile")):
-        try:
-            allocations.add(artifact)
-        except UnusableError as error:
-            log.add_problem(artifact, error.trouble)
-        else:
-            log.add_used(artifact)
+    for _ in log.read_each(_largest_first(artifacts, "heap_profile"), allocations.add):
+        pass
     traces = _trace_events(artifacts, log)
-    reports = list(_reports(artifacts, log))
+    reports = list(log.read_each(_of_kind(artifacts, "diagnostic_report"), read_node_report))
     return ProfileSummary(
         present=True,
         artifacts=log.figures(artifacts),
@@ -72,14 +67,7 @@ def read_cpu_profiles(folder: Path, notes: list[str] | None = None) -> Iterator[
 
 
 def _cpu_profiles(artifacts: list[Artifact], log: ArtifactLog) -> Iterator[CpuProfile]:
-    for artifact in log.readable(_largest_first(artifacts, "cpu_profile")):
-        try:
-            profile = read_cpu_profile(artifact)
-        except UnusableError as error:
-            log.add_problem(artifact, error.trouble)
-            continue
-        log.add_used(artifact)
-        yield profile
+    return log.read_each(_largest_first(artifacts, "cpu_profile"), read_cpu_profile)
 
 
 def _trace_events(artifacts: list[Artifact], log: ArtifactLog) -> TraceEvents:
@@ -96,17 +84,6 @@ def _trace_events(artifacts: list[Artifact], log: ArtifactLog) -> TraceEvents:
         if trouble is not None:
             log.add_problem(artifact, trouble)
     return events
-
-
-def _reports(artifacts: list[Artifact], log: ArtifactLog) -> Iterator[NodeReport]:
-    for artifact in log.readable(_of_kind(artifacts, "diagnostic_report")):
-        try:
-            report = read_node_report(artifact)
-        except UnusableError as error:
-            log.add_problem(artifact, error.trouble)
-            continue
-        log.add_used(artifact)
-        yield report
 
 
 def _of_kind(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
