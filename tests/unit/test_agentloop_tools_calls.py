@@ -20,7 +20,7 @@ from critiqor.agentloop.tools.results import (
     MAX_DETAILS_BYTES,
     MAX_IMAGE_CHARS,
     MAX_TEXT_CHARS,
-    error_message,
+    error_words,
     failed,
     refused,
     sanitized,
@@ -159,12 +159,10 @@ def test_arguments_that_a_hook_made_invalid_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_error_of_an_outcome_is_one_line_and_none_without_an_error() -> None:
-    assert error_message(succeeded("fine", error="no")) is None
-    assert error_message(failed("read", "ENOENT: gone\nmore")) == "ENOENT: gone"
-    assert (
-        error_message(refused('Validation failed for tool "read":\n  - path')) == 'Validation failed for tool "read":'
-    )
-    assert error_message(ToolOutcome(content=[], is_error=True)) == "the tool failed"
+    assert error_words(succeeded("fine", error="no")) is None
+    assert error_words(failed("read", "ENOENT: gone\nmore")) == "ENOENT: gone"
+    assert error_words(refused('Validation failed for tool "read":\n  - path')) == 'Validation failed for tool "read":'
+    assert error_words(ToolOutcome(content=[], is_error=True)) == "the tool failed"
 
 
 def test_a_result_within_the_limits_is_unchanged() -> None:
@@ -233,7 +231,7 @@ def test_a_message_that_was_not_delivered_is_an_error_and_does_not_count_as_sent
 
     arguments = {"action": "send", "message": "hi"}
     outcome = asyncio.run(MessageTool(Closed()).run(arguments, context(tmp_path)))
-    assert error_message(outcome) == "not connected"
+    assert error_words(outcome) == "not connected"
     assert sent_text(ToolCall(id="1", name="message", arguments=arguments), outcome) is None
 
 
@@ -254,7 +252,7 @@ def test_a_child_that_cannot_be_started_is_an_error_for_the_model(tmp_path: Path
         raise SpawnError("too deep")
 
     outcome = asyncio.run(SpawnTool(refuse).run({"task": "look"}, context(tmp_path)))
-    assert error_message(outcome) == "too deep"
+    assert error_words(outcome) == "too deep"
 
 
 @pytest.fixture

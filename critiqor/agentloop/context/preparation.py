@@ -28,7 +28,7 @@ from critiqor.openclaw.configuration import expand_path
 class Prepared:
     """What a run needs before its first prompt."""
 
-    user_message: UserMessage
+    asked: UserMessage
     models: list[ResolvedModel]
     """The preferred one first."""
     thinking: str
@@ -67,7 +67,7 @@ async def prepare(run: Run, services: Services) -> Prepared:
         today=datetime.now(UTC).astimezone().date(),
     )
     return Prepared(
-        user_message=UserMessage(content=[Text(run.message)], timestamp=now_ms()),
+        asked=UserMessage(content=[Text(run.message)], timestamp=now_ms()),
         models=models,
         thinking=thinking,
         verbose=verbose,

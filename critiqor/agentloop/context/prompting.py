@@ -29,7 +29,7 @@ class Prompting:
         self._run = run
         self._services = services
         self._around = (decided.get("prependContext"), decided.get("appendContext"))
-        self.user_message = prepared.user_message
+        self.asked = prepared.asked
         allowed = decided.get("toolsAllow")
         tools = {name: tool for name, tool in prepared.bench.tools.items() if allowed is None or name in allowed}
         self.system_prompt = _system_prompt(prepared, decided, list(tools.values()))
@@ -67,7 +67,7 @@ class Prompting:
             return None
         return str(decided.get("message") or decided.get("reason") or BLOCKED)
 
-    async def report_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
+    async def tell_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
         """Report the prompt to the recording and to the `llm_input` hook."""
         hooks, run = self._services.hooks, self._run
         run.recording.prompt_built(self.system_prompt, list(self.bench.tools), len(history))
@@ -94,9 +94,7 @@ class Prompting:
         if self._around == (None, None):
             return messages
         return [
-            UserMessage(content=[Text(self._prompt)], timestamp=message.timestamp)
-            if message is self.user_message
-            else message
+            UserMessage(content=[Text(self._prompt)], timestamp=message.timestamp) if message is self.asked else message
             for message in messages
         ]
 

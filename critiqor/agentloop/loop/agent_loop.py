@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from critiqor.agentloop.context.budget import limit_of, tokens_of, used_tokens
-from critiqor.agentloop.context.compaction import Compactor, add_usage
+from critiqor.agentloop.context.compaction import Compactor, added
 from critiqor.agentloop.context.preparation import Prepared, prepare
 from critiqor.agentloop.context.prompting import Prompting, build_prompt
 from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.loop.attempt import Attempt, AttemptResult
-from critiqor.agentloop.models.model_call import ModelEndpoint
+from critiqor.agentloop.models.model_call import Dialled
 from critiqor.agentloop.models.model_client import ModelFailureError
-from critiqor.agentloop.models.model_selection import create_endpoint
-from critiqor.agentloop.models.retries import Fallback, Retries, Retry, failover_reason
+from critiqor.agentloop.models.model_selection import dial
+from critiqor.agentloop.models.retries import Fallback, Retries, Retry, reason_of
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Text, UserMessage
@@ -41,7 +41,7 @@ class LoopResult:
 
     last: AttemptResult
     """The last attempt."""
-    endpoint: ModelEndpoint | None = None
+    dialled: Dialled | None = None
     """The model of the last attempt."""
     prepared: Prepared | None = None
     direct_reply: str | None = None
@@ -82,10 +82,10 @@ class AgentLoop:
         prepared = await prepare(run, services)
         async with locked_transcript(run, services, str(prepared.bench.workspace)) as transcript:
             prompting = await build_prompt(run, services, prepared, transcript.messages)
-            endpoint = create_endpoint(services, run.params, prepared.models[0])
-            compacted = await self._compact(transcript, prompting, endpoint, "manual")
+            dialled = dial(services, run.params, prepared.models[0])
+            compacted = await self._compact(transcript, prompting, dialled, "manual")
         reply = SUMMARISED if compacted else NOT_SUMMARISED if self._compactions else NOTHING_TO_SUMMARISE
-        return LoopResult(last=AttemptResult(), endpoint=endpoint, prepared=prepared, direct_reply=reply)
+        return LoopResult(last=AttemptResult(), dialled=dialled, prepared=prepared, direct_reply=reply)
 
     def _reply_from_plugin(self, claim: dict[str, Any], transcript: Transcript) -> LoopResult:
         reply = claim.get("reply")
@@ -99,26 +99,26 @@ class AgentLoop:
 
     async def _run_attempts(self, prepared: Prepared, transcript: Transcript) -> LoopResult:
         run, services = self._run, self._services
-        unsaved: UserMessage | None = prepared.user_message
+        unsaved: UserMessage | None = prepared.asked
         retries = Retries(services.configuration.defaults.retry, prepared.models)
         self._record_changes(prepared, transcript)
         while True:
-            endpoint = create_endpoint(services, run.params, retries.model)
+            dialled = dial(services, run.params, retries.model)
             prompting = await build_prompt(run, services, prepared, transcript.messages)
             if prepared.trace:
                 self._emit("run_status", phase="trace", report=prompting.report(prepared))
             if unsaved is not None:
-                await self._compact_if_needed(endpoint, prompting, transcript, unsaved)
-            attempt = Attempt(run, services, prepared, transcript, endpoint)
+                await self._compact_if_needed(dialled, prompting, transcript, unsaved)
+            attempt = Attempt(run, services, prepared, transcript, dialled)
             try:
                 result = await attempt.execute(prompting, unsaved, self._output)
             finally:
-                run.usage = add_usage(run.usage, attempt.result.usage)
+                run.usage = added(run.usage, attempt.result.usage)
             self._output += result.usage.output
             if result.failure is None:
                 break
             unsaved = None
-            if not await self._recover(result.failure, retries, transcript, prompting, endpoint):
+            if not await self._recover(result.failure, retries, transcript, prompting, dialled):
                 if result.partial is not None:
                     transcript.append(result.partial)
                 break
@@ -126,7 +126,7 @@ class AgentLoop:
             self._emit("assistant", text="", delta="", replace=True)
             if run.blocks is not None:
                 run.blocks.reset()
-        return LoopResult(last=result, endpoint=endpoint, prepared=prepared)
+        return LoopResult(last=result, dialled=dialled, prepared=prepared)
 
     async def _recover(
         self,
@@ -134,38 +134,36 @@ class AgentLoop:
         retries: Retries,
         transcript: Transcript,
         prompting: Prompting,
-        endpoint: ModelEndpoint,
+        dialled: Dialled,
     ) -> bool:
         """Compact, wait or change the model before the next attempt. Return False if there is no next attempt."""
         if failure.kind == "context" and self._overflows < MAX_OVERFLOW_COMPACTIONS:
             self._overflows += 1
-            if await self._compact(transcript, prompting, endpoint, "overflow"):
+            if await self._compact(transcript, prompting, dialled, "overflow"):
                 return True
         return await self._retry_or_fall_back(retries, failure)
 
     async def _compact_if_needed(
-        self, endpoint: ModelEndpoint, prompting: Prompting, transcript: Transcript, unsaved: UserMessage
+        self, dialled: Dialled, prompting: Prompting, transcript: Transcript, unsaved: UserMessage
     ) -> None:
         """Compact the history before the first request if the request would not fit otherwise."""
         settings = self._services.configuration.defaults.compaction
         used = used_tokens(transcript.entries, prompting.fixed_tokens) + tokens_of(unsaved)
-        if settings.enabled and used > limit_of(endpoint.resolved.model, settings):
-            await self._compact(transcript, prompting, endpoint, "threshold")
+        if settings.enabled and used > limit_of(dialled.resolved.model, settings):
+            await self._compact(transcript, prompting, dialled, "threshold")
 
-    async def _compact(
-        self, transcript: Transcript, prompting: Prompting, endpoint: ModelEndpoint, reason: str
-    ) -> bool:
+    async def _compact(self, transcript: Transcript, prompting: Prompting, dialled: Dialled, reason: str) -> bool:
         run, services = self._run, self._services
         settings = services.configuration.defaults.compaction
-        window = endpoint.resolved.model.context_window
+        window = dialled.resolved.model.context_window
         if settings.model is not None:
-            endpoint = create_endpoint(services, run.params, services.configuration.resolve(settings.model))
+            dialled = dial(services, run.params, services.configuration.resolve(settings.model))
         compactor = Compactor(run, services, transcript, prompting.fixed_tokens, self._compactions + 1)
         try:
-            used = await compactor.compact(endpoint, window, reason, will_retry=reason == "overflow")
+            used = await compactor.compact(dialled, window, reason, will_retry=reason == "overflow")
         finally:
             self._compactions += compactor.has_begun
-            run.usage = add_usage(run.usage, compactor.usage)
+            run.usage = added(run.usage, compactor.usage)
         if used is None:
             return False
         self._compacted += 1
@@ -177,20 +175,20 @@ class AgentLoop:
         """Wait or change the model, depending on the failure. Return False if the run must fail."""
         before = retries.model.reference
         decision = retries.after(failure)
-        reason = failover_reason(failure.kind)
+        reason = reason_of(failure.kind)
         mark = self._services.diagnostics.mark
         if isinstance(decision, Retry):
             seconds = decision.delay_ms / 1000
             mark("model.retry.decision", run_id=self._run.id, reason=reason, delayMs=round(decision.delay_ms))
-            progress = f"{decision.number}/{decision.max_retries}"
+            progress = f"{decision.number}/{decision.most}"
             retry = {
                 "phase": "retrying",
                 "message": f"{before} failed ({reason}). Retrying in {seconds:.3g}s ({progress}).",
                 "retryAttempt": decision.number,
-                "maxRetries": decision.max_retries,
+                "maxRetries": decision.most,
                 "delayMs": round(decision.delay_ms),
                 "attempt": decision.number + 1,
-                "maxAttempts": decision.max_retries + 1,
+                "maxAttempts": decision.most + 1,
                 "reason": reason,
             }
             self._run.recording.provider_retry(retry)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from critiqor.agentloop.context.budget import answer_tokens, limit_of, used_tokens
-from critiqor.agentloop.context.compaction import add_usage
+from critiqor.agentloop.context.compaction import added
 from critiqor.agentloop.context.preparation import Prepared
 from critiqor.agentloop.context.prompting import Prompting
 from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
-from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelEndpoint
+from critiqor.agentloop.models.model_call import Dialled, ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
-from critiqor.agentloop.models.retries import failover_reason
+from critiqor.agentloop.models.retries import reason_of
 from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
@@ -51,13 +51,13 @@ class Attempt:
     """One attempt at a run. Call `execute` once."""
 
     def __init__(
-        self, run: Run, services: Services, prepared: Prepared, transcript: Transcript, endpoint: ModelEndpoint
+        self, run: Run, services: Services, prepared: Prepared, transcript: Transcript, dialled: Dialled
     ) -> None:
         self._run = run
         self._services = services
         self._prepared = prepared
         self._transcript = transcript
-        self._endpoint = endpoint
+        self._dialled = dialled
         self._calls = 0
         self._began = time.perf_counter()
         self.result = AttemptResult()
@@ -74,7 +74,7 @@ class Attempt:
         if blocked is not None:
             self.result.blocked = blocked
             return self.result
-        await prompting.report_input(self._endpoint.resolved, self._transcript.messages)
+        await prompting.tell_input(self._dialled.resolved, self._transcript.messages)
         self._emit("lifecycle", phase="start", startedAt=now_ms())
         if unsaved is not None:
             self._transcript.append(unsaved)
@@ -82,7 +82,7 @@ class Attempt:
             await self._run_turns(prompting, output_before)
         except ModelCallError as error:
             self.result.failure, self.result.partial = error.failure, error.partial
-            self.result.usage = add_usage(self.result.usage, error.partial.usage)
+            self.result.usage = added(self.result.usage, error.partial.usage)
             await self._finish(error.partial, error.failure)
         except asyncio.CancelledError:
             await self._finish(None, None)
@@ -96,7 +96,7 @@ class Attempt:
             self._append_steering()
             message = await self._call_model(prompting)
             result = self.result
-            result.usage = add_usage(result.usage, message.usage)
+            result.usage = added(result.usage, message.usage)
             self._emit("usage", outputTokens=output_before + result.usage.output)
             self._transcript.append(message)
             result.messages.append(message)
@@ -112,8 +112,8 @@ class Attempt:
     async def _call_model(self, prompting: Prompting) -> AssistantMessage:
         self._check_budget(prompting)
         self._calls += 1
-        emitter = DeltaEmitter(self._run, self._services.streams, self._endpoint.resolved)
-        call = ModelCall(self._run, self._services, self._endpoint, f"model:{self._calls}", emitter)
+        emitter = DeltaEmitter(self._run, self._services.streams, self._dialled.resolved)
+        call = ModelCall(self._run, self._services, self._dialled, f"model:{self._calls}", emitter)
         messages = prompting.with_context(self._transcript.messages)
         try:
             return await call.ask(self._request(prompting, messages))
@@ -121,7 +121,7 @@ class Attempt:
             partial = call.partial("aborted", "aborted")
             self._transcript.append(partial)
             self.result.messages.append(partial)
-            self.result.usage = add_usage(self.result.usage, partial.usage)
+            self.result.usage = added(self.result.usage, partial.usage)
             raise
 
     def _check_budget(self, prompting: Prompting) -> None:
@@ -132,14 +132,14 @@ class Attempt:
         settings = self._services.configuration.defaults.compaction
         if self._calls == 0 or not settings.mid_turn_precheck.enabled:
             return
-        model = self._endpoint.resolved.model
+        model = self._dialled.resolved.model
         used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
         if used > limit_of(model, settings):
             failure = ModelFailureError(f"the context has grown to about {used} tokens", "context")
-            raise ModelCallError(failure, _empty_message(self._endpoint, str(failure)))
+            raise ModelCallError(failure, _empty_message(self._dialled, str(failure)))
 
     def _request(self, prompting: Prompting, messages: list[Message]) -> ModelRequest:
-        resolved = self._endpoint.resolved
+        resolved = self._dialled.resolved
         used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
         return ModelRequest(
             provider=resolved.provider.id,
@@ -171,12 +171,12 @@ class Attempt:
         """Emit the end of the attempt, which is the end of the run unless another attempt follows."""
         run = self._run
         run.accepts_steering = False
-        resolved = self._endpoint.resolved
+        resolved = self._dialled.resolved
         aborted = run.abort is not None
         last = self.result.messages[-1].stop_reason if self.result.messages else None
         data: dict[str, Any] = {"phase": "finishing", "aborted": aborted, "endedAt": now_ms()}
         if failure is not None:
-            reason = failover_reason(failure.kind)
+            reason = reason_of(failure.kind)
             observation = {
                 "provider": resolved.provider.id,
                 "model": resolved.model.id,
@@ -215,7 +215,7 @@ class Attempt:
         }
 
     async def _run_end_hooks(self, messages: Sequence[Message], error: str | None, duration_ms: int) -> None:
-        run, hooks, resolved = self._run, self._services.hooks, self._endpoint.resolved
+        run, hooks, resolved = self._run, self._services.hooks, self._dialled.resolved
         if hooks.has_handlers("agent_end"):
             ended: dict[str, Any] = {
                 "runId": run.id,
@@ -245,8 +245,8 @@ class Attempt:
         self._run.emit(self._services.streams, stream, **data)
 
 
-def _empty_message(endpoint: ModelEndpoint, error: str) -> AssistantMessage:
-    resolved = endpoint.resolved
+def _empty_message(dialled: Dialled, error: str) -> AssistantMessage:
+    resolved = dialled.resolved
     return AssistantMessage(
         content=[],
         provider=resolved.provider.id,

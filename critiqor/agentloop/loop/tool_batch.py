@@ -24,7 +24,7 @@ from critiqor.agentloop.sessions.transcript import Transcript
 from critiqor.agentloop.sessions.transcript_entries import message_from_json, message_to_json
 from critiqor.agentloop.sessions.transcript_writer import ABORTED
 from critiqor.agentloop.tools.registry import problem_with
-from critiqor.agentloop.tools.results import error_message, failed, refused, sanitized, without_pictures
+from critiqor.agentloop.tools.results import error_words, failed, refused, sanitized, without_pictures
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome, Workbench
 from critiqor.model import now_ms
 
@@ -121,7 +121,7 @@ class ToolBatch:
         content = msgspec.to_builtins(without_pictures(outcome.content))
         result = {"content": content, "details": outcome.details}
         duration_ms = round((time.perf_counter() - began) * 1000)
-        error = error_message(outcome)
+        error = error_words(outcome)
         self._run.recording.tool_call_ended(call.id, ToolCallEnd(result, error, outcome.is_error, duration_ms))
         self._services.diagnostics.tool_ended(call.name, arguments, outcome.details, self._run.id)
         ids = {"name": call.name, "toolCallId": call.id}

@@ -38,7 +38,7 @@ def idle_limit(configuration: LoopConfiguration, params: AgentParams, provider: 
     return min([IDLE_CAP_SECONDS, *bounds])
 
 
-class IdleTimeout:
+class Silence:
     """Context manager that raises `TimeoutError` when no data has arrived for too long."""
 
     def __init__(self, seconds: float | None) -> None:
@@ -46,9 +46,9 @@ class IdleTimeout:
         self._timeout = asyncio.timeout(None)
         self._armed_at = float("-inf")
 
-    async def __aenter__(self) -> IdleTimeout:
+    async def __aenter__(self) -> Silence:
         await self._timeout.__aenter__()
-        self.reset()
+        self.heard()
         return self
 
     async def __aexit__(
@@ -56,7 +56,7 @@ class IdleTimeout:
     ) -> None:
         await self._timeout.__aexit__(kind, error, trace)
 
-    def reset(self) -> None:
+    def heard(self) -> None:
         """Note that data has arrived."""
         if self._seconds is None:
             return

@@ -42,7 +42,7 @@ def refused(text: str) -> ToolOutcome:
     return ToolOutcome(content=[Text(text)], is_error=True)
 
 
-def error_message(outcome: ToolOutcome) -> str | None:
+def error_words(outcome: ToolOutcome) -> str | None:
     """Return the first line of the error, for hooks and records; None if the tool did not fail."""
     if not outcome.is_error:
         return None
