@@ -21,7 +21,7 @@ from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
 from critiqor.agentloop.models.model_call import Dialled, ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.models.retries import reason_of
-from critiqor.agentloop.recording.run_recording import AttemptEnd
+from critiqor.agentloop.recording.run_recording import AttemptEnd, AttemptTotals
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -190,15 +190,9 @@ class Attempt:
         messages = [*self._transcript.messages, *([partial] if partial is not None else [])]
         error = run.abort.reason if run.abort is not None else (str(failure) if failure is not None else None)
         duration_ms = round((time.perf_counter() - self._began) * 1000)
-        totals = {
-            "success": error is None,
-            "durationMs": duration_ms,
-            "messages": len(messages),
-            "usage_total": self._total_usage(),
-            "provider": resolved.provider.id,
-            "model": resolved.model.id,
-        }
-        run.recording.attempt_ended(AttemptEnd(error, data.get("stopReason"), aborted, totals, duration_ms))
+        provider, model = resolved.provider.id, resolved.model.id
+        totals = AttemptTotals(duration_ms, len(messages), self._total_usage(), provider, model)
+        run.recording.attempt_ended(AttemptEnd(error, data.get("stopReason"), aborted, totals))
         await self._run_end_hooks(messages, error, duration_ms)
 
     def _total_usage(self) -> dict[str, Any] | None:
