@@ -35,7 +35,7 @@ class Fallback(NamedTuple):
     model: ResolvedModel
 
 
-def reason_of(kind: FailureKind) -> str:
+def failover_reason_of(kind: FailureKind) -> str:
     """Return OpenClaw's name for a kind of failure."""
     return _REASONS.get(kind, kind)
 

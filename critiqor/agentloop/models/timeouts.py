@@ -15,14 +15,14 @@ CLEANUP_SECONDS = 5.0
 """Time that an aborted run has for its cleanup before it is abandoned."""
 
 
-def run_limit(configuration: LoopConfiguration, params: AgentParams) -> float | None:
+def run_timeout(configuration: LoopConfiguration, params: AgentParams) -> float | None:
     """Return how many seconds a run may take; None for no limit."""
     if params.timeout_seconds is not None:
         return params.timeout_seconds or None
     return configuration.run_timeout_seconds
 
 
-def idle_limit(configuration: LoopConfiguration, params: AgentParams, provider: Provider) -> float | None:
+def idle_timeout(configuration: LoopConfiguration, params: AgentParams, provider: Provider) -> float | None:
     """Return after how many seconds without data a request times out; None for no limit.
 
     A limit of the provider applies within the limits of the run and the agent. Without it, the limit is that of the
@@ -38,7 +38,7 @@ def idle_limit(configuration: LoopConfiguration, params: AgentParams, provider: 
     return min([IDLE_CAP_SECONDS, *bounds])
 
 
-class Silence:
+class IdleTimeout:
     """Context manager that raises `TimeoutError` when no data has arrived for too long."""
 
     def __init__(self, seconds: float | None) -> None:
@@ -46,9 +46,9 @@ class Silence:
         self._timeout = asyncio.timeout(None)
         self._armed_at = float("-inf")
 
-    async def __aenter__(self) -> Silence:
+    async def __aenter__(self) -> IdleTimeout:
         await self._timeout.__aenter__()
-        self.heard()
+        self.reset()
         return self
 
     async def __aexit__(
@@ -56,7 +56,7 @@ class Silence:
     ) -> None:
         await self._timeout.__aexit__(kind, error, trace)
 
-    def heard(self) -> None:
+    def reset(self) -> None:
         """Note that data has arrived."""
         if self._seconds is None:
             return
