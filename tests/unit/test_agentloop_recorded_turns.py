@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from agentloop import Model, Rig, Say, defaults
-from critiqor.agentloop.loop.external_turn import ExternalRequest, Progress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import RUN
@@ -20,6 +19,7 @@ from timelines import summary_of
 
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.loop.external_agent import ExternalRequest, Progress
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import attach_recorder
