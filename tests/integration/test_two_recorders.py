@@ -277,7 +277,7 @@ async def delivered(stage: Stage) -> None:
 
 async def external_turns(stage: Stage) -> None:
     async def turn(request: ExternalRequest, progress: Progress) -> str:
-        progress.said("half ")
+        progress.add_text("half ")
         return "half and whole"
 
     for _ in range(2):

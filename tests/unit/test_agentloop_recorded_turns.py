@@ -163,7 +163,7 @@ def test_output_tokens_are_recorded_call_by_call(tmp_path: Path) -> None:
 
 def test_text_of_a_failed_external_turn_is_kept(tmp_path: Path) -> None:
     async def turn(request: ExternalRequest, progress: Progress) -> str:
-        progress.said("half of a")
+        progress.add_text("half of a")
         raise RuntimeError("gone")
 
     async def work(rig: Rig) -> None:
