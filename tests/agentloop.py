@@ -1,4 +1,4 @@
-"""A model in this process that says what it is told to, and a runtime around it."""
+"""A scripted model in this process, and a runtime that uses it."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ class _Hurried(asyncio.SelectorEventLoop):
 
 
 def instantly(scenario: Coroutine[Any, Any, Result]) -> Result:
-    """Run a scenario that only waits for timers of the loop, without waiting: hours pass in a moment."""
+    """Run a scenario that only waits for timers of the event loop, without real waiting."""
     with asyncio.Runner(loop_factory=_Hurried) as runner:
         return runner.run(scenario)
 
 
 @dataclass
 class Say:
-    """One answer of the model."""
+    """One response of the model."""
 
     text: str = ""
     tools: tuple[tuple[str, dict[str, Any]], ...] = ()
     thinking: str = ""
     failure: ModelFailureError | None = None
-    """Raised after what was said."""
+    """Raised after the text and tool calls."""
     hold: asyncio.Event | None = None
-    """Waited for after what was said; never set, it is a model that falls silent."""
+    """Awaited after the text and tool calls; if it is never set, the model falls silent."""
     usage: tuple[int, int] = (1000, 20)
     pieces: int = 1
     ids: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ Script = Callable[[ModelRequest], Say]
 
 @dataclass
 class Model:
-    """Answers from a list, or by a function of the request; the last answer is given again and again."""
+    """Responds from a list, whose last response repeats, or with a function of the request."""
 
     says: list[Say] = field(default_factory=list)
     script: Script | None = None
@@ -149,7 +149,7 @@ CONFIGURATION: dict[str, Any] = {
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """One configuration over another."""
+    """Return a configuration with the values of another one over it."""
     both = {
         key: merged(base[key], value) if isinstance(value, dict) and key in base else value
         for key, value in over.items()
@@ -158,12 +158,12 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def configuration(**over: Any) -> LoopConfiguration:
-    """The configuration of the tests, with changes."""
+    """Return the configuration of the tests, with changes."""
     return parse_configuration(merged(CONFIGURATION, over))
 
 
 def defaults(**over: Any) -> LoopConfiguration:
-    """The same with changes in `agents.defaults`."""
+    """Return the configuration of the tests, with changes in `agents.defaults`."""
     return configuration(agents={"defaults": over})
 
 
@@ -188,7 +188,7 @@ class Waiting:
 
 
 class Echo:
-    """A tool that gives its arguments back."""
+    """A tool that returns its arguments."""
 
     name = "echo"
     description = "Echo."
@@ -206,7 +206,7 @@ class Echo:
 
 
 class Rig:
-    """A runtime in a folder, its model, and all that it told."""
+    """A runtime in a folder, its model, and the events that it emitted."""
 
     def __init__(self, folder: Path, *says: Say, settings: LoopConfiguration | None = None, **parts: Any) -> None:
         self.model = Model(list(says) or [Say("done")])
@@ -222,35 +222,35 @@ class Rig:
         self.runtime.streams.listen(self.events.append)
 
     async def ask(self, message: str = "do the thing", **params: Any) -> RunOutcome:
-        """One message, and what became of it."""
+        """Send a message and return the outcome of its run."""
         accepted = await self.runtime.agent(AgentParams(message=message, **params))
         return await self.runtime.outcome(accepted.run_id)
 
     def transcript(self, key: str = "agent:main:main") -> list[Message]:
-        """The messages of a session, as they are on disk."""
+        """Return the messages of a session from disk."""
         session = self.runtime.services.sessions.find("main", key)
         assert session is not None
         return read_messages(session.transcript)
 
     def phases(self, stream: str) -> list[str]:
-        """The phases that a stream told of."""
+        """Return the phases of the events of a stream."""
         return [event.data.get("phase", "") for event in self.events if event.stream == stream]
 
 
 def read_messages(path: Path) -> list[Message]:
-    """The messages of a transcript file, in the order of its lines."""
+    """Return the messages of a transcript file, in order of its lines."""
     entries = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
     found = [message_from_json(entry["message"]) for entry in entries if entry["type"] == "message"]
     return [message for message in found if message is not None]
 
 
 def roles(messages: list[Message]) -> list[str]:
-    """Who said something."""
+    """Return the roles of messages."""
     return [msgspec.to_builtins(message)["role"] for message in messages]
 
 
 def unanswered(messages: list[Message]) -> list[str]:
-    """Tool calls without a result."""
+    """Return the ids of tool calls without a result."""
     waiting: list[str] = []
     for message in messages:
         if isinstance(message, AssistantMessage):

@@ -9,7 +9,13 @@ from typing import Any
 
 from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.recorder import Recorder
-from critiqor.agentloop.recording.run_recording import AttemptEnd, ModelCallEnd, RunRecording, ToolCallEnd
+from critiqor.agentloop.recording.run_recording import (
+    AttemptEnd,
+    AttemptTotals,
+    ModelCallEnd,
+    RunRecording,
+    ToolCallEnd,
+)
 from critiqor.storage import paths_for
 
 BEGIN = 1_800_000_000_000
@@ -86,8 +92,8 @@ class Recording(Source):
     def ended(self, run: RunRecording | None = None) -> None:
         """Report the end of an attempt and of its run."""
         run = run or self.run
-        totals = {"success": True, "durationMs": 9, "messages": 2, "usage_total": {"input": 1000}, **MODEL}
-        run.attempt_ended(AttemptEnd(None, "stop", False, totals, 9))
+        totals = AttemptTotals(duration_ms=9, messages=2, usage={"input": 1000}, **MODEL)
+        run.attempt_ended(AttemptEnd(None, "stop", False, totals))
         run.run_ended("main", AttemptEnd(None, "stop", False))
 
     def lines(self) -> list[Event]:

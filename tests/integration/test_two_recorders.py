@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 import pytest
 from agentloop import Model, Rig, Say, Waiting, defaults
-from critiqor.agentloop.loop.external_turn import ExternalRequest, Progress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import BEGIN, RUN, Recording
@@ -20,6 +19,7 @@ from support import BIN
 
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.loop.external_agent import ExternalRequest, Progress
 from critiqor.agentloop.models.model_client import Delta, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.recorder import Recorder
@@ -277,7 +277,7 @@ async def delivered(stage: Stage) -> None:
 
 async def external_turns(stage: Stage) -> None:
     async def turn(request: ExternalRequest, progress: Progress) -> str:
-        progress.said("half ")
+        progress.add_text("half ")
         return "half and whole"
 
     for _ in range(2):

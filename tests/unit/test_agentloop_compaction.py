@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered
 
-from critiqor.agentloop.context.budget import cut, tokens_of, used_tokens
+from critiqor.agentloop.context.token_budget import cut, message_tokens, used_tokens
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
@@ -98,7 +98,7 @@ def test_there_is_nothing_to_cut_in_a_single_message_or_behind_a_summary_alone()
 
 def test_reported_usage_counts_if_it_exceeds_the_estimate():
     history = entries(user("hi"), assistant(Text("hello"), total=5_000), user("x" * 400))
-    assert used_tokens(history, 0) == 5_000 + tokens_of(user("x" * 400))
+    assert used_tokens(history, 0) == 5_000 + message_tokens(user("x" * 400))
 
 
 def test_usage_reported_before_a_compaction_is_ignored():

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from critiqor.agentloop.models import http_stream
 from critiqor.agentloop.models.completion_chunks import ChunkReader
 from critiqor.agentloop.models.completion_requests import NO_RESULT, conversation, request_body
-from critiqor.agentloop.models.completions import MAX_RESPONSE_BYTES, CompletionsClient
+from critiqor.agentloop.models.completions_client import MAX_RESPONSE_BYTES, CompletionsClient
 from critiqor.agentloop.models.http_stream import MAX_HEADERS, MAX_LINE_BYTES, parse_url
 from critiqor.agentloop.models.model_client import (
     Delta,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agentloop import Rig
 
-from critiqor.agentloop.context.installs import InstallBlockedError
+from critiqor.agentloop.context.skill_installer import InstallBlockedError
 from critiqor.errors import UsageError
 
 

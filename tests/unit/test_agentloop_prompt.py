@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from critiqor.agentloop.context.bootstrap import MAX_ALL_CHARS, MAX_FILE_CHARS, BootstrapFile, bounded, load_bootstrap
 from critiqor.agentloop.context.front_matter import parse_front_matter, read_front_matter
-from critiqor.agentloop.context.prompt import PromptSources, build_system_prompt
 from critiqor.agentloop.context.skills import MAX_PROMPT_CHARS, MAX_SKILLS, SkillsSnapshot, load_skills, skill_folders
+from critiqor.agentloop.context.system_prompt import PromptSources, build_system_prompt
 from critiqor.agentloop.context.workspace import Workspace, prepare_workspace, sandbox_name
 from critiqor.agentloop.settings import SkillEntry, SkillFolders, SkillSettings
 from critiqor.agentloop.tools.registry import offered_tools

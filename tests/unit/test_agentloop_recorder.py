@@ -18,7 +18,13 @@ from support import Runs
 
 import critiqor
 from critiqor.agentloop.recording.recorder import MAX_SESSIONS, attach_recorder
-from critiqor.agentloop.recording.run_recording import NOT_RECORDED, AttemptEnd, ModelCallEnd, ToolCallEnd
+from critiqor.agentloop.recording.run_recording import (
+    NOT_RECORDED,
+    AttemptEnd,
+    AttemptTotals,
+    ModelCallEnd,
+    ToolCallEnd,
+)
 from critiqor.model import Event
 from critiqor.storage.redaction import rules_digest
 
@@ -405,7 +411,7 @@ def send(made: Recording, report: Report) -> None:
         lambda: run.tool_call_updated("c"),
         lambda: run.tool_call_ended("c", ToolCallEnd(facts, text, True, 1)),
         lambda: run.compaction("start", facts),
-        lambda: run.attempt_ended(AttemptEnd(text, text, True, facts)),
+        lambda: run.attempt_ended(AttemptEnd(text, text, True, AttemptTotals(1, 1, facts, "p", "m"))),
         lambda: run.run_ended("main", AttemptEnd(text, text, False)),
         lambda: made.hook(sorted(made.hooks)[len(facts) % len(made.hooks)], {}, **facts),
         lambda: made.saved("assistant", value, stopReason=value),

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from critiqor.agentloop.sessions.messages import Image, Text, ToolCall
 from critiqor.agentloop.tools.arguments import check
 from critiqor.agentloop.tools.messaging import Delivery, MemoryOutbox, MessageTool, OutgoingMessage, sent_text
-from critiqor.agentloop.tools.registry import offered_tools, problem_with, tool_schemas
+from critiqor.agentloop.tools.registry import offered_tools, tool_schemas, validation_error
 from critiqor.agentloop.tools.results import (
     MAX_DETAILS_BYTES,
     MAX_IMAGE_CHARS,
     MAX_TEXT_CHARS,
-    error_message,
+    error_line,
     failed,
     refused,
-    sanitized,
     shortened,
     succeeded,
-    without_pictures,
+    truncate_result,
+    without_images,
 )
 from critiqor.agentloop.tools.subagent import Spawned, SpawnError, SpawnRequest, SpawnTool
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
@@ -60,7 +60,7 @@ def text(outcome: ToolOutcome) -> str:
 
 
 def problem(name: str, **arguments: Any) -> str | None:
-    return problem_with(BY_NAME.get(name), ToolCall(id="call_0", name=name, arguments=arguments))
+    return validation_error(BY_NAME.get(name), ToolCall(id="call_0", name=name, arguments=arguments))
 
 
 def test_message_and_spawn_tools_need_an_outbox_and_a_spawner() -> None:
@@ -114,7 +114,7 @@ def test_invalid_arguments_are_refused_with_the_message_of_openclaw(
 
 def test_malformed_arguments_are_refused_with_the_reason() -> None:
     call = ToolCall(id="call_0", name="read", malformed="must be JSON: {broken")
-    message = problem_with(BY_NAME["read"], call)
+    message = validation_error(BY_NAME["read"], call)
     assert message is not None
     assert message.startswith('Validation failed for tool "read":\n  - root: must be JSON: {broken')
 
@@ -159,21 +159,19 @@ def test_arguments_that_a_hook_made_invalid_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_error_of_an_outcome_is_one_line_and_none_without_an_error() -> None:
-    assert error_message(succeeded("fine", error="no")) is None
-    assert error_message(failed("read", "ENOENT: gone\nmore")) == "ENOENT: gone"
-    assert (
-        error_message(refused('Validation failed for tool "read":\n  - path')) == 'Validation failed for tool "read":'
-    )
-    assert error_message(ToolOutcome(content=[], is_error=True)) == "the tool failed"
+    assert error_line(succeeded("fine", error="no")) is None
+    assert error_line(failed("read", "ENOENT: gone\nmore")) == "ENOENT: gone"
+    assert error_line(refused('Validation failed for tool "read":\n  - path')) == 'Validation failed for tool "read":'
+    assert error_line(ToolOutcome(content=[], is_error=True)) == "the tool failed"
 
 
 def test_a_result_within_the_limits_is_unchanged() -> None:
     outcome = succeeded("x" * MAX_TEXT_CHARS, exitCode=0)
-    assert sanitized(outcome) is outcome
+    assert truncate_result(outcome) is outcome
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
-    shown = text(sanitized(succeeded("begin" + "x" * MAX_TEXT_CHARS + "end")))
+    shown = text(truncate_result(succeeded("begin" + "x" * MAX_TEXT_CHARS + "end")))
     assert shown.startswith("begin")
     assert shown.endswith("end")
     assert "[... 8 more characters truncated" in shown
@@ -190,7 +188,9 @@ def test_a_shortened_text_says_how_much_is_missing(whole: str, limit: int) -> No
 
 
 def test_large_details_are_cut_to_what_a_diagnosis_needs() -> None:
-    outcome = sanitized(succeeded("x", status="completed", exitCode=3, aggregated="y" * MAX_DETAILS_BYTES, cwd="/w"))
+    outcome = truncate_result(
+        succeeded("x", status="completed", exitCode=3, aggregated="y" * MAX_DETAILS_BYTES, cwd="/w")
+    )
     assert outcome.details["exitCode"] == 3
     assert outcome.details["status"] == "completed"
     assert outcome.details["persistedDetailsTruncated"] is True
@@ -199,13 +199,13 @@ def test_large_details_are_cut_to_what_a_diagnosis_needs() -> None:
 
 
 def test_details_that_no_transcript_can_hold_are_dropped() -> None:
-    outcome = sanitized(succeeded("x", thing=object()))
+    outcome = truncate_result(succeeded("x", thing=object()))
     assert outcome.details["originalDetailKeys"] == ["thing"]
 
 
 def test_an_image_that_is_too_large_is_replaced_by_a_note() -> None:
     small, large = Image("image/png", "abcd"), Image("image/png", "x" * (MAX_IMAGE_CHARS + 1))
-    content = sanitized(ToolOutcome(content=[small, large])).content
+    content = truncate_result(ToolOutcome(content=[small, large])).content
     assert content[0] == small
     assert isinstance(content[1], Text)
     assert "too large" in content[1].text
@@ -213,7 +213,7 @@ def test_an_image_that_is_too_large_is_replaced_by_a_note() -> None:
 
 def test_listeners_get_no_bytes_of_images() -> None:
     content: list[Text | Image] = [Text("a"), Image("image/png", "abcd")]
-    assert without_pictures(content) == [Text("a"), Image("image/png")]
+    assert without_images(content) == [Text("a"), Image("image/png")]
 
 
 def test_a_message_goes_to_the_outbox_and_counts_as_sent(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_message_that_was_not_delivered_is_an_error_and_does_not_count_as_sent
 
     arguments = {"action": "send", "message": "hi"}
     outcome = asyncio.run(MessageTool(Closed()).run(arguments, context(tmp_path)))
-    assert error_message(outcome) == "not connected"
+    assert error_line(outcome) == "not connected"
     assert sent_text(ToolCall(id="1", name="message", arguments=arguments), outcome) is None
 
 
@@ -254,7 +254,7 @@ def test_a_child_that_cannot_be_started_is_an_error_for_the_model(tmp_path: Path
         raise SpawnError("too deep")
 
     outcome = asyncio.run(SpawnTool(refuse).run({"task": "look"}, context(tmp_path)))
-    assert error_message(outcome) == "too deep"
+    assert error_line(outcome) == "too deep"
 
 
 @pytest.fixture

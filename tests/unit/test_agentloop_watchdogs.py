@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agentloop import Rig, Say, Waiting, configuration, defaults, instantly, unanswered
 
-from critiqor.agentloop.models.watchdogs import idle_limit, run_limit
+from critiqor.agentloop.models.timeouts import idle_timeout, run_timeout
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.runs import Abort, AgentParams, Run
@@ -19,7 +19,7 @@ from critiqor.agentloop.settings import DiagnosticsSettings, Provider
 
 def limit(provider: float | None = None, agent: float | None = None, **params: Any) -> float | None:
     settings = configuration() if agent is None else defaults(timeoutSeconds=agent)
-    return idle_limit(settings, AgentParams(message="x", **params), Provider(id="p", timeout_seconds=provider))
+    return idle_timeout(settings, AgentParams(message="x", **params), Provider(id="p", timeout_seconds=provider))
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def test_idle_limits(found, expected):
 
 
 def test_run_limits():
-    assert run_limit(configuration(), AgentParams(message="x")) == 172_800
-    assert run_limit(defaults(timeoutSeconds=60), AgentParams(message="x")) == 60
-    assert run_limit(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=5)) == 5
-    assert run_limit(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=0)) is None
+    assert run_timeout(configuration(), AgentParams(message="x")) == 172_800
+    assert run_timeout(defaults(timeoutSeconds=60), AgentParams(message="x")) == 60
+    assert run_timeout(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=5)) == 5
+    assert run_timeout(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=0)) is None
 
 
 def test_a_silent_model_times_out_after_two_minutes_and_is_retried_once(tmp_path):

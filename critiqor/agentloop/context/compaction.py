@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.context.budget import BYTES_PER_TOKEN, answer_tokens, cut, tokens_of_text, used_tokens
-from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelEndpoint
+from critiqor.agentloop.context.token_budget import BYTES_PER_TOKEN, answer_tokens, cut, text_tokens, used_tokens
+from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelConnection
 from critiqor.agentloop.models.model_client import ModelRequest
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -54,7 +54,7 @@ class Compactor:
         self.usage = Usage()
         """Usage of the model calls that summarised, including failed ones."""
 
-    async def compact(self, summariser: ModelEndpoint, window: int, reason: str, *, will_retry: bool) -> int | None:
+    async def compact(self, summariser: ModelConnection, window: int, reason: str, *, will_retry: bool) -> int | None:
         """Summarise what need not stay in a context window of that size; returns the tokens used afterwards.
 
         Returns None if nothing can be removed or if the model call fails.
@@ -99,7 +99,7 @@ class Compactor:
         await self._services.hooks.run("after_compaction", facts, context)
         return after
 
-    async def _summarise(self, entries: list[Entry], summariser: ModelEndpoint) -> str | None:
+    async def _summarise(self, entries: list[Entry], summariser: ModelConnection) -> str | None:
         """Return a summary, built from as many chunks as needed, each with the summary of the chunks before it."""
         model = summariser.resolved.model
         room = max(1_000, (model.context_window - self._settings.reserve(model.context_window)) * BYTES_PER_TOKEN // 2)
@@ -114,7 +114,7 @@ class Compactor:
             summary = answer.text.strip() or summary
         return summary
 
-    async def _ask(self, text: str, summariser: ModelEndpoint) -> AssistantMessage:
+    async def _ask(self, text: str, summariser: ModelConnection) -> AssistantMessage:
         resolved = summariser.resolved
         request = ModelRequest(
             provider=resolved.provider.id,
@@ -122,7 +122,7 @@ class Compactor:
             system_prompt=INSTRUCTIONS,
             messages=[UserMessage(content=[Text(text)], timestamp=now_ms())],
             tools=[],
-            max_tokens=answer_tokens(resolved.model, tokens_of_text(text)),
+            max_tokens=answer_tokens(resolved.model, text_tokens(text)),
         )
         self._calls += 1
         name = f"compaction:{self._number}:model:{self._calls}"

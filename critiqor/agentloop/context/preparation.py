@@ -10,9 +10,9 @@ import msgspec
 
 from critiqor.agentloop.configuration import ResolvedModel, workspace_path
 from critiqor.agentloop.context.bootstrap import BootstrapFile, load_bootstrap
-from critiqor.agentloop.context.prompt import PromptSources
+from critiqor.agentloop.context.system_prompt import PromptSources
 from critiqor.agentloop.context.workspace import Workspace, prepare_workspace
-from critiqor.agentloop.models.model_selection import models_for
+from critiqor.agentloop.models.model_selection import models_of_run
 from critiqor.agentloop.replies.reply_builder import Verbosity
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import LOOP_FOLDER, Services
@@ -25,10 +25,10 @@ from critiqor.openclaw.configuration import expand_path
 
 
 @dataclass(slots=True, kw_only=True)
-class Prepared:
+class PreparedRun:
     """What a run needs before its first prompt."""
 
-    user_message: UserMessage
+    message: UserMessage
     models: list[ResolvedModel]
     """The preferred one first."""
     thinking: str
@@ -38,12 +38,12 @@ class Prepared:
     sources: PromptSources
 
 
-async def prepare(run: Run, services: Services) -> Prepared:
+async def prepare(run: Run, services: Services) -> PreparedRun:
     """Prepare a run; raises `UsageError` or `CritiqorError` if that fails."""
     configuration, params, entry = services.configuration, run.params, run.session.entry
     defaults = configuration.defaults
     decided = await services.hooks.run("before_model_resolve", {"prompt": run.message}, run.context)
-    models = models_for(configuration, params.model, decided)
+    models = models_of_run(configuration, params.model, decided)
     workspace = _workspace(run, services)
     skills = services.skills.snapshot(workspace)
     is_child = is_subagent(run.session.key)
@@ -66,8 +66,8 @@ async def prepare(run: Run, services: Services) -> Prepared:
         thinking=thinking,
         today=datetime.now(UTC).astimezone().date(),
     )
-    return Prepared(
-        user_message=UserMessage(content=[Text(run.message)], timestamp=now_ms()),
+    return PreparedRun(
+        message=UserMessage(content=[Text(run.message)], timestamp=now_ms()),
         models=models,
         thinking=thinking,
         verbose=verbose,

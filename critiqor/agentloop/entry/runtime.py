@@ -16,7 +16,7 @@ from critiqor.agentloop.configuration import (
     read_loop_configuration,
     workspace_path,
 )
-from critiqor.agentloop.context.installs import install_skill
+from critiqor.agentloop.context.skill_installer import install_skill
 from critiqor.agentloop.context.skills import SkillsCache
 from critiqor.agentloop.entry.background_tasks import BackgroundTasks
 from critiqor.agentloop.entry.subagents import Subagents

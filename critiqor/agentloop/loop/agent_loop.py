@@ -10,16 +10,16 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from critiqor.agentloop.context.budget import limit_of, tokens_of, used_tokens
+from critiqor.agentloop.context.attempt_prompt import AttemptPrompt, build_prompt
 from critiqor.agentloop.context.compaction import Compactor, add_usage
-from critiqor.agentloop.context.preparation import Prepared, prepare
-from critiqor.agentloop.context.prompting import Prompting, build_prompt
+from critiqor.agentloop.context.preparation import PreparedRun, prepare
+from critiqor.agentloop.context.token_budget import compaction_threshold, message_tokens, used_tokens
 from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.loop.attempt import Attempt, AttemptResult
-from critiqor.agentloop.models.model_call import ModelEndpoint
+from critiqor.agentloop.models.model_call import ModelConnection
 from critiqor.agentloop.models.model_client import ModelFailureError
-from critiqor.agentloop.models.model_selection import create_endpoint
-from critiqor.agentloop.models.retries import Fallback, Retries, Retry, failover_reason
+from critiqor.agentloop.models.model_selection import connect_model
+from critiqor.agentloop.models.retries import Fallback, Retries, Retry, failover_reason_of
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Text, UserMessage
@@ -41,9 +41,9 @@ class LoopResult:
 
     last: AttemptResult
     """The last attempt."""
-    endpoint: ModelEndpoint | None = None
+    connection: ModelConnection | None = None
     """The model of the last attempt."""
-    prepared: Prepared | None = None
+    prepared: PreparedRun | None = None
     direct_reply: str | None = None
     """Reply of a plugin or of the loop itself, in place of a model's answer; empty for no reply."""
 
@@ -82,10 +82,10 @@ class AgentLoop:
         prepared = await prepare(run, services)
         async with locked_transcript(run, services, str(prepared.bench.workspace)) as transcript:
             prompting = await build_prompt(run, services, prepared, transcript.messages)
-            endpoint = create_endpoint(services, run.params, prepared.models[0])
-            compacted = await self._compact(transcript, prompting, endpoint, "manual")
+            connection = connect_model(services, run.params, prepared.models[0])
+            compacted = await self._compact(transcript, prompting, connection, "manual")
         reply = SUMMARISED if compacted else NOT_SUMMARISED if self._compactions else NOTHING_TO_SUMMARISE
-        return LoopResult(last=AttemptResult(), endpoint=endpoint, prepared=prepared, direct_reply=reply)
+        return LoopResult(last=AttemptResult(), connection=connection, prepared=prepared, direct_reply=reply)
 
     def _reply_from_plugin(self, claim: dict[str, Any], transcript: Transcript) -> LoopResult:
         reply = claim.get("reply")
@@ -97,19 +97,19 @@ class AgentLoop:
             transcript.append(build_injected_message(text))
         return LoopResult(last=AttemptResult(), direct_reply=text)
 
-    async def _run_attempts(self, prepared: Prepared, transcript: Transcript) -> LoopResult:
+    async def _run_attempts(self, prepared: PreparedRun, transcript: Transcript) -> LoopResult:
         run, services = self._run, self._services
-        unsaved: UserMessage | None = prepared.user_message
+        unsaved: UserMessage | None = prepared.message
         retries = Retries(services.configuration.defaults.retry, prepared.models)
         self._record_changes(prepared, transcript)
         while True:
-            endpoint = create_endpoint(services, run.params, retries.model)
+            connection = connect_model(services, run.params, retries.model)
             prompting = await build_prompt(run, services, prepared, transcript.messages)
             if prepared.trace:
                 self._emit("run_status", phase="trace", report=prompting.report(prepared))
             if unsaved is not None:
-                await self._compact_if_needed(endpoint, prompting, transcript, unsaved)
-            attempt = Attempt(run, services, prepared, transcript, endpoint)
+                await self._compact_if_needed(connection, prompting, transcript, unsaved)
+            attempt = Attempt(run, services, prepared, transcript, connection)
             try:
                 result = await attempt.execute(prompting, unsaved, self._output)
             finally:
@@ -118,7 +118,7 @@ class AgentLoop:
             if result.failure is None:
                 break
             unsaved = None
-            if not await self._recover(result.failure, retries, transcript, prompting, endpoint):
+            if not await self._recover(result.failure, retries, transcript, prompting, connection):
                 if result.partial is not None:
                     transcript.append(result.partial)
                 break
@@ -126,43 +126,43 @@ class AgentLoop:
             self._emit("assistant", text="", delta="", replace=True)
             if run.blocks is not None:
                 run.blocks.reset()
-        return LoopResult(last=result, endpoint=endpoint, prepared=prepared)
+        return LoopResult(last=result, connection=connection, prepared=prepared)
 
     async def _recover(
         self,
         failure: ModelFailureError,
         retries: Retries,
         transcript: Transcript,
-        prompting: Prompting,
-        endpoint: ModelEndpoint,
+        prompting: AttemptPrompt,
+        connection: ModelConnection,
     ) -> bool:
         """Compact, wait or change the model before the next attempt. Return False if there is no next attempt."""
         if failure.kind == "context" and self._overflows < MAX_OVERFLOW_COMPACTIONS:
             self._overflows += 1
-            if await self._compact(transcript, prompting, endpoint, "overflow"):
+            if await self._compact(transcript, prompting, connection, "overflow"):
                 return True
         return await self._retry_or_fall_back(retries, failure)
 
     async def _compact_if_needed(
-        self, endpoint: ModelEndpoint, prompting: Prompting, transcript: Transcript, unsaved: UserMessage
+        self, connection: ModelConnection, prompting: AttemptPrompt, transcript: Transcript, unsaved: UserMessage
     ) -> None:
         """Compact the history before the first request if the request would not fit otherwise."""
         settings = self._services.configuration.defaults.compaction
-        used = used_tokens(transcript.entries, prompting.fixed_tokens) + tokens_of(unsaved)
-        if settings.enabled and used > limit_of(endpoint.resolved.model, settings):
-            await self._compact(transcript, prompting, endpoint, "threshold")
+        used = used_tokens(transcript.entries, prompting.fixed_tokens) + message_tokens(unsaved)
+        if settings.enabled and used > compaction_threshold(connection.resolved.model, settings):
+            await self._compact(transcript, prompting, connection, "threshold")
 
     async def _compact(
-        self, transcript: Transcript, prompting: Prompting, endpoint: ModelEndpoint, reason: str
+        self, transcript: Transcript, prompting: AttemptPrompt, connection: ModelConnection, reason: str
     ) -> bool:
         run, services = self._run, self._services
         settings = services.configuration.defaults.compaction
-        window = endpoint.resolved.model.context_window
+        window = connection.resolved.model.context_window
         if settings.model is not None:
-            endpoint = create_endpoint(services, run.params, services.configuration.resolve(settings.model))
+            connection = connect_model(services, run.params, services.configuration.resolve(settings.model))
         compactor = Compactor(run, services, transcript, prompting.fixed_tokens, self._compactions + 1)
         try:
-            used = await compactor.compact(endpoint, window, reason, will_retry=reason == "overflow")
+            used = await compactor.compact(connection, window, reason, will_retry=reason == "overflow")
         finally:
             self._compactions += compactor.has_begun
             run.usage = add_usage(run.usage, compactor.usage)
@@ -177,20 +177,20 @@ class AgentLoop:
         """Wait or change the model, depending on the failure. Return False if the run must fail."""
         before = retries.model.reference
         decision = retries.after(failure)
-        reason = failover_reason(failure.kind)
+        reason = failover_reason_of(failure.kind)
         mark = self._services.diagnostics.mark
         if isinstance(decision, Retry):
             seconds = decision.delay_ms / 1000
             mark("model.retry.decision", run_id=self._run.id, reason=reason, delayMs=round(decision.delay_ms))
-            progress = f"{decision.number}/{decision.max_retries}"
+            progress = f"{decision.number}/{decision.most}"
             retry = {
                 "phase": "retrying",
                 "message": f"{before} failed ({reason}). Retrying in {seconds:.3g}s ({progress}).",
                 "retryAttempt": decision.number,
-                "maxRetries": decision.max_retries,
+                "maxRetries": decision.most,
                 "delayMs": round(decision.delay_ms),
                 "attempt": decision.number + 1,
-                "maxAttempts": decision.max_retries + 1,
+                "maxAttempts": decision.most + 1,
                 "reason": reason,
             }
             self._run.recording.provider_retry(retry)
@@ -204,7 +204,7 @@ class AgentLoop:
             return True
         return False
 
-    def _record_changes(self, prepared: Prepared, transcript: Transcript) -> None:
+    def _record_changes(self, prepared: PreparedRun, transcript: Transcript) -> None:
         entry, first = self._run.session.entry, prepared.models[0]
         has_messages = transcript.message_count > 0
         if not has_messages or (entry.model_provider, entry.model) != (first.provider.id, first.model.id):

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from critiqor.agentloop.context.budget import answer_tokens, limit_of, used_tokens
+from critiqor.agentloop.context.attempt_prompt import AttemptPrompt
 from critiqor.agentloop.context.compaction import add_usage
-from critiqor.agentloop.context.preparation import Prepared
-from critiqor.agentloop.context.prompting import Prompting
+from critiqor.agentloop.context.preparation import PreparedRun
+from critiqor.agentloop.context.token_budget import answer_tokens, compaction_threshold, used_tokens
 from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
-from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelEndpoint
+from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelConnection
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
-from critiqor.agentloop.models.retries import failover_reason
-from critiqor.agentloop.recording.run_recording import AttemptEnd
+from critiqor.agentloop.models.retries import failover_reason_of
+from critiqor.agentloop.recording.run_recording import AttemptEnd, AttemptTotals
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -51,18 +51,18 @@ class Attempt:
     """One attempt at a run. Call `execute` once."""
 
     def __init__(
-        self, run: Run, services: Services, prepared: Prepared, transcript: Transcript, endpoint: ModelEndpoint
+        self, run: Run, services: Services, prepared: PreparedRun, transcript: Transcript, connection: ModelConnection
     ) -> None:
         self._run = run
         self._services = services
         self._prepared = prepared
         self._transcript = transcript
-        self._endpoint = endpoint
+        self._connection = connection
         self._calls = 0
         self._began = time.perf_counter()
         self.result = AttemptResult()
 
-    async def execute(self, prompting: Prompting, unsaved: UserMessage | None, output_before: int) -> AttemptResult:
+    async def execute(self, prompting: AttemptPrompt, unsaved: UserMessage | None, output_before: int) -> AttemptResult:
         """Run turns until the model has answered or a model call fails.
 
         `unsaved` is the user message, if it is not in the transcript yet. `output_before` is the number of output
@@ -74,7 +74,7 @@ class Attempt:
         if blocked is not None:
             self.result.blocked = blocked
             return self.result
-        await prompting.report_input(self._endpoint.resolved, self._transcript.messages)
+        await prompting.report_input(self._connection.resolved, self._transcript.messages)
         self._emit("lifecycle", phase="start", startedAt=now_ms())
         if unsaved is not None:
             self._transcript.append(unsaved)
@@ -91,7 +91,7 @@ class Attempt:
             await self._finish(None, None)
         return self.result
 
-    async def _run_turns(self, prompting: Prompting, output_before: int) -> None:
+    async def _run_turns(self, prompting: AttemptPrompt, output_before: int) -> None:
         while True:
             self._append_steering()
             message = await self._call_model(prompting)
@@ -109,11 +109,11 @@ class Attempt:
                 self._run.accepts_steering = False
                 return
 
-    async def _call_model(self, prompting: Prompting) -> AssistantMessage:
+    async def _call_model(self, prompting: AttemptPrompt) -> AssistantMessage:
         self._check_budget(prompting)
         self._calls += 1
-        emitter = DeltaEmitter(self._run, self._services.streams, self._endpoint.resolved)
-        call = ModelCall(self._run, self._services, self._endpoint, f"model:{self._calls}", emitter)
+        emitter = DeltaEmitter(self._run, self._services.streams, self._connection.resolved)
+        call = ModelCall(self._run, self._services, self._connection, f"model:{self._calls}", emitter)
         messages = prompting.with_context(self._transcript.messages)
         try:
             return await call.ask(self._request(prompting, messages))
@@ -124,7 +124,7 @@ class Attempt:
             self.result.usage = add_usage(self.result.usage, partial.usage)
             raise
 
-    def _check_budget(self, prompting: Prompting) -> None:
+    def _check_budget(self, prompting: AttemptPrompt) -> None:
         """Raise `ModelCallError` if the context is too long for the next call, if `midTurnPrecheck` is on.
 
         The first call needs no check: the loop compacts before it if necessary.
@@ -132,14 +132,14 @@ class Attempt:
         settings = self._services.configuration.defaults.compaction
         if self._calls == 0 or not settings.mid_turn_precheck.enabled:
             return
-        model = self._endpoint.resolved.model
+        model = self._connection.resolved.model
         used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
-        if used > limit_of(model, settings):
+        if used > compaction_threshold(model, settings):
             failure = ModelFailureError(f"the context has grown to about {used} tokens", "context")
-            raise ModelCallError(failure, _empty_message(self._endpoint, str(failure)))
+            raise ModelCallError(failure, _empty_message(self._connection, str(failure)))
 
-    def _request(self, prompting: Prompting, messages: list[Message]) -> ModelRequest:
-        resolved = self._endpoint.resolved
+    def _request(self, prompting: AttemptPrompt, messages: list[Message]) -> ModelRequest:
+        resolved = self._connection.resolved
         used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
         return ModelRequest(
             provider=resolved.provider.id,
@@ -151,7 +151,7 @@ class Attempt:
             thinking=self._prepared.thinking if resolved.model.reasoning else "off",
         )
 
-    async def _run_tools(self, message: AssistantMessage, prompting: Prompting) -> None:
+    async def _run_tools(self, message: AssistantMessage, prompting: AttemptPrompt) -> None:
         batch = ToolBatch(self._run, self._services, prompting.bench, self._transcript)
         try:
             await batch.execute(message.tool_calls)
@@ -171,12 +171,12 @@ class Attempt:
         """Emit the end of the attempt, which is the end of the run unless another attempt follows."""
         run = self._run
         run.accepts_steering = False
-        resolved = self._endpoint.resolved
+        resolved = self._connection.resolved
         aborted = run.abort is not None
         last = self.result.messages[-1].stop_reason if self.result.messages else None
         data: dict[str, Any] = {"phase": "finishing", "aborted": aborted, "endedAt": now_ms()}
         if failure is not None:
-            reason = failover_reason(failure.kind)
+            reason = failover_reason_of(failure.kind)
             observation = {
                 "provider": resolved.provider.id,
                 "model": resolved.model.id,
@@ -190,15 +190,9 @@ class Attempt:
         messages = [*self._transcript.messages, *([partial] if partial is not None else [])]
         error = run.abort.reason if run.abort is not None else (str(failure) if failure is not None else None)
         duration_ms = round((time.perf_counter() - self._began) * 1000)
-        totals = {
-            "success": error is None,
-            "durationMs": duration_ms,
-            "messages": len(messages),
-            "usage_total": self._total_usage(),
-            "provider": resolved.provider.id,
-            "model": resolved.model.id,
-        }
-        run.recording.attempt_ended(AttemptEnd(error, data.get("stopReason"), aborted, totals, duration_ms))
+        provider, model = resolved.provider.id, resolved.model.id
+        totals = AttemptTotals(duration_ms, len(messages), self._total_usage(), provider, model)
+        run.recording.attempt_ended(AttemptEnd(error, data.get("stopReason"), aborted, totals))
         await self._run_end_hooks(messages, error, duration_ms)
 
     def _total_usage(self) -> dict[str, Any] | None:
@@ -215,7 +209,7 @@ class Attempt:
         }
 
     async def _run_end_hooks(self, messages: Sequence[Message], error: str | None, duration_ms: int) -> None:
-        run, hooks, resolved = self._run, self._services.hooks, self._endpoint.resolved
+        run, hooks, resolved = self._run, self._services.hooks, self._connection.resolved
         if hooks.has_handlers("agent_end"):
             ended: dict[str, Any] = {
                 "runId": run.id,
@@ -245,8 +239,8 @@ class Attempt:
         self._run.emit(self._services.streams, stream, **data)
 
 
-def _empty_message(endpoint: ModelEndpoint, error: str) -> AssistantMessage:
-    resolved = endpoint.resolved
+def _empty_message(connection: ModelConnection, error: str) -> AssistantMessage:
+    resolved = connection.resolved
     return AssistantMessage(
         content=[],
         provider=resolved.provider.id,

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.event_streams import EventStreams
-from critiqor.agentloop.models.watchdogs import IdleTimeout
+from critiqor.agentloop.models.timeouts import IdleTimeout
 from critiqor.agentloop.runs import Run
 from critiqor.errors import CritiqorError
 
@@ -24,21 +24,21 @@ class ExternalAgentStalledError(CritiqorError):
 class Progress:
     """Progress reports of an external agent."""
 
-    def __init__(self, run: Run, streams: EventStreams, idle_timeout: IdleTimeout) -> None:
+    def __init__(self, run: Run, streams: EventStreams, idle: IdleTimeout) -> None:
         self._run = run
         self._streams = streams
-        self._idle_timeout = idle_timeout
+        self._idle = idle
         self.text = ""
 
     def add_text(self, text: str) -> None:
         """Report more text of the answer."""
         self.text += text
-        self._idle_timeout.reset()
+        self._idle.reset()
         self._run.emit(self._streams, "assistant", text=self.text, delta=text)
 
     def report(self, **facts: Any) -> None:
         """Report any other progress."""
-        self._idle_timeout.reset()
+        self._idle.reset()
         self._run.emit(self._streams, "run_status", phase="progress", **facts)
 
 
@@ -64,8 +64,8 @@ async def run_external_agent(run: Run, agent: ExternalAgent, streams: EventStrea
         run_id=run.id, session_key=run.session.key, session_id=run.session.id, message=run.message
     )
     try:
-        async with IdleTimeout(idle_seconds) as idle_timeout:
-            return await agent(request, Progress(run, streams, idle_timeout))
+        async with IdleTimeout(idle_seconds) as idle:
+            return await agent(request, Progress(run, streams, idle))
     except TimeoutError:
         raise ExternalAgentStalledError(
             f"the external agent accepted the message and then made no progress for {idle_seconds:g} seconds",

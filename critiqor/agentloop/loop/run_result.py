@@ -23,7 +23,7 @@ async def finish_run(run: Run, services: Services, result: LoopResult) -> RunOut
             if run.blocks is None or not run.blocks.has_delivered(payload.text):
                 await send_reply(run, services, payload.text)
     messages = result.last.messages
-    resolved = result.endpoint.resolved if result.endpoint is not None else None
+    resolved = result.connection.resolved if result.connection is not None else None
     stop_reason = "blocked" if result.last.blocked is not None else (messages[-1].stop_reason if messages else "stop")
     return RunOutcome(
         run_id=run.id,
@@ -81,8 +81,8 @@ def _update_session(run: Run, services: Services, result: LoopResult) -> None:
     """Save the model and the token usage of the run in its session entry."""
     entry, usage = run.session.entry, run.usage
     changes: dict[str, object] = {"aborted_last_run": False}
-    if result.endpoint is not None:
-        resolved = result.endpoint.resolved
+    if result.connection is not None:
+        resolved = result.connection.resolved
         # For information only: a fallback is not sticky, the next run starts with the primary model again.
         changes |= {"model_provider": resolved.provider.id, "model": resolved.model.id}
         changes |= {"auth_profile": f"{resolved.provider.id}:default"}

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from critiqor.agentloop.loop.run_result import build_aborted_outcome, build_failed_outcome
-from critiqor.agentloop.models.watchdogs import CLEANUP_SECONDS, run_limit
+from critiqor.agentloop.models.timeouts import CLEANUP_SECONDS, run_timeout
 from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
 from critiqor.agentloop.services import Services
@@ -38,7 +38,7 @@ class RunSupervisor:
         """Execute the work of the run. Never raises, and takes at most the time limit and the grace period."""
         run = self._run
         run.started_at = now_ms()
-        seconds = run_limit(self._services.configuration, run.params)
+        seconds = run_timeout(self._services.configuration, run.params)
         if seconds is not None:
             timeout = Abort("timeout", f"the run timed out after {seconds:g} seconds")
             self._timer = asyncio.get_running_loop().call_later(seconds, self.abort, timeout)

@@ -23,8 +23,8 @@ from critiqor.agentloop.sessions.messages import Text, ToolCall, ToolResultMessa
 from critiqor.agentloop.sessions.transcript import Transcript
 from critiqor.agentloop.sessions.transcript_entries import message_from_json, message_to_json
 from critiqor.agentloop.sessions.transcript_writer import ABORTED
-from critiqor.agentloop.tools.registry import problem_with
-from critiqor.agentloop.tools.results import error_message, failed, refused, sanitized, without_pictures
+from critiqor.agentloop.tools.registry import validation_error
+from critiqor.agentloop.tools.results import error_line, failed, refused, truncate_result, without_images
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome, Workbench
 from critiqor.model import now_ms
 
@@ -66,7 +66,7 @@ class ToolBatch:
     async def _run_one(self, call: ToolCall) -> None:
         self._report_start(call)
         tool = self._bench.tools.get(call.name)
-        problem = problem_with(tool, call)
+        problem = validation_error(tool, call)
         if tool is None or problem is not None:
             await self._finish(call, call.arguments, refused(problem or ""), time.perf_counter())
             return
@@ -80,7 +80,7 @@ class ToolBatch:
             return
         self._run.activity = "tool_call"
         try:
-            outcome = sanitized(await self._run_tool(tool, call, arguments))
+            outcome = truncate_result(await self._run_tool(tool, call, arguments))
         except asyncio.CancelledError:
             await self._report_aborted(call, arguments, began)
             raise
@@ -118,10 +118,10 @@ class ToolBatch:
     async def _report_result(
         self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float
     ) -> None:
-        content = msgspec.to_builtins(without_pictures(outcome.content))
+        content = msgspec.to_builtins(without_images(outcome.content))
         result = {"content": content, "details": outcome.details}
         duration_ms = round((time.perf_counter() - began) * 1000)
-        error = error_message(outcome)
+        error = error_line(outcome)
         self._run.recording.tool_call_ended(call.id, ToolCallEnd(result, error, outcome.is_error, duration_ms))
         self._services.diagnostics.tool_ended(call.name, arguments, outcome.details, self._run.id)
         ids = {"name": call.name, "toolCallId": call.id}

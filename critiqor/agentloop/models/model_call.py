@@ -11,8 +11,8 @@ import msgspec
 from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.models.response_builder import Answer
-from critiqor.agentloop.models.retries import failover_reason
-from critiqor.agentloop.models.watchdogs import IdleTimeout
+from critiqor.agentloop.models.retries import failover_reason_of
+from critiqor.agentloop.models.timeouts import IdleTimeout
 from critiqor.agentloop.recording.run_recording import ModelCallEnd
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
@@ -30,7 +30,7 @@ class ModelCallError(Exception):
         self.partial = partial
 
 
-class ModelEndpoint(NamedTuple):
+class ModelConnection(NamedTuple):
     """A model with the client that calls it."""
 
     resolved: ResolvedModel
@@ -47,14 +47,14 @@ class ModelCall:
     """
 
     def __init__(
-        self, run: Run, services: Services, endpoint: ModelEndpoint, name: str, emitter: DeltaEmitter | None = None
+        self, run: Run, services: Services, connection: ModelConnection, name: str, emitter: DeltaEmitter | None = None
     ) -> None:
         self._run = run
         self._services = services
-        self._endpoint = endpoint
+        self._connection = connection
         self._id = f"{run.id}:{name}"
         self._emitter = emitter
-        resolved = endpoint.resolved
+        resolved = connection.resolved
         self._answer = Answer(resolved.provider.id, resolved.model.id, resolved.provider.api, resolved.model.cost)
         self._began = time.perf_counter()
         self._began_ms = now_ms()
@@ -71,11 +71,11 @@ class ModelCall:
         run.recording.model_call_started(facts)
         services.diagnostics.request_started(run.id, self._id)
         run.activity = "model_call"
-        stream = self._endpoint.client.ask(request)
+        stream = self._connection.client.ask(request)
         try:
-            async with IdleTimeout(self._endpoint.idle_seconds) as idle_timeout:
+            async with IdleTimeout(self._connection.idle_seconds) as idle:
                 async for delta in stream:
-                    idle_timeout.reset()
+                    idle.reset()
                     self._add(delta)
             message = self._answer.message()
             if message.stop_reason == "error":
@@ -84,7 +84,7 @@ class ModelCall:
             await self._ended(facts, stream, "aborted", "aborted")
             raise
         except TimeoutError:
-            text = f"the model sent nothing for {self._endpoint.idle_seconds:g} seconds (idle timeout)"
+            text = f"the model sent nothing for {self._connection.idle_seconds:g} seconds (idle timeout)"
             raise await self._failed(facts, stream, ModelFailureError(text, "timeout")) from None
         except ModelFailureError as failure:
             raise await self._failed(facts, stream, failure) from failure
@@ -138,7 +138,7 @@ class ModelCall:
         if self._emitter is None:
             end["usage"] = msgspec.to_builtins(self._answer.usage)
             end |= {} if failure is None else {"error": str(failure)}
-        resolved = self._endpoint.resolved
+        resolved = self._connection.resolved
         self._services.diagnostics.request(
             resolved.provider.id,
             resolved.provider.api,
@@ -160,13 +160,13 @@ class ModelCall:
             return ModelCallEnd(facts, msgspec.to_builtins(usage), error)
         if failure is not None:
             # Nothing saves the usage of a failed answer, so OpenClaw's recorder does not know it either.
-            why = {"failover_reason": failover_reason(failure.kind), "failure_kind": failure.kind}
+            why = {"failover_reason": failover_reason_of(failure.kind), "failure_kind": failure.kind}
             return ModelCallEnd(facts | why, None, error)
         counted = {"outputTokens": usage.output} if facts["outcome"] == "completed" else {}
         return ModelCallEnd(facts | counted, msgspec.to_builtins(usage), None)
 
     def _facts(self) -> dict[str, Any]:
-        resolved = self._endpoint.resolved
+        resolved = self._connection.resolved
         return {
             "callId": self._id,
             "provider": resolved.provider.id,

@@ -8,17 +8,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from critiqor.agentloop.configuration import LoopConfiguration, ResolvedModel, resolve_api_key
-from critiqor.agentloop.models.completions import CompletionsClient
-from critiqor.agentloop.models.model_call import ModelEndpoint
+from critiqor.agentloop.models.completions_client import CompletionsClient
+from critiqor.agentloop.models.model_call import ModelConnection
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
-from critiqor.agentloop.models.watchdogs import idle_limit
+from critiqor.agentloop.models.timeouts import idle_timeout
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.settings import Provider
 from critiqor.errors import UsageError
 
 
-def models_for(configuration: LoopConfiguration, wanted: str | None, decided: dict[str, Any]) -> list[ResolvedModel]:
+def models_of_run(configuration: LoopConfiguration, wanted: str | None, decided: dict[str, Any]) -> list[ResolvedModel]:
     """Return the models of a run, the preferred one first.
 
     A plugin's choice precedes the caller's, and that the configuration's. Only the configured model has fallbacks: an
@@ -38,14 +38,14 @@ def models_for(configuration: LoopConfiguration, wanted: str | None, decided: di
     return [first, *(other for other in others if other.reference != first.reference)]
 
 
-def create_endpoint(services: Services, params: AgentParams, resolved: ResolvedModel) -> ModelEndpoint:
+def connect_model(services: Services, params: AgentParams, resolved: ResolvedModel) -> ModelConnection:
     """Return a model with its client. If a required API key is missing, every request to the client fails."""
     provider = resolved.provider
     key = resolve_api_key(provider, services.environment)
     client: ModelClient = (
         _KeylessClient(provider.id) if key is None and not _is_local(provider) else services.clients(provider, key)
     )
-    return ModelEndpoint(resolved, client, idle_limit(services.configuration, params, provider))
+    return ModelConnection(resolved, client, idle_timeout(services.configuration, params, provider))
 
 
 def completions_client(provider: Provider, key: str | None) -> ModelClient:

@@ -25,7 +25,7 @@ class Retry(NamedTuple):
     delay_ms: float
     number: int
     """Number of this retry, from 1."""
-    max_retries: int
+    most: int
     """Maximum number of retries."""
 
 
@@ -35,7 +35,7 @@ class Fallback(NamedTuple):
     model: ResolvedModel
 
 
-def failover_reason(kind: FailureKind) -> str:
+def failover_reason_of(kind: FailureKind) -> str:
     """Return OpenClaw's name for a kind of failure."""
     return _REASONS.get(kind, kind)
 

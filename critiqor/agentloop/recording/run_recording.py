@@ -44,15 +44,26 @@ class ToolCallEnd(NamedTuple):
     duration_ms: int
 
 
+class AttemptTotals(NamedTuple):
+    """Figures of an attempt."""
+
+    duration_ms: int
+    messages: int
+    """Messages in the conversation at the end."""
+    usage: Facts | None
+    """Tokens and cost of all its model calls; None if none were reported."""
+    provider: str
+    model: str
+
+
 class AttemptEnd(NamedTuple):
-    """How an attempt ended. Fields that are None are left out of the record."""
+    """How an attempt ended."""
 
     error: str | None
     stop_reason: str | None
     is_aborted: bool
-    totals: Mapping[str, Any] = {}
-    """Further payload fields, which are known if the attempt ended normally or with a failed model call."""
-    duration_ms: int | None = None
+    totals: AttemptTotals | None = None
+    """None if the run ended outside the attempt, for example because the transcript could not be written."""
 
 
 class _Turn:
@@ -238,11 +249,15 @@ class RunRecording:
             self._write("message_end", payload)
         self._unsaved_text = ""
         self._end_turn()
-        known = _present(error=end.error, stopReason=end.stop_reason, aborted=end.is_aborted)
+        payload = {"attempt": attempt.number}
+        payload |= _present(error=end.error, stopReason=end.stop_reason, aborted=end.is_aborted)
+        duration_ms = now - attempt.started_at
+        if end.totals is not None:
+            duration_ms, messages, usage, provider, model = end.totals
+            payload |= {"success": end.error is None, "durationMs": duration_ms, "messages": messages}
+            payload |= {"usage_total": usage, "provider": provider, "model": model}
         failure = end.error or self._model_error or ("aborted" if end.is_aborted else None)
-        duration = now - attempt.started_at if end.duration_ms is None else end.duration_ms
-        payload = {"attempt": attempt.number, **known, **end.totals}
-        self._write("agent_end", payload, at=now, error=failure, duration_ms=duration)
+        self._write("agent_end", payload, at=now, error=failure, duration_ms=duration_ms)
 
     @_guarded
     def run_ended(self, agent_id: str, end: AttemptEnd) -> None:

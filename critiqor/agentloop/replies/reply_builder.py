@@ -17,7 +17,7 @@ from critiqor.agentloop.models.model_client import FailureKind, ModelFailureErro
 from critiqor.agentloop.runs import Payload
 from critiqor.agentloop.sessions.messages import AssistantMessage, Text, Thinking, ToolCall
 from critiqor.agentloop.tools import messaging
-from critiqor.agentloop.tools.results import error_message, shortened
+from critiqor.agentloop.tools.results import error_line, shortened
 from critiqor.agentloop.tools.tool import ToolOutcome
 
 SILENT_TOKENS = ("NO_REPLY", "no_reply")
@@ -153,7 +153,7 @@ def _last_failure(tools: Sequence[ToolUse]) -> ToolUse | None:
 
 
 def _failure_summary(use: ToolUse, verbose: Verbosity) -> str:
-    reason = error_message(use.outcome) if verbose == "full" else None
+    reason = error_line(use.outcome) if verbose == "full" else None
     return f"⚠️ {_label(use.call, full=verbose == 'full')} failed" + (f": {reason}" if reason else "")
 
 

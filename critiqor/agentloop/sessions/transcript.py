@@ -33,6 +33,7 @@ from critiqor.agentloop.sessions.write_lock import WriteLock
 from critiqor.errors import CritiqorError
 from critiqor.model import iso_from_ms, now_ms
 from critiqor.storage import read_journal
+from critiqor.storage.paths import FOLDER_MODE
 
 VERSION = 3
 """Version of the transcript format."""
@@ -185,7 +186,7 @@ class Transcript:
         return calls
 
     def _create(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
         first = {"type": "session", "version": VERSION, "id": self.head.session_id}
         self._append(_line(first | {"timestamp": iso_from_ms(now_ms()), "cwd": self.head.cwd}))
 

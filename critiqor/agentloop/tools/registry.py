@@ -7,17 +7,17 @@ from typing import Any
 
 from critiqor.agentloop.sessions.messages import ToolCall
 from critiqor.agentloop.tools.arguments import check, refusal
-from critiqor.agentloop.tools.exec_ import ExecTool
 from critiqor.agentloop.tools.files import EditTool, WriteTool
 from critiqor.agentloop.tools.memory import MemoryGetTool, MemorySearchTool
 from critiqor.agentloop.tools.messaging import MessageTool, Outbox
 from critiqor.agentloop.tools.read import ReadTool
 from critiqor.agentloop.tools.results import refused
+from critiqor.agentloop.tools.shell import ExecTool
 from critiqor.agentloop.tools.subagent import Spawn, SpawnTool
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
 
 
-class GuardedTool:
+class ValidatedTool:
     """A tool that runs only with valid arguments."""
 
     def __init__(self, tool: Tool) -> None:
@@ -41,7 +41,7 @@ def offered_tools(*, outbox: Outbox | None = None, spawn: Spawn | None = None) -
         tools.append(MessageTool(outbox))
     if spawn is not None:
         tools.append(SpawnTool(spawn))
-    return [GuardedTool(tool) for tool in tools]
+    return [ValidatedTool(tool) for tool in tools]
 
 
 def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     ]
 
 
-def problem_with(tool: Tool | None, call: ToolCall) -> str | None:
+def validation_error(tool: Tool | None, call: ToolCall) -> str | None:
     """Return the message for the model if the tool does not exist or the arguments are invalid; else None."""
     if tool is None:
         return f"Tool {call.name} not found"

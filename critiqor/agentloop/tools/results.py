@@ -42,7 +42,7 @@ def refused(text: str) -> ToolOutcome:
     return ToolOutcome(content=[Text(text)], is_error=True)
 
 
-def error_message(outcome: ToolOutcome) -> str | None:
+def error_line(outcome: ToolOutcome) -> str | None:
     """Return the first line of the error, for hooks and records; None if the tool did not fail."""
     if not outcome.is_error:
         return None
@@ -64,7 +64,7 @@ def left_out(characters: int) -> str:
     return f"\n\n[... {characters} more characters truncated; rerun with narrower args if needed]\n\n"
 
 
-def sanitized(outcome: ToolOutcome) -> ToolOutcome:
+def truncate_result(outcome: ToolOutcome) -> ToolOutcome:
     """Return the result truncated to the limits; the same object if it is within them."""
     details = _bounded_details(outcome.details)
     if details is outcome.details and _fits(outcome):
@@ -80,7 +80,7 @@ def sanitized(outcome: ToolOutcome) -> ToolOutcome:
     return msgspec.structs.replace(outcome, content=content, details=details)
 
 
-def without_pictures(content: list[Text | Image]) -> list[Text | Image]:
+def without_images(content: list[Text | Image]) -> list[Text | Image]:
     """Return the content without the bytes of its images, for hooks and event listeners."""
     return [Image(part.mime_type) if isinstance(part, Image) else part for part in content]
 

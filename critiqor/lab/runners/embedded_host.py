@@ -22,8 +22,8 @@ import msgspec
 from critiqor.agentloop.entry.runtime import AgentRuntime, open_runtime
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.exec_ import ExecTool
-from critiqor.agentloop.tools.registry import GuardedTool
+from critiqor.agentloop.tools.registry import ValidatedTool
+from critiqor.agentloop.tools.shell import ExecTool
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
 from critiqor.lab.scenario import EmbeddedTask, ScriptedTool, Turn
 
@@ -64,7 +64,7 @@ async def run_task(task: EmbeddedTask) -> bool:
         sessions[turn.session].append(turn)
     # A tool of the same name replaces the loop's own.
     tools: list[Tool] = [ReplayTool(script) for script in task.tools]
-    tools += [GuardedTool(ShellTool(task.shell))] if task.shell else []
+    tools += [ValidatedTool(ShellTool(task.shell))] if task.shell else []
     async with open_runtime(os.environ, tools=tools) as runtime:
         helpers = [asyncio.ensure_future(_run_helper(runtime, line)) for line in task.helpers]
         ended = await asyncio.gather(*(_run_session(runtime, session, turns) for session, turns in sessions.items()))

@@ -15,14 +15,14 @@ CLEANUP_SECONDS = 5.0
 """Time that an aborted run has for its cleanup before it is abandoned."""
 
 
-def run_limit(configuration: LoopConfiguration, params: AgentParams) -> float | None:
+def run_timeout(configuration: LoopConfiguration, params: AgentParams) -> float | None:
     """Return how many seconds a run may take; None for no limit."""
     if params.timeout_seconds is not None:
         return params.timeout_seconds or None
     return configuration.run_timeout_seconds
 
 
-def idle_limit(configuration: LoopConfiguration, params: AgentParams, provider: Provider) -> float | None:
+def idle_timeout(configuration: LoopConfiguration, params: AgentParams, provider: Provider) -> float | None:
     """Return after how many seconds without data a request times out; None for no limit.
 
     A limit of the provider applies within the limits of the run and the agent. Without it, the limit is that of the

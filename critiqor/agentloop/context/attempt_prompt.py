@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.configuration import ResolvedModel
-from critiqor.agentloop.context.budget import tokens_of_text
-from critiqor.agentloop.context.preparation import Prepared
-from critiqor.agentloop.context.prompt import build_system_prompt
+from critiqor.agentloop.context.preparation import PreparedRun
+from critiqor.agentloop.context.system_prompt import build_system_prompt
+from critiqor.agentloop.context.token_budget import text_tokens
 from critiqor.agentloop.hooks.hook_rules import merge_prompts
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -22,24 +22,24 @@ from critiqor.agentloop.tools.tool import Tool
 BLOCKED = "This request was blocked."
 
 
-class Prompting:
+class AttemptPrompt:
     """Prompt of one attempt. Build it with `build_prompt`."""
 
-    def __init__(self, run: Run, services: Services, prepared: Prepared, decided: dict[str, Any]) -> None:
+    def __init__(self, run: Run, services: Services, prepared: PreparedRun, decided: dict[str, Any]) -> None:
         self._run = run
         self._services = services
         self._around = (decided.get("prependContext"), decided.get("appendContext"))
-        self.user_message = prepared.user_message
+        self.message = prepared.message
         allowed = decided.get("toolsAllow")
         tools = {name: tool for name, tool in prepared.bench.tools.items() if allowed is None or name in allowed}
         self.system_prompt = _system_prompt(prepared, decided, list(tools.values()))
         self.bench = replace(prepared.bench, tools=tools)
         """The tools of the run that plugins allow."""
         self.schemas = tool_schemas(list(tools.values()))
-        self.fixed_tokens = tokens_of_text(self.system_prompt) + len(msgspec.json.encode(self.schemas)) // 4
+        self.fixed_tokens = text_tokens(self.system_prompt) + len(msgspec.json.encode(self.schemas)) // 4
         """Estimated tokens of the system prompt and the tools, which are part of every request."""
 
-    def report(self, prepared: Prepared) -> dict[str, Any]:
+    def report(self, prepared: PreparedRun) -> dict[str, Any]:
         """Return sizes and sources of the prompt, for a traced run."""
         sources = prepared.sources
         return {
@@ -95,7 +95,7 @@ class Prompting:
             return messages
         return [
             UserMessage(content=[Text(self._prompt)], timestamp=message.timestamp)
-            if message is self.user_message
+            if message is self.message
             else message
             for message in messages
         ]
@@ -106,7 +106,7 @@ class Prompting:
         return "\n\n".join(text for text in (before, self._run.message, after) if text)
 
 
-async def build_prompt(run: Run, services: Services, prepared: Prepared, history: list[Message]) -> Prompting:
+async def build_prompt(run: Run, services: Services, prepared: PreparedRun, history: list[Message]) -> AttemptPrompt:
     """Run the prompt hooks and build the prompt from their decisions."""
     hooks = services.hooks
     decided: dict[str, Any] = {}
@@ -114,10 +114,10 @@ async def build_prompt(run: Run, services: Services, prepared: Prepared, history
         if hooks.has_handlers(name):
             event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
             decided = merge_prompts(decided, await hooks.run(name, event, run.context))
-    return Prompting(run, services, prepared, decided)
+    return AttemptPrompt(run, services, prepared, decided)
 
 
-def _system_prompt(prepared: Prepared, decided: dict[str, Any], tools: list[Tool]) -> str:
+def _system_prompt(prepared: PreparedRun, decided: dict[str, Any], tools: list[Tool]) -> str:
     replaced = decided.get("systemPrompt")
     base = str(replaced) if replaced else build_system_prompt(msgspec.structs.replace(prepared.sources, tools=tools))
     parts = (decided.get("prependSystemContext"), base, decided.get("appendSystemContext"))

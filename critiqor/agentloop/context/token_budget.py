@@ -22,14 +22,14 @@ MIN_ANSWER_TOKENS = 256
 """Minimum number of tokens for an answer, even if the provider may reject the request as too long."""
 
 
-def tokens_of_text(text: str) -> int:
+def text_tokens(text: str) -> int:
     """Estimate the tokens of a text from its bytes: scripts that need more tokens also need more bytes."""
     return (len(text.encode("utf-8", "replace")) + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
 
 
-def tokens_of(message: Message) -> int:
+def message_tokens(message: Message) -> int:
     """Estimate the tokens of a message."""
-    return 4 + sum(_tokens_of_part(part) for part in message.content)
+    return 4 + sum(_part_tokens(part) for part in message.content)
 
 
 def used_tokens(entries: list[Entry], fixed: int, *, counted: bool = True) -> int:
@@ -38,8 +38,8 @@ def used_tokens(entries: list[Entry], fixed: int, *, counted: bool = True) -> in
     `fixed` counts the system prompt and the tools, which the reported usage includes. With `counted=False` the
     reported usage is ignored.
     """
-    estimate = fixed + sum(tokens_of(entry.message) for entry in entries if entry.message is not None)
-    estimate += sum(tokens_of_text(entry.summary) for entry in entries if entry.summary is not None)
+    estimate = fixed + sum(message_tokens(entry.message) for entry in entries if entry.message is not None)
+    estimate += sum(text_tokens(entry.summary) for entry in entries if entry.summary is not None)
     # The reported usage of answers before a compaction includes what the compaction removed.
     oldest = (entries[0].kept if entries else 0) if counted else len(entries)
     since = 0
@@ -47,11 +47,11 @@ def used_tokens(entries: list[Entry], fixed: int, *, counted: bool = True) -> in
         message = entry.message
         if isinstance(message, AssistantMessage) and message.usage.total_tokens:
             return max(estimate, since + message.usage.total_tokens)
-        since += tokens_of(message) if message is not None else 0
+        since += message_tokens(message) if message is not None else 0
     return estimate
 
 
-def limit_of(model: ModelEntry, compaction: CompactionSettings) -> int:
+def compaction_threshold(model: ModelEntry, compaction: CompactionSettings) -> int:
     """Return the number of tokens above which the history is compacted before the next request."""
     return model.context_window - compaction.reserve(model.context_window)
 
@@ -72,7 +72,7 @@ def cut(entries: list[Entry], keep_tokens: int) -> int | None:
         message = entries[index].message
         if message is None:
             continue
-        kept_tokens += tokens_of(message)
+        kept_tokens += message_tokens(message)
         if first_kept is not None and kept_tokens > keep_tokens:
             break
         if not isinstance(message, ToolResultMessage):
@@ -80,11 +80,11 @@ def cut(entries: list[Entry], keep_tokens: int) -> int | None:
     return first_kept if first_kept is not None and any(entry.message for entry in entries[:first_kept]) else None
 
 
-def _tokens_of_part(part: Text | Thinking | Image | ToolCall) -> int:
+def _part_tokens(part: Text | Thinking | Image | ToolCall) -> int:
     if isinstance(part, Text):
-        return tokens_of_text(part.text)
+        return text_tokens(part.text)
     if isinstance(part, Thinking):
-        return tokens_of_text(part.thinking)
+        return text_tokens(part.thinking)
     if isinstance(part, Image):
         return IMAGE_TOKENS
-    return tokens_of_text(part.name) + len(msgspec.json.encode(part.arguments)) // BYTES_PER_TOKEN
+    return text_tokens(part.name) + len(msgspec.json.encode(part.arguments)) // BYTES_PER_TOKEN
