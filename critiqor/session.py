@@ -6,13 +6,12 @@ Importing it loads no detector: the diagnosis is imported when a run is finalize
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from critiqor.model import Event
 from critiqor.run.finalization import complete_session, finalize_session
-from critiqor.run.importing import import_run
 from critiqor.run.lifecycle import (
     RunReference,
     abort_session,
@@ -28,6 +27,9 @@ from critiqor.run.store import DEFAULT_RUNS_DIR, RunStore
 from critiqor.storage import SessionPaths, paths_for, write_json
 from critiqor.storage import run_record as records
 from critiqor.storage.normalization import normalize_plugin_event
+
+if TYPE_CHECKING:
+    from critiqor.importers import ImportedTrace
 
 __all__ = [
     "SessionPaths",
@@ -50,6 +52,16 @@ __all__ = [
     "request_finalize",
     "write_json",
 ]
+
+
+def import_run(trace: "ImportedTrace", runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
+    """Create a run from an imported trace: seal its events, diagnose them and complete the record.
+
+    `metadata` takes the names that `create_session` takes. Return the record without its event log.
+    """
+    from critiqor.run import importing
+
+    return importing.import_run(trace, runs_dir, **metadata)
 
 
 def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any] | None:

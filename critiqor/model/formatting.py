@@ -1,10 +1,17 @@
-"""Formatting of values for people: the same text on a terminal, on a page and in a report."""
+"""Formatting of values for people: the same text on a terminal, on a page and in a report.
+
+Every module that counts something imports it, so the modules that define cost, time and verdict are imported by the
+functions that need them.
+"""
 
 from __future__ import annotations
 
-from critiqor.model.diagnosis import Diagnosis, Readiness, Usage
-from critiqor.model.measures import Cost, cost_of, wall_time_ms
-from critiqor.model.verdict import Verdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from critiqor.model.diagnosis import Diagnosis, Readiness, Usage
+    from critiqor.model.measures import Cost
+    from critiqor.model.verdict import Verdict
 
 UNKNOWN = "unknown"
 FIGURE_LABELS = {
@@ -35,7 +42,9 @@ def format_money(usd: float | None) -> str:
 
 def format_cost(cost: Cost | Usage) -> str:
     """Return a cost; a lower bound where a part of it is unknown."""
-    cost = cost_of(cost) if isinstance(cost, Usage) else cost
+    from critiqor.model.measures import Cost, cost_of
+
+    cost = cost if isinstance(cost, Cost) else cost_of(cost)
     if not cost.model_calls:
         return "no model calls"
     if cost.usd is None:
@@ -93,6 +102,8 @@ def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
 
     Runs are compared by a whole cost and an undisturbed time only; these texts show what is known of them in any case.
     """
+    from critiqor.model.measures import wall_time_ms
+
     return {
         "trust": format_number(verdict.trust),
         "cost_usd": format_cost(diagnosis.cost_analysis),

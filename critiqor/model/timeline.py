@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.model.formatting import format_duration
 from critiqor.model.resources import ResourceUsage
 
 NodeKind = Literal["span", "provider", "tool"]
@@ -334,10 +335,5 @@ def cited_line(cited: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def spent(milliseconds: float) -> str:
-    """A duration in the unit that people would use."""
-    if milliseconds < 10:
-        return f"{milliseconds:.1f} ms" if milliseconds else "0 ms"
-    if milliseconds < 1000:
-        return f"{milliseconds:.0f} ms"
-    return f"{milliseconds / 1000:.2f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:.0f} min"
+spent = format_duration
+"""The name by which detectors import the formatter of durations."""

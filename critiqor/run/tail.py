@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,7 +30,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """Totals of everything that was read so far."""
+    """Counts of everything that was read so far."""
 
     events: int
     model_calls: int
@@ -46,6 +46,13 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of the journal that are not events."""
     last_event_at: str | None
     """UTC, ISO 8601."""
+
+
+class Totals(NamedTuple):
+    """Everything that was read so far, added up."""
+
+    figures: Figures
+    cost: Cost
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,13 +98,9 @@ class Follower:
             self._tally.count(event)
         return Update(events=events, status=self.head.status, over=None if more else over, more=more)
 
-    def figures(self) -> Figures:
+    def totals(self) -> Totals:
         """Return the totals so far."""
-        return self._tally.figures()
-
-    def cost(self) -> Cost:
-        """Return the cost so far."""
-        return self._tally.cost()
+        return self._tally.totals()
 
     def _supervised(self) -> Iterator[Event]:
         """Read new events of the supervisor from the record, which is read again only after it was replaced."""
@@ -197,13 +200,10 @@ class _Tally:
             self._tool_calls += event.event_type == EventType.TOOL_CALL
             self._ledger.observe(event)
 
-    def cost(self) -> Cost:
-        return cost_of(self._ledger.analysis([]))
-
-    def figures(self) -> Figures:
+    def totals(self) -> Totals:
         usage = self._ledger.analysis([])
         read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-        return Figures(
+        figures = Figures(
             events=self._events,
             model_calls=usage.model_calls,
             tool_calls=self._tool_calls,
@@ -213,6 +213,7 @@ class _Tally:
             unreadable=self.unreadable,
             last_event_at=self._last_event_at,
         )
+        return Totals(figures, cost_of(usage))
 
 
 def _key(path: Path) -> bytes:

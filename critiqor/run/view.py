@@ -81,8 +81,11 @@ class RunView:
 
     @cached_property
     def integrity(self) -> Integrity:
-        """Whether the evidence is still what was sealed and diagnosed."""
-        return self._check(self.run, self._head)
+        """Whether the evidence is still what was sealed and diagnosed; an anonymous viewer does not see which file."""
+        found = self._check(self.run, self._head)
+        if not self.is_anonymous or found.state in ("intact", "not sealed"):
+            return found
+        return Integrity(state=found.state, explanation="the evidence is not what was sealed")
 
     @cached_property
     def _stored(self) -> Diagnosis | CritiqorError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from critiqor.model.timeline import spent
+from critiqor.model.formatting import format_duration
 from critiqor.timeline.layout import Name, Piece
 
 
 def ms(duration: float | None) -> str:
     """Format a duration in milliseconds; empty if there is none."""
-    return "" if duration is None else spent(duration)
+    return "" if duration is None else format_duration(duration)
 
 
 def memory(size: int) -> str:

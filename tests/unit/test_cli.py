@@ -375,7 +375,7 @@ def test_an_internal_error_has_no_traceback_without_debug(cli: Cli, monkeypatch:
     def fail(_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("critiqor.storage.paths.paths_for", fail)
+    monkeypatch.setattr("critiqor.run.store.paths_for", fail)
     answer = cli("runs")
     assert answer.code == ExitCode.ERROR
     assert "internal error: ZeroDivisionError: oops" in answer.err

@@ -19,7 +19,7 @@ def test_a_report_is_printed_as_markdown(cli: Cli, runs: Runs) -> None:
     store(runs, diagnosis("run_001", finding("timeout", "high", id="finding_001")))
     answer = cli("report", "run_001")
     assert (answer.code, answer.err) == (0, "")
-    assert answer.out.startswith("## `run_001`: to be reviewed\n")
+    assert answer.out.startswith("## `run_001`: review\n")
     assert "critiqor explain run_001 finding_001" in answer.out
     assert cli("report", "run_001", "-o", "-").out == answer.out
     assert cli("report", "run_001", "--format", "markdown").out == answer.out

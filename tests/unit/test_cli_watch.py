@@ -31,8 +31,10 @@ from critiqor.cli.terminal.event_lines import EventLine
 from critiqor.cli.views.watch import LiveRun
 from critiqor.errors import ExitCode
 from critiqor.model import now_ms
+from critiqor.model.measures import Cost
+from critiqor.model.record import Metadata, RunHead, Timestamps
 from critiqor.run.store import Run
-from critiqor.run.tail import MAX_READ_BYTES, Figures, Follower
+from critiqor.run.tail import MAX_READ_BYTES, Figures, Follower, Totals
 from critiqor.session import abort_session, append_event_to_run, request_finalize
 from critiqor.storage.journal import MAX_LINE
 
@@ -100,7 +102,7 @@ def test_what_cannot_be_read_costs_only_itself(runs: Runs) -> None:
         if not look.more:
             break
     assert [name for name in seen if name in ("input", "message_end")] == ["input", "message_end"]
-    assert follower.figures().unreadable == 5
+    assert follower.totals().figures.unreadable == 5
 
 
 def test_a_long_journal_is_read_in_pieces_and_nothing_is_lost(runs: Runs) -> None:
@@ -123,7 +125,7 @@ def test_figures_add_up(runs: Runs) -> None:
     runs.write(run_id, attached(), model_call(2), model_call(3, usage=None), *failed, *tool(6))
     follower = Follower(Run.load(run_id, runs.folder))
     follower.update()
-    figures = follower.figures()
+    figures = follower.totals().figures
     assert (figures.events, figures.model_calls, figures.tool_calls, figures.errors) == (8, 2, 2, 1)
     assert (figures.tokens, figures.cost_usd) == (1520, 0.25)
 
@@ -269,7 +271,7 @@ def test_on_a_terminal_figures_and_events_are_kept_up_to_date_until_ctrl_c(runs:
     runs.write(run_id, *(event for number in range(20) for event in tool(10 + 2 * number)))
     child.expect(r"tools \S*\s*\S*21")
     child.send(CTRL_C)
-    child.expect("goes on unwatched")
+    child.expect("continues unwatched")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == ExitCode.OK
@@ -343,9 +345,11 @@ def live_lines(columns: int, rows: int, **figures: Any) -> list[str]:
     """What a terminal of that size is given of a run."""
     usual = {"events": 1, "model_calls": 1, "tool_calls": 1, "errors": 0, "tokens": 1, "cost_usd": None}
     seen = Figures(**{**usual, "unreadable": 0, "last_event_at": None, **figures})
-    head = {"run_id": "run_001", "status": "MONITORING", "owner": None, "metadata": {"agent_id": "a"}}
+    times, metadata = Timestamps(created_at="now"), Metadata(agent_id="a")
+    head = RunHead(run_id="run_001", status="MONITORING", lifecycle=[], timestamps=times, metadata=metadata)
+    cost = Cost(seen.cost_usd, False, seen.model_calls, seen.tokens)
     latest = [EventLine("12:00:00.000", "tool_call", "exec", False)]
-    live = LiveRun({**head, "timestamps": {"created_at": "now"}}, seen, latest, 0, ["Ctrl-C leaves"])
+    live = LiveRun(head, Totals(seen, cost), latest, 0, ["Ctrl-C leaves"])
     out = io.StringIO()
     Console(file=out, width=columns, height=rows, color_system=None).print(live)
     return out.getvalue().splitlines()

@@ -203,7 +203,7 @@ def test_without_an_index_pages_are_the_same(runs: Runs) -> None:
         def index_of(self, view: object, timeout: float = 0.0) -> None:
             return None
 
-    plain = RunPageData(run, Nothing(runs.paths))
+    plain = RunPageData(run, Nothing())
     for wanted, page in product((EventFilter(), EventFilter(text="npm"), EventFilter(status="error")), (1, 2, 3)):
         assert indexed.events(wanted, page) == plain.events(wanted, page)
     last = indexed.events(EventFilter(), 3).events[-1]

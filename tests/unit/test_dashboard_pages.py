@@ -553,7 +553,7 @@ def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
     assert [row["type"] for row in rows] == ["recorder_attached", "message_end"]
     assert rows[1]["said"] == "text: <b>hello</b>⟨U+202E⟩"
     states = [json.loads(data)["said"] for name, data in messages if name == "state"]
-    assert re.fullmatch(r"Sealed and diagnosed: \d+ events, 0 errors, 0 tokens, no price known", states[-1])
+    assert re.fullmatch(r"Sealed and diagnosed: \d+ events, 0 errors, 0 tokens, no model calls", states[-1])
     assert messages[-1] == ("ended", '{"concluded": true}')
 
 
@@ -573,7 +573,7 @@ def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(
 ) -> None:
     phase = phase_of(Update(events=[], status=status, over=over, more=False), "run_001")
     assert (phase.badge, phase.next, phase.is_last) == (badge, command, is_last)
-    assert phase.is_going == (badge == "being recorded")
+    assert phase.is_recording == (badge == "being recorded")
     assert "FINALIZING" not in phase.told and phase.told[0].isupper()
 
 

@@ -46,6 +46,13 @@ def test_import_of_the_package_brings_nothing_heavy(module: str) -> None:
     assert answer.stdout == "[]\n"
 
 
+def test_import_of_the_session_loads_no_diagnosis_and_few_modules() -> None:
+    names = "sorted(name for name in sys.modules if name.split('.')[0] == 'critiqor')"
+    loaded = python("-c", f"import sys, critiqor.session; print(*{names})").stdout.split()
+    assert not [name for name in loaded if name.startswith(("critiqor.diagnosis", "critiqor.timeline"))]
+    assert len(loaded) <= 30
+
+
 def test_package_can_be_run_as_a_module() -> None:
     answer = python("-m", "critiqor", "--version")
     assert (answer.returncode, answer.stdout) == (0, f"critiqor, version {critiqor.__version__}\n")

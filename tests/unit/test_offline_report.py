@@ -22,6 +22,7 @@ from critiqor.dashboard.render.html_fragment import Anchors, FragmentExtractor
 from critiqor.dashboard.render.offline import PARTS, offline_pages
 from critiqor.errors import CritiqorError
 from critiqor.model import CausalGraph, Event, Finding, GraphEdge, GraphNode
+from critiqor.run.store import Run
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 HOSTILE = (
@@ -74,7 +75,7 @@ class Page(HTMLParser):
 
 
 def page_of(runs: Runs, run_id: str = "run_001") -> Page:
-    return Page(b"".join(offline_pages(run_id, runs.folder)))
+    return Page(b"".join(offline_pages(Run.load(run_id, runs.folder))))
 
 
 def of_many(runs: Runs, count: int, failing: int) -> str:
@@ -170,15 +171,15 @@ def test_every_link_has_one_target(runs: Runs) -> None:
 
 def test_the_same_run_gives_the_same_bytes(runs: Runs) -> None:
     failing_tests(runs)
-    first = b"".join(offline_pages("run_001", runs.folder))
+    first = b"".join(offline_pages(Run.load("run_001", runs.folder)))
     (runs.paths.run_folder("run_001") / "events.sqlite").unlink()
-    assert b"".join(offline_pages("run_001", runs.folder)) == first
+    assert b"".join(offline_pages(Run.load("run_001", runs.folder))) == first
     assert len(first) < 1_000_000
 
 
 def test_an_anonymous_run_leaves_without_names_and_texts(runs: Runs) -> None:
     failing_tests(runs, text="the secret plan", agent_id="agent_of_somebody", tenant_id="acme", visibility="anonymous")
-    content = b"".join(offline_pages("run_001", runs.folder))
+    content = b"".join(offline_pages(Run.load("run_001", runs.folder)))
     for word in (b"secret plan", b"agent_of_somebody", b"acme", b"Done: all tests pass", str(runs.folder).encode()):
         assert word not in content
     page = Page(content)
@@ -195,7 +196,7 @@ def test_any_other_run_is_complete(runs: Runs, visibility: str) -> None:
 def test_a_run_without_a_diagnosis_says_what_to_type(runs: Runs) -> None:
     run_id = runs.start()
     with pytest.raises(CritiqorError) as refused:
-        offline_pages(run_id, runs.folder)
+        offline_pages(Run.load(run_id, runs.folder))
     assert f"critiqor finalize {run_id}" in str(refused.value.fix)
 
 
@@ -226,7 +227,7 @@ def test_a_large_run_keeps_to_what_matters_and_says_so(runs: Runs, monkeypatch: 
 
 def test_a_file_of_many_events_stays_small(runs: Runs) -> None:
     run_id = of_many(runs, 10_000, failing=2)
-    pieces = [len(piece) for piece in offline_pages(run_id, runs.folder)]
+    pieces = [len(piece) for piece in offline_pages(Run.load(run_id, runs.folder))]
     assert sum(pieces) < 6 << 20
     assert max(pieces) < 1 << 20, "it is not held as a whole"
     page = page_of(runs, run_id)

@@ -69,7 +69,7 @@ def dashboard(
     It can be reached from this machine alone, by the link that is printed, until it is ended with Ctrl+C.
 
     \b
-    critiqor dashboard --tenant preformatted --tenant untrusted                  the runs of both
+    critiqor dashboard --tenant ours --tenant theirs                  the runs of both
     critiqor dashboard --host 192.168.1.5 --require-token             from other machines too, over plain HTTP
     """
     from critiqor.dashboard.web.serving import serve

@@ -48,7 +48,7 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
         over = _draw(follower) if can_draw(sys.stdout) and not as_json else _print(follower, as_json=as_json)
     end = _end(follower.head, over)
     if as_json:
-        data = {"run_id": run_id, "over": over, "figures": follower.figures(), "next": end.following}
+        data = {"run_id": run_id, "over": over, "figures": follower.totals().figures, "next": end.following}
         answer_line("watch", {"end": data})
     else:
         say(f"{end.reason}. Next: {end.following}")
@@ -111,7 +111,7 @@ def _draw(follower: Follower) -> str:
             update = follower.update()
             latest.extend(format_event(event) for event in update.events[-MAX_REMEMBERED:])
             hints = _hints(follower.head) if update.over is None else []
-            live.update(LiveRun(follower, list(latest), now_ms(), hints), refresh=True)
+            live.update(LiveRun(follower.head, follower.totals(), list(latest), now_ms(), hints), refresh=True)
             if update.over is not None:
                 return update.over
             if not update.more:

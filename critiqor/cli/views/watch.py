@@ -10,10 +10,9 @@ from rich.text import Text
 from critiqor.cli.terminal.event_lines import EventLine
 from critiqor.cli.terminal.screen import FAINT, side_by_side, styled, untrusted
 from critiqor.cli.views.show import head_line
-from critiqor.model import ms_from_iso
+from critiqor.model import RunHead, ms_from_iso
 from critiqor.model.formatting import format_cost, format_number
-from critiqor.model.measures import Cost
-from critiqor.run.tail import Figures, Follower
+from critiqor.run.tail import Totals
 
 NAME, SHORT_NAME = 24, 12
 """Columns of event names, on a wide and on a narrow terminal."""
@@ -28,10 +27,16 @@ ROOMY = 60
 class LiveRun:
     """One moment of a run, in as many lines as the terminal has: lines that do not fit could not be redrawn."""
 
-    def __init__(self, follower: Follower, latest: Sequence[EventLine], now_ms: int, hints: Sequence[str] = ()) -> None:
-        self._head = follower.head
-        self._figures = follower.figures()
-        self._cost = follower.cost()
+    def __init__(
+        self,
+        head: RunHead,
+        totals: Totals,
+        latest: Sequence[EventLine],
+        now_ms: int,
+        hints: Sequence[str] = (),
+    ) -> None:
+        self._head = head
+        self._totals = totals
         self._latest = latest
         """The newest last."""
         self._now_ms = now_ms
@@ -40,7 +45,7 @@ class LiveRun:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width, lines = options.max_width, max(1, console.height - 1)
-        figures = list(side_by_side(figure_texts(self._figures, self._cost, self._now_ms), width))
+        figures = list(side_by_side(figure_texts(self._totals, self._now_ms), width))
         hints = list(side_by_side([Text(hint, FAINT) for hint in self._hints], width))
         above, below = [head_line(self._head), *figures, Text()], [Text(), *hints] if hints else []
         if lines - len(above) - len(below) < MIN_EVENT_LINES:
@@ -53,15 +58,16 @@ class LiveRun:
             yield line
 
 
-def figure_texts(figures: Figures, cost: Cost, now_ms: int) -> Iterator[Text]:
+def figure_texts(totals: Totals, now_ms: int) -> Iterator[Text]:
     """Yield calls, tools, errors, tokens, cost, and how long ago the last event was."""
+    figures = totals.figures
     last = ms_from_iso(figures.last_event_at) if figures.last_event_at else None
     texts = {
         "model calls": format_number(figures.model_calls),
         "tools": format_number(figures.tool_calls),
         "errors": format_number(figures.errors),
         "tokens": format_number(figures.tokens),
-        "cost": format_cost(cost),
+        "cost": format_cost(totals.cost),
         "events": format_number(figures.events),
         "last": "never" if last is None else f"{_whole_seconds(now_ms - last)} ago",
     }

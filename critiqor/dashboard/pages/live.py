@@ -81,14 +81,14 @@ class Live:
             update = await to_thread.run_sync(self._update, follower, data, token)
             for event in update.events[-MAX_EVENTS:]:
                 yield _message("record", _row(anonymous_event(event) if data.is_anonymous else event))
-            figures = follower.figures()
+            figures, cost = follower.totals()
             amounts = {"event": figures.events, "error": figures.errors, "token": figures.tokens}
             counts = ", ".join(counted(amount, noun) for noun, amount in amounts.items())
             phase = phase_of(update, data.run_id)
             state = {
                 "badge": phase.badge,
                 "going": phase.is_recording,
-                "said": f"{phase.text}: {counts}, {format_cost(follower.cost())}",
+                "said": f"{phase.text}: {counts}, {format_cost(cost)}",
             }
             yield _message("state", {**state, "next": phase.next if is_user else None})
             if phase.is_last:
