@@ -1,4 +1,4 @@
-"""Writes what SARIF files say of each type of failure, from docs/failures.md, so that it cannot be wrong.
+"""Writes the help of each failure type in SARIF files from docs/failures.md, so that both say the same.
 
 python docs/rules.py
 """
@@ -15,15 +15,15 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
 def rules_text() -> str:
-    """The help of each type of failure, as it is shipped."""
+    """Return the help of each failure type as JSON."""
     sections = (HERE / "failures.md").read_text(encoding="utf-8").split("\n## ")[1:]
-    told = dict(_section(section) for section in sections)
-    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+    rules = dict(_section(section) for section in sections)
+    return json.dumps(rules, indent=2, ensure_ascii=False) + "\n"
 
 
 def _section(section: str) -> tuple[str, str]:
     title, _, body = section.partition("\n")
-    # Lines are broken in the file for those who edit it; a link leads nowhere outside of it.
+    # Lines are wrapped in the file; links do not work outside of it.
     joined = re.sub(r"\n(?!- )\s*", " ", _LINK.sub(r"\1", body).strip())
     first, _, rest = joined.partition("\n")
     return title.strip("`"), f"{first}\n\n{rest}"

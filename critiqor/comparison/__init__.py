@@ -1,1 +1,1 @@
-"""Questions about several runs: compare two, follow a trend, rank within a benchmark. Pure."""
+"""Comparisons of several runs: compare two runs, follow a trend, rank a run within a benchmark. Pure."""

@@ -1,7 +1,7 @@
-"""Did the change work? Two runs side by side, the first from before it, the second from after.
+"""Compares two runs, one from before a change and one from after it.
 
-Findings are matched by cause, never by id, place or order. What is unknown on one side has no difference. Cost and
-time vary from run to run by themselves, so one pair of runs decides nothing about them.
+Findings are matched by cause, never by id, place or order. A figure that is unknown on one side has no difference. Cost
+and time vary from run to run by themselves, so one pair of runs decides nothing about them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import msgspec
 from critiqor.comparison.figures import (
     CauseGroup,
     Figures,
-    came_to_its_end,
     causes_of,
     figures_of,
+    has_finished,
     rank,
     was_profiled,
 )
-from critiqor.diagnosis.scoring import OF_THE_RECORDER
+from critiqor.diagnosis.scoring import RECORDER_TYPES
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.measures import unknown_cost, unknown_usage
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
 _JUDGED = ("trust", "confidence", "findings")
-"""Figures that rules decide: under other rules they are other figures."""
+"""Figures that depend on the rule set."""
 _SPENT = {
     "cost_usd": "cost",
     "tokens": "tokens",
@@ -43,7 +43,7 @@ class Difference(msgspec.Struct, frozen=True):
     before: int | float | None
     after: int | float | None
     difference: int | float | None
-    """After minus before; null where that cannot be told."""
+    """After minus before; null where that is unknown."""
 
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +60,12 @@ class Differences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CauseChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one cause."""
+    """One cause before and after."""
 
     cause: str
     type: str
     title: str
-    """Of after where it is still there, else of before."""
+    """From the run after the change if the cause is still there, otherwise from the run before."""
     severity_before: Severity | None
     severity_after: Severity | None
     findings_before: int
@@ -85,23 +85,23 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     outcome_before: OutcomeState
     outcome_after: OutcomeState
     gone: list[CauseChange]
-    """The worst first, as in the two lists below. All three are empty where the runs cannot be compared."""
+    """The most severe first, as in the two lists below. All three are empty where the runs cannot be compared."""
     new: list[CauseChange]
     still_there: list[CauseChange]
     figures: Differences
     notes: list[str]
-    """What to bear in mind when reading it."""
+    """Caveats."""
 
 
 def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -> Comparison:
-    """Lay two runs side by side; `unproven` says of which of them the evidence is not what was sealed."""
+    """Compare two runs. `unproven` says for which of them the evidence differs from what was sealed."""
     obstacles = _obstacles(before, after)
-    unfinished = [run for run in (before, after) if not came_to_its_end(run.outcome)]
+    unfinished = [run for run in (before, after) if not has_finished(run.outcome)]
     doubts = [*unproven, *_unfinished(unfinished)]
     changes = [] if obstacles else _changes(causes_of(before), causes_of(after))
     same_rules = before.rule_set_version == after.rule_set_version
-    untellable = {*(() if same_rules else _JUDGED), *(_SPENT if unfinished else ()), *(_JUDGED if doubts else ())}
-    figures = _differences(figures_of(before), figures_of(after), untellable)
+    unknown = {*(() if same_rules else _JUDGED), *(_SPENT if unfinished else ()), *(_JUDGED if doubts else ())}
+    figures = _differences(figures_of(before), figures_of(after), unknown)
     verdict, summary = _judge(obstacles, doubts, changes, figures)
     gone = [change for change in changes if change.severity_after is None]
     return Comparison(
@@ -121,32 +121,32 @@ def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -
 
 def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
     obstacles = [
-        f"{run.run_id} was not observed and has no trust score (critiqor show {run.run_id})"
+        f"{run.run_id} was not observed and has no trust score (see critiqor show {run.run_id})"
         for run in (before, after)
         if run.trust_score is None
     ]
     if before.rule_set_version != after.rule_set_version:
         obstacles.append(
-            f"{before.run_id} was judged by rules {before.rule_set_version} and {after.run_id} by rules "
-            f"{after.rule_set_version}; judge both by the rules of today: "
+            f"{before.run_id} was diagnosed with rule set {before.rule_set_version} and {after.run_id} with rule set "
+            f"{after.rule_set_version}; diagnose both again with the current rules: "
             f"critiqor diagnose {before.run_id}, critiqor diagnose {after.run_id}"
         )
     return obstacles
 
 
 def _unfinished(runs: list[Diagnosis]) -> list[str]:
-    """Why no verdict is possible: what one that was cut off had still to show is unknown.
+    """Return why no verdict is possible: the rest of a run that was cut off is unknown.
 
-    One that broke down by itself or ran out of time has shown that, beside one that came to its end.
+    A single run that failed by itself or timed out can be compared with one that finished.
     """
     if len(runs) == 1 and runs[0].outcome.state in ("failed", "timed_out"):
         return []
-    return [f"{run.run_id} did not come to its end" for run in {run.run_id: run for run in runs}.values()]
+    return [f"{run.run_id} did not finish" for run in {run.run_id: run for run in runs}.values()]
 
 
 def _unfinished_notes(runs: list[Diagnosis]) -> list[str]:
     names = dict.fromkeys(run.run_id for run in runs)
-    return [f"{name} did not come to its end: what it spent goes only as far as it came" for name in names]
+    return [f"{name} did not finish: its cost and time cover only a part of the task" for name in names]
 
 
 def _changes(before: dict[str, CauseGroup], after: dict[str, CauseGroup]) -> list[CauseChange]:
@@ -155,12 +155,12 @@ def _changes(before: dict[str, CauseGroup], after: dict[str, CauseGroup]) -> lis
 
 
 def _change(before: CauseGroup | None, after: CauseGroup | None) -> CauseChange:
-    told = after or before
-    assert told is not None
+    latest = after or before
+    assert latest is not None
     return CauseChange(
-        cause=told.cause,
-        type=told.type,
-        title=told.title,
+        cause=latest.cause,
+        type=latest.type,
+        title=latest.title,
         severity_before=before.severity if before else None,
         severity_after=after.severity if after else None,
         findings_before=before.findings if before else 0,
@@ -174,19 +174,19 @@ def _worst_rank(change: CauseChange) -> int:
     return min(rank(severity) for severity in (change.severity_before, change.severity_after) if severity)
 
 
-def _differences(before: Figures, after: Figures, untellable: set[str]) -> Differences:
+def _differences(before: Figures, after: Figures, unknown: set[str]) -> Differences:
     return Differences(
         **{
-            name: _difference(getattr(before, name), getattr(after, name), tellable=name not in untellable)
+            name: _difference(getattr(before, name), getattr(after, name), is_known=name not in unknown)
             for name in Figures.__struct_fields__
         }
     )
 
 
-def _difference(before: float | None, after: float | None, *, tellable: bool) -> Difference:
-    if before is None or after is None or not tellable:
+def _difference(before: float | None, after: float | None, *, is_known: bool) -> Difference:
+    if before is None or after is None or not is_known:
         return Difference(before, after, None)
-    # Money in binary: what is beyond the ninth digit is no money.
+    # Digits beyond the ninth are rounding errors of binary floats.
     return Difference(before, after, round(after - before, 9))
 
 
@@ -203,10 +203,10 @@ def _judge(
     milder = [change for change in weighty if min(_moves(change)) < 0]
     harsher = [change for change in weighty if max(_moves(change)) > 0]
     trust = figures.trust
-    step = trust.difference or 0
-    trust_words = [f"trust {trust.before} → {trust.after}"] if step else []
-    good = _phrases((gone, "gone"), (milder, "milder or less frequent")) + (trust_words if step > 0 else [])
-    bad = _phrases((new, "new"), (harsher, "worse or more frequent")) + (trust_words if step < 0 else [])
+    rise = trust.difference or 0
+    trust_words = [f"trust {trust.before} → {trust.after}"] if rise else []
+    good = _phrases((gone, "gone"), (milder, "milder or less frequent")) + (trust_words if rise > 0 else [])
+    bad = _phrases((new, "new"), (harsher, "worse or more frequent")) + (trust_words if rise < 0 else [])
     if good and bad:
         return "mixed", f"{', '.join(good)}; but {', '.join(bad)}"
     if good:
@@ -217,13 +217,13 @@ def _judge(
 
 
 def _weighs(change: CauseChange) -> bool:
-    """Whether it says something about the agent: mere information and the recorder's own trouble are only listed."""
-    grave = {change.severity_before, change.severity_after} - {"info", None}
-    return bool(grave) and change.type not in OF_THE_RECORDER
+    """Return whether a change counts for the verdict: information and findings about the recorder are only listed."""
+    severities = {change.severity_before, change.severity_after} - {"info", None}
+    return bool(severities) and change.type not in RECORDER_TYPES
 
 
 def _moves(change: CauseChange) -> tuple[int, int]:
-    """How much worse and how much more frequent a cause became that was there before; negative is better."""
+    """Return by how much a cause became more severe and more frequent; negative is better."""
     if change.severity_before is None or change.severity_after is None:
         return 0, 0
     worse = rank(change.severity_before) - rank(change.severity_after)
@@ -239,16 +239,16 @@ def _sameness(figures: Differences) -> str:
     same = "the same problems and the same trust" if figures.findings.after else "no problems and the same trust"
     if not moved:
         return same
-    return f"{same}; only {', '.join(moved)} changed, and one pair of runs is one sample: that can be chance"
+    return f"{same}; only {', '.join(moved)} changed, which can be chance in a single pair of runs"
 
 
 def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list[str]:
     notes = [note for run in (before, after) if (note := _unknown_cost(run))]
     profiled = [run.run_id for run in (before, after) if was_profiled(run)]
-    notes += [f"{run_id} was deeply profiled: its time says nothing about an ordinary run" for run_id in profiled]
+    notes += [f"{run_id} was recorded with deep profiling: its time is not comparable" for run_id in profiled]
     if gone and after.confidence_score < before.confidence_score:
-        seen = f"confidence {before.confidence_score} → {after.confidence_score}"
-        notes.append(f"{after.run_id} was seen less completely ({seen}): what is gone may only not have been seen")
+        confidence = f"confidence {before.confidence_score} → {after.confidence_score}"
+        notes.append(f"{after.run_id} was observed less completely ({confidence}): gone may only mean not observed")
     return notes
 
 

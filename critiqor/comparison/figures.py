@@ -1,4 +1,4 @@
-"""What runs are laid side by side by: their numbers, and their findings grouped by cause."""
+"""What runs are compared by: their numbers, and their findings grouped by cause."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage, w
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of one run. Null is unknown, never nothing."""
+    """The numbers of one run. Null is unknown, never zero."""
 
     trust: int | None
     confidence: int
     findings: int | None
-    """Null where the agent was not observed: what was not seen cannot be counted."""
+    """Null where the agent was not observed."""
     cost_usd: float | None
-    """Null as well where a part of it is unknown: half a cost is not comparable with a whole one."""
+    """Null as well where a part of it is unknown: a partial cost is not comparable with a whole one."""
     tokens: int | None
-    """Everything read and written, cached or not; null where a model call told no usage."""
+    """Input and output, cached or not; null where a model call reported no usage."""
     model_calls: int
     tool_calls: int
     wall_ms: int | None
-    """Null as well for a run that was deeply profiled: it takes longer than it does otherwise."""
+    """Null as well for a run with deep profiling, which slows it down."""
 
 
 class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,15 +31,15 @@ class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     type: str
     severity: Severity
-    """The worst of them."""
+    """The highest one."""
     title: str
-    """Of the worst of them."""
+    """From the most severe one."""
     findings: int
     occurrences: int
 
 
 def figures_of(diagnosis: Diagnosis) -> Figures:
-    """The numbers of a run."""
+    """Return the numbers of a run."""
     cost = diagnosis.cost_analysis
     return Figures(
         trust=diagnosis.trust_score,
@@ -53,21 +53,21 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
     )
 
 
-def came_to_its_end(outcome: Outcome) -> bool:
-    """Whether a run was seen to its end: what would have come of one that was cut off is unknown."""
+def has_finished(outcome: Outcome) -> bool:
+    """Return whether a run was observed to its end: the rest of one that was cut off is unknown."""
     if outcome.state in ("completed", "failed"):
         return outcome.cut_short is not True
-    # Whoever stops a gateway, or seals it while it waits, interrupts nobody: its agents had come to their ends.
+    # Stopping a gateway, or sealing it while it is idle, interrupts nothing: its agents had finished.
     return outcome.state in ("interrupted", "still_running") and outcome.cut_short is False
 
 
 def was_profiled(diagnosis: Diagnosis) -> bool:
-    """Whether its times are not those of an ordinary run."""
+    """Return whether deep profiling slowed the run down."""
     return diagnosis.timeline is not None and diagnosis.timeline.profiled
 
 
 def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
-    """The findings of a run by cause. Their order does not matter."""
+    """Group the findings of a run by cause. Their order does not matter."""
     members: dict[str, list[Finding]] = {}
     for finding in diagnosis.failure_analysis.findings:
         members.setdefault(finding.cause, []).append(finding)
@@ -75,7 +75,7 @@ def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
 
 
 def rank(severity: Severity) -> int:
-    """0 for the worst."""
+    """Return the position of a severity: 0 for the most severe."""
     return SEVERITIES.index(severity)
 
 

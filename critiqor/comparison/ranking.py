@@ -1,6 +1,6 @@
-"""How good is a run among its like? Its place within the runs of the same benchmark and difficulty.
+"""Ranks a run among the runs of the same benchmark and difficulty.
 
-Ties count half. What is unknown is left out and counted. Only runs judged by the same rules are alike.
+Ties count half. Unknown values are left out and counted. Only runs diagnosed with the same rule set are compared.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ from critiqor.model.measures import list_names
 from critiqor.model.record import Metadata
 from critiqor.model.report import RunSummary
 
-FEWEST_OTHERS = 5
-"""Among fewer, a place says nothing."""
+MIN_OTHERS = 5
+"""Among fewer runs, a rank says nothing."""
 _MORE_IS_BETTER = {"trust": True, "cost_usd": False, "tokens": False, "wall_ms": False, "findings": False}
-"""What runs are placed by."""
+"""The figures that runs are ranked by."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a run by one figure."""
+    """The rank of a run by one figure."""
 
     figure: str
     value: int | float | None
     """Null where it is unknown for this run."""
     better_than_percent: float | None
-    """Share of the other runs that are worse, those that are equal counted half; null where it cannot be told."""
+    """Share of the other runs that are worse, with ties counted half; null where it is unknown."""
     others: int
-    """With how many other runs it was compared."""
+    """Number of runs that it was compared with."""
     unknown: int
-    """How many other runs were left out because theirs is unknown."""
+    """Number of runs that were left out because their value is unknown."""
     statement: str
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a run among its like."""
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """The rank of a run among comparable runs."""
 
     run_id: str
     benchmark_id: str
     difficulty_tier: str
     rule_set_version: str
     others: int
-    """How many other runs are comparable with it."""
+    """Number of comparable runs."""
     placements: list[Placement]
     judged_by_other_rules: list[str]
-    """Runs of the same benchmark and difficulty that are not comparable until they are diagnosed again."""
+    """Runs of the same benchmark and difficulty that must be diagnosed again to be comparable."""
     undiagnosed: list[str]
     """Runs of the same benchmark and difficulty without a diagnosis."""
     unreadable: list[str]
-    """Runs whose record cannot be read, so that nobody knows where they belong."""
+    """Runs whose record cannot be read, so that their benchmark is unknown."""
     notes: list[str]
 
 
-def standing_of(run_id: str, cases: Sequence[RunSummary]) -> Standing:
-    """The place of a diagnosed run among the runs of its folder. Raises `ValueError` where it has no diagnosis."""
+def rank_run(run_id: str, cases: Sequence[RunSummary]) -> Ranking:
+    """Rank a diagnosed run among the runs of its folder. Raises `ValueError` if it has no diagnosis."""
     own = next((case for case in cases if case.run_id == run_id), None)
     if own is None or own.metadata is None or own.diagnosis is None:
         raise ValueError(f"{run_id} is not diagnosed")
@@ -67,7 +67,7 @@ def standing_of(run_id: str, cases: Sequence[RunSummary]) -> Standing:
     others = [name for name, diagnosis in diagnosed if diagnosis.rule_set_version != rules]
     undiagnosed = [case.run_id for case in alike if case.diagnosis is None]
     unreadable = [case.run_id for case in cases if case.metadata is None]
-    return Standing(
+    return Ranking(
         run_id=run_id,
         benchmark_id=own.metadata.benchmark_id,
         difficulty_tier=own.metadata.difficulty_tier,
@@ -82,7 +82,7 @@ def standing_of(run_id: str, cases: Sequence[RunSummary]) -> Standing:
 
 
 def percent_worse(value: float, others: Sequence[float], *, more_is_better: bool) -> float:
-    """Share of the others, in percent, that a value is better than; an equal one counts half. There are others."""
+    """Return the share of the others, in percent, that a value is better than; ties count half. Needs one other."""
     worse = sum(other < value if more_is_better else other > value for other in others)
     return round(100 * (worse + others.count(value) / 2) / len(others), 1)
 
@@ -97,8 +97,8 @@ def _placement(figure: str, own: Figures, comparable: Sequence[Figures]) -> Plac
     percent = None
     if value is None:
         statement = "unknown for this run"
-    elif len(known) < FEWEST_OTHERS:
-        statement = f"too few runs to say: {counted(len(known), 'other run')}, {FEWEST_OTHERS} are needed"
+    elif len(known) < MIN_OTHERS:
+        statement = f"too few runs: {counted(len(known), 'other run')}, at least {MIN_OTHERS} needed"
     else:
         percent = percent_worse(value, known, more_is_better=_MORE_IS_BETTER[figure])
         statement = f"better than {percent:g}% of {len(known)} other runs"
@@ -118,10 +118,10 @@ def _placement(figure: str, own: Figures, comparable: Sequence[Figures]) -> Plac
 def _notes(others: list[str], undiagnosed: list[str], unreadable: list[str]) -> list[str]:
     notes = []
     if others:
-        told = f"{counted(len(others), 'run')} judged by other rules and left out: {list_names(others)}"
-        notes.append(f"{told}; critiqor diagnose RUN judges a run by the rules of today")
+        left_out = f"{counted(len(others), 'run')} diagnosed with another rule set and left out: {list_names(others)}"
+        notes.append(f"{left_out}; run critiqor diagnose RUN to use the current rules")
     if undiagnosed:
-        notes.append(f"{counted(len(undiagnosed), 'run')} without a diagnosis, left out: {list_names(undiagnosed)}")
+        notes.append(f"{counted(len(undiagnosed), 'run')} without a diagnosis and left out: {list_names(undiagnosed)}")
     if unreadable:
-        notes.append(f"{counted(len(unreadable), 'run')} with a record that cannot be read: {list_names(unreadable)}")
+        notes.append(f"{counted(len(unreadable), 'run')} with an unreadable record: {list_names(unreadable)}")
     return notes

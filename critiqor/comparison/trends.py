@@ -1,7 +1,6 @@
-"""Is an agent getting better? Its runs in order of time, what they have in common, and where trust is going.
+"""Follows the runs of one agent over time: its trust, and which causes come back.
 
-Only runs that were judged by the same rules can be counted together: those of the latest diagnosed run. The others are
-listed and named.
+Only runs with the same rule set as the latest diagnosed run are counted. The others are listed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from critiqor.model.measures import list_names
 from critiqor.model.report import RunSummary
 
 Direction = Literal["up", "down", "level", "no direction"]
-FEWEST_FOR_A_DIRECTION = 4
+MIN_FOR_DIRECTION = 4
 
 
 class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +32,11 @@ class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     wall_ms: int | None
     primary_type: str | None
-    """The type of the problem to look at first; null where there is none."""
+    """Type of the primary problem; null if there is none."""
 
 
 class UndiagnosedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of which nothing is known, and what to type to change that."""
+    """A run without a diagnosis, and the command that makes one."""
 
     run_id: str
     reason: str
@@ -45,36 +44,36 @@ class UndiagnosedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CauseTrend(msgspec.Struct, frozen=True, kw_only=True):
-    """How often one cause occurred, since when and until when."""
+    """How often one cause occurred, and in which runs first and last."""
 
     cause: str
     type: str
     title: str
-    """As it was the last time."""
+    """From the last run that has it."""
     severity: Severity
-    """The worst that it ever had."""
+    """The highest one of all runs."""
     runs: int
-    """In how many runs it occurred."""
+    """Number of runs in which it occurred."""
     of: int
-    """How many runs were counted."""
+    """Number of runs that were counted."""
     first_run: str
     first_at: str | None
     last_run: str
     last_at: str | None
     in_latest: bool
-    """Whether the latest run still has it; where that was not observed, the latest one that was."""
+    """Whether the latest observed run still has it."""
 
 
 class Trends(msgspec.Struct, frozen=True, kw_only=True):
-    """What the runs of one agent tell together."""
+    """The runs of one agent over time."""
 
     agent_id: str
     rule_set_version: str | None
-    """The rules by which the counted runs were judged; null where no run is diagnosed."""
+    """Rule set of the counted runs; null if no run is diagnosed."""
     direction: Direction
     """Of trust."""
     first_half_trust: float | None
-    """Median; the run in the middle of an odd number belongs to neither half."""
+    """Median; with an odd number of runs, the middle one belongs to neither half."""
     second_half_trust: float | None
     summary: str
     runs: list[RunPoint]
@@ -83,7 +82,7 @@ class Trends(msgspec.Struct, frozen=True, kw_only=True):
     """The most frequent first."""
     undiagnosed: list[UndiagnosedRun]
     unreadable: list[str]
-    """Runs whose record cannot be read, so that nobody knows whose they are."""
+    """Runs whose record cannot be read, so that their agent is unknown."""
     notes: list[str]
 
 
@@ -93,9 +92,9 @@ class _Judged(NamedTuple):
 
 
 def trends_of(agent_id: str, cases: Sequence[RunSummary], last: int | None = None) -> Trends:
-    """What the runs of one agent tell together, or its newest `last` ones.
+    """Follow the runs of one agent, or its newest `last` ones.
 
-    `cases` are the runs of a folder in order of time, whoever's they are.
+    `cases` are all runs of a folder in order of time.
     """
     own = [case for case in cases if case.metadata is not None and case.metadata.agent_id == agent_id]
     own = own[-last:] if last else own
@@ -124,9 +123,9 @@ def trends_of(agent_id: str, cases: Sequence[RunSummary], last: int | None = Non
 
 
 def direction_of(trusts: Sequence[int]) -> tuple[Direction, float | None, float | None]:
-    """Where a series goes, with the medians of its first and its second half."""
+    """Return the direction of a series, with the medians of its first and second half."""
     half = len(trusts) // 2
-    if len(trusts) < FEWEST_FOR_A_DIRECTION:
+    if len(trusts) < MIN_FOR_DIRECTION:
         return "no direction", None, None
     first, second = float(median(trusts[:half])), float(median(trusts[-half:]))
     if first == second:
@@ -136,7 +135,7 @@ def direction_of(trusts: Sequence[int]) -> tuple[Direction, float | None, float 
 
 def _summary(direction: Direction, first: float | None, second: float | None, observed: int) -> str:
     if first is None or second is None:
-        return f"no direction: {counted(observed, 'run')} with a trust score, {FEWEST_FOR_A_DIRECTION} are needed"
+        return f"no direction: {counted(observed, 'run')} with a trust score, at least {MIN_FOR_DIRECTION} needed"
     return f"trust {direction}: median {first:g} in the first half, {second:g} in the second, over {observed} runs"
 
 
@@ -166,7 +165,7 @@ def _cause_trends(judged: Sequence[_Judged]) -> list[CauseTrend]:
 def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Judged]) -> CauseTrend:
     (first, _), (last, group) = seen[0], seen[-1]
     observed = [run.case.run_id for run in judged if run.diagnosis.trust_score is not None]
-    # What a run that was not observed does not show is not gone.
+    # A cause that is missing from a run that was not observed may still be there.
     latest = {judged[-1].case.run_id, *observed[-1:]}
     return CauseTrend(
         cause=group.cause,
@@ -186,8 +185,9 @@ def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Ju
 def _notes(every: Sequence[_Judged], rules: str | None) -> list[str]:
     notes = []
     if others := [run.case.run_id for run in every if run.diagnosis.rule_set_version != rules]:
-        told = f"{counted(len(others), 'run')} judged by other rules and not counted: {list_names(others)}"
-        notes.append(f"{told}; critiqor diagnose RUN judges a run by the rules of today")
+        runs = counted(len(others), "run")
+        not_counted = f"{runs} diagnosed with another rule set and not counted: {list_names(others)}"
+        notes.append(f"{not_counted}; run critiqor diagnose RUN to use the current rules")
     if blind := [run.case.run_id for run in every if run.diagnosis.trust_score is None]:
-        notes.append(f"{counted(len(blind), 'run')} not observed, without a trust score: {list_names(blind)}")
+        notes.append(f"{counted(len(blind), 'run')} not observed, so without a trust score: {list_names(blind)}")
     return notes

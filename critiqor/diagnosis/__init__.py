@@ -1,4 +1,4 @@
-"""From evidence to diagnosis: pure, deterministic, one pass over the events, no model in the loop."""
+"""Diagnosis of evidence: pure, deterministic, one pass over the events, without a language model."""
 
 from critiqor.diagnosis.detectors import FAILURE_TYPES
 from critiqor.diagnosis.diagnoser import ENGINE_VERSION, RULE_SET_VERSION, Diagnoser

@@ -1,4 +1,4 @@
-"""Memory, latency and context of a recording, from the trail of its agent runs."""
+"""The memory, latency and context analysis of a diagnosis, from the agent runs of a recording."""
 
 from __future__ import annotations
 
@@ -10,38 +10,42 @@ from critiqor.model import ContextAnalysis, Event, LatencyAnalysis, MemoryAnalys
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall
 
-SLOWEST = 10
-MOST_REQUESTS = 400
+MAX_SLOWEST = 10
+"""Calls that the latency analysis lists."""
+MAX_REQUESTS = 400
 
 
 def memory_analysis(runs: list[AgentRun]) -> MemoryAnalysis:
-    """How memory was used."""
+    """Count the memory lookups by outcome."""
     analysis = MemoryAnalysis()
     for run in runs:
-        asked: set[str] = set()
+        queries: set[str] = set()
         for lookup in run.lookups:
             analysis.lookups += 1
             analysis.found += lookup.outcome == "found"
             analysis.empty += lookup.outcome == "empty"
             analysis.failed += lookup.outcome == "error"
-            analysis.repeated_queries += lookup.what in asked
+            analysis.repeated_queries += lookup.what in queries
             if lookup.what:
-                asked.add(lookup.what)
+                queries.add(lookup.what)
     return analysis
 
 
 def latency_analysis(runs: list[AgentRun], launch: Event | None, end: Event | None) -> LatencyAnalysis:
-    """Where the time went; `launch` and `end` are those of the process where it was supervised."""
+    """Add up the time spent with models and in tools, and list the slowest calls.
+
+    `launch` and `end` are the start and the end of the process, if it was supervised.
+    """
     first = min((run.first_time for run in runs if run.first_time), default="")
     last = max((run.last_time for run in runs), default="")
     began = ms_from_iso(first if launch is None else launch.timestamp)
     ended = ms_from_iso(last if end is None else end.timestamp)
     calls = [call for run in runs for call in run.model_calls]
-    slowest = nlargest(SLOWEST, _durations(runs), key=lambda timed: timed[0])
+    slowest = nlargest(MAX_SLOWEST, _durations(runs), key=lambda timed: timed[0])
     return LatencyAnalysis(
         wall_ms=max(0, ended - began) if began is not None and ended is not None else None,
         model_ms=sum(call.duration_ms for call in calls),
-        tool_ms=sum(step.duration_ms for run in runs for step in run.actions),
+        tool_ms=sum(call.duration_ms for run in runs for call in run.actions),
         slowest_first_byte_ms=max((call.first_byte_ms or 0 for call in calls), default=0) or None,
         slowest=[SlowCall(event_id, name, duration) for duration, event_id, name in slowest],
     )
@@ -49,18 +53,18 @@ def latency_analysis(runs: list[AgentRun], launch: Event | None, end: Event | No
 
 def _durations(runs: list[AgentRun]) -> Iterator[tuple[int, str, str]]:
     for run in runs:
-        for step in run.actions:
-            if step.duration_ms:
-                yield step.duration_ms, step.evidence, step.tool
+        for tool_call in run.actions:
+            if tool_call.duration_ms:
+                yield tool_call.duration_ms, tool_call.evidence, tool_call.tool
         for call in run.model_calls:
             if call.duration_ms:
                 yield call.duration_ms, call.event_id, "model call"
 
 
 def context_analysis(runs: list[AgentRun]) -> ContextAnalysis:
-    """How large each request was, against its budget."""
+    """Compare the size of each request with its budget."""
     calls = sorted((call for run in runs for call in run.model_calls), key=lambda call: call.order)
-    largest = max((step for run in runs for step in run.actions), key=lambda step: step.output_size, default=None)
+    largest = max((call for run in runs for call in run.actions), key=lambda call: call.output_size, default=None)
     known = [used for call in calls if (used := saturation(call)) is not None]
     return ContextAnalysis(
         requests=[_size_of(call) for call in _thinned(calls)],
@@ -85,8 +89,8 @@ def _size_of(call: ModelCall) -> RequestSize:
 
 
 def _thinned(calls: list[ModelCall]) -> list[ModelCall]:
-    if len(calls) <= MOST_REQUESTS:
+    if len(calls) <= MAX_REQUESTS:
         return calls
-    stride = -(-len(calls) // MOST_REQUESTS)
+    stride = -(-len(calls) // MAX_REQUESTS)
     fullest = max(calls, key=lambda call: (saturation(call) or 0, call.request_bytes or 0))
     return [call for number, call in enumerate(calls) if number % stride == 0 or call is fullest]

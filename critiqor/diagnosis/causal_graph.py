@@ -1,11 +1,11 @@
-"""The causal graph: what led to what, as far as findings need it."""
+"""The causal graph: which events led to a finding, and which findings led to others."""
 
 from __future__ import annotations
 
 from critiqor.model import CausalGraph, Finding, GraphEdge, GraphNode, Relation
 
-MOST_FINDINGS = 30
-"""Findings that are drawn: a picture of more explains nothing."""
+MAX_FINDINGS = 30
+"""Findings in the graph: a larger one is unreadable."""
 LEADS_TO = {
     "tool_misuse": {"repeated_tool_failure", "unresolved_tool_error"},
     "skill_failure": {"repeated_tool_failure", "false_success_claim"},
@@ -18,12 +18,12 @@ LEADS_TO = {
     "stuck_session": {"process_failure"},
     "subagent_failure": {"false_success_claim"},
 }
-"""Which kind of failure brings about which, where both happened to the same events or in one agent run; no circles."""
+"""Which type of failure causes which, where both concern the same events or the same agent run. Has no cycles."""
 _EXHAUSTED = frozenset(("cost_explosion", "timeout"))
 
 
 def causal_graph(findings: list[Finding]) -> CausalGraph:
-    """The chains of the findings, and the findings that brought about others."""
+    """Build the graph from the causal chains of findings, and connect findings that caused others."""
     nodes: dict[str, GraphNode] = {}
     edges: dict[tuple[str, str], GraphEdge] = {}
 
@@ -31,7 +31,7 @@ def causal_graph(findings: list[Finding]) -> CausalGraph:
         if source != target:
             edges.setdefault((source, target), GraphEdge(source, target, relation))
 
-    drawn = findings[:MOST_FINDINGS]
+    drawn = findings[:MAX_FINDINGS]
     for finding in drawn:
         nodes[finding.id] = GraphNode(finding.id, "finding", finding.title)
         previous = None
@@ -44,18 +44,18 @@ def causal_graph(findings: list[Finding]) -> CausalGraph:
             join(previous, finding.id, "caused")
     for cause in drawn:
         for effect in drawn:
-            if effect.type in LEADS_TO.get(cause.type, ()) and _belong(cause, effect):
+            if effect.type in LEADS_TO.get(cause.type, ()) and _are_related(cause, effect):
                 join(cause.id, effect.id, "exhausted" if effect.type in _EXHAUSTED else "caused")
     return CausalGraph(list(nodes.values()), list(edges.values()))
 
 
-def _belong(cause: Finding, effect: Finding) -> bool:
-    alone = cause.scope.agent_run_id is None or effect.scope.agent_run_id is None
-    return alone or cause.scope == effect.scope or bool(set(cause.evidence) & set(effect.evidence))
+def _are_related(cause: Finding, effect: Finding) -> bool:
+    is_global = cause.scope.agent_run_id is None or effect.scope.agent_run_id is None
+    return is_global or cause.scope == effect.scope or bool(set(cause.evidence) & set(effect.evidence))
 
 
 def causes_behind(graph: CausalGraph, finding_id: str) -> set[str]:
-    """The findings that brought this one about, directly or through others."""
+    """Return the ids of the findings that caused this one, directly or through others."""
     findings = {node.id for node in graph.nodes if node.kind == "finding"}
     behind: set[str] = set()
     waiting = [finding_id]
@@ -68,11 +68,11 @@ def causes_behind(graph: CausalGraph, finding_id: str) -> set[str]:
 
 
 def depths(graph: CausalGraph) -> dict[str, int]:
-    """How many findings lie behind each finding: 0 for one that no other brought about."""
+    """Return the length of the longest chain of findings behind each finding: 0 for one that no other caused."""
     findings = [node.id for node in graph.nodes if node.kind == "finding"]
     behind = dict.fromkeys(findings, 0)
     between = [(edge.source, edge.target) for edge in graph.edges if edge.source in behind and edge.target in behind]
-    # As often as the longest way can be: there are no circles, and at most a few dozen findings.
+    # As often as the longest path can be: there are no cycles, and at most a few dozen findings.
     for _ in findings:
         for source, target in between:
             behind[target] = max(behind[target], min(behind[source] + 1, len(findings)))

@@ -1,4 +1,4 @@
-"""Tokens and money, as the provider told them; what was not told is unknown, not nothing."""
+"""Tokens and money as reported by the provider. What was not reported is unknown, not zero."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from critiqor.model.sanitize import sanitize_line
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.late_usage import LateUsage, has_usage
 
-MOST_TURNS = 100
+MAX_TURNS = 100
 _TOKENS = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -20,8 +20,8 @@ _TOKENS = {
 }
 
 
-class _Accounts(NamedTuple):
-    """Where one model call is booked."""
+class _Totals(NamedTuple):
+    """The totals to which one model call is added."""
 
     total: Usage
     model: ModelUsage
@@ -29,49 +29,49 @@ class _Accounts(NamedTuple):
 
 
 class Ledger:
-    """Adds up what every model call cost."""
+    """Adds up the usage of every model call: in total, by model and by agent run."""
 
     def __init__(self) -> None:
         self._total = Usage()
         self._models: dict[tuple[str | None, str | None], ModelUsage] = {}
         self._turns: dict[Scope, TurnUsage] = {}
-        self._untold = LateUsage[_Accounts]()
+        self._late_usage = LateUsage[_Totals]()
         self._retries = 0
 
     def observe(self, event: Event) -> None:
-        """Take in one event of an agent, if it tells of cost."""
+        """Take in one event of an agent, if it has to do with cost."""
         if event.event_type == EventType.TOKEN_USAGE or has_usage(event):
             self._model_call(event)
         elif event.event_type == "agent_end":
-            self._recovered(event)
+            self._add_late_usage(event)
         elif event.event_type == "provider_retry":
             self._retries += 1
 
     def _model_call(self, event: Event) -> None:
         usage = event.payload.get("usage")
-        accounts = self._accounts(event)
-        for account in accounts:
-            account.model_calls += 1
-            account.failed_model_calls += event.status == "error"
+        totals = self._totals_of(event)
+        for total in totals:
+            total.model_calls += 1
+            total.failed_model_calls += event.status == "error"
             if isinstance(usage, dict):
-                _add(account, usage)
+                _add(total, usage)
             elif event.status == "ok":
-                account.model_calls_without_usage += 1
+                total.model_calls_without_usage += 1
         if not isinstance(usage, dict) and event.status == "ok":
-            self._untold.add(event, accounts)
+            self._late_usage.add(event, totals)
 
-    def _recovered(self, event: Event) -> None:
-        for known, usage in self._untold.take(event):
-            for account in known or self._accounts(event):
-                account.model_calls_without_usage -= known is not None
-                _add(account, usage)
+    def _add_late_usage(self, event: Event) -> None:
+        for known, usage in self._late_usage.take(event):
+            for total in known or self._totals_of(event):
+                total.model_calls_without_usage -= known is not None
+                _add(total, usage)
 
-    def _accounts(self, event: Event) -> _Accounts:
+    def _totals_of(self, event: Event) -> _Totals:
         provider, model = _text(event.payload.get("provider")), _text(event.payload.get("model"))
         by_model = self._models.get((provider, model))
         if by_model is None:
             by_model = self._models[provider, model] = ModelUsage(provider=provider, model=model)
-        return _Accounts(self._total, by_model, self._turn(Scope(event.session_key, event.agent_run_id)))
+        return _Totals(self._total, by_model, self._turn(Scope(event.session_key, event.agent_run_id)))
 
     def _turn(self, scope: Scope) -> TurnUsage:
         turn = self._turns.get(scope)
@@ -80,14 +80,14 @@ class Ledger:
         return turn
 
     def analysis(self, runs: list[AgentRun]) -> CostAnalysis:
-        """Everything together, with what the tools did."""
+        """Return the whole analysis, with the tool calls of these agent runs."""
         tools: dict[str, ToolUsage] = {}
         for run in runs:
             if run.actions:
                 _count_tools(run, tools)
                 self._turn(run.scope).tool_calls = len(run.actions)
-        booked: list[Usage | ToolUsage] = [self._total, *self._models.values(), *self._turns.values(), *tools.values()]
-        for usage in booked:
+        totals: list[Usage | ToolUsage] = [self._total, *self._models.values(), *self._turns.values(), *tools.values()]
+        for usage in totals:
             if usage.cost_usd is not None:
                 usage.cost_usd = round(usage.cost_usd, 6)
         per_tool = sorted(tools.values(), key=lambda tool: (-tool.calls, tool.tool))
@@ -100,40 +100,40 @@ class Ledger:
             provider_retries=self._retries,
             per_model=sorted(self._models.values(), key=lambda model: (model.provider or "", model.model or "")),
             per_tool=per_tool,
-            per_turn=turns[:MOST_TURNS],
+            per_turn=turns[:MAX_TURNS],
         )
 
 
 def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
     seen: set[bytes] = set()
-    asked = Counter(step.model_call.event_id for step in run.actions if step.model_call is not None)
+    requested = Counter(call.model_call.event_id for call in run.actions if call.model_call is not None)
     spent: dict[str, float] = {}
-    for step in run.actions:
-        tool = tools.get(step.tool)
+    for call in run.actions:
+        tool = tools.get(call.tool)
         if tool is None:
-            tool = tools[step.tool] = ToolUsage(tool=step.tool)
+            tool = tools[call.tool] = ToolUsage(tool=call.tool)
         tool.calls += 1
-        tool.failed += step.failed
-        tool.repeated += step.same_call in seen
-        tool.duration_ms += step.duration_ms
-        seen.add(step.same_call)
-        call = step.model_call
-        if call is None:
+        tool.failed += call.failed
+        tool.repeated += call.same_call in seen
+        tool.duration_ms += call.duration_ms
+        seen.add(call.same_call)
+        request = call.model_call
+        if request is None:
             continue
-        if call.tokens is not None:
-            spent[step.tool] = spent.get(step.tool, 0) + call.tokens / asked[call.event_id]
-        if call.cost_usd is not None:
-            tool.cost_usd = (tool.cost_usd or 0.0) + call.cost_usd / asked[call.event_id]
+        if request.tokens is not None:
+            spent[call.tool] = spent.get(call.tool, 0) + request.tokens / requested[request.event_id]
+        if request.cost_usd is not None:
+            tool.cost_usd = (tool.cost_usd or 0.0) + request.cost_usd / requested[request.event_id]
     for name, tokens in spent.items():
         tools[name].tokens = (tools[name].tokens or 0) + round(tokens)
 
 
-def _add(account: Usage, usage: dict[str, object]) -> None:
-    for told, field in _TOKENS.items():
-        setattr(account, field, getattr(account, field) + (amount(usage.get(told)) or 0))
+def _add(total: Usage, usage: dict[str, object]) -> None:
+    for key, field in _TOKENS.items():
+        setattr(total, field, getattr(total, field) + (amount(usage.get(key)) or 0))
     price = price_of(usage)
     if price is not None:
-        account.cost_usd = (account.cost_usd or 0.0) + price
+        total.cost_usd = (total.cost_usd or 0.0) + price
 
 
 def _tokens_of(usage: Usage) -> int:

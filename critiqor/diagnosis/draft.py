@@ -1,52 +1,128 @@
-"""A finding in the making: what a detector says, before it is scored, numbered and priced."""
+"""A draft: what a detector reports, before it is scored, numbered and merged into a finding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import insort
+from collections.abc import Iterable, Set
 
 import msgspec
 
 from critiqor.model import CausalStep, Scope, Severity
 from critiqor.spans.calls import ModelCall, ToolCall
 
-MOST_CITED = 12
-"""Events that one finding cites: the first ones and the last."""
-RUN_AGAIN = "Run it again, and let it come to its end before you judge it: what it would still have done is not known."
-"""What is recommended for a run that was cut off: nothing about the agent is to be changed."""
+MAX_CITED = 12
+"""Events that one finding cites: the first ones and the last four."""
+_LAST_CITED = 4
+MAX_NAMED = 3
+RUN_AGAIN = "Run the task again and let it finish before you judge it: this recording ends before the agent was done."
+"""Recommendation for a run that was cut off: nothing about the agent needs to change."""
 
 
 class Draft(msgspec.Struct, kw_only=True):
-    """What a detector says."""
+    """A failure that a detector found."""
 
     type: str
     about: tuple[str, ...]
-    """What stays the same when it happens again in another run: tool, kind of error."""
+    """What stays the same when it happens in another run: tool, kind of error."""
     severity: Severity
     confidence: int
+    """0 to 100."""
     title: str
     explanation: str
     evidence: list[str]
+    """Ids of the events that prove it, as `cite` chooses them."""
     occurrences: int = 1
     first_bad_step: str | None = None
+    """Id of the event where it began to go wrong."""
     chain: list[CausalStep] = msgspec.field(default_factory=list)
-    wasted_steps: list[ToolCall] = msgspec.field(default_factory=list)
-    wasted_calls: list[ModelCall] = msgspec.field(default_factory=list)
-    explains: frozenset[str] = frozenset()
-    """Events that need no other explanation."""
+    wasted_tool_calls: list[ToolCall] = msgspec.field(default_factory=list)
+    wasted_model_calls: list[ModelCall] = msgspec.field(default_factory=list)
+    explains: Set[str] = frozenset()
+    """Ids of events that need no other explanation. The set and the two lists above may grow with the detector."""
     scope: Scope = Scope()
     recommendation: str
     verification: str
 
 
 def cite(events: Iterable[str]) -> list[str]:
-    """At most a dozen of these events, in order: the first ones and the last few."""
-    ordered = sorted(set(events))
-    if len(ordered) <= MOST_CITED:
+    """Return at most `MAX_CITED` of these event ids in order: the first ones and the last four."""
+    # Events mostly come in order: a dictionary keeps that, which makes sorting them cheap.
+    ordered = sorted(dict.fromkeys(events))
+    if len(ordered) <= MAX_CITED:
         return ordered
-    return ordered[: MOST_CITED - 4] + ordered[-4:]
+    return ordered[: MAX_CITED - _LAST_CITED] + ordered[-_LAST_CITED:]
 
 
-def names_of(steps: Iterable[ToolCall]) -> str:
-    """What steps are called in a sentence, the first three of them."""
-    names = list(dict.fromkeys(step.name for step in steps))
-    return " and ".join(names[:3]) + (" and others" if len(names) > 3 else "")
+class Citations:
+    """The events that `cite` would choose, kept up to date while events are added one by one."""
+
+    __slots__ = ("_first", "_last")
+
+    def __init__(self) -> None:
+        self._first: list[str] = []
+        """The `MAX_CITED` smallest ids: all of them, as long as there are no more."""
+        self._last: list[str] = []
+
+    def add(self, event_id: str) -> None:
+        first, last = self._first, self._last
+        if len(first) < MAX_CITED:
+            if event_id not in first:
+                insort(first, event_id)
+        elif event_id < first[-1] and event_id not in first:
+            insort(first, event_id)
+            first.pop()
+        if (len(last) < _LAST_CITED or event_id > last[0]) and event_id not in last:
+            insort(last, event_id)
+            del last[:-_LAST_CITED]
+
+    def cited(self, *others: str) -> list[str]:
+        """Return the chosen ids of all events that were added, and of some others."""
+        return cite((*self._first, *self._last, *others))
+
+
+class CallGroup:
+    """Tool calls that belong to one finding. Adding a call costs the same however many there are."""
+
+    __slots__ = ("again", "citations", "distinct", "evidence", "first", "last", "tools")
+
+    def __init__(self, first: ToolCall) -> None:
+        self.first = first
+        self.last = first
+        self.again: list[ToolCall] = []
+        """All but the first."""
+        self.evidence = {first.evidence}
+        """The event of each call."""
+        self.citations = Citations()
+        self.citations.add(first.evidence)
+        self.distinct = {first.same_call: first}
+        """The first of each different call."""
+        self.tools = {first.tool}
+
+    def __len__(self) -> int:
+        return 1 + len(self.again)
+
+    def add(self, call: ToolCall) -> None:
+        self.last = call
+        self.again.append(call)
+        self.evidence.add(call.evidence)
+        self.citations.add(call.evidence)
+        self.distinct.setdefault(call.same_call, call)
+        self.tools.add(call.tool)
+
+    @property
+    def names(self) -> str:
+        """What the calls are called in a sentence."""
+        return name_calls(self.distinct.values())
+
+
+def name_calls(calls: Iterable[ToolCall]) -> str:
+    """Return what calls are called in a sentence: the first three different names."""
+    names: dict[str, None] = {}
+    for call in calls:
+        names[call.name] = None
+        if len(names) > MAX_NAMED:
+            break
+    listed = list(names)
+    if len(listed) > MAX_NAMED:
+        return f"{', '.join(listed[:MAX_NAMED])} and others"
+    return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1]))) if listed else ""

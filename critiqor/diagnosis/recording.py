@@ -1,4 +1,4 @@
-"""A whole recording: the trail of its agents, and what the supervisor saw of the process around them."""
+"""Everything observed in a recording: its agent runs, and what the supervisor saw of the process around them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from critiqor.model.event import is_agent_activity
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ToolCall
 
-ASKED_TO_STOP = frozenset((128 + 1, 128 + 2, 128 + 15))
-"""Exit codes of a process that was told to end by a signal which asks for it: hang-up, Ctrl-C, `kill`."""
+STOP_EXIT_CODES = frozenset((128 + 1, 128 + 2, 128 + 15))
+"""Exit codes of a process that ended because a signal asked it to: hang-up, Ctrl-C, `kill`."""
 
 _FORGETTING = ("new", "reset", "idle", "daily", "deleted")
 """Reasons for which a session ends and begins again without its history."""
@@ -19,56 +19,84 @@ class Recording:
     """Everything that was observed, event by event."""
 
     def __init__(self) -> None:
-        self.trail = RunBuilder()
+        self.builder = RunBuilder()
         self.process_start: Event | None = None
         self.process_end: Event | None = None
         self.process_errors: list[Event] = []
-        self.blindness: Event | None = None
+        self.not_attached: Event | None = None
         """Why the recorder was not attached, as the monitor noticed it."""
         self.first_event: str | None = None
         self.last_event: Event | None = None
-        """Whoever saw it: where the recording ends."""
+        """The last event of any source: where the recording ends."""
         self.last_agent_event: Event | None = None
         self.coverage = Coverage()
         """Known once everything was observed."""
+        self._known_runs = 0
+        self._unfinished: dict[AgentRun, None] = {}
+        self._with_subagents: dict[AgentRun, None] = {}
 
     def observe(self, event: Event) -> None:
         """Take in one event."""
         self.first_event = self.first_event or event.event_id
         self.last_event = event
         if event.source_layer != "supervisor":
-            # What the program around the agents does is no sign of their life, nor a part of their time; and what a
-            # channel receives reaches an agent as an `input`.
+            # What the program around the agents does is no agent activity, and a message that a channel receives
+            # reaches an agent as an `input`.
             if is_agent_activity(event.event_type) and event.event_type != "message_received":
-                self.trail.observe(event)
+                self.builder.observe(event)
                 self.last_agent_event = event
+                self._follow(event.event_type)
             elif event.event_type == "before_reset" or event.payload.get("reason") in _FORGETTING:
-                self.trail.reset_session(event.session_key)
+                self.builder.reset_session(event.session_key)
         elif event.event_type == EventType.PROCESS_START:
             self.process_start = event
         elif event.event_type == EventType.PROCESS_END:
             self.process_end = event
         elif event.event_type == EventType.ERROR:
             if event.payload.get("reason") == "recorder_not_attached":
-                self.blindness = event
+                self.not_attached = event
             else:
                 self.process_errors.append(event)
+
+    def _follow(self, event_type: str) -> None:
+        """Keep which agent runs have not ended, and which ones have to do with subagents."""
+        run = self.builder.latest
+        if run is None:
+            return
+        if event_type == "agent_end":
+            self._unfinished.pop(run, None)
+        elif event_type == "agent_start" or len(self.builder.runs) > self._known_runs:
+            self._unfinished[run] = None
+        self._known_runs = len(self.builder.runs)
+        if run.children or event_type.startswith("subagent_"):
+            self._with_subagents[run] = None
 
     @property
     def runs(self) -> list[AgentRun]:
         """The agent runs, in the order in which they began."""
-        return list(self.trail.runs.values())
+        return list(self.builder.runs.values())
 
     @property
-    def open_steps(self) -> list[ToolCall]:
-        """Calls that were running when the recording ended, in order."""
-        steps = [step for run in self.runs if run.is_under_way for step in run.actions if step.result is None]
-        return sorted(steps, key=lambda step: step.order)
+    def unfinished_runs(self) -> list[AgentRun]:
+        """The agent runs whose last start has no end yet."""
+        return list(self._unfinished)
+
+    @property
+    def runs_with_subagents(self) -> list[AgentRun]:
+        """The agent runs that started a subagent or report about one."""
+        return list(self._with_subagents)
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """Tool calls that were running when the recording ended, in order."""
+        runs = (run for run in self._unfinished if run.is_under_way)
+        calls = [call for run in runs for call in run.tool_calls if call.result is None and not call.wraps]
+        return sorted(calls, key=lambda call: call.order)
 
     @property
     def is_hollow(self) -> bool:
         """Whether it is over, and nothing is known of what the agents did but that there were some."""
-        runs = self.trail.runs.values()
+        runs = self.builder.runs.values()
         if any(run.tool_calls or run.model_calls or run.messages or run.lookups or run.request for run in runs):
             return False
         return self.process_end is not None or any(run.last_end is not None for run in runs)
@@ -81,16 +109,16 @@ class Recording:
 
     @property
     def was_asked_to_stop(self) -> bool:
-        """Whether somebody ended the process on purpose."""
-        return self.error_of("interrupted") is not None or self.exit_code in ASKED_TO_STOP
+        """Whether the process was ended on purpose."""
+        return self.error_of("interrupted") is not None or self.exit_code in STOP_EXIT_CODES
 
     @property
     def was_cut_short(self) -> bool:
-        """Whether the last agent run was at work when the recording ended, or was stopped with its process."""
-        last = max(self.runs, key=lambda run: run.last_order, default=None)
+        """Whether an agent was working when the recording ended, or the last one was stopped with its process."""
+        last = self.builder.latest
         stopped = last is not None and last.was_stopped and self.was_asked_to_stop
-        return stopped or any(run.is_under_way for run in self.runs)
+        return stopped or any(run.is_under_way for run in self._unfinished)
 
     def error_of(self, *reasons: str) -> Event | None:
-        """What the supervisor said of the process, for one of these reasons."""
+        """Return the first error that the supervisor reported for one of these reasons."""
         return next((event for event in self.process_errors if event.payload.get("reason") in reasons), None)

@@ -32,7 +32,7 @@ from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_comm
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall
+from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, SecretMark, ToolCall
 from critiqor.spans.late_usage import LateUsage, has_usage
 from critiqor.spans.pairing import SpanPairer
 from critiqor.spans.span import Span
@@ -112,6 +112,8 @@ class RunBuilder:
     def __init__(self) -> None:
         self._pairer = SpanPairer[ToolCall | _Request](("agent", "model", "tool"))
         self._events = 0
+        self.latest: AgentRun | None = None
+        """The agent run of the last event; None before the first one."""
         self._resets: dict[str | None, int] = {}
         """How often each session has lost its history."""
         self._late_usage = LateUsage[ModelCall]()
@@ -139,7 +141,7 @@ class RunBuilder:
     def observe(self, event: Event) -> None:
         """Add one event of an agent."""
         self._events += 1
-        run = self._pairer.run_of(event)
+        run = self.latest = self._pairer.run_of(event)
         if run.last_order == 0:
             run.history = self._resets.get(event.session_key, 0)
         run.last_order = self._events
@@ -185,6 +187,7 @@ class RunBuilder:
             if event.status != "error":
                 self._unread.pop(run.scope, None)  # a failed attempt may be followed by another
         run.moments.append(_moment_of(event, self._events))
+        run.spans.append(run.moments[-1])
 
     def _start_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
         arguments = canonical(event.payload.get("arguments", event.payload.get("args")))
@@ -193,7 +196,8 @@ class RunBuilder:
             span.outer.data.wraps = True
         if call.tool.lower() in _PLAN_TOOLS:
             run.plan = Plan(self._events, event.event_id, len(_PENDING.findall(arguments)))
-        run.secrets += secret_marks(event, "arguments", arguments)
+            run.spans.append(run.plan)
+        _add_secrets(run, secret_marks(event, "arguments", arguments))
         self._mark_read(run, arguments)
 
     def _add_tool_call(self, run: AgentRun, event: Event, arguments: str) -> ToolCall:
@@ -219,6 +223,7 @@ class RunBuilder:
             model_call=run.model_calls[-1] if run.model_calls else None,
         )
         run.tool_calls.append(call)
+        run.spans.append(call)
         return call
 
     def _end_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
@@ -244,7 +249,7 @@ class RunBuilder:
             call.output = excerpt(text[-MAX_OUTPUT:] if call.is_test else text, MAX_OUTPUT)
         if "spawn" in call.tool and (child := _CHILD_SESSION.search(text)):
             run.children[child[0]] = call
-        run.secrets += secret_marks(event, "output", f"{event.error}\n{text}" if event.error else text)
+        _add_secrets(run, secret_marks(event, "output", f"{event.error}\n{text}" if event.error else text))
         run.answered = (event.tool_call_id, call)
 
     def _shows_test_result(self, run: AgentRun, call: ToolCall, text: str) -> bool:
@@ -277,6 +282,7 @@ class RunBuilder:
         elif not call.failed:
             self._late_usage.add(event, call)
         run.model_calls.append(call)
+        run.spans.append(call)
 
     def _add_message(self, run: AgentRun, event: Event) -> None:
         payload = event.payload
@@ -305,8 +311,9 @@ class RunBuilder:
                 stop_reason=str(payload["stop_reason"]) if payload.get("stop_reason") else None,
             )
         )
+        run.spans.append(run.messages[-1])
         if not is_user:
-            run.secrets += secret_marks(event, "reply", text)
+            _add_secrets(run, secret_marks(event, "reply", text))
             self._mark_read(run, text)
 
     def _add_lookup(self, run: AgentRun, event: Event) -> None:
@@ -318,6 +325,7 @@ class RunBuilder:
         if run.answered is not None and run.answered[0] == event.tool_call_id is not None:
             lookup.step = run.answered[1]
         run.lookups.append(lookup)
+        run.spans.append(lookup)
         words = news(plain_text(event.payload.get("result")), what) if outcome == "found" else None
         if words:
             unread = self._unread.setdefault(run.scope, [])
@@ -343,6 +351,12 @@ _PENDING = re.compile(r'"status":"(?:pending|in_progress|todo|not_started)"')
 _CHILD_SESSION = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+")
 _IN_BACKGROUND = re.compile(r"still running \(session ([^\s,)]+)")
 _PROCESS_ID = re.compile(r'"sessionId":"([^"]+)"')
+
+
+def _add_secrets(run: AgentRun, marks: list[SecretMark]) -> None:
+    if marks:
+        run.secrets += marks
+        run.spans += marks
 
 
 def _set_usage(call: ModelCall, usage: dict[str, object]) -> None:

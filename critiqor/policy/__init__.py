@@ -1,1 +1,1 @@
-"""What a user demands of a run, and whether it holds. Pure."""
+"""What a user requires of a run, and whether the run meets it. Pure."""

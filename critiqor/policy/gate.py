@@ -1,7 +1,7 @@
-"""The gate: is a run good enough? A policy says what is wanted, and every rule of it is answered by itself.
+"""The gate: checks a run against a policy, rule by rule.
 
-What is unknown passes no rule unless the policy says so: an unknown cost is not a small one, and a run that was not
-observed is not a clean one.
+An unknown value fails a rule unless the policy allows it: an unknown cost is not zero, and a run that was not observed
+is not a clean one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.comparison.figures import came_to_its_end, rank
+from critiqor.comparison.figures import has_finished, rank
 from critiqor.diagnosis.scoring import trust_points
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 from critiqor.model.formatting import counted
@@ -29,48 +29,48 @@ Money = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run must be like. A rule that is left out is not asked."""
+    """What a run must meet. A rule that is left out is not checked."""
 
     min_trust: Score | None = None
-    """The least trust score; what findings of allowed types cost of it does not count."""
+    """Minimum trust score; findings of allowed types do not count."""
     min_confidence: Score | None = None
-    """The least confidence score."""
+    """Minimum confidence score."""
     max_severity: Severity | None = None
-    """The worst severity that a finding may have."""
+    """Highest severity that a finding may have."""
     forbidden_types: tuple[str, ...] = ()
-    """Types of which there may be no finding."""
+    """Types of findings that fail the run."""
     allowed_types: tuple[str, ...] = ()
-    """Types whose findings do not count."""
+    """Types of findings that do not count."""
     max_findings: Count | None = None
-    """How many findings there may be."""
+    """Maximum number of findings."""
     max_cost_usd: Money | None = None
-    """How much money it may cost."""
+    """Maximum cost in dollars."""
     max_tokens: Count | None = None
-    """How many tokens it may use, read and written, cached or not."""
+    """Maximum number of tokens, input and output, cached or not."""
     require_intact: bool = True
-    """Whether a run fails whose evidence is not what was sealed: what was concluded from it proves nothing."""
+    """Whether a run fails if its evidence differs from what was sealed."""
     require_observed: bool = True
     """Whether a run without a trust score fails."""
     require_finished: bool = True
-    """Whether a run fails whose end was not seen, or that did not come to it: what would have come is unknown."""
+    """Whether a run fails if it did not finish, or if its end was not observed."""
     allow_unknown_cost: bool = False
-    """Whether a run whose cost or tokens are unknown passes `max_cost_usd` and `max_tokens`."""
+    """Whether a run with unknown cost or tokens passes `max_cost_usd` and `max_tokens`."""
 
 
 DEFAULT_POLICY = Policy(min_trust=70, min_confidence=50, max_severity="medium")
-"""What is asked where no policy is given. Below that confidence too little was seen for a verdict: readiness has the
-same limit."""
+"""Used where no policy is given. Below that confidence too little was observed for a verdict; readiness has the same
+limit."""
 
 
 class PolicyError(ValueError):
-    """The policy cannot be used; says which key is wrong, and what would be right."""
+    """The policy is invalid. The message names the key and what is allowed."""
 
 
 def parse_policy(content: bytes, form: Literal["toml", "json"], known_types: Collection[str]) -> Policy:
-    """A policy from the content of its file. Raises `PolicyError`."""
+    """Parse a policy from the content of its file. Raises `PolicyError`."""
     try:
         document = tomllib.loads(content.decode()) if form == "toml" else msgspec.json.decode(content)
-    # ValueError: neither TOML nor JSON, not UTF-8, or a number of thousands of digits.
+    # ValueError: neither TOML nor JSON, not UTF-8, or a number with thousands of digits.
     except (ValueError, RecursionError) as error:
         raise PolicyError(f"it cannot be read as {form.upper()}: {error}") from error
     if not isinstance(document, dict):
@@ -79,33 +79,33 @@ def parse_policy(content: bytes, form: Literal["toml", "json"], known_types: Col
     try:
         policy = msgspec.convert(document, Policy)
     except msgspec.ValidationError as error:
-        raise PolicyError(_plainly(error)) from error
+        raise PolicyError(_describe(error)) from error
     _check_types(policy, known_types)
     if not _rules(policy):
-        raise PolicyError("it asks nothing, so every run would pass")
+        raise PolicyError("it has no rules, so every run would pass")
     return policy
 
 
 def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
-    """The findings that the rules of a policy look at."""
+    """Return the findings that count under a policy."""
     return [finding for finding in diagnosis.failure_analysis.findings if finding.type not in policy.allowed_types]
 
 
 def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> GateResult:
-    """Hold a run against a policy; `integrity` says whether its evidence is still what was sealed."""
+    """Check a run against a policy. `integrity` says whether its evidence is still what was sealed."""
     findings = counting_findings(policy, diagnosis)
     intact = [_intact(integrity)] if policy.require_intact else []
-    asked = (rule for rule in _rules(policy) if rule in _ANSWERS)
-    results = [*intact, *(_ANSWERS[rule](policy, diagnosis, findings) for rule in asked)]
+    rules = (rule for rule in _rules(policy) if rule in _CHECKS)
+    results = [*intact, *(_CHECKS[rule](policy, diagnosis, findings) for rule in rules)]
     if not integrity.is_intact:
         results = [_unproven(result) if result.rule == "min_trust" else result for result in results]
     return GateResult(run_id=diagnosis.run_id, passed=all(result.passed for result in results), rules=results)
 
 
 def _rules(policy: Policy) -> list[str]:
-    """The rules that a policy asks. A limit of 0 is one; `false` and an empty list are none."""
-    asked = ((rule, getattr(policy, rule)) for rule in ("require_intact", *_ANSWERS))
-    return [rule for rule, limit in asked if limit is not None and limit is not False and limit != ()]
+    """Return the rules that a policy has. A limit of 0 is a rule; `false` and an empty list are not."""
+    limits = ((rule, getattr(policy, rule)) for rule in ("require_intact", *_CHECKS))
+    return [rule for rule, limit in limits if limit is not None and limit is not False and limit != ()]
 
 
 def _check_keys(document: Mapping[str, Any]) -> None:
@@ -113,9 +113,9 @@ def _check_keys(document: Mapping[str, Any]) -> None:
     for key, value in document.items():
         if key not in known:
             raise PolicyError(f"there is no rule {key!r}{_meant(key, known)}; the rules are {', '.join(known)}")
-        # An empty limit, as a template leaves it, must not switch a rule off.
+        # An empty limit, as left by a template, must not switch a rule off.
         if value is None:
-            raise PolicyError(f"{key} has no value; leave it out where it is not wanted")
+            raise PolicyError(f"{key} has no value; remove the key if you do not want this rule")
 
 
 def _check_types(policy: Policy, known: Collection[str]) -> None:
@@ -135,7 +135,7 @@ def _meant(word: str, known: Collection[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def _plainly(error: msgspec.ValidationError) -> str:
+def _describe(error: msgspec.ValidationError) -> str:
     what, _, where = str(error).replace("`", "").replace(" | null", "").partition(" - at $.")
     choice = f"; it is one of {', '.join(SEVERITIES)}" if where == "max_severity" else ""
     return f"{where}: {what[:1].lower()}{what[1:]}{choice}"
@@ -152,44 +152,44 @@ def _unproven(result: RuleResult) -> RuleResult:
 
 def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     seen = diagnosis.trust_score is not None
-    told = "the agent was observed" if seen else "the agent was not observed, so there is no trust score"
-    return RuleResult(rule="require_observed", limit=True, actual=seen, passed=seen, explanation=told)
+    text = "the agent was observed" if seen else "the agent was not observed, so there is no trust score"
+    return RuleResult(rule="require_observed", limit=True, actual=seen, passed=seen, explanation=text)
 
 
 def _finished(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     state, cut_short = diagnosis.outcome.state, diagnosis.outcome.cut_short
-    finished = came_to_its_end(diagnosis.outcome)
+    finished = has_finished(diagnosis.outcome)
     how = f"{state.replace('_', ' ')}, {diagnosis.outcome.known_from}"
     if finished:
-        told = f"it came to its end: {how}"
+        text = f"the run finished: {how}"
     elif state == "unknown":
-        told = f"its end was not seen: {diagnosis.outcome.known_from}"
+        text = f"the end of the run was not observed: {diagnosis.outcome.known_from}"
     else:
-        told = f"{'an agent was still at work' if cut_short else 'it did not come to its end'}: {how}"
-    return RuleResult(rule="require_finished", limit=True, actual=finished, passed=finished, explanation=told)
+        text = f"{'an agent was still working' if cut_short else 'the run did not finish'}: {how}"
+    return RuleResult(rule="require_finished", limit=True, actual=finished, passed=finished, explanation=text)
 
 
 def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     limit, trust = policy.min_trust or 0, diagnosis.trust_score
     if trust is None:
-        told = "trust is unknown: the agent was not observed"
+        text = "trust is unknown: the agent was not observed"
         passed = not policy.require_observed
-        return RuleResult(rule="min_trust", limit=limit, actual=None, passed=passed, explanation=told)
-    told = ""
+        return RuleResult(rule="min_trust", limit=limit, actual=None, passed=passed, explanation=text)
+    text = ""
     if len(findings) < len(diagnosis.failure_analysis.findings):
-        # Scored anew: where trust was used up, a finding took fewer points than it costs by itself.
+        # Scored again: once trust is used up, a finding takes fewer points than it costs by itself.
         lost = sum(trust_points(finding.type, finding.severity, 100) for finding in findings)
-        told = f" without allowed types, {trust} with them"
+        text = f" without allowed types, {trust} with them"
         trust = max(0, 100 - lost)
-    told = f"trust is {trust}{told}; at least {limit} is wanted"
-    return RuleResult(rule="min_trust", limit=limit, actual=trust, passed=trust >= limit, explanation=told)
+    text = f"trust is {trust}{text}, at least {limit} required"
+    return RuleResult(rule="min_trust", limit=limit, actual=trust, passed=trust >= limit, explanation=text)
 
 
 def _confidence(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     limit, confidence = policy.min_confidence or 0, diagnosis.confidence_score
-    told = f"confidence is {confidence}, at least {limit} is wanted"
+    text = f"confidence is {confidence}, at least {limit} required"
     passed = confidence >= limit
-    return RuleResult(rule="min_confidence", limit=limit, actual=confidence, passed=passed, explanation=told)
+    return RuleResult(rule="min_confidence", limit=limit, actual=confidence, passed=passed, explanation=text)
 
 
 def _severity(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
@@ -197,25 +197,25 @@ def _severity(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
     beyond = [finding for finding in findings if rank(finding.severity) < rank(limit)]
     worst = min(findings, key=lambda finding: rank(finding.severity), default=None)
     if beyond and worst:
-        number = f"{counted(len(beyond), 'finding')} worse than {limit}"
-        told = f"{number}, the worst is {worst.severity}: {worst.type}, {worst.title}"
+        number = f"{counted(len(beyond), 'finding')} above {limit}"
+        text = f"{number}, the most severe is {worst.severity}: {worst.type}, {worst.title}"
     else:
-        told = f"no finding is worse than {limit}"
+        text = f"no finding is above {limit}"
     actual = worst.severity if worst else None
-    return RuleResult(rule="max_severity", limit=limit, actual=actual, passed=not beyond, explanation=told)
+    return RuleResult(rule="max_severity", limit=limit, actual=actual, passed=not beyond, explanation=text)
 
 
 def _forbidden(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     found = sorted({finding.type for finding in findings} & set(policy.forbidden_types))
-    told = f"there are findings of {', '.join(found)}" if found else "there is no finding of a forbidden type"
+    text = f"found forbidden types: {', '.join(found)}" if found else "no finding of a forbidden type"
     limit = list(policy.forbidden_types)
-    return RuleResult(rule="forbidden_types", limit=limit, actual=found, passed=not found, explanation=told)
+    return RuleResult(rule="forbidden_types", limit=limit, actual=found, passed=not found, explanation=text)
 
 
 def _findings(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     limit, number = policy.max_findings or 0, len(findings)
-    told = f"{counted(number, 'finding')}, at most {limit} may be"
-    return RuleResult(rule="max_findings", limit=limit, actual=number, passed=number <= limit, explanation=told)
+    text = f"{counted(number, 'finding')}, at most {limit} allowed"
+    return RuleResult(rule="max_findings", limit=limit, actual=number, passed=number <= limit, explanation=text)
 
 
 def _cost(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
@@ -228,22 +228,23 @@ def _tokens(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> Ru
     return _spent("max_tokens", policy.max_tokens or 0, total_tokens(cost), unknown_usage(cost), policy)
 
 
-def _spent(rule: str, limit: float, told: float | None, untold: str | None, policy: Policy) -> RuleResult:
-    """A rule about what was spent. What was told is the least that it can have been where a part was not told."""
-    what, written = ("cost", _dollars) if rule == "max_cost_usd" else ("tokens", str)
-    if told is not None and (told > limit or not untold):
-        words = f"{what}: {'at least ' if untold else ''}{written(told)}, at most {written(limit)} allowed"
-        return RuleResult(rule=rule, limit=limit, actual=told, passed=told <= limit, explanation=words)
+def _spent(rule: str, limit: float, reported: float | None, unknown: str | None, policy: Policy) -> RuleResult:
+    """Check a limit on cost or tokens. Where a part of it is unknown, the reported amount is a lower bound."""
+    what, formatted = ("cost", _dollars) if rule == "max_cost_usd" else ("tokens", str)
+    if reported is not None and (reported > limit or not unknown):
+        lower_bound = "at least " if unknown else ""
+        text = f"{what}: {lower_bound}{formatted(reported)}, at most {formatted(limit)} allowed"
+        return RuleResult(rule=rule, limit=limit, actual=reported, passed=reported <= limit, explanation=text)
     passed = policy.allow_unknown_cost
-    words = f"{what}: unknown, because {untold}; {'the policy allows that' if passed else 'that is not 0'}"
-    return RuleResult(rule=rule, limit=limit, actual=None, passed=passed, explanation=words)
+    text = f"{what}: unknown, because {unknown}; {'the policy allows that' if passed else 'unknown does not pass'}"
+    return RuleResult(rule=rule, limit=limit, actual=None, passed=passed, explanation=text)
 
 
 def _dollars(amount: float) -> str:
     return f"${amount:.6f}".rstrip("0").rstrip(".")
 
 
-_ANSWERS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = {
+_CHECKS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = {
     "require_observed": _observed,
     "require_finished": _finished,
     "min_trust": _trust,
@@ -254,5 +255,5 @@ _ANSWERS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = 
     "max_cost_usd": _cost,
     "max_tokens": _tokens,
 }
-"""Every rule about the diagnosis in the order in which it is answered; before them it is asked whether the diagnosis
-can be proven. The other keys of a policy only say how."""
+"""The check of every rule about the diagnosis, in the order of the results. `require_intact` comes first. The other
+keys of a policy only say how rules are applied."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from critiqor.model import Scope
-from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, SecretMark, ToolCall
+from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, RunSpan, SecretMark, ToolCall
 from critiqor.spans.span import Span, SpanKind
 
 _STOPPED = re.compile(
@@ -30,6 +30,7 @@ class AgentRun:
 
     __slots__ = (
         "_actions",
+        "_actions_of",
         "_open_calls",
         "answered",
         "attempt",
@@ -49,6 +50,7 @@ class AgentRun:
         "request",
         "scope",
         "secrets",
+        "spans",
         "superseded_us",
         "tool_calls",
         "turn",
@@ -83,6 +85,8 @@ class AgentRun:
         self.secrets: list[SecretMark] = []
         self.children: dict[str, ToolCall] = {}
         """Session keys of subagents, with the tool calls that started them."""
+        self.spans: list[RunSpan] = []
+        """All of these in the order in which they began; a tool call may still lack its result."""
         self.plan: Plan | None = None
         self.answered: tuple[str | None, ToolCall] | None = None
         """The last tool call with a result, and its id: the outcome of a memory lookup is recorded right after it."""
@@ -92,7 +96,9 @@ class AgentRun:
         self.first_time = ""
         self.last_time = ""
         """Times of its first and its last event: UTC, ISO 8601, so they sort as text."""
-        self._actions: list[ToolCall] | None = None
+        self._actions: list[ToolCall] = []
+        self._actions_of = 0
+        """Number of tool calls from which `_actions` was made."""
 
     def add_call(self, call_id: str | None, call: Span[Any]) -> None:
         """Add a call that starts."""
@@ -173,9 +179,11 @@ class AgentRun:
 
     @property
     def actions(self) -> list[ToolCall]:
-        """Tool calls that did something themselves, not through an inner call. Use it when all events are observed."""
-        if self._actions is None:
+        """Tool calls that did something themselves, not through an inner call."""
+        # An inner call is what makes its outer call one that wraps, so that both change together.
+        if self._actions_of != len(self.tool_calls):
             self._actions = [call for call in self.tool_calls if not call.wraps]
+            self._actions_of = len(self.tool_calls)
         return self._actions
 
     @property

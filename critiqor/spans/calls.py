@@ -175,6 +175,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Selected members of the payload."""
 
 
+RunSpan = ToolCall | ModelCall | Message | MemoryLookup | Moment | Plan | SecretMark
+"""Anything that an agent run is made of."""
+
 _COMMAND_LINE = re.compile(r'"(?:command|cmd|script)":"((?:[^"\\]|\\.)*)"')
 
 

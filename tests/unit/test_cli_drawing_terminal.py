@@ -186,7 +186,7 @@ def test_runs_are_one_line_each_with_a_bar_for_trust(home: Path) -> None:
     assert drawn.lines[0].startswith("4 runs   trust, oldest to newest █")
     rows = {line.split()[0]: line for line in drawn.lines if line.startswith("run_")}
     assert [*rows] == ["run_004", "run_003", "run_002", "run_001"]
-    assert rows["run_001"].startswith("run_001  ████ 100  ready    $0.0020  No failure was found")
+    assert rows["run_001"].startswith("run_001  ████ 100  ready    $0.0020  No failure found")
     assert rows["run_004"].endswith("…")
     assert drawn.lines[2].split() == ["run", "trust", "verdict", "cost", "what", "happened"]
 

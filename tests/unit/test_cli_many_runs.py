@@ -24,14 +24,14 @@ def test_recorded_runs_can_be_judged_as_they_come(cli: Cli, runs: Runs) -> None:
     runs.seal(attached(at=1_794_000_000_000), *map(msgspec.to_builtins, whole.events))
     assert cli("compare", "run_002", "run_002", "--json").data["verdict"] == "no difference"
     compared = cli("compare", "run_001", "run_002", "--json").data
-    assert compared["summary"] == "cannot tell: run_001 did not come to its end"
+    assert compared["summary"] == "cannot tell: run_001 did not finish"
     assert compared["figures"]["tool_calls"] == {"before": 1, "after": 0, "difference": None}
     assert len(cli("trends", "--json").data["runs"]) == 2
     assert cli("benchmark", "run_001", "--json").data["others"] == 1
     assert cli("check", "run_002").code == ExitCode.OK
     cut_off = cli("check", "run_001")
     assert cut_off.code == ExitCode.GATE_FAILED
-    assert "NO  require_finished: its end was not seen" in cut_off.out
+    assert "NO  require_finished: the end of the run was not observed" in cut_off.out
 
 
 def test_compare_tells_what_changed(cli: Cli, runs: Runs) -> None:
@@ -178,10 +178,10 @@ def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None
         "run_002 fails 2 of 6 rules",
         "ok  require_intact: the evidence is what was sealed",
         "ok  require_observed: the agent was observed",
-        "ok  require_finished: it came to its end: completed, the process ended with exit code 0",
-        "NO  min_trust: trust is 50; at least 70 is wanted",
-        "ok  min_confidence: confidence is 100, at least 50 is wanted",
-        "NO  max_severity: 1 finding worse than medium, the worst is critical: tool_loop, Round and round",
+        "ok  require_finished: the run finished: completed, the process ended with exit code 0",
+        "NO  min_trust: trust is 50, at least 70 required",
+        "ok  min_confidence: confidence is 100, at least 50 required",
+        "NO  max_severity: 1 finding above medium, the most severe is critical: tool_loop, Round and round",
         "Next: critiqor show run_002",
     ]
     as_json = cli("check", "run_002", "--json")
@@ -238,10 +238,10 @@ def test_benchmark_places_a_run(cli: Cli, runs: Runs) -> None:
     assert text.out.splitlines()[0] == "run_004  b, hard  comparable with 5 other runs"
     assert "trust 40 better than 60% of 5 other runs" in " ".join(text.out.split())
     assert "cost no price known unknown for this run" in " ".join(text.out.split())
-    assert "1 run judged by other rules and left out: run_007; critiqor diagnose RUN" in text.out
+    assert "1 run diagnosed with another rule set and left out: run_007; run critiqor diagnose RUN" in text.out
     data = cli("benchmark", "run_004", "--json").data
     assert data["judged_by_other_rules"] == ["run_007"]
-    assert "too few runs to say: 0 other runs" in cli("benchmark", "run_008").out
+    assert "too few runs: 0 other runs" in cli("benchmark", "run_008").out
 
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r"

@@ -117,7 +117,7 @@ def test_claim_of_tests_that_never_ran_is_found() -> None:
 
 def test_success_without_a_word_is_found() -> None:
     story = Story().user("what time is it?").runs("date", "noon").says("").finishes()
-    assert "answered nothing" in story.only("false_success_claim").title
+    assert "without answering" in story.only("false_success_claim").title
 
 
 # What is no false claim

@@ -201,7 +201,7 @@ def test_cached_tokens_fill_the_window_as_well() -> None:
 
 def test_window_that_is_nearly_full_at_the_end_is_found() -> None:
     finding = Story().model(input=120_000).says("Hello.").finishes().only("context_pollution")
-    assert (finding.severity, finding.title) == ("medium", "The window was 94% full")
+    assert (finding.severity, finding.title) == ("medium", "The context window was 94% full")
 
 
 def test_window_that_was_compacted_in_time_is_none() -> None:
@@ -232,7 +232,7 @@ def test_request_that_was_refused_made_smaller_and_sent_again_weighs_less() -> N
 def test_giant_result_is_found_without_a_budget() -> None:
     story = Story().model(budget=None).calls("read", {"path": "big.log"}, "x" * 150_000).model(budget=None)
     finding = story.says("Nothing in it.").finishes().only("context_pollution")
-    assert (finding.severity, finding.title) == ("low", "`read` put 150 KB into the window at once")
+    assert (finding.severity, finding.title) == ("low", "`read` put 150 KB into the context window at once")
 
 
 def test_giant_result_of_which_little_was_passed_on_is_none() -> None:
@@ -366,7 +366,7 @@ def test_same_words_after_a_compaction_for_a_reason_are_none(talk: Any) -> None:
 def test_agent_that_asks_its_user_once_more_is_found() -> None:
     question = "Which of the two databases should I migrate first, orders or customers?"
     story = Story().says(question).user("orders, please").compacts().says(question).finishes()
-    assert "asked its user once more" in story.only("compaction_loss").title
+    assert "asked the user the same question again" in story.only("compaction_loss").title
 
 
 def test_instruction_that_is_broken_after_a_compaction_is_found() -> None:

@@ -29,7 +29,7 @@ def test_blind_retry_that_worked_in_the_end_weighs_little() -> None:
     story = failing(4).runs("sh deploy.sh", "deployed")
     finding = story.only("repeated_tool_failure")
     assert finding.severity == "low"
-    assert finding.title.endswith("then worked")
+    assert finding.title.endswith("then succeeded")
 
 
 def test_repair_is_seen_even_after_other_steps() -> None:

@@ -94,7 +94,7 @@ def test_other_words_for_the_same_answer_are_a_loop() -> None:
     story = Story()
     for attempt in range(5):
         story.calls("web_search", {"query": f"attempt {attempt} at the question"}, "Results: the same page as ever")
-    assert "very same answer" in story.only("tool_loop").explanation
+    assert "other arguments, the same result" in story.only("tool_loop").explanation
 
 
 def test_pages_that_are_all_the_same_are_a_loop() -> None:
@@ -122,7 +122,7 @@ def test_name_that_is_never_there_is_a_loop() -> None:
     story = Story()
     for place in ("src", "lib", "tests", "docs"):
         story.calls("code_search", {"name": "parse_order", "in": place}, f"parse_order not found in {place}")
-    assert "`parse_order` never there" in story.only("tool_loop").explanation
+    assert "`parse_order` was never found" in story.only("tool_loop").explanation
 
 
 def test_waiting_that_leads_nowhere_is_a_loop_in_the_end() -> None:
@@ -343,7 +343,7 @@ def test_title_tells_all_calls_and_those_that_taught_nothing_apart() -> None:
     story = Story()
     for _ in range(5):
         story.model().calls("read", {"path": "a.txt"}, "apples")
-    assert story.only("tool_loop").title == "`read` called 5 times, 4 of them without learning anything new"
+    assert story.only("tool_loop").title == "`read` called 5 times, 4 of them without a new result"
     cycle = Story()
     for _ in range(3):
         cycle.model().calls("read", {"path": "a.txt"}, "apples").calls("read", {"path": "b.txt"}, "pears")

@@ -183,7 +183,7 @@ def plan(*status: str) -> dict[str, Any]:
 def test_plan_that_was_left_undone_is_found() -> None:
     story = Story().user("migrate it").calls("update_plan", plan("completed", "in_progress", "pending", "pending"))
     finding = story.says("The schema is ready to look at.").finishes().only("premature_stop")
-    assert finding.title == "The run ended with 3 steps of its own plan not done"
+    assert finding.title == "The agent run ended with 3 items of its own plan not done"
     assert finding.first_bad_step == story.events[1].event_id
 
 

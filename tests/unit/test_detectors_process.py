@@ -24,7 +24,7 @@ def working(**how: Any) -> Story:
 )
 def test_process_that_died_is_found(code: int, error: str, severity: str) -> None:
     finding = working().process(code, error=error).only("process_failure")
-    assert (finding.severity, finding.title) == (severity, f"OpenClaw: {error}")
+    assert (finding.severity, finding.title) == (severity, f"OpenClaw failed: {error}")
 
 
 def test_call_that_was_running_when_the_process_died_is_named_and_not_blamed() -> None:
@@ -45,7 +45,7 @@ def test_call_behind_a_wrapper_is_named_by_its_own_name() -> None:
 
 
 def test_node_that_ran_out_of_memory_is_explained() -> None:
-    assert "memory is full" in working().process(134, error="ended by signal 6").only("process_failure").explanation
+    assert "heap is full" in working().process(134, error="ended by signal 6").only("process_failure").explanation
 
 
 def test_launch_that_failed_is_found() -> None:
@@ -55,16 +55,16 @@ def test_launch_that_failed_is_found() -> None:
         "inspection_incomplete",
         "process_failure",
     ]
-    assert diagnosis.headline == "The agent was not observed; OpenClaw: no such file"
+    assert diagnosis.headline == "The agent was not observed; OpenClaw failed: no such file"
 
 
 def test_where_nothing_was_observed_that_comes_first_and_no_points_are_taken() -> None:
     story = Story().event("process_start", layer="supervisor").process(1, error="exit code 1")
     diagnosis = story.diagnosis(agent_events=0)
     first, second = diagnosis.failure_analysis.findings
-    assert (first.id, first.title) == ("finding_001", "The agent was not observed; OpenClaw: exit code 1")
+    assert (first.id, first.title) == ("finding_001", "The agent was not observed; OpenClaw failed: exit code 1")
     assert (diagnosis.trust_score, second.type, second.impact.trust_points) == (None, "process_failure", 0)
-    assert "What OpenClaw printed is not recorded" in second.explanation
+    assert "OpenClaw's output is not recorded" in second.explanation
     assert "memory" not in second.recommendation
 
 
@@ -90,7 +90,7 @@ def test_stopping_an_agent_at_work_weighs_little_and_asks_only_to_run_it_again()
     finding = story.only("process_failure")
     assert finding.severity == "low"
     playbook = story.diagnosis().playbook
-    assert [change.change.split(",")[0] for change in playbook.changes] == ["Run it again"]
+    assert [change.change.split(" and ")[0] for change in playbook.changes] == ["Run the task again"]
     assert playbook.prompt is None, "there is nothing for a coding assistant to change"
 
 
@@ -219,7 +219,7 @@ def test_run_that_was_sealed_while_it_worked_is_not_stuck_and_is_to_be_run_again
     (finding,) = diagnosis.failure_analysis.findings
     assert (finding.cause, finding.severity) == ("inspection_incomplete:cut", "low")
     assert (diagnosis.trust_score, diagnosis.readiness) == (100, "review")
-    assert diagnosis.playbook.changes[0].change.startswith("Run it again, and let it come to its end")
+    assert diagnosis.playbook.changes[0].change.startswith("Run the task again and let it finish")
     assert diagnosis.outcome.state == "still_running"
     assert diagnosis.confidence_lost == {"sealed while the process ran": 10}
 
@@ -315,7 +315,7 @@ def test_an_agent_that_was_stopped_with_its_process_did_not_finish() -> None:
     story.begins("exec", {"command": "make"})
     story.finishes(error="aborted", aborted=True).process(130, error="interrupted", reason="interrupted")
     finding = story.only("process_failure")
-    assert (finding.severity, finding.title) == ("low", "The run was interrupted while the agent worked")
+    assert (finding.severity, finding.title) == ("low", "The run was interrupted while the agent was working")
     assert story.diagnosis().readiness == "review"
 
 

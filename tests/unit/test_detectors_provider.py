@@ -60,7 +60,7 @@ def test_failure_that_the_run_got_over_weighs_little() -> None:
     story.model().runs("echo hello", "hello").model().says("The command printed hello.").finishes()
     finding = story.only("provider_failure")
     assert (finding.severity, finding.occurrences) == ("low", 1)
-    assert finding.title.endswith("then it worked")
+    assert finding.title.endswith("later calls succeeded")
     assert story.types() == ["provider_failure"]
     assert story.diagnosis().readiness == "ready"
 
@@ -138,7 +138,7 @@ def failing(story: Story, times: int, error: str = "HTTP 503 overloaded") -> Sto
 def test_five_failures_in_a_row_are_a_storm() -> None:
     finding = failing(Story(), 5).only("retry_storm")
     assert (finding.occurrences, finding.cause) == (5, "retry_storm:server")
-    assert "none came through" in finding.explanation
+    assert "none succeeded" in finding.explanation
 
 
 def test_four_failures_in_a_row_are_no_storm() -> None:
@@ -156,7 +156,7 @@ def test_storm_that_passed_and_another_failure_at_the_end_are_told_as_they_were(
     story = failing(Story(), 6).model()
     finding = story.model(error="HTTP 401").finishes(error="HTTP 401").only("retry_storm")
     assert finding.cause == "retry_storm:server"
-    assert "went on in the end" in finding.explanation
+    assert "a later one succeeded" in finding.explanation
 
 
 def test_failures_of_many_heartbeats_are_one_finding_and_no_storm() -> None:

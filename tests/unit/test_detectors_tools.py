@@ -37,7 +37,7 @@ def test_misuse_that_was_put_right_weighs_little() -> None:
     story = Story().fails("read", {"file": "a.txt"}, "Missing required parameter: path")
     finding = story.calls("read", {"path": "a.txt"}, "apples").only("tool_misuse")
     assert finding.severity == "low"
-    assert finding.title.endswith("then correctly")
+    assert finding.title.endswith("a later call was correct")
 
 
 def test_rule_of_a_tool_that_was_broken_is_misuse() -> None:
@@ -49,7 +49,7 @@ def test_call_that_never_came_back_is_found() -> None:
     story = Story()
     story.begins("web_fetch", {"url": "https://x.org"})
     story.calls("read", {"path": "a.txt"}, "apples").says("Apples.").finishes()
-    assert "never got a result" in story.only("tool_misuse").title
+    assert "never returned a result" in story.only("tool_misuse").title
 
 
 def test_call_that_was_open_when_the_recording_ended_is_no_misuse() -> None:

@@ -159,7 +159,7 @@ def test_unknown_run_is_named(runs: Runs, cli: Cli) -> None:
 @pytest.mark.parametrize("name", ["finding_001", "false_success_claim"])
 def test_finding_is_explained_with_its_events(runs: Runs, cli: Cli, name: str) -> None:
     told = cli("explain", failing(runs), name, "--runs-dir", runs.folder).out
-    assert "contradicted → the agent says that tests pass" in told
+    assert "contradicted → The agent claimed that tests pass" in told
     assert "text: All tests pass." in told
     assert "error: exit code 1" in told
 

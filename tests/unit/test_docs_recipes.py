@@ -148,7 +148,7 @@ def test_quick_start_leads_from_a_false_claim_to_a_run_that_passes(
     script = "\n".join(["trap 'kill %1' EXIT; set -m", *steps])
     assert shell(script, tmp_path, environment) == 0
     said = capfd.readouterr().out
-    assert "the record says that `python3 -m unittest -q` failed" in said
+    assert "but `python3 -m unittest -q` failed" in said
     assert "better: 1 problem gone, trust 50 → 100" in said
     assert "1 of 1 scenarios as expected" in said
     assert shell("critiqor check run_001", tmp_path, environment) == 3

@@ -82,7 +82,7 @@ def test_failed_rules_and_grave_findings_are_errors_and_others_warnings() -> Non
         ("error", "high timeout in run_001"),
         ("warning", "low tool_loop in run_001"),
     ]
-    assert commands[0].data == "trust is 65; at least 70 is wanted"
+    assert commands[0].data == "trust is 65, at least 70 required"
     assert commands[2].data == "about timeout. it failed Next: critiqor explain run_001 finding_001"
 
 

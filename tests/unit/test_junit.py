@@ -48,9 +48,9 @@ def test_every_rule_of_the_policy_is_a_case_and_those_that_fail_say_why() -> Non
         "require_intact": [],
         "require_observed": [],
         "require_finished": [],
-        "min_trust": ["trust is 55; at least 70 is wanted"],
+        "min_trust": ["trust is 55, at least 70 required"],
         "min_confidence": [],
-        "max_severity": ["1 finding worse than medium, the worst is high: timeout, about timeout"],
+        "max_severity": ["1 finding above medium, the most severe is high: timeout, about timeout"],
     }
     assert (suite.tests, suite.failures) == (6, 2)
     [case] = [case for case in suite if case.name == "min_trust"]
@@ -96,7 +96,7 @@ def test_only_the_rules_of_the_policy_are_asked() -> None:
     policy = Policy(max_findings=0, require_intact=False, require_observed=False, require_finished=False)
     concluded = diagnosis("run_001", finding())
     told = GateReport(report(concluded), apply_policy(policy, concluded, INTACT))
-    assert failures(written(told)) == {"max_findings": ["1 finding, at most 0 may be"]}
+    assert failures(written(told)) == {"max_findings": ["1 finding, at most 0 allowed"]}
 
 
 def test_hostile_texts_are_texts() -> None:
@@ -122,8 +122,8 @@ def test_the_policy_of_a_file_is_the_one_that_is_asked(cli: Cli, runs: Runs, tmp
         "require_intact": [],
         "require_observed": [],
         "require_finished": [],
-        "min_trust": ["trust is 95; at least 99 is wanted"],
-        "forbidden_types": ["there are findings of timeout"],
+        "min_trust": ["trust is 95, at least 99 required"],
+        "forbidden_types": ["found forbidden types: timeout"],
     }
     wrong = cli("export", "run_001", "--format", "sarif", "--policy", "policy.toml")
     assert (wrong.code, "--format junit" in wrong.err) == (2, True)

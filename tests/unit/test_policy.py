@@ -74,14 +74,14 @@ def test_policy_is_read_from_toml_and_json() -> None:
         ("allowed_types = ['x']", "allowed_types: there is no failure type 'x'; the types are loop, process_failure"),
         ("forbidden_types = ['loop']\nallowed_types = ['loop']", "loop is both in"),
         ("require_observed = 'yes'", "require_observed: expected bool, got str"),
-        (NOTHING_REQUIRED, "asks nothing"),
+        (NOTHING_REQUIRED, "has no rules"),
         (
             f"{NOTHING_REQUIRED}\nforbidden_types = []",
-            "asks nothing",
+            "has no rules",
         ),
         (
             f"{NOTHING_REQUIRED}\nallow_unknown_cost = true",
-            "asks nothing",
+            "has no rules",
         ),
         ("= nonsense", "cannot be read as TOML"),
         (b"\xff\xfe", "cannot be read as TOML"),
@@ -165,7 +165,7 @@ def test_trust_and_confidence_at_their_limits() -> None:
     assert answer(diagnosis(trust=70), min_trust=70).passed
     low = answer(diagnosis(trust=69), min_trust=70)
     assert (low.passed, low.limit, low.actual) == (False, 70, 69)
-    assert low.explanation == "trust is 69; at least 70 is wanted"
+    assert low.explanation == "trust is 69, at least 70 required"
     assert answer(diagnosis(trust=0), min_trust=0).passed
     assert not answer(diagnosis(confidence=49), min_confidence=50).passed
     assert answer(diagnosis(confidence=50), min_confidence=50).passed
@@ -183,7 +183,7 @@ def test_worst_severity() -> None:
     run = diagnosis("run_001", finding("loop", "medium"), finding("tool_failure:exec", "critical", title="It broke"))
     failed = answer(run, max_severity="medium")
     assert (failed.passed, failed.actual) == (False, "critical")
-    assert failed.explanation == "1 finding worse than medium, the worst is critical: tool_failure, It broke"
+    assert failed.explanation == "1 finding above medium, the most severe is critical: tool_failure, It broke"
     assert answer(run, max_severity="critical").passed
     none = answer(diagnosis(), max_severity="info")
     assert (none.passed, none.actual) == (True, None)
@@ -203,7 +203,7 @@ def test_allowed_types_do_not_count_and_cost_no_trust() -> None:
     assert result.passed
     trust = next(rule for rule in result.rules if rule.rule == "min_trust")
     assert trust.actual == 95
-    assert trust.explanation == "trust is 95 without allowed types, 65 with them; at least 90 is wanted"
+    assert trust.explanation == "trust is 95 without allowed types, 65 with them, at least 90 required"
 
 
 def test_trust_that_was_used_up_is_scored_anew_without_allowed_types() -> None:
@@ -244,7 +244,7 @@ def test_large_numbers_are_written_out() -> None:
 def test_unknown_cost_is_not_a_small_one() -> None:
     unknown = answer(diagnosis(cost_usd=None), max_cost_usd=1000.0)
     assert (unknown.passed, unknown.actual) == (False, None)
-    assert unknown.explanation == "cost: unknown, because no price is known; that is not 0"
+    assert unknown.explanation == "cost: unknown, because no price is known; unknown does not pass"
     assert answer(diagnosis(cost_usd=None), max_cost_usd=0.0, allow_unknown_cost=True).passed
 
 

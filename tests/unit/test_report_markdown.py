@@ -94,7 +94,7 @@ def test_the_gate_is_a_table_of_its_rules() -> None:
     told = gated(diagnosis("run_001", finding("timeout", "high"), trust=55))
     text = document(told.report, told.gate)
     assert "### The gate: fails 2 of 6 rules" in text
-    assert "| `min_trust` | **failed** | trust is 55; at least 70 is wanted |" in text
+    assert "| `min_trust` | **failed** | trust is 55, at least 70 required |" in text
     assert "| `require_observed` | passed | the agent was observed |" in text
     assert kinds(text)["table_open"] == 2
     assert "### The gate: passes 6 rules" in document(gated(diagnosis()).report, gated(diagnosis()).gate)

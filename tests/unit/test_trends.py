@@ -4,7 +4,7 @@ import pytest
 from diagnosed import case, diagnosis, finding
 from hypothesis import given, strategies
 
-from critiqor.comparison.trends import FEWEST_FOR_A_DIRECTION, direction_of, trends_of
+from critiqor.comparison.trends import MIN_FOR_DIRECTION, direction_of, trends_of
 from critiqor.model import Metadata
 from critiqor.model.report import RunSummary
 
@@ -34,7 +34,7 @@ def test_direction_of_trust(trusts: list[int], direction: str, medians: tuple[fl
 def test_summary_says_what_is_missing() -> None:
     result = trends_of(AGENT, series(50, None, 60, 70))
     assert result.direction == "no direction"
-    assert "3 runs with a trust score, 4 are needed" in result.summary
+    assert "3 runs with a trust score, at least 4 needed" in result.summary
     assert result.notes == ["1 run not observed, without a trust score: run_002"]
     assert trends_of(AGENT, series(50, 50, 60, 70)).summary == (
         "trust up: median 50 in the first half, 65 in the second, over 4 runs"
@@ -98,7 +98,7 @@ def test_runs_judged_by_other_rules_are_listed_but_not_counted() -> None:
     assert (result.direction, result.rule_set_version, len(result.runs)) == ("level", "2", 7)
     assert (result.causes[0].runs, result.causes[0].of, result.causes[0].first_run) == (4, 4, "run_004")
     [note] = result.notes
-    assert "3 runs judged by other rules" in note
+    assert "3 runs diagnosed with another rule set" in note
     assert "run_001, run_002, run_003" in note
     assert "critiqor diagnose RUN" in note
 
@@ -108,7 +108,7 @@ def test_no_runs_at_all() -> None:
     assert (result.runs, result.causes, result.rule_set_version, result.notes) == ([], [], None, [])
 
 
-@given(strategies.lists(strategies.integers(0, 100), min_size=FEWEST_FOR_A_DIRECTION))
+@given(strategies.lists(strategies.integers(0, 100), min_size=MIN_FOR_DIRECTION))
 def test_time_reversed_is_the_other_direction(trusts: list[int]) -> None:
     opposite = {"up": "down", "down": "up", "level": "level"}
     direction, first, second = direction_of(trusts)

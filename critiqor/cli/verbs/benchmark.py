@@ -11,7 +11,7 @@ from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer
 
 if TYPE_CHECKING:
-    from critiqor.comparison.ranking import Standing
+    from critiqor.comparison.ranking import Ranking
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option
 def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
     """Rank RUN among the runs of this folder that have the same benchmark id and difficulty tier."""
-    from critiqor.comparison.ranking import standing_of
+    from critiqor.comparison.ranking import rank_run
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView, summarize_runs
 
@@ -28,11 +28,11 @@ def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
     # A run without a proven diagnosis cannot be ranked; the error says what to type.
     view = RunView(store.run(run))
     view.require_proof()
-    result = standing_of(run, summarize_runs(store))
+    result = rank_run(run, summarize_runs(store))
     answer("benchmark", result, _text(result, view.figure_texts()), as_json=as_json)
 
 
-def _text(result: Standing, texts: dict[str, str]) -> str:
+def _text(result: Ranking, texts: dict[str, str]) -> str:
     from critiqor.cli.text_layout import one_line, page, table
     from critiqor.model.formatting import FIGURE_LABELS, format_figure
 

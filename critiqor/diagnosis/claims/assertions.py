@@ -1,6 +1,6 @@
-"""What an agent claims, admits and announces in its own words: the weakest evidence, held against all other.
+"""What an agent claims, admits and announces in its messages: weak evidence, to be compared with the recorded calls.
 
-Only English is read. What is said in another language claims nothing, and may well admit a failure.
+Only English is understood. A text in another language claims nothing, and may admit a failure.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from critiqor.diagnosis.signals.text import gate
 from critiqor.spans.calls import Claim
 
 # Patterns without re.IGNORECASE are tried on lower case, which is three times as fast.
-LONGEST_SENTENCE = 400
-"""Characters: an achievement is stated in fewer, and what is longer is what was worked on."""
+MAX_SENTENCE = 400
+"""Characters: a claim is shorter; a longer sentence is content that the agent worked on."""
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*|\"[^\"\n]*\"|“[^”\n]*”", re.MULTILINE | re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|,? (?=(?:so|and) you can\b)")
 _OPEN = re.compile(
@@ -30,7 +30,7 @@ _DENIED = re.compile(
 )
 _TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"
 _MENDED = re.compile(
-    # What was put right, what is no longer there and what deals with trouble is no trouble.
+    # Trouble that was fixed, is no longer there or is handled does not count.
     r"\b(?:previously|formerly) (?:fail\w+|broken)\b"
     rf"|\b(?:no|without|zero|0)(?: (?:any|more|further|other))? {_TROUBLE}\b"
     rf"|\b(?:fix|resolv|solv|correct|repair|handl)(?:\w*)(?: [\w`'.-]+){{0,4}}? {_TROUBLE}\b"
@@ -42,7 +42,7 @@ _PERFECT = r"\b(?:has|have)(?: (?:now|just|also|successfully))* been"
 _IT_WAS = r"(?:^|[,;:] )(?:it|(?:the|your|this|that) \w+) (?:was|were)"
 _BARE = r"^\W*(?:(?:done|ok|okay|great|success|all set)\W+)?"
 _REPORTED = rf"(?:{_BY_ME} |(?:{_PERFECT}|{_IT_WAS})(?: successfully)? |{_BARE}(?:successfully )?)"
-_TOLD = rf"(?:{_REPORTED}|\b(?:was|were|been|(?:is|are|has|have) now)(?: successfully)? )"
+_SAYS = rf"(?:{_REPORTED}|\b(?:was|were|been|(?:is|are|has|have) now)(?: successfully)? )"
 _HEADLINE = r"^\W*(?:[\w`./'-]+ ){1,3}"
 _PATH = r"[`'*]*(?:[\w.~-]*/[\w./-]+|[\w-]+\.[a-z]\w{0,4}\b)"
 _TO_PATH = rf"\b(?:to|into|at|as|under) {_PATH}"
@@ -75,21 +75,24 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 _CLAIMS = (
     (Claim.TESTS, _any(_PASS)),
-    (Claim.SENT, _any(_TOLD + _SENT, rf"{_HEADLINE}{_SENT}\W*$")),
+    (Claim.SENT, _any(_SAYS + _SENT, rf"{_HEADLINE}{_SENT}\W*$")),
     (
         Claim.SAVED,
         _any(
-            _TOLD + _KEPT, _REPORTED + _MADE, rf"{_HEADLINE}{_KEPT}\W*$", rf"\b(?:saved|written)\b.{{0,30}}?{_TO_PATH}"
+            _SAYS + _KEPT,
+            _REPORTED + _MADE,
+            rf"{_HEADLINE}{_KEPT}\W*$",
+            rf"\b(?:saved|written)\b.{{0,30}}?{_TO_PATH}",
         ),
     ),
     (
         Claim.CHANGED,
-        _any(_TOLD + _DEALT, _TOLD + _ALTERED, rf"{_HEADLINE}(?:{_DEALT}|{_ALTERED})\W*$", r"\bsuccessfully \w+ed\b"),
+        _any(_SAYS + _DEALT, _SAYS + _ALTERED, rf"{_HEADLINE}(?:{_DEALT}|{_ALTERED})\W*$", r"\bsuccessfully \w+ed\b"),
     ),
     (
         Claim.WORKS,
         _any(
-            _TOLD + _MENDED_NOW,
+            _SAYS + _MENDED_NOW,
             rf"\b(?:build|ci|checks|lint\w*)`?{_PASSING}",
             r"\b(?:everything|it|it all|that) (?:now )?works\b",
             r"\b(?:is|are) (?:now )?(?:(?:set up|up) and running|running|live|online)\b",
@@ -146,7 +149,7 @@ _WORDS: dict[Claim, tuple[str, ...]] = {
     ),
     Claim.DONE: ("done", "complete", "finished", "succe", r"went\b"),
 }
-"""Words without which nothing of a kind is claimed, in lower case."""
+"""Words without which no claim of a kind is made, in lower case."""
 _MAY_CLAIM = {claim: gate(*words) for claim, words in _WORDS.items()}
 _may_claim = gate(*dict.fromkeys(word for words in _WORDS.values() for word in words))
 
@@ -156,11 +159,11 @@ class Stated(NamedTuple):
 
     claims: tuple[Claim, ...] = ()
     deeds: tuple[Claim, ...] = ()
-    """Those that only a tool can have made true: a poem is written in the answer itself, a file is not."""
+    """Claims that only a tool call can make true: a poem is written in the answer itself, a file is not."""
 
 
 def claims_in(text: str) -> Stated:
-    """What an agent claims in a text."""
+    """Return what an agent claims in a text."""
     if not _may_claim(text.lower()):
         return Stated()
     sentences = list(_assertions(text))
@@ -177,15 +180,15 @@ def _found(patterns: tuple[tuple[Claim, re.Pattern[str]], ...], sentences: list[
             if not (claim is Claim.TESTS and _is_partial(low)):
                 found[claim] = None
     if Claim.TESTS in found and _RED.search(_MENDED.sub("", _plain(text).lower())):
-        del found[Claim.TESTS]  # some pass, and it says so that others do not
+        del found[Claim.TESTS]  # it also says that others fail
     return tuple(found)
 
 
 def _assertions(text: str) -> Iterator[str]:
-    """The sentences of a text that assert something."""
+    """Yield the sentences of a text that assert something."""
     for sentence in _SENTENCE.split(_QUOTED.sub(" ", _plain(text))):
         low = sentence.lower()
-        if 4 <= len(sentence) <= LONGEST_SENTENCE and _may_claim(low):
+        if 4 <= len(sentence) <= MAX_SENTENCE and _may_claim(low):
             mended = _MENDED.sub("", low)
             if not _OPEN.search(mended) and not _DENIED.search(mended):
                 yield sentence
@@ -204,7 +207,7 @@ _SOME = re.compile(r"\b(?:most|some|half|almost|nearly|mostly|many|several)\b")
 
 
 def _is_partial(sentence: str) -> bool:
-    """Whether it says that some of the tests pass."""
+    """Return whether a sentence says that only some of the tests pass."""
     return _SOME.search(sentence) is not None or any(some != all_ for some, all_ in _PART.findall(sentence))
 
 
@@ -229,7 +232,7 @@ _ASKS_WHETHER = re.compile(
 
 
 def asks_for(text: str, claim: Claim) -> bool:
-    """Whether a user asks for a deed of this kind: not for a text, and not whether it was done before."""
+    """Return whether a user requests an action of this kind: not a text, and not whether it was done before."""
     if _ASKS_FOR_TEXT.search(text) or _ASKS_WHETHER.search(text):
         return False
     return _ASKS_FOR[claim].search(text) is not None
@@ -246,13 +249,13 @@ _ADMISSION = re.compile(
 )
 _ENGLISH = re.compile(r"\b(?:the|and|this|that|with|you|your|are|were|have|has|been|there|it's|i've|here)\b")
 _SHARED = re.compile(r"\b(?:i|it|is|to|all|now|done|my|was)\b")
-"""Words that stand in texts of other languages too: only several of them are English."""
-SHORT = 5
-"""Words below which a text may be English without showing it."""
+"""Words that other languages have too: only several of them together mean English."""
+MIN_WORDS = 5
+"""A shorter text may be English without showing it."""
 
 
 def admits_failure(text: str) -> bool:
-    """Whether a text says that something did not work, or may say so in words that are not read here."""
+    """Return whether a text says that something did not work, or may say so in another language."""
     plain = _plain(text).lower()
     return _ADMISSION.search(_MENDED.sub("", plain)) is not None or not _is_english(plain)
 
@@ -260,7 +263,7 @@ def admits_failure(text: str) -> bool:
 def _is_english(text: str) -> bool:
     if _ENGLISH.search(text) or len(set(_SHARED.findall(text))) > 1:
         return True
-    return len(text.split()) < SHORT and all(letter.isascii() for letter in text if letter.isalpha())
+    return len(text.split()) < MIN_WORDS and all(character.isascii() for character in text if character.isalpha())
 
 
 _PLAN = re.compile(
@@ -270,7 +273,7 @@ _PLAN = re.compile(
 
 
 def plans_work(text: str) -> bool:
-    """Whether the last sentence of a text announces work that is still to come."""
+    """Return whether the last sentence of a text announces work that is still to come."""
     sentences = [sentence for sentence in _SENTENCE.split(_plain(text).strip()) if sentence.strip()]
     if not sentences:
         return False

@@ -1,7 +1,8 @@
-"""`agent_failure`: an agent run ended in an error that nothing else explains."""
+"""`agent_failure`: an agent run ended with an error that nothing else explains."""
 
 from __future__ import annotations
 
+from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.draft import Draft, cite
@@ -9,33 +10,47 @@ from critiqor.diagnosis.signals.text import error_kind
 from critiqor.model import CausalStep
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Moment
 
 TYPE = "agent_failure"
+MEANING = "the agent run ended with an error that nothing else explains"
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """The end of one agent run, where it is an error of its own."""
-    end = run.last_end
-    # An agent that fails is often tried again, so only its last word counts.
-    if end is None or end.status != "error" or is_timeout(end):
-        return []
-    if run.was_stopped or fatal_cause(run) is not None:
-        return []
-    error = end.error or "without saying why"
-    return [
-        Draft(
-            type=TYPE,
-            about=(error_kind(error),),
-            severity="high",
-            confidence=90,
-            title=f"The agent run ended in an error: {excerpt(error, 100)}",
-            explanation="OpenClaw reports the run itself as failed, and no failed model call or time limit "
-            "explains it.",
-            evidence=cite([end.event_id]),
-            first_bad_step=end.event_id,
-            chain=[CausalStep(end.event_id, f"ended: {excerpt(error, 80)}", None)],
-            scope=run.scope,
-            recommendation="Read what came right before it, and the log of OpenClaw for that moment.",
-            verification="Run the same task again: the agent run ends without an error.",
-        )
-    ]
+class AgentFailure(RunDetector[Moment]):
+    """Remembers the last end of the agent run: an attempt that failed is often followed by another."""
+
+    NEEDS = (Moment,)
+    OBSERVES = (Moment,)
+
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._end: Moment | None = None
+
+    def observe(self, span: Moment, /) -> None:
+        if span.event_type == "agent_end":
+            self._end = span
+
+    def findings(self) -> list[Draft]:
+        end = self._end
+        if end is None or end.status != "error" or is_timeout(end):
+            return []
+        if self.run.was_stopped or fatal_cause(self.run) is not None:
+            return []
+        error = end.error or "no error message"
+        return [
+            Draft(
+                type=TYPE,
+                about=(error_kind(end.error or "without saying why"),),
+                severity="high",
+                confidence=90,
+                title=f"The agent run ended with an error: {excerpt(error, 100)}",
+                explanation="OpenClaw reported the agent run as failed. No failed model call and no time limit "
+                "explains it.",
+                evidence=cite([end.event_id]),
+                first_bad_step=end.event_id,
+                chain=[CausalStep(end.event_id, f"The agent run ended: {excerpt(error, 80)}", None)],
+                scope=self.run.scope,
+                recommendation="Look at the events right before the error, and at OpenClaw's log for that moment.",
+                verification="Run the same task again: the agent run ends without an error.",
+            )
+        ]

@@ -1,17 +1,19 @@
-"""`cost_explosion`: spend far beyond what progress explains."""
+"""`cost_explosion`: the agent run spent far more than its progress explains."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from math import fsum
 
-from critiqor.diagnosis.detectors.context_pollution import giant_results
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.detectors.context_pollution import is_compaction
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.model import CausalStep, Severity
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import ToolCall
+from critiqor.spans.calls import ModelCall, Moment, ToolCall
 
 TYPE = "cost_explosion"
+MEANING = "the agent run spent far more than its progress explains"
 TOKENS = 200_000
 """Wasted tokens from which it matters."""
 MONEY = 1.0
@@ -21,75 +23,126 @@ CARRIED = 1_000_000
 BYTES_A_TOKEN = 4
 
 
-def detect(run: AgentRun, found: list[Draft]) -> list[Draft]:
-    """Whether at least half of what one agent run spent bought nothing, and which steps are to blame."""
-    return _wasted(run, found) or _carried(run)
+class _Waste:
+    """The tool calls that other findings call wasted, and the model calls that requested them.
+
+    The lists of drafts mostly only grow, so that each call is taken in once.
+    """
+
+    def __init__(self) -> None:
+        self._taken: dict[int, tuple[list[ToolCall], int]] = {}
+        self.calls: dict[int, ToolCall] = {}
+        self.requests: dict[int, ModelCall] = {}
+
+    def take(self, drafts: list[Draft]) -> None:
+        lists = {id(draft.wasted_tool_calls): draft.wasted_tool_calls for draft in drafts if draft.wasted_tool_calls}
+        if any(key not in lists or len(lists[key]) < length for key, (_, length) in self._taken.items()):
+            self._taken.clear()
+            self.calls.clear()
+            self.requests.clear()
+        for key, wasted in lists.items():
+            _, length = self._taken.get(key, (wasted, 0))
+            for call in wasted[length:]:
+                self.calls[call.order] = call
+                if call.model_call is not None:
+                    self.requests[call.model_call.order] = call.model_call
+            self._taken[key] = (wasted, len(wasted))
 
 
-def _wasted(run: AgentRun, found: list[Draft]) -> list[Draft]:
-    """Spent on steps that other findings call wasted."""
-    steps = {step.order: step for draft in found for step in draft.wasted_steps}
-    asked = {step.model_call.order: step.model_call for step in steps.values() if step.model_call is not None}
-    spent = sum(call.tokens or 0 for call in run.model_calls)
-    wasted = sum(call.tokens or 0 for call in asked.values())
-    money = fsum(call.cost_usd or 0 for call in asked.values())
-    if not spent or wasted * 2 < spent or (wasted < TOKENS and money < MONEY):
-        return []
-    causes = sorted({draft.type for draft in found if draft.wasted_steps})
-    dollars = f", ${money:.2f}" if money else ""
-    title = f"{wasted / spent:.0%} of {spent:,} tokens bought nothing{dollars}"
-    explanation = f"They were spent on steps of: {', '.join(causes)}. Every further step sends the whole context again."
-    return [_draft(run, "high", 85, "wasted", list(steps.values()), title, explanation)]
+class CostExplosion(RunDetector[ModelCall | Moment]):
+    """Compares what the other findings call wasted with what the agent run spent.
 
+    It does not look at tool calls itself, but at what other detectors found: see `findings_beside`.
+    """
 
-def _carried(run: AgentRun) -> list[Draft]:
-    """Spent on sending the same giant results again and again."""
-    giants = giant_results(run)
-    if not giants:
-        return []
-    asked = [call.order for call in run.model_calls]
-    compactions = [moment.order for moment in run.compactions]
-    carried = 0
-    for step in giants:
-        # A compaction takes it out of the window.
-        dropped = bisect_right(compactions, step.order)
-        until = bisect_right(asked, compactions[dropped]) if dropped < len(compactions) else len(asked)
-        again = until - bisect_right(asked, step.order) - 1
-        carried += max(0, again) * (step.output_size // BYTES_A_TOKEN)
-    spent = sum(call.tokens or 0 for call in run.model_calls)
-    if carried < CARRIED or carried * 2 < spent or carried > spent:
-        return []
-    title = f"About {carried / spent:.0%} of {spent:,} tokens were the same large results, sent again and again"
-    explanation = "What a tool answers stays in the window, and every further step sends it once more."
-    return [_draft(run, "medium", 65, "carried", giants, title, explanation)]
+    NEEDS = (ModelCall,)
+    OBSERVES = (ModelCall, Moment)
 
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._waste = _Waste()
+        self._requests: list[int] = []
+        """Orders of the model calls."""
+        self._compactions: list[int] = []
+        """Orders of the compactions."""
+        self._tokens = 0
+        self._unknown: list[ModelCall] = []
+        """Model calls whose usage may come with the end of the agent run."""
 
-def _draft(
-    run: AgentRun,
-    severity: Severity,
-    confidence: int,
-    how: str,
-    steps: list[ToolCall],
-    title: str,
-    explanation: str,
-) -> Draft:
-    first, last = min(steps, key=lambda step: step.order), max(steps, key=lambda step: step.order)
-    return Draft(
-        type=TYPE,
-        about=(how,),
-        severity=severity,
-        confidence=confidence,
-        title=title,
-        explanation=explanation,
-        evidence=cite(step.call for step in steps),
-        occurrences=len(steps),
-        first_bad_step=first.call,
-        chain=[
-            CausalStep(first.call, "the first of these steps", None),
-            *([CausalStep(last.call, "the last of them", "exhausted")] if last is not first else []),
-        ],
-        scope=run.scope,
-        recommendation="Set a budget for the run, and stop it when it repeats itself; repair what is named "
-        "beside this first.",
-        verification="Run the same task again: `critiqor compare` shows fewer tokens for the same result.",
-    )
+    def observe(self, span: ModelCall | Moment, /) -> None:
+        if isinstance(span, ModelCall):
+            self._requests.append(span.order)
+            if span.tokens is None:
+                self._unknown.append(span)
+            else:
+                self._tokens += span.tokens
+        elif span.event_type == "agent_end":
+            self._tokens += sum(call.tokens or 0 for call in self._unknown)
+            self._unknown.clear()
+        elif is_compaction(span):
+            self._compactions.append(span.order)
+
+    def findings(self) -> list[Draft]:
+        return self.findings_beside([], [])
+
+    def findings_beside(self, others: list[Draft], giants: list[ToolCall]) -> list[Draft]:
+        """Return the findings, given what the other detectors found in the agent run and its giant results."""
+        return (self._wasted(others) or self._carried(giants)) if self._tokens else []
+
+    def _wasted(self, others: list[Draft]) -> list[Draft]:
+        """Report that at least half of the tokens went into tool calls that other findings call wasted."""
+        self._waste.take(others)
+        requests = self._waste.requests.values()
+        spent = self._tokens
+        wasted = sum(call.tokens or 0 for call in requests)
+        money = fsum(call.cost_usd or 0 for call in requests)
+        if wasted * 2 < spent or (wasted < TOKENS and money < MONEY):
+            return []
+        causes = sorted({draft.type for draft in others if draft.wasted_tool_calls})
+        dollars = f" (${money:.2f})" if money else ""
+        title = f"{wasted / spent:.0%} of {spent:,} tokens{dollars} were wasted"
+        explanation = f"They were spent on tool calls of these findings: {', '.join(causes)}. Every further model call "
+        explanation += "sends the whole context again."
+        return [self._draft("high", 85, "wasted", list(self._waste.calls.values()), title, explanation)]
+
+    def _carried(self, giants: list[ToolCall]) -> list[Draft]:
+        """Report that at least half of the tokens went into sending the same giant results again and again."""
+        spent = self._tokens
+        carried = 0
+        for call in giants if spent >= CARRIED else ():
+            # A compaction takes it out of the context window.
+            dropped = bisect_right(self._compactions, call.order)
+            until = len(self._requests)
+            if dropped < len(self._compactions):
+                until = bisect_right(self._requests, self._compactions[dropped])
+            again = until - bisect_right(self._requests, call.order) - 1
+            carried += max(0, again) * (call.output_size // BYTES_A_TOKEN)
+        if carried < CARRIED or carried * 2 < spent or carried > spent:
+            return []
+        title = f"About {carried / spent:.0%} of {spent:,} tokens were the same large results, sent again and again"
+        explanation = "The result of a tool stays in the context window, and every further model call sends it again."
+        return [self._draft("medium", 65, "carried", giants, title, explanation)]
+
+    def _draft(
+        self, severity: Severity, confidence: int, how: str, calls: list[ToolCall], title: str, explanation: str
+    ) -> Draft:
+        first, last = min(calls, key=lambda call: call.order), max(calls, key=lambda call: call.order)
+        return Draft(
+            type=TYPE,
+            about=(how,),
+            severity=severity,
+            confidence=confidence,
+            title=title,
+            explanation=explanation,
+            evidence=cite(call.call for call in calls),
+            occurrences=len(calls),
+            first_bad_step=first.call,
+            chain=[
+                CausalStep(first.call, "The first of these calls", None),
+                *([CausalStep(last.call, "The last of them", "exhausted")] if last is not first else []),
+            ],
+            scope=self.run.scope,
+            recommendation="Fix the findings that waste tokens first. Then set a budget for the run, and stop it when "
+            "it repeats itself.",
+            verification="Run the same task again: `critiqor compare` shows fewer tokens for the same result.",
+        )

@@ -1,179 +1,209 @@
-"""`false_success_claim`: the agent says that it worked, and what was recorded says otherwise, or nothing."""
+"""`false_success_claim`: the agent claimed success, but the recorded calls contradict it or do not support it."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
+from typing import NamedTuple
 
 from critiqor.diagnosis.claims.assertions import asks_for
+from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.signals.text import is_already_so, tells_of_absence
 from critiqor.model import CausalStep, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Claim, Kind, Message, ToolCall
+from critiqor.spans.calls import Claim, Kind, Message, Moment, ToolCall
 
 TYPE = "false_success_claim"
-REPORT = 1000
-"""Characters: a longer answer without any tool is the work itself, and no report of it."""
-BARE_WORD = 20
+MEANING = "the agent claimed success, but the recorded calls contradict it or do not support it"
+MAX_REPORT = 1000
+"""Characters: a longer answer without any tool call is the work itself, and not a report about it."""
+MAX_BARE_WORD = 20
 """Characters of an answer that says that it is done, and nothing else."""
-_EFFECTS = frozenset((Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER))
-
-
-def detect(run: AgentRun) -> list[Draft]:
-    """Claims of one agent run that its own steps contradict or do not support."""
-    steps = [step for step in run.actions if step.kind is not Kind.THOUGHT and step.result]
-    proof = _Proof()
-    waiting = deque(steps)
-    request = ""
-    draft = None
-    for message in run.messages:
-        if message.is_user:
-            request = message.text
-        elif message.claims or message.deeds:
-            while waiting and waiting[0].order < message.order:
-                proof.add(waiting.popleft())
-            # The last word counts: what was claimed too early and came true later was a slip.
-            draft = _contradicted(run, message, proof) or _unsupported(run, message, proof, request)
-        elif message.text and message.admits_failure:
-            draft = None  # it has corrected itself
-    return [draft] if draft is not None else _silent(run, steps)
+_EFFECTS = (Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER)
+_FAILED_TESTS = re.compile(r"\b(\d+) (?:failed|failing|failures?)\b|\b(?:failures|failed)[=:] ?(\d+)", re.IGNORECASE)
 
 
 class _Proof:
-    """What was recorded up to a claim."""
+    """What the calls up to a claim can prove."""
 
     def __init__(self) -> None:
         self.last_test: ToolCall | None = None
         self.last_effect: ToolCall | None = None
-        self.tried: set[Kind] = set()
-        self.worked: set[Kind] = set()
+        # Lists, because an enumeration is compared faster than it is hashed.
+        self.tried: list[Kind] = []
+        self.worked: list[Kind] = []
 
-    def add(self, step: ToolCall) -> None:
-        self.tried.add(step.kind)
-        if step.is_test:
-            self.last_test = step
-        if not step.failed:
-            self.worked.add(step.kind)
-        elif tells_of_absence(step.error or "") or is_already_so(step.error or ""):
-            return  # it was a look whether there is such a thing
-        in_background = step.kind is Kind.WAIT and step.error_kind.startswith("exit code")
-        if step.kind in _EFFECTS or in_background:
-            self.last_effect = step
+    def add(self, call: ToolCall) -> None:
+        if call.kind not in self.tried:
+            self.tried.append(call.kind)
+        if call.is_test:
+            self.last_test = call
+        if not call.failed:
+            if call.kind not in self.worked:
+                self.worked.append(call.kind)
+        elif tells_of_absence(call.error or "") or is_already_so(call.error or ""):
+            return  # it only checked whether something exists
+        in_background = call.kind is Kind.WAIT and call.error_kind.startswith("exit code")
+        if call.kind in _EFFECTS or in_background:
+            self.last_effect = call
 
     def allows(self, claim: Claim) -> bool:
-        """Whether anything that worked can have made a claim true."""
+        """Return whether any successful call can have made a claim true."""
         if claim is Claim.DONE:
             return bool(self.tried)
         if claim is Claim.TESTS:
-            # It may have read how they ended; who only writes does not know.
-            return bool(self.tried) and self.tried != {Kind.CHANGE}
+            # The agent may have read a test result; one that only wrote files does not know it.
+            return bool(self.tried) and self.tried != [Kind.CHANGE]
         if claim is Claim.SENT:
-            return not self.worked.isdisjoint(_EFFECTS - {Kind.CHANGE})
-        return not self.worked.isdisjoint(_EFFECTS)
+            return any(kind in _EFFECTS and kind is not Kind.CHANGE for kind in self.worked)
+        return any(kind in _EFFECTS for kind in self.worked)
 
 
-_FAILED_TESTS = re.compile(r"\b(\d+) (?:failed|failing|failures?)\b|\b(?:failures|failed)[=:] ?(\d+)", re.IGNORECASE)
+class _FalseClaim(NamedTuple):
+    """A claim that is contradicted or not supported."""
+
+    message: Message
+    claim: Claim
+    against: ToolCall | None
+    """The failed call that contradicts it; None where nothing supports it."""
+    severity: Severity
+    confidence: int
 
 
-def _tests_failed(step: ToolCall) -> bool:
-    """Whether a test run failed, by its exit code or, where a pipe hides that, by its own last count."""
-    counts = _FAILED_TESTS.findall(step.output)
-    return step.failed or (bool(counts) and any(int(count or 0) for count in counts[-1]))
+class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
+    """Compares every claim with the calls before it. The last one counts: an early claim may have come true later."""
 
+    NEEDS = (Message,)
+    OBSERVES = (ToolCall, Message, Moment)
 
-def _contradicted(run: AgentRun, message: Message, proof: _Proof) -> Draft | None:
-    if Claim.TESTS in message.claims and proof.last_test is not None and _tests_failed(proof.last_test):
-        return _draft(run, message, Claim.TESTS, proof.last_test, "critical", 95)
-    last = proof.last_effect
-    if message.admits_failure or last is None or not last.failed:
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._proof = _Proof()
+        self._request: Message | None = None
+        self._reply: Message | None = None
+        """The last message of the agent."""
+        self._false: _FalseClaim | None = None
+        self._acted = False
+        """Whether an action succeeded: the agent may have answered through a tool."""
+        self._is_for_user = True
+        self._end: Moment | None = None
+
+    def observe(self, span: ToolCall | Message | Moment, /) -> None:
+        if isinstance(span, ToolCall):
+            if span.result and span.kind is not Kind.THOUGHT:
+                self._proof.add(span)
+                self._acted |= span.kind is Kind.ACTION and not span.failed
+        elif isinstance(span, Moment):
+            if span.event_type == "agent_end":
+                self._end = span
+            elif span.event_type == "agent_start":
+                self._is_for_user = span.payload.get("trigger") not in ("heartbeat", "cron")
+        elif span.is_user:
+            self._request = span
+        else:
+            self._reply = span
+            if span.claims or span.deeds:
+                self._false = self._contradicted(span) or self._unsupported(span)
+            elif span.text and span.admits_failure:
+                self._false = None  # the agent corrected itself
+
+    def _contradicted(self, message: Message) -> _FalseClaim | None:
+        proof = self._proof
+        if Claim.TESTS in message.claims and proof.last_test is not None and _tests_failed(proof.last_test):
+            return _FalseClaim(message, Claim.TESTS, proof.last_test, "critical", 95)
+        last = proof.last_effect
+        if message.admits_failure or last is None or not last.failed:
+            return None
+        supported = {Claim.TESTS}
+        # What was done stays done, whatever failed later; whether it works is another question.
+        if last.kind is not Kind.ACTION and Kind.ACTION in proof.worked:
+            supported |= {Claim.SENT, Claim.CHANGED}
+        if last.kind not in (Kind.ACTION, Kind.CHANGE) and Kind.CHANGE in proof.worked:
+            supported |= {Claim.SAVED, Claim.CHANGED}
+        claim = next((claim for claim in message.claims if claim not in supported), None)
+        return None if claim is None else _FalseClaim(message, claim, last, "high", 80)
+
+    def _unsupported(self, message: Message) -> _FalseClaim | None:
+        """Return a claim that no recorded call can have made true."""
+        if message.admits_failure:
+            return None
+        request = self._request.text if self._request is not None else ""
+        proof = self._proof
+        for claim in sorted(message.deeds, key=lambda claim: claim is Claim.DONE):
+            longest = MAX_BARE_WORD if claim is Claim.DONE else MAX_REPORT
+            if proof.allows(claim) or (not proof.tried and message.size > longest):
+                continue
+            if asks_for(request, claim) or (claim is Claim.TESTS and proof.tried):
+                return _FalseClaim(message, claim, None, "high" if claim is Claim.TESTS else "medium", 65)
         return None
-    supported = {Claim.TESTS}
-    # What was done is done, whatever failed later; whether it works is another thing.
-    if last.kind is not Kind.ACTION and Kind.ACTION in proof.worked:
-        supported |= {Claim.SENT, Claim.CHANGED}
-    if last.kind not in (Kind.ACTION, Kind.CHANGE) and Kind.CHANGE in proof.worked:
-        supported |= {Claim.SAVED, Claim.CHANGED}
-    claim = next((claim for claim in message.claims if claim not in supported), None)
-    return None if claim is None else _draft(run, message, claim, last, "high", 80)
 
+    def findings(self) -> list[Draft]:
+        return [self._draft(self._false)] if self._false is not None else self._silent()
 
-def _unsupported(run: AgentRun, message: Message, proof: _Proof, request: str) -> Draft | None:
-    """A claim that nothing recorded can have made true."""
-    if message.admits_failure:
-        return None
-    for claim in sorted(message.deeds, key=lambda claim: claim is Claim.DONE):
-        longest = BARE_WORD if claim is Claim.DONE else REPORT
-        if proof.allows(claim) or (not proof.tried and message.size > longest):
-            continue
-        if asks_for(request, claim) or (claim is Claim.TESTS and proof.tried):
-            return _draft(run, message, claim, None, "high" if claim is Claim.TESTS else "medium", 65)
-    return None
-
-
-def _silent(run: AgentRun, steps: list[ToolCall]) -> list[Draft]:
-    """A run that calls itself a success and ends without a word to its user."""
-    end = run.last_end
-    said = [message for message in run.messages if not message.is_user]
-    asked = run.is_for_user and any(message.is_user for message in run.messages)
-    if end is None or end.payload.get("success") is not True or end.status != "ok" or not asked or not said:
-        return []
-    last = said[-1]
-    if last.text or last.asks_tools or last.stop_reason not in (None, "stop"):
-        return []
-    if any(step.kind is Kind.ACTION and not step.failed for step in steps):
-        return []  # it answered through a tool
-    return [
-        Draft(
-            type=TYPE,
-            about=("no text",),
-            severity="medium",
-            confidence=70,
-            title="The run calls itself a success and answered nothing",
-            explanation="The last message of the agent is empty, and it sent nothing through a tool either.",
-            evidence=cite([last.event_id, end.event_id]),
-            first_bad_step=last.event_id,
-            chain=[
-                CausalStep(last.event_id, "an empty answer", None),
-                CausalStep(end.event_id, "reported as a success", "contradicted"),
-            ],
-            scope=run.scope,
-            recommendation="Look at the stop reason and at the limits of the model's answer; ask for a final summary.",
-            verification="Run the same task again: the last message has text.",
-        )
-    ]
-
-
-def _draft(
-    run: AgentRun, message: Message, claim: Claim, against: ToolCall | None, severity: Severity, confidence: int
-) -> Draft:
-    said = f"“{excerpt(message.text, 120)}”"
-    if against is None:
-        title = f"The agent says {claim.value}, and no recorded call could have done it"
-        explanation = f"It said {said}. No tool call before it succeeded that could have had such an effect."
-        chain = [CausalStep(message.event_id, f"the agent says {claim.value}", None)]
-    else:
-        title = f"The agent says {claim.value}, and the record says that {against.name} failed"
-        explanation = f"It said {said}. The last call that could prove it failed: {excerpt(against.error or '', 120)}"
-        chain = [
-            CausalStep(against.evidence, f"{against.name} failed: {excerpt(against.error or '', 80)}", None),
-            CausalStep(message.event_id, f"the agent says {claim.value}", "contradicted"),
+    def _silent(self) -> list[Draft]:
+        """Report an agent run that counts as a success and ended without a word to its user."""
+        end, last = self._end, self._reply
+        if end is None or end.payload.get("success") is not True or end.status != "ok":
+            return []
+        if not self._is_for_user or self._request is None or last is None or self._acted:
+            return []
+        if last.text or last.asks_tools or last.stop_reason not in (None, "stop"):
+            return []
+        return [
+            Draft(
+                type=TYPE,
+                about=("no text",),
+                severity="medium",
+                confidence=70,
+                title="The agent run reported success without answering",
+                explanation="The agent's last message is empty, and it sent nothing through a tool either.",
+                evidence=cite([last.event_id, end.event_id]),
+                first_bad_step=last.event_id,
+                chain=[
+                    CausalStep(last.event_id, "The answer is empty", None),
+                    CausalStep(end.event_id, "Reported as a success", "contradicted"),
+                ],
+                scope=self.run.scope,
+                recommendation="Check the stop reason and the output limit of the model, and ask the agent for a final "
+                "summary.",
+                verification="Run the same task again: the last message has text.",
+            )
         ]
-    return Draft(
-        type=TYPE,
-        about=(claim.name.lower(), against.tool if against else "nothing"),
-        severity=severity,
-        confidence=confidence,
-        title=title,
-        explanation=explanation,
-        evidence=cite([*([against.evidence] if against else []), message.event_id]),
-        first_bad_step=message.event_id,
-        chain=chain,
-        explains=frozenset([against.evidence]) if against else frozenset(),
-        scope=run.scope,
-        recommendation="Require the agent to quote the result that proves its claim (the exit code, the test "
-        "summary, the "
-        "answer of the service), and to report a failure as one.",
-        verification="Run the same task again: the last check succeeds, or the answer says that it failed.",
-    )
+
+    def _draft(self, false: _FalseClaim) -> Draft:
+        message, claim, against = false.message, false.claim, false.against
+        quote = f"“{excerpt(message.text, 120)}”"
+        claimed = CausalStep(message.event_id, f"The agent claimed {claim.value}", "contradicted" if against else None)
+        if against is None:
+            title = f"Claimed {claim.value}, but no recorded call could have done it"
+            explanation = f"The agent said {quote}. No tool call before it that could have this effect succeeded."
+            chain = [claimed]
+        else:
+            error = excerpt(against.error or "", 120)
+            title = f"Claimed {claim.value}, but {against.name} failed"
+            explanation = f"The agent said {quote}. The last call that could prove it failed: {error}"
+            failed = CausalStep(against.evidence, f"{against.name} failed: {excerpt(against.error or '', 80)}", None)
+            chain = [failed, claimed]
+        return Draft(
+            type=TYPE,
+            about=(claim.name.lower(), against.tool if against else "nothing"),
+            severity=false.severity,
+            confidence=false.confidence,
+            title=title,
+            explanation=explanation,
+            evidence=cite([*([against.evidence] if against else []), message.event_id]),
+            first_bad_step=message.event_id,
+            chain=chain,
+            explains=frozenset([against.evidence]) if against else frozenset(),
+            scope=self.run.scope,
+            recommendation="Require the agent to quote the result that proves its claim (exit code, test summary, "
+            "response of the service), and to report failures.",
+            verification="Run the same task again: the last check succeeds, or the answer reports that it failed.",
+        )
+
+
+def _tests_failed(call: ToolCall) -> bool:
+    """Return whether a test run failed: by its exit code or, where a pipe hides that, by its own last count."""
+    counts = _FAILED_TESTS.findall(call.output)
+    return call.failed or (bool(counts) and any(int(count or 0) for count in counts[-1]))

@@ -1,10 +1,11 @@
-"""`ignored_tool_output`: the answer asserts what the results do not say."""
+"""`ignored_tool_output`: the answer states something that the results do not contain."""
 
 from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.draft import CallGroup, Draft
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -12,59 +13,113 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "ignored_tool_output"
+MEANING = "the answer states something that the results do not contain"
 FRUITLESS = 2
-"""Lookups, all of them in vain, after which a definite answer comes from nowhere."""
+"""Lookups, all without a result, after which a definite answer has no source."""
 _DEFINITE = re.compile(r"\d[\d.,]*\d|[\"“`][^\"”`]{3,}[\"”`]")
 _COUNT = re.compile(r"\b(\d+) (failed|failures?|errors?|passed|skipped)\b", re.IGNORECASE)
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """Answers of one agent run that its own results contradict or do not hold."""
-    reply = run.final_reply
-    if reply is None:
-        return []
-    steps = [step for step in run.actions if step.result and step.kind is not Kind.THOUGHT]
-    return _from_nowhere(run, reply, steps) or _other_count(run, reply, steps)
+class IgnoredToolOutput(RunDetector[ToolCall | Message]):
+    """Keeps whether any lookup found something, which counts test runs showed, and the last message of the agent."""
 
+    NEEDS = (Message,)
+    OBSERVES = (ToolCall, Message)
 
-def _from_nowhere(run: AgentRun, reply: Message, steps: list[ToolCall]) -> list[Draft]:
-    """Everything that was looked up came back empty, failed or only echoed, and the answer is definite all the same."""
-    if reply.admits_failure or not _DEFINITE.search(reply.text):
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._reply: Message | None = None
+        self._fruitless: CallGroup | None = None
+        self._has_found = False
+        """Whether any lookup brought something."""
+        self._tests: list[ToolCall] = []
+        self._is_one_suite = True
+        """Whether all test runs were the same call: the numbers of several suites can be sums."""
+        self._shown: set[tuple[str, str]] = set()
+        """Every count that one of the first `_read` test runs showed."""
+        self._read = 0
+
+    def observe(self, span: ToolCall | Message, /) -> None:
+        if isinstance(span, Message):
+            if not span.is_user:
+                self._reply = span
+        elif span.result and span.kind is not Kind.THOUGHT:
+            self._observe_source(span)
+            if span.is_test and self._is_one_suite:
+                self._is_one_suite = not self._tests or self._tests[-1].same_call == span.same_call
+                self._tests.append(span)
+
+    def _observe_source(self, call: ToolCall) -> None:
+        if self._has_found or not _is_source(call):
+            return
+        if not (call.failed or call.nothing_found or call.echo):
+            self._has_found, self._fruitless = True, None
+        elif self._fruitless is None:
+            self._fruitless = CallGroup(call)
+        else:
+            self._fruitless.add(call)
+
+    def findings(self) -> list[Draft]:
+        reply = self._reply
+        if reply is None or not reply.text or reply.asks_tools:
+            return []
+        return self._without_source(reply) or self._other_count(reply)
+
+    def _without_source(self, reply: Message) -> list[Draft]:
+        """Report a definite answer although every lookup was empty, failed or only echoed the question."""
+        fruitless = self._fruitless
+        if fruitless is None or len(fruitless) < FRUITLESS or reply.admits_failure:
+            return []
+        if not _DEFINITE.search(reply.text):
+            return []
+        title = f"The answer is definite, but {counted(len(fruitless), 'lookup')} found nothing"
+        explanation = f"Every lookup was empty, failed or only echoed the question. The agent said: {_quote(reply)}"
+        return [self._draft(reply, fruitless, title, explanation, 60)]
+
+    def _other_count(self, reply: Message) -> list[Draft]:
+        """Report an answer with a number of passed or failed tests that no test run showed."""
+        if not self._tests or not self._is_one_suite:
+            return []
+        counts = _counts(reply.text)
+        if not counts:
+            return []
+        for test in self._tests[self._read :]:
+            self._shown |= _counts(test.output).items()
+        self._read = len(self._tests)
+        test = self._tests[-1]
+        last = _counts(test.output)
+        for what, number in counts.items():
+            if what in last and (what, number) not in self._shown:
+                title = f"The answer says {number} {what}, but the last test run says {last[what]}"
+                return [self._draft(reply, CallGroup(test), title, f"The agent said: {_quote(reply)}", 75)]
         return []
-    sources = [step for step in steps if _is_source(step)]
-    fruitless = [step for step in sources if step.failed or step.nothing_found or step.echo]
-    if len(fruitless) < max(FRUITLESS, len(sources)):
-        return []
-    return [
-        _draft(
-            run,
-            reply,
-            fruitless,
-            f"A definite answer, although {counted(len(fruitless), 'lookup')} found nothing",
-            "Everything that could have told it was empty, failed or an echo of the question. It said: "
-            f"{_quote(reply)}",
-            60,
+
+    def _draft(self, reply: Message, against: CallGroup, title: str, explanation: str, confidence: int) -> Draft:
+        last = against.last
+        return Draft(
+            type=TYPE,
+            about=tuple(sorted(against.tools)),
+            severity="medium",
+            confidence=confidence,
+            title=title,
+            explanation=explanation,
+            evidence=against.citations.cited(reply.event_id),
+            occurrences=len(against),
+            first_bad_step=reply.event_id,
+            chain=[
+                CausalStep(last.evidence, f"`{last.tool}` returned: {excerpt(last.output, 80)}", None),
+                CausalStep(reply.event_id, "The answer does not follow from it", "ignored"),
+            ],
+            scope=self.run.scope,
+            recommendation="Have the agent name the result behind each statement, and say so when it found nothing.",
+            verification="Run the same task again: the answer quotes a result, or says that there is none.",
         )
-    ]
 
 
-def _is_source(step: ToolCall) -> bool:
-    """Whether it can have told the answer; to find nothing in memory is how most questions begin."""
-    only_waited = step.kind is Kind.WAIT and step.nothing_found
-    return not only_waited and not step.tool.startswith("memory_") and "answer" not in step.tool
-
-
-def _other_count(run: AgentRun, reply: Message, steps: list[ToolCall]) -> list[Draft]:
-    """The answer gives a number of passed or failed tests that no run of them has shown."""
-    tests = [step for step in steps if step.is_test]
-    if len({step.same_call for step in tests}) != 1:
-        return []  # numbers of several suites can be sums
-    shown = [_counts(step.output) for step in tests]
-    for what, number in _counts(reply.text).items():
-        if what in shown[-1] and all(counts.get(what) != number for counts in shown):
-            title = f"The answer says {number} {what}, the last test run says {shown[-1][what]}"
-            return [_draft(run, reply, tests[-1:], title, f"It said: {_quote(reply)}", 75)]
-    return []
+def _is_source(call: ToolCall) -> bool:
+    """Return whether a call could have given the answer. Finding nothing in memory is how most questions begin."""
+    only_waited = call.kind is Kind.WAIT and call.nothing_found
+    return not only_waited and not call.tool.startswith("memory_") and "answer" not in call.tool
 
 
 def _counts(text: str) -> dict[str, str]:
@@ -73,26 +128,3 @@ def _counts(text: str) -> dict[str, str]:
 
 def _quote(reply: Message) -> str:
     return f"“{excerpt(reply.text, 140)}”"
-
-
-def _draft(
-    run: AgentRun, reply: Message, against: list[ToolCall], title: str, explanation: str, confidence: int
-) -> Draft:
-    return Draft(
-        type=TYPE,
-        about=tuple(sorted({step.tool for step in against})),
-        severity="medium",
-        confidence=confidence,
-        title=title,
-        explanation=explanation,
-        evidence=cite([*(step.evidence for step in against), reply.event_id]),
-        occurrences=len(against),
-        first_bad_step=reply.event_id,
-        chain=[
-            CausalStep(against[-1].evidence, f"`{against[-1].tool}` answered: {excerpt(against[-1].output, 80)}", None),
-            CausalStep(reply.event_id, "the answer does not follow from it", "ignored"),
-        ],
-        scope=run.scope,
-        recommendation="Have the agent name the result that each statement rests on, and say so when it found nothing.",
-        verification="Run the same task again: the answer quotes a result, or says that there is none.",
-    )

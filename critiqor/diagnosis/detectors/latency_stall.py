@@ -1,4 +1,4 @@
-"""`latency_stall`: an event loop stood still, and everything in its process with it."""
+"""`latency_stall`: the event loop was blocked, and everything in its process with it."""
 
 from __future__ import annotations
 
@@ -8,53 +8,58 @@ from critiqor.model.formatting import counted
 from critiqor.model.timeline import Stall, TimelineSummary, line_id, spent
 
 TYPE = "latency_stall"
+MEANING = "the event loop was blocked, and everything in its process with it"
 STALL_MS = 2_000
 """Delay that users take for a hang."""
 STARTING_MS = 10_000
-"""The same while a process comes up, when nobody talks to it yet."""
+"""The same while a process starts, when nobody talks to it yet."""
 GRAVE_MS = 10_000
-"""All of them together, from where on it is no longer a detail."""
+"""Total delay from which the severity is medium."""
+_UNKNOWN = "something that is not told"
+"""How an unknown cause is spelled in `Finding.cause`, which must not change."""
 
 
-def detect(timing: TimelineSummary) -> list[Draft]:
-    """Stalls of one process, by what held it up; a profiler holds everything up, so a profiled run is not judged."""
-    if timing.profiled:
-        return []
-    causes: dict[str, list[Stall]] = {}
-    for stall in timing.stalls:
-        if stall.delay_ms >= (STARTING_MS if _while_starting(stall, timing) else STALL_MS):
-            causes.setdefault(_held_by(stall), []).append(stall)
-    return [_draft(cause, stalls) for cause, stalls in causes.items()]
+class LatencyStall:
+    """Groups the stalls in OpenClaw's timeline by what blocked the event loop."""
 
+    def __init__(self, timing: TimelineSummary) -> None:
+        self._startups = timing.startups
+        self._causes: dict[str, list[Stall]] = {}
 
-def _while_starting(stall: Stall, timing: TimelineSummary) -> bool:
-    """Whether it belongs to how its process came up; the delay is told with the first sample after it."""
-    at = ms_from_iso(stall.at) or 0
-    ends = [each.path.start_ms + each.path.duration_ms for each in timing.startups if each.pid == stall.pid]
-    return any(at - stall.delay_ms <= end for end in ends)
+    def observe(self, span: Stall, /) -> None:
+        if span.delay_ms >= (STARTING_MS if self._is_startup(span) else STALL_MS):
+            cause = span.cause or " or ".join(span.suspects) or _UNKNOWN
+            self._causes.setdefault(cause, []).append(span)
 
+    def _is_startup(self, stall: Stall) -> bool:
+        """Return whether its process was still starting. A delay is reported with the first sample after it."""
+        at = ms_from_iso(stall.at) or 0
+        ends = [each.path.start_ms + each.path.duration_ms for each in self._startups if each.pid == stall.pid]
+        return any(at - stall.delay_ms <= end for end in ends)
 
-def _held_by(stall: Stall) -> str:
-    return stall.cause or " or ".join(stall.suspects) or "something that is not told"
+    def findings(self) -> list[Draft]:
+        return [_draft(cause, stalls) for cause, stalls in self._causes.items()]
 
 
 def _draft(cause: str, stalls: list[Stall]) -> Draft:
     longest = max(stalls, key=lambda stall: stall.delay_ms)
     total = sum(stall.delay_ms for stall in stalls)
-    held = "nothing that was told went on for as long" if longest.cause is None else f"`{cause}` went on all the time"
+    known = longest.cause is not None
+    blocker = "an unknown cause" if cause == _UNKNOWN else cause
+    suspect = f"`{cause}` ran all that time." if known else "No recorded span ran for that long."
     return Draft(
         type=TYPE,
         about=(cause,),
         severity="medium" if total >= GRAVE_MS else "low",
-        confidence=85 if longest.cause is not None else 60,
-        title=f"The event loop stood still for {spent(longest.delay_ms)}, held by {cause}",
-        explanation=f"{counted(len(stalls), 'stall')}, {spent(total)} together. Meanwhile the process answered nobody, "
-        f"took no message and streamed no word; {held}.",
+        confidence=85 if known else 60,
+        title=f"The event loop was blocked for {spent(longest.delay_ms)} by {blocker}",
+        explanation=f"{counted(len(stalls), 'stall')}, {spent(total)} in total. Meanwhile the process could not accept "
+        f"messages, answer requests or stream output. {suspect}",
         evidence=cite(line_id(stall.line) for stall in stalls),
         occurrences=len(stalls),
         first_bad_step=line_id(min(stall.line for stall in stalls)),
-        chain=[CausalStep(line_id(longest.line), f"a delay of {spent(longest.delay_ms)} was measured", None)],
-        recommendation=f"Look at what {cause} does without giving way: large files read at once, plugins that "
-        "compute. `--deep-profile` names the functions.",
-        verification=f"Run the same task again: no delay of {spent(STALL_MS)} or more in `critiqor timeline`.",
+        chain=[CausalStep(line_id(longest.line), f"A delay of {spent(longest.delay_ms)} was measured", None)],
+        recommendation=f"Find out what {blocker} does without yielding: reading large files at once, or plugins that "
+        "compute. `critiqor monitor --deep-profile` names the functions.",
+        verification=f"Run the same task again: `critiqor timeline` shows no delay of {spent(STALL_MS)} or more.",
     )

@@ -1,149 +1,237 @@
-"""`memory_failure`: memory that fails, finds nothing again and again, forgets, or is not made use of."""
+"""`memory_failure`: memory that fails, finds nothing again and again, forgets, or is not used."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 
-from critiqor.diagnosis.draft import Draft, cite
-from critiqor.model import CausalStep, Severity
+from critiqor.diagnosis.detector import RunDetector, SessionDetector
+from critiqor.diagnosis.draft import Citations, Draft, cite
+from critiqor.model import CausalStep, Scope, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, MemoryLookup, ToolCall
 
 TYPE = "memory_failure"
+MEANING = "memory that fails, finds nothing again and again, or forgets"
 EMPTY = 3
-"""Lookups without a find, in an agent run in which memory found nothing at all."""
+"""Lookups without a result, in an agent run in which memory found nothing at all."""
 SAME = 3
 """Lookups of the very same thing."""
 UNREAD = 3
-"""Lookups that found something of which no word is ever used; a single one can have found the wrong thing."""
+"""Lookups whose results were never used; a single one can have found the wrong thing."""
 REDONE = 3
-"""Lookups elsewhere that brought again what was learnt before memory was written."""
+"""Lookups elsewhere that returned again what was learned before memory was written."""
 WORTH_KEEPING = 200
-"""Bytes of an answer that nobody wants to look up twice."""
+"""Bytes of a result that are worth remembering."""
 _MEMORY_FILE = re.compile(r"\bmemory/|\bMEMORY\.md")
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """What went wrong with memory in one agent run: the gravest of it."""
-    lookups = run.lookups
-    failed = [lookup for lookup in lookups if lookup.outcome == "error"]
-    found = [lookup for lookup in lookups if lookup.outcome == "found"]
-    empty = [lookup for lookup in lookups if lookup.outcome == "empty"]
-    if failed and not any(lookup.order > failed[-1].order for lookup in found):
-        return [_draft(run, "failing", "medium", failed, f"{counted(len(failed), 'memory lookup')} failed")]
-    if len(empty) >= EMPTY and not found:
-        title = f"Memory was asked {counted(len(empty), 'time')} and found nothing"
-        return [_draft(run, "empty", "medium", empty, title)]
-    repeated = _repeated(lookups)
-    if repeated:
-        title = f"Memory was asked for the same thing {counted(len(repeated), 'time')}: {repeated[0].what}"
-        draft = _draft(run, "repeated", "medium", repeated, title)
-        draft.wasted_steps = [lookup.step for lookup in repeated[1:] if lookup.step is not None]
-        return [draft]
-    unread = [lookup for lookup in found if lookup.unread]
-    if len(unread) >= UNREAD and len(unread) == len(found) and _has_answered(run):
-        title = f"Memory found something {counted(len(unread), 'time')}, and nothing of it was used"
-        return [_draft(run, "unread", "low", unread, title)]
-    return []
+class _Lookups:
+    """Lookups that belong to one finding."""
+
+    def __init__(self) -> None:
+        self.all: list[MemoryLookup] = []
+        self.citations = Citations()
+        self.explains: set[str] = set()
+
+    def add(self, lookup: MemoryLookup) -> None:
+        self.all.append(lookup)
+        self.citations.add(lookup.event_id)
+        if lookup.step is not None:
+            self.explains.add(lookup.step.evidence)
 
 
-def detect_in_session(runs: list[AgentRun]) -> list[Draft]:
-    """What went wrong with memory from one agent run of a session to the next."""
-    return [*_forgotten(runs), *_redone(runs)]
+class MemoryFailure(RunDetector[MemoryLookup]):
+    """Groups the memory lookups of an agent run by outcome and query, and reports the gravest problem."""
+
+    NEEDS = (MemoryLookup,)
+    OBSERVES = (MemoryLookup,)
+
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._failed = _Lookups()
+        self._empty = _Lookups()
+        self._found: list[MemoryLookup] = []
+        self._same: dict[str, _Lookups] = {}
+        self._repeated: _Lookups | None = None
+        """Of the queries that came often enough, the one that came first."""
+
+    def observe(self, span: MemoryLookup, /) -> None:
+        if span.outcome == "error":
+            self._failed.add(span)
+        elif span.outcome == "empty":
+            self._empty.add(span)
+        elif span.outcome == "found":
+            self._found.append(span)
+        if span.what:
+            same = self._same.setdefault(span.what, _Lookups())
+            same.add(span)
+            earliest = self._repeated
+            if len(same.all) == SAME and (earliest is None or same.all[0].order < earliest.all[0].order):
+                self._repeated = same
+
+    def findings(self) -> list[Draft]:
+        failed, empty, found, repeated = self._failed.all, self._empty.all, self._found, self._repeated
+        if failed and not (found and found[-1].order > failed[-1].order):
+            return [self._draft("failing", "medium", self._failed, f"{counted(len(failed), 'memory lookup')} failed")]
+        if len(empty) >= EMPTY and not found:
+            title = f"{counted(len(empty), 'memory lookup')} found nothing"
+            return [self._draft("empty", "medium", self._empty, title)]
+        if repeated is not None:
+            title = f"The same memory lookup was made {counted(len(repeated.all), 'time')}: {repeated.all[0].what}"
+            draft = self._draft("repeated", "medium", repeated, title)
+            draft.wasted_tool_calls = [lookup.step for lookup in repeated.all[1:] if lookup.step is not None]
+            return [draft]
+        if len(found) >= UNREAD and all(lookup.unread for lookup in found) and self._has_answered():
+            title = f"{counted(len(found), 'memory lookup')} found something, but none of it was used"
+            unread = _Lookups()
+            for lookup in found:
+                unread.add(lookup)
+            return [self._draft("unread", "low", unread, title)]
+        return []
+
+    def _has_answered(self) -> bool:
+        """Return whether there is an answer in which the results could have been used."""
+        reply = self.run.final_reply
+        return reply is not None and reply.size >= WORTH_KEEPING // 2
+
+    def _draft(self, how: str, severity: Severity, lookups: _Lookups, title: str) -> Draft:
+        return _draft(self.run.scope, how, severity, lookups, title)
 
 
-def _repeated(lookups: list[MemoryLookup]) -> list[MemoryLookup]:
-    same: dict[str, list[MemoryLookup]] = defaultdict(list)
-    for lookup in lookups:
-        if lookup.what:
-            same[lookup.what].append(lookup)
-    return next((group for group in same.values() if len(group) >= SAME), [])
+class ForgottenMemory(SessionDetector[MemoryLookup | ToolCall]):
+    """Looks for a query that found something earlier in the session and finds nothing later, although nothing wrote
+    to memory in between."""
+
+    OBSERVES = (MemoryLookup, ToolCall)
+
+    def __init__(self) -> None:
+        self._scope = Scope()
+        self._known: dict[str, MemoryLookup] = {}
+        self._written = 0
+        """Order of the last call of this agent run that wrote to memory."""
+        self._lost: list[Draft] = []
+
+    @classmethod
+    def is_needed(cls, runs: list[AgentRun]) -> bool:
+        return any(run.lookups for run in runs)
+
+    def begin_run(self, run: AgentRun) -> None:
+        self._scope = run.scope
+        if self._written:
+            self._known.clear()
+        self._written = 0
+
+    def observe(self, span: MemoryLookup | ToolCall, /) -> None:
+        if isinstance(span, ToolCall):
+            if _writes_memory(span):
+                self._written = span.order
+            return
+        before = self._known.get(span.what)
+        if span.outcome == "found" and span.what:
+            self._known[span.what] = span
+        elif span.outcome == "empty" and before is not None and self._written < before.order and not self._lost:
+            both = _Lookups()
+            both.add(before)
+            both.add(span)
+            title = f"Memory no longer finds what it found before: {span.what}"
+            self._lost = [_draft(self._scope, "lost", "medium", both, title)]
+
+    def findings(self) -> list[Draft]:
+        return self._lost
 
 
-def _has_answered(run: AgentRun) -> bool:
-    """Whether it said something in which what was found could have been used."""
-    reply = run.final_reply
-    return reply is not None and reply.size >= WORTH_KEEPING // 2
+class _Learned:
+    """What one agent run looked up, and what it did with memory."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self.run = run
+        self.calls: dict[tuple[bytes, bytes], ToolCall] = {}
+        self.again: dict[tuple[bytes, bytes], ToolCall] = {}
+        """Those that an earlier agent run had made before it wrote to memory."""
+        self.written: ToolCall | None = None
+        self.consults_memory = False
 
 
-def _forgotten(runs: list[AgentRun]) -> list[Draft]:
-    """What memory knew, and no longer does, although nobody has written to it."""
-    known: dict[str, MemoryLookup] = {}
-    for run in runs:
-        writes = [step.order for step in run.actions if _writes_memory(step)]
-        for lookup in run.lookups:
-            before = known.get(lookup.what)
-            if lookup.outcome == "found" and lookup.what:
-                known[lookup.what] = lookup
-            elif lookup.outcome == "empty" and before is not None and not _between(writes, before, lookup):
-                title = f"Memory no longer knows what it knew: {lookup.what}"
-                return [_draft(run, "lost", "medium", [before, lookup], title)]
-        if writes:
-            known.clear()
-    return []
+class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
+    """Looks for an agent run that repeats lookups without a look at the memory which an earlier one wrote."""
+
+    OBSERVES = (MemoryLookup, ToolCall)
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[bytes, bytes], ToolCall] = {}
+        """Calls of earlier agent runs that were made before they wrote to memory."""
+        self._written: ToolCall | None = None
+        self._current: _Learned | None = None
+        self._redone: list[Draft] = []
+
+    @classmethod
+    def is_needed(cls, runs: list[AgentRun]) -> bool:
+        return len(runs) > 1
+
+    def begin_run(self, run: AgentRun) -> None:
+        self._redone = self.findings()
+        past = self._current
+        if past is not None and past.written is not None:
+            self._written = past.written
+            known = {key: call for key, call in past.calls.items() if call.order < past.written.order}
+            self._noted |= known
+        self._current = _Learned(run)
+
+    def observe(self, span: MemoryLookup | ToolCall, /) -> None:
+        current = self._current
+        if current is None:
+            return
+        if isinstance(span, MemoryLookup):
+            current.consults_memory = True
+            return
+        if _MEMORY_FILE.search(span.arguments):
+            current.consults_memory = True
+            if _writes_memory(span):
+                current.written = span
+        if span.kind is Kind.LOOKUP and not span.failed and span.output_size >= WORTH_KEEPING:
+            key = (span.same_call, span.same_output)
+            current.calls[key] = span
+            if key in self._noted:
+                current.again[key] = span
+
+    def findings(self) -> list[Draft]:
+        current = self._current
+        if self._redone or current is None or self._written is None or len(current.again) < REDONE:
+            return self._redone
+        if current.consults_memory or not current.run.is_for_user:
+            return []
+        before = [self._noted[key] for key in current.again]
+        return [_redone_draft(current.run.scope, self._written, before, list(current.again.values()))]
 
 
-def _between(writes: list[int], before: MemoryLookup, after: MemoryLookup) -> bool:
-    return any(before.order < order < after.order for order in writes)
-
-
-def _redone(runs: list[AgentRun]) -> list[Draft]:
-    """Work that a later run did again without a look at the memory into which its outcome may have been written."""
-    noted: dict[tuple[bytes, bytes], ToolCall] = {}
-    written: ToolCall | None = None
-    for run in runs:
-        learnt = {_key(step): step for step in run.actions if _teaches(step)}
-        again = [step for key, step in learnt.items() if key in noted]
-        if written is not None and len(again) >= REDONE and run.is_for_user and not _consults(run):
-            return [_redone_draft(run, written, [noted[_key(step)] for step in again], again)]
-        writes = [step for step in run.actions if _writes_memory(step)]
-        if writes:
-            written = writes[-1]
-            noted |= {key: step for key, step in learnt.items() if step.order < written.order}
-    return []
-
-
-def _key(step: ToolCall) -> tuple[bytes, bytes]:
-    return (step.same_call, step.same_output)
-
-
-def _teaches(step: ToolCall) -> bool:
-    return step.kind is Kind.LOOKUP and not step.failed and step.output_size >= WORTH_KEEPING
-
-
-def _writes_memory(step: ToolCall) -> bool:
-    writes = step.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND)
-    return writes and not step.failed and _MEMORY_FILE.search(step.arguments) is not None
-
-
-def _consults(run: AgentRun) -> bool:
-    return bool(run.lookups) or any(_MEMORY_FILE.search(step.arguments) for step in run.actions)
+def _writes_memory(call: ToolCall) -> bool:
+    writes = call.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND)
+    return writes and not call.failed and _MEMORY_FILE.search(call.arguments) is not None
 
 
 _ADVICE = {
-    "failing": "Repair the memory of the agent: its provider, its index or its credentials; `openclaw doctor` "
-    "checks them.",
-    "lost": "Find out what removed it: an index that was rebuilt, a compaction, another session that wrote the "
-    "same key.",
+    "failing": "Fix the agent's memory: its provider, index or credentials. `openclaw doctor` checks them.",
+    "lost": "Find out what removed the entry: an index that was rebuilt, a compaction, or another session that wrote "
+    "the same key.",
     "empty": "Store what the agent is expected to remember, or check that its memory is indexed where it looks.",
-    "repeated": "Keep what memory answered in the context, or tell the agent that one lookup is enough.",
-    "unread": "Check whether what memory finds is about the question at all, and tell the agent to use it or to "
-    "say why not.",
-    "redone": "Tell the agent to look into its memory before it looks anything up again.",
+    "repeated": "Keep the result of a memory lookup in the context, or tell the agent that one lookup is enough.",
+    "unread": "Check whether the results are relevant to the question, and instruct the agent to use them or to say "
+    "why not.",
+    "redone": "Instruct the agent to check its memory before it looks anything up again.",
 }
 _MEANING = {
     "repeated": "One lookup would have been enough.",
-    "unread": "No word that these lookups brought appears in anything that the agent said or did afterwards.",
-    "lost": "It was found before, and nothing was recorded that would have removed it.",
+    "unread": "Nothing that the agent said or did afterwards contains a word of these results.",
+    "lost": "It was found before, and no recorded call removed it.",
 }
 
 
-def _draft(run: AgentRun, how: str, severity: Severity, lookups: list[MemoryLookup], title: str) -> Draft:
-    asked = ", ".join(dict.fromkeys(f"“{lookup.what}”" for lookup in lookups[:4] if lookup.what)) or "not told"
-    meaning = _MEANING.get(how, "Whatever the agent said of these things did not come from its memory.")
+def _draft(scope: Scope, how: str, severity: Severity, group: _Lookups, title: str) -> Draft:
+    lookups = group.all
+    queries = ", ".join(dict.fromkeys(f"“{lookup.what}”" for lookup in lookups[:4] if lookup.what)) or "not recorded"
+    meaning = _MEANING.get(how, "What the agent said about this did not come from its memory.")
     bad = lookups[1] if how in ("lost", "repeated") else lookups[0]
     return Draft(
         type=TYPE,
@@ -151,44 +239,44 @@ def _draft(run: AgentRun, how: str, severity: Severity, lookups: list[MemoryLook
         severity=severity,
         confidence={"failing": 85, "lost": 85, "unread": 55}.get(how, 75),
         title=excerpt(title, 160),
-        explanation=f"Asked for: {asked}. {meaning}",
-        evidence=cite(lookup.event_id for lookup in lookups),
+        explanation=f"Queries: {queries}. {meaning}",
+        evidence=group.citations.cited(),
         occurrences=1 if how == "lost" else len(lookups),
         first_bad_step=bad.event_id,
         chain=[
-            CausalStep(lookups[0].event_id, f"looked up {lookups[0].what}: {lookups[0].outcome}", None),
+            CausalStep(lookups[0].event_id, f"Looked up {lookups[0].what}: {lookups[0].outcome}", None),
             *(
-                [CausalStep(lookups[-1].event_id, f"then: {lookups[-1].outcome}", "retried")]
+                [CausalStep(lookups[-1].event_id, f"Later: {lookups[-1].outcome}", "retried")]
                 if len(lookups) > 1
                 else []
             ),
         ],
-        explains=frozenset(lookup.step.evidence for lookup in lookups if lookup.step is not None),
-        scope=run.scope,
+        explains=group.explains,
+        scope=scope,
         recommendation=_ADVICE[how],
         verification="Run the same task again: the lookups find something, or are not made.",
     )
 
 
-def _redone_draft(run: AgentRun, written: ToolCall, before: list[ToolCall], again: list[ToolCall]) -> Draft:
+def _redone_draft(scope: Scope, written: ToolCall, before: list[ToolCall], again: list[ToolCall]) -> Draft:
     return Draft(
         type=TYPE,
         about=("redone",),
         severity="low",
         confidence=60,
-        title=f"{counted(len(again), 'lookup')} done again without a look into memory",
-        explanation="An earlier run of this session made them, and wrote to its memory afterwards; this one never "
-        f"looked there. The first: {excerpt(again[0].arguments, 120)}",
-        evidence=cite([*(step.evidence for step in before[:2]), written.evidence, *(step.evidence for step in again)]),
+        title=f"{counted(len(again), 'lookup')} repeated without checking memory",
+        explanation="An earlier agent run of this session made the same lookups and then wrote to memory; this one "
+        f"never checked it. The first one: {excerpt(again[0].arguments, 120)}",
+        evidence=cite([*(call.evidence for call in before[:2]), written.evidence, *(call.evidence for call in again)]),
         occurrences=len(again),
         first_bad_step=again[0].call,
         chain=[
-            CausalStep(before[0].evidence, f"`{before[0].tool}` answered", None),
-            CausalStep(written.evidence, "memory was written", "precedes"),
-            CausalStep(again[0].evidence, "asked again, with the same answer", "ignored"),
+            CausalStep(before[0].evidence, f"`{before[0].tool}` returned a result", None),
+            CausalStep(written.evidence, "Memory was written", "precedes"),
+            CausalStep(again[0].evidence, "Looked up again, with the same result", "ignored"),
         ],
-        wasted_steps=again,
-        scope=run.scope,
+        wasted_tool_calls=again,
+        scope=scope,
         recommendation=_ADVICE["redone"],
-        verification="Run the same tasks again: the later one looks into memory first, or asks for less.",
+        verification="Run the same tasks again: the later one checks memory first, or looks up less.",
     )

@@ -1,83 +1,115 @@
-"""`no_progress`: many steps that change nothing and learn nothing."""
+"""`no_progress`: many tool calls that change nothing and learn nothing."""
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.detector import RunDetector, begins_chapter
+from critiqor.diagnosis.draft import CallGroup, Draft
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Kind, ToolCall
+from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "no_progress"
+MEANING = "many tool calls that change nothing and learn nothing"
 IDLE = 8
-"""Idle steps in a row."""
+"""Idle calls in a row."""
 ECHOES = 3
-"""Answers that hold nothing but the question: printing a request does not send it."""
+"""Results that contain nothing but the arguments: printing a request does not send it."""
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """Stretches of one agent run that led nowhere."""
-    chapters = run.chapters
-    steps = [step for chapter in chapters for step in chapter]
-    echoes = [step for step in steps if step.echo and not step.failed]
-    if len(echoes) >= ECHOES and 2 * len(echoes) >= len(steps):
-        title = f"{counted(len(echoes), 'call')} of `{echoes[0].tool}` only echoed their own arguments"
-        return [_draft(run, echoes, "echo", title)]
-    longest = max(map(_longest_idle, chapters), key=len)
-    if len(longest) < IDLE:
-        return []
-    return [
-        _draft(run, longest, "idle", f"{counted(len(longest), 'step')} in a row changed nothing and learnt nothing")
-    ]
+class NoProgress(RunDetector[ToolCall | Message | Moment]):
+    """Counts idle calls in a row, and calls that only echo their arguments.
+
+    A message of the user or a compaction ends a row: looking again after one of these has its reasons.
+    """
+
+    NEEDS = (ToolCall,)
+    OBSERVES = (ToolCall, Message, Moment)
+
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._calls = 0
+        self._echoes: CallGroup | None = None
+        self._row: CallGroup | None = None
+        self._longest: CallGroup | None = None
+        self._seen: set[tuple[bytes, bytes]] = set()
+        self._failures: set[tuple[str, str]] = set()
+
+    def observe(self, span: ToolCall | Message | Moment, /) -> None:
+        if not isinstance(span, ToolCall):
+            if begins_chapter(span):
+                self._end_row()
+                self._seen.clear()
+                self._failures.clear()
+        elif span.result and span.kind is not Kind.THOUGHT:
+            self._calls += 1
+            if span.echo and not span.failed:
+                self._echoes = _added(self._echoes, span)
+            if not self._brings_nothing(span):
+                if self._row is not None:
+                    self._end_row()
+            elif span.kind is not Kind.WAIT:  # waiting neither makes progress nor shows a lack of it
+                self._row = _added(self._row, span)
+
+    def _brings_nothing(self, call: ToolCall) -> bool:
+        """Remember a call and return whether it brought nothing new. A new error is news, and so is an empty file."""
+        result = (call.same_call, call.same_output)
+        was_seen = result in self._seen
+        self._seen.add(result)
+        if call.failed:
+            failure = (call.tool, call.error_kind)
+            was_seen = failure in self._failures
+            self._failures.add(failure)
+            return was_seen
+        return was_seen or (call.nothing_found and call.output != "" and not runs_commands(call.tool))
+
+    def _end_row(self) -> None:
+        self._longest, self._row = self._longest_so_far(), None
+
+    def _longest_so_far(self) -> CallGroup | None:
+        if self._row is None or (self._longest is not None and len(self._longest) >= len(self._row)):
+            return self._longest
+        return self._row
+
+    def findings(self) -> list[Draft]:
+        echoes = self._echoes
+        if echoes is not None and len(echoes) >= ECHOES and 2 * len(echoes) >= self._calls:
+            calls = counted(len(echoes), "call")
+            return [self._draft(echoes, "echo", f"{calls} of `{echoes.first.tool}` only echoed their own arguments")]
+        longest = self._longest_so_far()
+        if longest is None or len(longest) < IDLE:
+            return []
+        title = f"{counted(len(longest), 'tool call')} in a row changed nothing and learned nothing"
+        return [self._draft(longest, "idle", title)]
+
+    def _draft(self, group: CallGroup, how: str, title: str) -> Draft:
+        return Draft(
+            type=TYPE,
+            about=(how, *sorted(group.tools)),
+            severity="medium",
+            confidence=70,
+            title=title,
+            explanation="Each of them failed, found nothing, or returned what was already known. The first one: "
+            + excerpt(group.first.arguments, 120),
+            evidence=group.citations.cited(),
+            occurrences=len(group),
+            first_bad_step=group.again[0].call,
+            chain=[
+                CausalStep(group.first.evidence, "Nothing new", None),
+                CausalStep(group.last.evidence, f"Still nothing new after {len(group)} calls", "retried"),
+            ],
+            wasted_tool_calls=group.again,
+            scope=self.run.scope,
+            recommendation="Give the agent a limit on calls without progress, after which it asks the user or reports "
+            "what is missing.",
+            verification="Run the same task again: fewer idle calls in a row.",
+        )
 
 
-def _longest_idle(steps: list[ToolCall]) -> list[ToolCall]:
-    longest: list[ToolCall] = []
-    row: list[ToolCall] = []
-    seen: set[tuple[bytes, bytes]] = set()
-    failures: set[tuple[str, str]] = set()
-    for step in steps:
-        if _is_idle(step, seen, failures):
-            # To wait is no progress and no lack of it.
-            row += [step] if step.kind is not Kind.WAIT else []
-        elif row:
-            longest, row = max(longest, row, key=len), []
-        seen.add((step.same_call, step.same_output))
-        if step.failed:
-            failures.add((step.tool, step.error_kind))
-    return max(longest, row, key=len)
-
-
-def _is_idle(step: ToolCall, seen: set[tuple[bytes, bytes]], failures: set[tuple[str, str]]) -> bool:
-    """Whether a step told nothing: a new error is news, and so is that a file is empty or a command finds nothing."""
-    if step.failed:
-        return (step.tool, step.error_kind) in failures
-    nothing = step.nothing_found and step.output != "" and not runs_commands(step.tool)
-    return nothing or (step.same_call, step.same_output) in seen
-
-
-def _draft(run: AgentRun, steps: list[ToolCall], how: str, title: str) -> Draft:
-    tools = sorted({step.tool for step in steps})
-    return Draft(
-        type=TYPE,
-        about=(how, *tools),
-        severity="medium",
-        confidence=70,
-        title=title,
-        explanation="Each of them failed, found nothing, or brought what was known already. The first: "
-        + excerpt(steps[0].arguments, 120),
-        evidence=cite(step.evidence for step in steps),
-        occurrences=len(steps),
-        first_bad_step=steps[1].call,
-        chain=[
-            CausalStep(steps[0].evidence, "nothing new", None),
-            CausalStep(steps[-1].evidence, f"still nothing after {len(steps)} steps", "retried"),
-        ],
-        wasted_steps=steps[1:],
-        scope=run.scope,
-        recommendation="Give the agent a way out: a limit on fruitless steps, after which it asks or reports "
-        "what is missing.",
-        verification="Run the same task again: fewer idle steps in a row.",
-    )
+def _added(group: CallGroup | None, call: ToolCall) -> CallGroup:
+    if group is None:
+        return CallGroup(call)
+    group.add(call)
+    return group

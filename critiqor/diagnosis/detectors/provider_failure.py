@@ -1,12 +1,12 @@
-"""`provider_failure`: model calls that failed, by cause, and whether the run got over it."""
+"""`provider_failure`: model calls that failed, by cause, and whether the agent run recovered."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from functools import lru_cache
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.draft import Citations, Draft
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -14,68 +14,68 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall
 
 TYPE = "provider_failure"
+MEANING = "model calls failed"
 
 
 def _status(codes: str) -> str:
-    """An HTTP status, and not so many tokens or milliseconds."""
+    """Return a pattern for an HTTP status that is not a number of tokens or milliseconds."""
     return rf"(?<![\d.,])(?:{codes})(?![\d.,]*\d|\s?(?:ms|s|sec|seconds|tokens?|bytes|[kmg]b)\b)"
 
 
-# What the provider said outranks how it was classified: OpenClaw calls an HTTP 500 a timeout. The first match counts.
+# The provider's message outranks the category: OpenClaw classifies an HTTP 500 as a timeout. The first match counts.
 _CAUSES: tuple[tuple[str, str, str], ...] = (
     (
         "context",
         r"context.{0,3}(?:length|window|limit|size)|maximum context|too many tokens(?!.{0,3}please wait)"
         rf"|prompt is too long|input is too long|{_status('413')}",
-        "the size of the request",
+        "the request was too large",
     ),
     (
         "auth",
         rf"{_status('401|403')}|unauthori[sz]ed|authenticat|invalid.{{0,12}}api.?key|no api.?key|forbidden|\bauth\b",
-        "credentials",
+        "authentication failed",
     ),
     (
         "billing",
         rf"{_status('402')}|billing|quota|\bcredits?\b|insufficient (?:funds|balance)",
-        "the account's budget",
+        "the account's quota is used up",
     ),
-    ("rate_limit", rf"{_status('429')}|rate.?limit|too many (?:requests|tokens)|throttl", "the rate limit"),
-    ("server", rf"{_status('5[0-9][0-9]')}|overloaded|server.?error|unavailable|bad gateway", "the provider's servers"),
+    ("rate_limit", rf"{_status('429')}|rate.?limit|too many (?:requests|tokens)|throttl", "rate limit"),
+    ("server", rf"{_status('5[0-9][0-9]')}|overloaded|server.?error|unavailable|bad gateway", "server error"),
     (
         "malformed",
         r"malformed|pars(?:e|ing)|invalid json|unexpected (?:token|end)|empty (?:response|stream|content)",
-        "its answer",
+        "malformed response",
     ),
     (
         "rejected",
         rf"{_status('400|404|405|409|415|422')}|(?:bad|invalid).{{0,3}}request|model.{{0,40}}not.{{0,3}}(?:found|exist)"
         r"|content.?(?:filter|policy)",
-        "what was asked of it",
+        "the request was rejected",
     ),
-    ("network", r"econn|enotfound|network|connection|socket|\bdns\b|fetch failed|terminated", "the connection"),
-    ("stall", r"stall|idle|time.?out|timed out|did not (?:respond|answer)", "its silence"),
-    ("stopped", r"abort|cancell?ed", "somebody who stopped it"),
+    ("network", r"econn|enotfound|network|connection|socket|\bdns\b|fetch failed|terminated", "connection error"),
+    ("stall", r"stall|idle|time.?out|timed out|did not (?:respond|answer)", "no response in time"),
+    ("stopped", r"abort|cancell?ed", "the call was stopped"),
 )
 _PATTERNS = tuple((cause, re.compile(pattern, re.IGNORECASE)) for cause, pattern, _ in _CAUSES)
 _WORDS = {cause: words for cause, _, words in _CAUSES}
-_TOLD_ELSEWHERE = frozenset(("context", "stopped"))
-"""What the window refused is told by `context_pollution`; a call that somebody stopped did not fail."""
+_REPORTED_ELSEWHERE = frozenset(("context", "stopped"))
+"""`context_pollution` reports requests that were too large; a call that the user stopped did not fail."""
 _ADVICE = {
-    "auth": "Renew or correct the credentials of this provider: `openclaw models status` shows which are used.",
-    "billing": "Look at the account of this provider: its budget or quota is used up.",
-    "rate_limit": "Send fewer requests at a time, raise the limit, or configure a second model to fall back to.",
-    "server": "Configure a second model to fall back to; the provider had an outage.",
-    "malformed": "Check the address and the kind of API in the provider's configuration.",
-    "rejected": "Check the name of the model and the kind of API in the provider's configuration.",
-    "network": "Check the network, the proxy and the address of the provider.",
-    "stall": "Raise the idle timeout if the model is known to think long, else configure a second model to fall "
-    "back to.",
-    "unknown": "Look at the error of each cited event.",
+    "auth": "Renew or correct the credentials for this provider; `openclaw models status` shows which ones are used.",
+    "billing": "Check the provider account: its budget or quota is used up.",
+    "rate_limit": "Send fewer requests at a time, raise the limit, or configure a fallback model.",
+    "server": "Configure a fallback model: the provider had an outage.",
+    "malformed": "Check the base URL and the API type in the provider's configuration.",
+    "rejected": "Check the model name and the API type in the provider's configuration.",
+    "network": "Check the network, the proxy and the provider's base URL.",
+    "stall": "Raise the idle timeout if this model thinks for a long time; otherwise configure a fallback model.",
+    "unknown": "Read the error message of each cited event.",
 }
 
 
 def cause_of(call: ModelCall) -> str:
-    """Why a model call failed: one of the causes above, or `unknown`."""
+    """Return why a model call failed: one of the causes above, or `unknown`."""
     return _cause_in(call.error or "", call.category)
 
 
@@ -89,50 +89,78 @@ def _cause_in(error: str, category: str) -> str:
 
 
 def fatal_cause(run: AgentRun) -> str | None:
-    """Why the last model call of a run failed; None where it did not, or where somebody stopped it."""
+    """Return why the last model call of a run failed; None if it did not fail or was stopped."""
     last = run.model_calls[-1] if run.model_calls else None
     cause = cause_of(last) if last is not None and last.failed else None
     return None if cause == "stopped" else cause
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """Failed model calls of one agent run, by cause."""
-    causes: dict[str, list[ModelCall]] = defaultdict(list)
-    for call in run.model_calls:
-        if call.failed:
-            causes[cause_of(call)].append(call)
-    return [_draft(run, cause, calls) for cause, calls in causes.items() if cause not in _TOLD_ELSEWHERE]
+class _FailedCalls:
+    """The failed model calls with one cause."""
+
+    def __init__(self) -> None:
+        self.calls: list[ModelCall] = []
+        self.citations = Citations()
+        self.events: set[str] = set()
+
+    def add(self, call: ModelCall) -> None:
+        self.calls.append(call)
+        self.citations.add(call.event_id)
+        self.events.add(call.event_id)
 
 
-def _draft(run: AgentRun, cause: str, calls: list[ModelCall]) -> Draft:
-    last = calls[-1]
-    fatal = run.model_calls[-1] is last
-    severity: Severity = "high" if fatal else "low"
-    about = _WORDS.get(cause, "an unknown cause")
-    end = run.last_end
-    ended = (
-        [CausalStep(end.event_id, "the run ended", "caused")]
-        if fatal and end is not None and end.event_id > last.event_id
-        else []
-    )
-    return Draft(
-        type=TYPE,
-        about=(cause,),
-        severity=severity,
-        confidence=90 if cause != "unknown" else 70,
-        title=f"{counted(len(calls), 'model call')} failed because of {about}" + ("" if fatal else ", then it worked"),
-        explanation=f"The provider said: {excerpt(last.error or 'nothing', 200)}",
-        evidence=cite(call.event_id for call in calls),
-        occurrences=len(calls),
-        first_bad_step=calls[0].event_id,
-        chain=[
-            CausalStep(calls[0].event_id, f"the model call failed: {excerpt(calls[0].error or '', 80)}", None),
-            *([CausalStep(last.event_id, "tried again, and failed again", "retried")] if len(calls) > 1 else []),
-            *ended,
-        ],
-        wasted_calls=calls,
-        explains=frozenset(call.event_id for call in calls),
-        scope=run.scope,
-        recommendation=_ADVICE[cause],
-        verification="Run the same task again: no model call fails for this reason.",
-    )
+class ProviderFailure(RunDetector[ModelCall]):
+    """Groups the failed model calls by cause."""
+
+    NEEDS = (ModelCall,)
+    OBSERVES = (ModelCall,)
+
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._causes: dict[str, _FailedCalls] = {}
+        self._last: ModelCall | None = None
+
+    def observe(self, span: ModelCall, /) -> None:
+        self._last = span
+        if span.failed:
+            self._causes.setdefault(cause_of(span), _FailedCalls()).add(span)
+
+    def findings(self) -> list[Draft]:
+        reported = (cause for cause in self._causes if cause not in _REPORTED_ELSEWHERE)
+        return [self._draft(cause, self._causes[cause]) for cause in reported]
+
+    def _draft(self, cause: str, failed: _FailedCalls) -> Draft:
+        calls = failed.calls
+        first, last = calls[0], calls[-1]
+        fatal = last is self._last
+        severity: Severity = "high" if fatal else "low"
+        end = self.run.last_end if fatal else None
+        ended = (
+            [CausalStep(end.event_id, "The agent run ended", "caused")]
+            if end is not None and end.event_id > last.event_id
+            else []
+        )
+        reason = _WORDS.get(cause, "unknown cause")
+        error = excerpt(last.error or "", 200)
+        return Draft(
+            type=TYPE,
+            about=(cause,),
+            severity=severity,
+            confidence=90 if cause != "unknown" else 70,
+            title=f"{counted(len(calls), 'model call')} failed: {reason}"
+            + ("" if fatal else "; later calls succeeded"),
+            explanation=f"The provider reported: {error}" if error else "The provider gave no error message.",
+            evidence=failed.citations.cited(),
+            occurrences=len(calls),
+            first_bad_step=first.event_id,
+            chain=[
+                CausalStep(first.event_id, f"The model call failed: {excerpt(first.error or reason, 80)}", None),
+                *([CausalStep(last.event_id, "Tried again, failed again", "retried")] if len(calls) > 1 else []),
+                *ended,
+            ],
+            wasted_model_calls=calls,
+            explains=failed.events,
+            scope=self.run.scope,
+            recommendation=_ADVICE[cause],
+            verification="Run the same task again: no model call fails for this reason.",
+        )

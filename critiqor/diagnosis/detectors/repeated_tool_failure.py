@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
 
-import msgspec
-
-from critiqor.diagnosis.draft import Draft, cite, names_of
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.draft import CallGroup, Draft
 from critiqor.diagnosis.signals.text import is_already_so, likeness_of_calls, tells_of_absence, words
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
@@ -16,6 +14,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "repeated_tool_failure"
+MEANING = "the same failure again and again, without anything being done about it"
 ALIKE = 0.4
 """Share of common words from which two calls are the same attempt."""
 TELLING_WORDS = 12
@@ -25,167 +24,269 @@ GUESSES = 3
 CASCADE = 4
 """Failures of one kind over several tools."""
 HIGH = 6
-MOST_OPEN = 8
+MAX_OPEN = 8
 """Kinds of failures of one tool that may be repaired at a time."""
 SOON = 20
-"""Steps within which a similar call counts as the repair of a failed one; the same call counts for ever."""
+"""Calls within which a similar call counts as the repair of a failed one; the same call counts forever."""
 
 
-class _Streak(msgspec.Struct):
-    steps: list[ToolCall]
-    blind: int = 0
-    """Attempts that repeated a failed one although nothing had happened in between that could help."""
-    recovered: bool = False
-    at: int = 0
-    """The number of its last step."""
-    successes: int = 0
-    """Steps that had succeeded by then."""
-    effects: int = 0
-    """Those of them that may have changed something, if only by letting time pass."""
+class _Streak(CallGroup):
+    """Failures of one tool and one kind, until something repairs them."""
+
+    __slots__ = ("at", "blind", "effects", "first_blind", "recovered", "successes")
+
+    def __init__(self, first: ToolCall) -> None:
+        super().__init__(first)
+        self.blind = 0
+        """Attempts that repeated a failed one although nothing had happened in between that could help."""
+        self.recovered = False
+        self.at = 0
+        """The number of its last call."""
+        self.successes = 0
+        """Calls that had succeeded by then."""
+        self.effects = 0
+        """Those of them that may have changed something, if only by letting time pass."""
+        self.first_blind: ToolCall | None = None
+        """The first attempt that was the same call as the one before."""
+
+    def add(self, call: ToolCall) -> None:
+        if self.first_blind is None and call.same_call == self.last.same_call:
+            self.first_blind = call
+        super().add(call)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether attempts were repeated without need, and it was no search for something that is not there."""
+        return self.blind > 0 and not self._is_search
+
+    @property
+    def _is_search(self) -> bool:
+        """Whether every call asked for another thing, and each answer was that there is no such thing."""
+        error = self.first.error or ""
+        return len(self.distinct) == len(self) and (tells_of_absence(error) or is_already_so(error))
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """Failures of one kind in one agent run."""
-    steps = [step for step in run.actions if step.result and step.kind is not Kind.THOUGHT]
-    if not any(step.failed for step in steps):
-        return []
-    streaks = _streaks(steps)
-    told = {step.evidence for streak in streaks for step in streak.steps}
-    return [_draft(run, streak, streak.recovered) for streak in (*streaks, *_cascades(steps, told))]
+class RepeatedToolFailure(RunDetector[ToolCall]):
+    """Follows the failures of each tool by kind, and each kind of failure across tools."""
 
+    NEEDS = ("failed call",)
+    OBSERVES = (ToolCall,)
 
-def _streaks(steps: list[ToolCall]) -> list[_Streak]:
-    """Failures of one tool and one kind; a repair in between begins anew."""
-    successes = effects = 0
-    open_streaks: dict[str, dict[object, _Streak]] = defaultdict(dict)
-    closed: list[_Streak] = []
-    for number, step in enumerate(steps):
-        known = open_streaks[step.tool]
-        if not step.failed:
-            successes += 1
-            effects += step.kind is not Kind.LOOKUP
-            for key in [key for key, streak in known.items() if _repairs(step, streak, number)]:
-                known[key].recovered = True
-                closed.append(known.pop(key))
-            continue
-        # A code alone says nothing of the reason: only the same call fails for the same one.
-        key = (step.error_kind, step.same_call) if _is_code(step.error_kind) else step.error_kind
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._number = 0
+        self._successes = 0
+        self._effects = 0
+        self._open: dict[str, dict[object, _Streak]] = {}
+        """Streaks that may go on, by tool and kind of failure."""
+        self._blind: list[_Streak] = []
+        """Streaks that have ended and count, whatever comes."""
+        self._blind_drafts: list[Draft] = []
+        self._closed: list[_Streak] = []
+        """Streaks that have ended and count as long as half of the tool's calls fail in this way, up to the last."""
+        self._calls: dict[str, int] = defaultdict(int)
+        self._last_failed: dict[str, bool] = {}
+        """Whether the last call of a tool failed."""
+        self._cascades = _Cascades()
+
+    def observe(self, span: ToolCall, /) -> None:
+        if not span.result or span.kind is Kind.THOUGHT:
+            return
+        self._calls[span.tool] += 1
+        self._last_failed[span.tool] = span.failed
+        if span.failed:
+            self._failed(span)
+        else:
+            self._succeeded(span)
+        self._number += 1
+
+    def _succeeded(self, call: ToolCall) -> None:
+        self._successes += 1
+        self._effects += call.kind is not Kind.LOOKUP
+        self._cascades.succeeded(call)
+        known = self._open.get(call.tool)
+        if not known:
+            return
+        for key in [key for key, streak in known.items() if _repairs(call, streak, self._number)]:
+            known[key].recovered = True
+            self._close(known.pop(key))
+
+    def _failed(self, call: ToolCall) -> None:
+        self._cascades.failed(call)
+        known = self._open.setdefault(call.tool, {})
+        # An exit code alone does not give the reason: only the same call fails for the same one.
+        key = (call.error_kind, call.same_call) if _is_code(call.error_kind) else call.error_kind
         streak = known.get(key)
-        if streak is not None and streak.effects < effects and streak.steps[-1].same_output != step.same_output:
+        if streak is not None and streak.effects < self._effects and streak.last.same_output != call.same_output:
             # Something was changed, and the failure is another one now: this is work.
-            closed.append(known.pop(key))
+            self._close(known.pop(key))
             streak = None
         if streak is None:
-            streak = known[key] = _Streak([])
-            if len(known) > MOST_OPEN:
-                closed.append(known.pop(next(iter(known))))
-        elif step.same_call == streak.steps[-1].same_call:
-            streak.blind += streak.effects == effects
-        elif streak.successes == successes:
-            streak.blind += _is_same_attempt(streak.steps[-1], step)
-        streak.steps.append(step)
-        streak.at, streak.successes, streak.effects = number, successes, effects
-    closed += [streak for streaks in open_streaks.values() for streak in streaks.values()]
-    return _judged(steps, closed)
+            streak = known[key] = _Streak(call)
+            if len(known) > MAX_OPEN:
+                self._close(known.pop(next(iter(known))))
+        else:
+            if call.same_call == streak.last.same_call:
+                streak.blind += streak.effects == self._effects
+            elif streak.successes == self._successes:
+                streak.blind += _is_same_attempt(streak.last, call)
+            streak.add(call)
+        streak.at, streak.successes, streak.effects = self._number, self._successes, self._effects
+
+    def _close(self, streak: _Streak) -> None:
+        if streak.recovered and streak.first.kind is Kind.WAIT:
+            return  # it waited until it worked
+        if streak.is_blind:
+            self._blind.append(streak)
+            self._blind_drafts.append(_draft(self.run, streak))
+        elif len(streak) >= GUESSES:
+            self._closed.append(streak)
+
+    def findings(self) -> list[Draft]:
+        if not self._open:
+            return []
+        # The calls of a tool only become more.
+        self._closed = [streak for streak in self._closed if self._is_half(streak)]
+        still_open = [streak for streaks in self._open.values() for streak in streaks.values()]
+        streaks = [
+            *(streak for streak in self._closed if self._last_failed[streak.first.tool]),
+            *(streak for streak in still_open if streak.is_blind or self._is_habit(streak)),
+        ]
+        cascades = self._cascades.found([*self._blind, *streaks])
+        return [*self._blind_drafts, *(_draft(self.run, streak) for streak in (*streaks, *cascades))]
+
+    def _is_half(self, streak: _Streak) -> bool:
+        """Return whether at least half of the tool's calls failed in this way."""
+        return 2 * len(streak) >= self._calls[streak.first.tool]
+
+    def _is_habit(self, streak: _Streak) -> bool:
+        """Return whether attempts that differ failed in this way for half of the time, up to the last call."""
+        return len(streak) >= GUESSES and self._is_half(streak) and self._last_failed[streak.first.tool]
 
 
 def _is_code(error_kind: str) -> bool:
     return error_kind.startswith("exit code") and ":" not in error_kind
 
 
-def _repairs(step: ToolCall, streak: _Streak, number: int) -> bool:
-    last = streak.steps[-1]
-    if step.same_call == last.same_call:
+def _repairs(call: ToolCall, streak: _Streak, number: int) -> bool:
+    last = streak.last
+    if call.same_call == last.same_call:
         return True
-    return number - streak.at <= SOON and likeness_of_calls(step.arguments, last.arguments) >= ALIKE
+    return number - streak.at <= SOON and likeness_of_calls(call.arguments, last.arguments) >= ALIKE
 
 
-def _is_same_attempt(before: ToolCall, step: ToolCall) -> bool:
-    """Whether a call is nearly the one before."""
-    comparable = step.same_output == before.same_output or len(words(step.arguments)) >= TELLING_WORDS
-    return comparable and likeness_of_calls(step.arguments, before.arguments) >= ALIKE
+def _is_same_attempt(before: ToolCall, call: ToolCall) -> bool:
+    """Return whether a call is nearly the one before."""
+    comparable = call.same_output == before.same_output or len(words(call.arguments)) >= TELLING_WORDS
+    return comparable and likeness_of_calls(call.arguments, before.arguments) >= ALIKE
 
 
-def _judged(steps: list[ToolCall], streaks: list[_Streak]) -> list[_Streak]:
-    calls: dict[str, int] = defaultdict(int)
-    last: dict[str, ToolCall] = {}
-    for step in steps:
-        calls[step.tool] += 1
-        last[step.tool] = step
-    return [streak for streak in streaks if _counts(streak, calls[streak.steps[0].tool], last[streak.steps[0].tool])]
+class _Kind:
+    """The failures of one kind over all tools, with the calls by which a tool that had failed so worked again."""
+
+    __slots__ = ("calls", "failures", "tools")
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+        self.failures = 0
+        self.tools: set[str] = set()
 
 
-def _counts(streak: _Streak, calls: int, last: ToolCall) -> bool:
-    if streak.recovered and streak.steps[0].kind is Kind.WAIT:
-        return False  # it waited until it worked
-    if streak.blind and not _is_search(streak):
-        return True
-    # Otherwise at least half of what the tool was asked must have failed in this way, up to the end.
-    return len(streak.steps) >= GUESSES and 2 * len(streak.steps) >= calls and last.failed
+class _Cascades:
+    """One cause that makes several tools fail, until one of them works again."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, _Kind] = {}
+        self._suspects: dict[str, _Kind] = {}
+        """Kinds of which there are enough failures."""
+        self._struck: dict[str, set[str]] = {}
+        """Kinds of failures of each tool since it last worked."""
+
+    def failed(self, call: ToolCall) -> None:
+        if _is_code(call.error_kind):
+            return
+        kind = self._kinds.get(call.error_kind)
+        if kind is None:
+            kind = self._kinds[call.error_kind] = _Kind()
+        kind.calls.append(call)
+        kind.failures += 1
+        kind.tools.add(call.tool)
+        if kind.failures >= CASCADE and len(kind.tools) > 1:
+            self._suspects[call.error_kind] = kind
+        self._struck.setdefault(call.tool, set()).add(call.error_kind)
+
+    def succeeded(self, call: ToolCall) -> None:
+        for name in self._struck.pop(call.tool, ()):
+            self._kinds[name].calls.append(call)
+
+    def found(self, streaks: list[_Streak]) -> list[_Streak]:
+        """Return the cascades among the failures that none of these streaks reports."""
+        kinds = self._suspects
+        if not kinds:
+            return []
+        reported: dict[str, set[str]] = defaultdict(set)
+        for streak in streaks:
+            if streak.first.error_kind in kinds:
+                reported[streak.first.error_kind] |= streak.evidence
+        groups = [group for name, kind in kinds.items() for group in _split(kind.calls, reported[name])]
+        long = (group for group in groups if len(group) >= CASCADE and len({call.tool for call in group}) > 1)
+        return [_streak_of(group) for group in long]
 
 
-def _is_search(streak: _Streak) -> bool:
-    """Whether it asked for another thing each time, and was told that there is no such thing."""
-    different = len({step.same_call for step in streak.steps}) == len(streak.steps)
-    error = streak.steps[0].error or ""
-    return different and (tells_of_absence(error) or is_already_so(error))
+def _split(calls: list[ToolCall], reported: set[str]) -> list[list[ToolCall]]:
+    """Return failures of one kind, split wherever a tool that had failed in this way worked again."""
+    groups: list[list[ToolCall]] = []
+    group: list[ToolCall] = []
+    struck: set[str] = set()
+    for call in calls:
+        if call.failed:
+            if call.evidence not in reported:
+                group.append(call)
+                struck.add(call.tool)
+        elif call.tool in struck:
+            struck.remove(call.tool)
+            groups.append(group)
+            group = []
+    return [*groups, group]
 
 
-def _cascades(steps: list[ToolCall], told: set[str]) -> list[_Streak]:
-    """One cause that strikes several tools, until one of them works again."""
-    kinds: dict[str, list[ToolCall]] = defaultdict(list)
-    struck: dict[str, set[str]] = defaultdict(set)
-    found: list[list[ToolCall]] = []
-    for step in steps:
-        if not step.failed:
-            found += [kinds.pop(kind) for kind in struck.pop(step.tool, ()) if kind in kinds]
-        elif step.evidence not in told and not _is_code(step.error_kind):
-            kinds[step.error_kind].append(step)
-            struck[step.tool].add(step.error_kind)
-    found += kinds.values()
-    cascades = [failed for failed in found if len(failed) >= CASCADE and len({step.tool for step in failed}) > 1]
-    return [_Streak(failed, len(failed) - 1) for failed in cascades]
+def _streak_of(calls: list[ToolCall]) -> _Streak:
+    streak = _Streak(calls[0])
+    for call in calls[1:]:
+        streak.add(call)
+    streak.blind = len(streak) - 1
+    return streak
 
 
-def _first_blind(steps: list[ToolCall]) -> ToolCall:
-    """The first attempt that changed nothing at all, or else the second one."""
-    identical = (step for before, step in pairwise(steps) if step.same_call == before.same_call)
-    return next(identical, steps[1])
-
-
-def _draft(run: AgentRun, streak: _Streak, recovered: bool) -> Draft:
-    steps = streak.steps
-    tools = list(dict.fromkeys(step.tool for step in steps))
-    names = names_of(steps)
-    failures = len(steps)
+def _draft(run: AgentRun, streak: _Streak) -> Draft:
+    first, second, last = streak.first, streak.again[0], streak.last
+    names, failures = streak.names, len(streak)
     severity: Severity = "high" if failures >= HIGH else "medium" if failures >= 3 else "low"
-    if recovered:
+    if streak.recovered:
         severity = "medium" if failures >= HIGH else "low"
-    error = excerpt(steps[0].error or "", 160)
-    same = len({step.same_call for step in steps}) == 1
-    attempts = "with the very same arguments" if same else "with arguments that hardly differ"
+    error = excerpt(first.error or "", 160)
+    attempts = "with the same arguments" if len(streak.distinct) == 1 else "with nearly the same arguments"
     return Draft(
         type=TYPE,
-        about=(*sorted(tools), steps[0].error_kind),
+        about=(*sorted(streak.tools), first.error_kind),
         severity=severity,
         confidence=90 if failures >= 3 and streak.blind else 75 if streak.blind else 60,
-        title=f"{names} failed {counted(failures, 'time')} in the same way" + (", then worked" if recovered else ""),
+        title=f"{names} failed {counted(failures, 'time')} in the same way"
+        + (", then succeeded" if streak.recovered else ""),
         explanation=f"It was called again {attempts} after it had failed with: {error}",
-        evidence=cite(step.evidence for step in steps),
+        evidence=streak.citations.cited(),
         occurrences=failures,
-        first_bad_step=_first_blind(steps).evidence,
+        first_bad_step=(streak.first_blind or second).evidence,
         chain=[
-            CausalStep(steps[0].evidence, f"{steps[0].name} failed: {excerpt(steps[0].error or '', 80)}", None),
-            CausalStep(steps[1].evidence, "tried again, and failed in the same way", "retried"),
-            *([CausalStep(steps[-1].evidence, f"failure number {failures}", "retried")] if failures > 2 else []),
+            CausalStep(first.evidence, f"{first.name} failed: {excerpt(first.error or '', 80)}", None),
+            CausalStep(second.evidence, "Tried again, failed in the same way", "retried"),
+            *([CausalStep(last.evidence, f"Failure number {failures}", "retried")] if failures > 2 else []),
         ],
-        wasted_steps=steps[1:],
-        explains=frozenset(step.evidence for step in steps),
+        wasted_tool_calls=streak.again,
+        explains=streak.evidence,
         scope=run.scope,
-        recommendation=f"Make the agent read the error of {names} before it tries again, and stop after two "
-        "failures of "
-        "one kind; if the error is about the tool itself, repair the tool or its description.",
-        verification="Run the same task again: no more than one failure of this kind, and `critiqor compare` "
-        "shows this "
+        recommendation=f"Make the agent read the error of {names} before it tries again, and stop after two failures "
+        "of the same kind. If the error is about the tool itself, fix the tool or its description.",
+        verification="Run the same task again: at most one failure of this kind, and `critiqor compare` lists this "
         f"{TYPE} as gone.",
     )

@@ -2,62 +2,93 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.draft import Citations, Draft
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import SecretMark
 
 TYPE = "secret_exposure"
-_GRAVITY: dict[str, Severity] = {"reply": "high", "output": "medium", "arguments": "low"}
+MEANING = "credentials appeared in arguments, outputs or replies"
+MAX_TOOLS = 3
+"""Tools that the explanation names."""
+_SEVERITY: dict[str, Severity] = {"reply": "high", "output": "medium", "arguments": "low"}
 _WHERE = {
-    "reply": "in what the agent said",
-    "output": "in what a tool printed",
-    "arguments": "in what the agent passed to a tool",
+    "reply": "in the agent's reply",
+    "output": "in the output of a tool",
+    "arguments": "in the arguments of a tool call",
 }
 _SEEN_BY = {
-    "reply": "the model wrote it, and whoever reads the answer has it.",
-    "output": "the model and its provider have seen it, unless OpenClaw had masked it before.",
-    "arguments": "the model wrote it, and the transcript of OpenClaw has it.",
+    "reply": "The model wrote it, and everyone who reads the reply can see it.",
+    "output": "The model and its provider saw it, unless OpenClaw masked it first.",
+    "arguments": "The model wrote it, and OpenClaw's transcript contains it.",
 }
 _NAMES = {"assignment": "assigned password or token", "field": "value of a secret field"}
-MOST_NAMED = 3
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """Secrets that passed through one agent run, by place."""
-    places: dict[str, list[SecretMark]] = defaultdict(list)
-    for mark in run.secrets:
-        places[mark.place].append(mark)
-    return [_draft(run, place, places[place]) for place in _GRAVITY if place in places]
+class _Place:
+    """The secrets found at one place."""
+
+    def __init__(self, first: SecretMark) -> None:
+        self.first = first
+        self.kinds: set[str] = set()
+        self.secrets: set[tuple[str, str]] = set()
+        self.events: set[str] = set()
+        self.citations = Citations()
+        self.tools: set[str] = set()
+
+    def add(self, mark: SecretMark) -> None:
+        self.kinds.add(mark.kind)
+        self.secrets.add((mark.kind, mark.tag))
+        if mark.event_id not in self.events:
+            self.events.add(mark.event_id)
+            self.citations.add(mark.event_id)
+        if mark.tool:
+            self.tools.add(mark.tool)
 
 
-def _draft(run: AgentRun, place: str, marks: list[SecretMark]) -> Draft:
-    kinds = sorted({mark.kind for mark in marks})
-    secrets = len({(mark.kind, mark.tag) for mark in marks})
-    events = dict.fromkeys(mark.event_id for mark in marks)
-    tools = sorted({mark.tool for mark in marks if mark.tool})[:MOST_NAMED]
-    through = f" (`{'`, `'.join(tools)}`)" if tools else ""
-    return Draft(
-        type=TYPE,
-        about=(place, *kinds),
-        severity=_GRAVITY[place],
-        confidence=85,
-        title=f"A credential stood {_WHERE[place]}: {', '.join(map(_named, kinds))}",
-        explanation=f"{counted(secrets, 'secret')} in {counted(len(events), 'event')}{through}. The value is not "
-        f"in this record; {_SEEN_BY[place]}",
-        evidence=cite(events),
-        occurrences=len(events),
-        first_bad_step=marks[0].event_id,
-        chain=[CausalStep(marks[0].event_id, f"{_named(marks[0].kind)} {_WHERE[place]}", None)],
-        scope=run.scope,
-        recommendation="Replace the credential, and let the agent use it without seeing it (a secret store, an "
-        "environment variable of the tool).",
-        verification="Run the same task again: nothing is redacted in its evidence.",
-    )
+class SecretExposure(RunDetector[SecretMark]):
+    """Groups the secrets by where they appeared."""
+
+    NEEDS = (SecretMark,)
+    OBSERVES = (SecretMark,)
+
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._places: dict[str, _Place] = {}
+
+    def observe(self, span: SecretMark, /) -> None:
+        place = self._places.get(span.place)
+        if place is None:
+            place = self._places[span.place] = _Place(span)
+        place.add(span)
+
+    def findings(self) -> list[Draft]:
+        return [self._draft(name, self._places[name]) for name in _SEVERITY if name in self._places]
+
+    def _draft(self, name: str, place: _Place) -> Draft:
+        kinds = sorted(place.kinds)
+        tools = sorted(place.tools)[:MAX_TOOLS]
+        through = f" (`{'`, `'.join(tools)}`)" if tools else ""
+        return Draft(
+            type=TYPE,
+            about=(name, *kinds),
+            severity=_SEVERITY[name],
+            confidence=85,
+            title=f"A credential appeared {_WHERE[name]}: {', '.join(map(_kind_name, kinds))}",
+            explanation=f"{counted(len(place.secrets), 'secret')} in {counted(len(place.events), 'event')}{through}. "
+            f"{_SEEN_BY[name]} The value is not stored in this recording.",
+            evidence=place.citations.cited(),
+            occurrences=len(place.events),
+            first_bad_step=place.first.event_id,
+            chain=[CausalStep(place.first.event_id, f"{_kind_name(place.first.kind)} {_WHERE[name]}", None)],
+            scope=self.run.scope,
+            recommendation="Rotate the credential. Let the agent use it without seeing it: from a secret store or an "
+            "environment variable of the tool.",
+            verification="Run the same task again: nothing in its evidence is redacted.",
+        )
 
 
-def _named(kind: str) -> str:
+def _kind_name(kind: str) -> str:
     return _NAMES.get(kind, kind.replace("_", " "))

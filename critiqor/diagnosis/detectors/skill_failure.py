@@ -1,23 +1,25 @@
-"""`skill_failure`: a skill that was asked for and never opened, or that failed when it was used."""
+"""`skill_failure`: a skill that the user asked for was never opened, or failed when it was used."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from typing import NamedTuple
 
-from critiqor.diagnosis.draft import Draft, cite
-from critiqor.model import CausalStep, Severity
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.draft import CallGroup, Draft, cite
+from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Message, ToolCall
 
 TYPE = "skill_failure"
+MEANING = "a skill that was asked for was never opened, or failed"
 FAILURES = 2
-"""Failed steps with a skill's own files; a single one is what learning a skill looks like."""
+"""Failed calls with a skill's own files; a single one is normal while learning a skill."""
 HIGH = 6
-_OF_SKILL = re.compile(r"skills/([\w.-]+)/")
-_ASKED = re.compile(
+_SKILL_FILE = re.compile(r"skills/([\w.-]+)/")
+_REQUEST = re.compile(
     r"(?<!not )(?<!n't )(?<!never )(?<!without )\b"
     r"(?:(?:use|run|apply|follow)\s+(?:the\s+|your\s+)?|(?:using|with)\s+(?:the|your)\s+)[\"'`]?"
     r"(?!(?:best|right|same|new|any|some|this|that|your|all|every|which|what|its|my|our|their|more|people|soft"
@@ -27,70 +29,108 @@ _ASKED = re.compile(
 )
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """Skills of one agent run that did not do what they are there for."""
-    used: dict[str, list[ToolCall]] = defaultdict(list)
-    for step in run.actions:
-        if "skills/" not in step.arguments:
-            continue
-        for name in dict.fromkeys(_OF_SKILL.findall(step.arguments)):
-            used[name].append(step)
-    return [*_failing(run, used), *_ignored(run, used)]
+class _Request(NamedTuple):
+    """A skill that the user named."""
+
+    skill: str
+    event_id: str
 
 
-def _failing(run: AgentRun, used: dict[str, list[ToolCall]]) -> list[Draft]:
-    drafts = []
-    for name, steps in used.items():
-        failed = [step for step in steps if step.failed]
-        unreadable = [step for step in failed if "SKILL.md" in step.arguments]
-        if steps[-1].failed and (len(failed) >= FAILURES or unreadable):
-            title = f"The skill `{name}` failed: {excerpt(failed[-1].error or '', 100)}"
-            severity: Severity = "high" if len(failed) >= HIGH else "medium"
-            draft = _draft(run, name, "failing", severity, [step.evidence for step in failed], title)
-            draft.wasted_steps = failed[1:]
-            draft.explains = frozenset(step.evidence for step in failed)
-            drafts.append(draft)
-    return drafts
+class _Use:
+    """The calls that touched the files of one skill."""
+
+    def __init__(self) -> None:
+        self.failed: CallGroup | None = None
+        self.is_unreadable = False
+        """Whether its description could not be read."""
+        self.last_failed = False
+
+    def add(self, call: ToolCall) -> None:
+        self.last_failed = call.failed
+        if not call.failed:
+            return
+        self.is_unreadable |= "SKILL.md" in call.arguments
+        if self.failed is None:
+            self.failed = CallGroup(call)
+        else:
+            self.failed.add(call)
 
 
-def _ignored(run: AgentRun, used: dict[str, list[ToolCall]]) -> list[Draft]:
-    drafts = []
-    known = {name.lower() for name in used}
-    reply = run.final_reply
-    if not run.actions or (reply is not None and reply.admits_failure):
-        return []
-    for message in run.messages:
-        for name in _asked_for(message):
-            if name.lower() not in known:
-                title = f"The user asked for the skill `{name}`, and it was never opened"
-                drafts.append(_draft(run, name, "ignored", "low", [message.event_id], title))
-                known.add(name.lower())
-    return drafts
+class SkillFailure(RunDetector[ToolCall | Message]):
+    """Keeps which skills were used, and which ones the user asked for."""
 
+    NEEDS = (ToolCall,)
+    OBSERVES = (ToolCall, Message)
 
-def _asked_for(message: Message) -> list[str]:
-    return _ASKED.findall(message.text) if message.is_user else []
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._used: dict[str, _Use] = {}
+        self._requests: list[_Request] = []
+        self._has_calls = False
 
+    def observe(self, span: ToolCall | Message, /) -> None:
+        if isinstance(span, ToolCall):
+            self._has_calls = True
+            if "skills/" in span.arguments:
+                for name in dict.fromkeys(_SKILL_FILE.findall(span.arguments)):
+                    self._used.setdefault(name, _Use()).add(span)
+        elif span.is_user and "skill" in span.text.lower():
+            self._requests += [_Request(name, span.event_id) for name in _REQUEST.findall(span.text)]
 
-def _draft(run: AgentRun, name: str, how: str, severity: Severity, events: list[str], title: str) -> Draft:
-    failing = how == "failing"
-    return Draft(
-        type=TYPE,
-        about=(name, how),
-        severity=severity,
-        confidence=75 if failing else 60,
-        title=title,
-        explanation=f"{counted(len(events), 'step')} with its files failed, the last one too."
-        if failing
-        else "No step of the run touched a file of that skill.",
-        evidence=cite(events),
-        occurrences=len(events),
-        first_bad_step=events[0],
-        chain=[CausalStep(events[0], title, None)],
-        scope=run.scope,
-        recommendation=f"Run the steps of `{name}` by hand where the agent runs, and repair what it needs."
-        if failing
-        else f"Check with `openclaw skills list` that `{name}` is there and eligible, and that its description says "
-        "when to use it.",
-        verification=f"Run the same task again: the skill `{name}` is opened and its steps succeed.",
-    )
+    def findings(self) -> list[Draft]:
+        failing = [
+            self._failing(name, use.failed)
+            for name, use in self._used.items()
+            if use.failed is not None and use.last_failed and (len(use.failed) >= FAILURES or use.is_unreadable)
+        ]
+        return [*failing, *self._ignored()] if self._requests else failing
+
+    def _ignored(self) -> list[Draft]:
+        reply = self.run.final_reply
+        if not self._has_calls or (reply is not None and reply.admits_failure):
+            return []
+        known = {name.lower() for name in self._used}
+        ignored = {}
+        for request in self._requests:
+            if request.skill.lower() not in known:
+                known.add(request.skill.lower())
+                ignored[request.skill] = request.event_id
+        return [self._unopened(name, event_id) for name, event_id in ignored.items()]
+
+    def _failing(self, name: str, failed: CallGroup) -> Draft:
+        title = f"The skill `{name}` failed: {excerpt(failed.last.error or '', 100)}"
+        return Draft(
+            type=TYPE,
+            about=(name, "failing"),
+            severity="high" if len(failed) >= HIGH else "medium",
+            confidence=75,
+            title=title,
+            explanation=f"{counted(len(failed), 'call')} that used its files failed, including the last one.",
+            evidence=failed.citations.cited(),
+            occurrences=len(failed),
+            first_bad_step=failed.first.evidence,
+            chain=[CausalStep(failed.first.evidence, title, None)],
+            wasted_tool_calls=failed.again,
+            explains=failed.evidence,
+            scope=self.run.scope,
+            recommendation=f"Run the commands of `{name}` by hand where the agent runs, and fix what they need.",
+            verification=f"Run the same task again: the calls of the skill `{name}` succeed.",
+        )
+
+    def _unopened(self, name: str, event_id: str) -> Draft:
+        title = f"The user asked for the skill `{name}`, but it was never opened"
+        return Draft(
+            type=TYPE,
+            about=(name, "ignored"),
+            severity="low",
+            confidence=60,
+            title=title,
+            explanation="No tool call of the agent run touched a file of that skill.",
+            evidence=cite([event_id]),
+            first_bad_step=event_id,
+            chain=[CausalStep(event_id, title, None)],
+            scope=self.run.scope,
+            recommendation=f"Check with `openclaw skills list` that `{name}` is installed and eligible, and that its "
+            "description says when to use it.",
+            verification=f"Run the same task again: the skill `{name}` is opened.",
+        )

@@ -1,58 +1,82 @@
-"""`slow_provider`: answers of the model came, but very slowly."""
+"""`slow_provider`: the model answered, but very slowly."""
 
 from __future__ import annotations
 
+from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.model import CausalStep, Severity
+from critiqor.model import CausalStep, Scope, Severity
 from critiqor.model.formatting import counted
-from critiqor.model.timeline import TimelineSummary, line_id, spent
+from critiqor.model.timeline import ProviderRequest, line_id, spent
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall
 
 TYPE = "slow_provider"
+MEANING = "the model answered, but very slowly"
 FIRST_BYTE_MS = 30_000
-"""Until the first word; models that reason silently take half of that."""
+"""Time to the first byte. Models that reason silently take half of that."""
 LONG_MS = 60_000
-"""A whole answer, unless it is a long one."""
+"""Duration of a whole answer, unless it is a long one."""
 TOKENS_A_SECOND = 10
 """A long answer comes faster than that."""
 GRAVE_MS = 300_000
-"""Waiting, all together, from where on it is what the run was about."""
+"""Total waiting time from which the severity is medium."""
 
 
-def detect(run: AgentRun) -> list[Draft]:
-    """The slow model calls of one agent run; those that failed are told by `provider_failure`."""
-    slow = [call for call in run.model_calls if not call.failed and _is_slow(call)]
-    if not slow:
-        return []
-    waited = sum(call.duration_ms for call in slow)
-    slowest = max(slow, key=lambda call: call.duration_ms)
-    first = f", {spent(slowest.first_byte_ms)} of it until the first byte" if slowest.first_byte_ms else ""
-    chain = [CausalStep(slowest.event_id, f"an answer that took {spent(slowest.duration_ms)}", None)]
-    return [
-        _draft(
-            "medium" if waited >= GRAVE_MS else "low",
-            f"The provider took {spent(slowest.duration_ms)} for one answer",
-            f"{counted(len(slow), 'slow answer')} of {len(run.model_calls)}, {spent(waited)} together; the slowest one "
-            f"took {spent(slowest.duration_ms)}{first}.",
-            [call.event_id for call in slow],
-            chain,
-            run,
-        )
-    ]
+class SlowProvider(RunDetector[ModelCall]):
+    """Keeps the model calls that took long; those that failed are reported by `provider_failure`."""
+
+    NEEDS = (ModelCall,)
+    OBSERVES = (ModelCall,)
+
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._calls = 0
+        self._long: list[ModelCall] = []
+        """Calls that are slow, unless their usage, which may come later, shows a long answer."""
+
+    def observe(self, span: ModelCall, /) -> None:
+        self._calls += 1
+        if not span.failed and ((span.first_byte_ms or 0) >= FIRST_BYTE_MS or span.duration_ms >= LONG_MS):
+            self._long.append(span)
+
+    def findings(self) -> list[Draft]:
+        slow = [call for call in self._long if _is_slow(call)]
+        if not slow:
+            return []
+        waited = sum(call.duration_ms for call in slow)
+        slowest = max(slow, key=lambda call: call.duration_ms)
+        first = f", {spent(slowest.first_byte_ms)} of it until the first byte" if slowest.first_byte_ms else ""
+        return [
+            _draft(
+                "medium" if waited >= GRAVE_MS else "low",
+                f"The provider took {spent(slowest.duration_ms)} for one answer",
+                f"{len(slow)} of {counted(self._calls, 'answer')} {'was' if len(slow) == 1 else 'were'} slow, "
+                f"{spent(waited)} in total; the slowest took {spent(slowest.duration_ms)}{first}.",
+                [call.event_id for call in slow],
+                CausalStep(slowest.event_id, f"An answer took {spent(slowest.duration_ms)}", None),
+                self.run.scope,
+            )
+        ]
 
 
-def detect_in_timing(timing: TimelineSummary, found: list[Draft]) -> list[Draft]:
-    """A slow request that only the timeline shows: one of no agent, or of an agent whose recorder saw less of it."""
-    slowest = timing.providers.slowest
-    told = any(draft.type == TYPE for draft in found)
-    if slowest is None or told or timing.profiled or slowest.ok is False or slowest.duration_ms < LONG_MS:
-        return []
-    what = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model))) or "an unnamed provider"
-    line = line_id(slowest.line)
-    chain = [CausalStep(line, f"a request that took {spent(slowest.duration_ms)}", None)]
-    title = f"A request to {what} took {spent(slowest.duration_ms)}"
-    return [_draft("low", title, "It was told in OpenClaw's timeline alone.", [line], chain)]
+class SlowTimelineRequest:
+    """Looks at requests in OpenClaw's timeline: they may belong to no agent, or to one that was only partly seen."""
+
+    def __init__(self) -> None:
+        self._slowest: ProviderRequest | None = None
+
+    def observe(self, span: ProviderRequest, /) -> None:
+        if self._slowest is None or span.duration_ms > self._slowest.duration_ms:
+            self._slowest = span
+
+    def findings(self) -> list[Draft]:
+        slowest = self._slowest
+        if slowest is None or slowest.ok is False or slowest.duration_ms < LONG_MS:
+            return []
+        name = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model))) or "an unnamed provider"
+        line, took = line_id(slowest.line), spent(slowest.duration_ms)
+        title, explanation = f"A request to {name} took {took}", "Only OpenClaw's timeline shows this request."
+        return [_draft("low", title, explanation, [line], CausalStep(line, f"A request took {took}", None), Scope())]
 
 
 def _is_slow(call: ModelCall) -> bool:
@@ -63,29 +87,22 @@ def _is_slow(call: ModelCall) -> bool:
 
 
 def _draft(
-    severity: Severity,
-    title: str,
-    explanation: str,
-    evidence: list[str],
-    chain: list[CausalStep],
-    run: AgentRun | None = None,
+    severity: Severity, title: str, explanation: str, evidence: list[str], slowest: CausalStep, scope: Scope
 ) -> Draft:
-    draft = Draft(
+    return Draft(
         type=TYPE,
         about=("slow",),
         severity=severity,
         confidence=85,
         title=title,
-        explanation=f"{explanation} Nothing failed, but somebody waited.",
+        explanation=f"{explanation} Nothing failed, but the user had to wait.",
         evidence=cite(evidence),
         occurrences=len(evidence),
         first_bad_step=evidence[0],
-        chain=chain,
-        recommendation="Ask the same of a second model or provider and compare; for a local model, look at the machine "
-        "that it runs on. Give the provider a shorter timeout and a model to fall back to.",
-        verification=f"Run the same task again: the first byte within {spent(FIRST_BYTE_MS)}, answers within "
-        f"{spent(LONG_MS)} unless they are long.",
+        chain=[slowest],
+        scope=scope,
+        recommendation="Send the same request to another model or provider and compare; for a local model, check the "
+        "machine it runs on. Set a shorter timeout and a fallback model for this provider.",
+        verification=f"Run the same task again: the first byte arrives within {spent(FIRST_BYTE_MS)}, and answers "
+        f"within {spent(LONG_MS)} unless they are long.",
     )
-    if run is not None:
-        draft.scope = run.scope
-    return draft

@@ -1,4 +1,4 @@
-"""`slow_startup`: a process needed very long before it could do anything."""
+"""`slow_startup`: a process took very long to become ready."""
 
 from __future__ import annotations
 
@@ -6,45 +6,52 @@ from collections.abc import Iterator
 
 from critiqor.diagnosis.draft import Draft
 from critiqor.model import CausalStep
-from critiqor.model.timeline import SpanNode, Startup, TimelineSummary, line_id, spent
+from critiqor.model.timeline import SpanNode, Startup, line_id, spent
 
 TYPE = "slow_startup"
+MEANING = "a process took very long to become ready"
 SLOW_MS = 60_000
 """A small machine needs a third of that."""
 
 
-def detect(timing: TimelineSummary) -> list[Draft]:
-    """Start-ups that took too long, by role and by the step that took the most; a profiled run is not judged."""
-    if timing.profiled:
-        return []
-    return [_draft(startup) for startup in timing.startups if startup.path.duration_ms >= SLOW_MS]
+class SlowStartup:
+    """Keeps the start-ups in OpenClaw's timeline that took too long."""
+
+    def __init__(self) -> None:
+        self._slow: list[Startup] = []
+
+    def observe(self, span: Startup, /) -> None:
+        if span.path.duration_ms >= SLOW_MS:
+            self._slow.append(span)
+
+    def findings(self) -> list[Draft]:
+        return [_draft(startup) for startup in self._slow]
 
 
 def _draft(startup: Startup) -> Draft:
     took = startup.path.duration_ms
-    step = max(_steps(startup.path), key=lambda step: step.self_ms, default=startup.path)
-    name = f"`{step.name}`" + (f" ({step.detail})" if step.detail else "")
-    who = {"gateway": "gateway", "agent": "agent's process"}.get(startup.role, "process")
-    share = min(1.0, step.self_ms / took)
+    longest = max(_descendants(startup.path), key=lambda node: node.self_ms, default=startup.path)
+    name = f"`{longest.name}`" + (f" ({longest.detail})" if longest.detail else "")
+    process = {"gateway": "gateway", "agent": "agent process"}.get(startup.role, "process")
+    share = min(1.0, longest.self_ms / took)
     return Draft(
         type=TYPE,
-        about=(startup.role, step.name),
+        about=(startup.role, longest.name),
         severity="low",
         confidence=90,
-        title=f"The {who} needed {spent(took)} to come up",
-        explanation=f"The longest step that everything waited for was {name}, {spent(step.self_ms)} of it ({share:.0%})"
-        + ("." if startup.ready else "; that it was ready, it never said."),
+        title=f"The {process} took {spent(took)} to start",
+        explanation=f"The longest part of the critical path was {name}: {spent(longest.self_ms)} ({share:.0%})."
+        + ("" if startup.ready else " The process never reported that it was ready."),
         evidence=[line_id(startup.line)],
         first_bad_step=line_id(startup.line),
-        chain=[CausalStep(line_id(startup.line), "the longest step of the start-up ended", None)],
-        recommendation=f"Look at {name} in `critiqor timeline`: plugins that are not needed can be turned off, and "
-        "what is staged or scanned at every start can be kept.",
+        chain=[CausalStep(line_id(startup.line), "The longest part of the start-up ended", None)],
+        recommendation=f"Look at {name} in `critiqor timeline`: turn off plugins you do not need, and cache what is "
+        "staged or scanned at every start.",
         verification=f"Start it again: it is ready in less than {spent(SLOW_MS)}.",
     )
 
 
-def _steps(node: SpanNode) -> Iterator[SpanNode]:
-    """Everything below, on any level."""
+def _descendants(node: SpanNode) -> Iterator[SpanNode]:
     for child in node.children:
         yield child
-        yield from _steps(child)
+        yield from _descendants(child)

@@ -1,9 +1,10 @@
-"""`timeout`: ended by time and not by its own end."""
+"""`timeout`: a time limit ended the run before it was done."""
 
 from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.recording import Recording
@@ -13,34 +14,54 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Moment, ToolCall
 
 TYPE = "timeout"
+MEANING = "a time limit ended the run before it was done"
 _TIMED_OUT = re.compile(r"time[d -]?\s?out|timeout|deadline", re.IGNORECASE)
 
 
-def detect(recording: Recording) -> list[Draft]:
-    """Runs that were ended by the supervisor's limit or by a limit of the agent."""
-    ended = recording.error_of("timeout")
-    if ended is not None:
-        title = f"The run was ended by its time limit: {excerpt(ended.error or 'time was up', 100)}"
-        return [_draft(ended, recording.open_steps, title, Scope())]
-    return [draft for run in recording.runs for draft in _of_agent(run)]
-
-
 def is_timeout(end: Moment) -> bool:
-    """Whether an agent run ended because its time was up."""
+    """Return whether an agent run ended because its time was up."""
     return end.status == "error" and _TIMED_OUT.search(end.error or "") is not None
 
 
-def _of_agent(run: AgentRun) -> list[Draft]:
-    end = run.last_end
-    # A model that fell silent, or failed in another way, is told as a failure of its provider.
-    if end is None or not is_timeout(end) or fatal_cause(run) is not None:
-        return []
-    waiting = [step for step in run.actions if step.result is None]
-    return [_draft(end, waiting, f"An agent run timed out: {excerpt(end.error or '', 100)}", run.scope)]
+class AgentTimeout(RunDetector[Moment]):
+    """Remembers the last end of the agent run, which may be a limit of the agent itself."""
+
+    NEEDS = (Moment,)
+    OBSERVES = (Moment,)
+
+    def __init__(self, run: AgentRun) -> None:
+        super().__init__(run)
+        self._end: Moment | None = None
+
+    def observe(self, span: Moment, /) -> None:
+        if span.event_type == "agent_end":
+            self._end = span
+
+    def findings(self) -> list[Draft]:
+        end = self._end
+        # `provider_failure` reports a model that did not answer, or failed in another way.
+        if end is None or not is_timeout(end) or fatal_cause(self.run) is not None:
+            return []
+        waiting = [call for call in self.run.tool_calls if call.result is None and not call.wraps]
+        return [_draft(end, waiting, f"An agent run timed out: {excerpt(end.error or '', 100)}", self.run.scope)]
+
+
+class SupervisorTimeout:
+    """Reads from `Recording` whether the supervisor ended the process because its time was up."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def findings(self) -> list[Draft]:
+        ended = self._recording.error_of("timeout")
+        if ended is None:
+            return []
+        title = f"The run was stopped by its time limit: {excerpt(ended.error or 'time was up', 100)}"
+        return [_draft(ended, self._recording.open_calls, title, Scope())]
 
 
 def _draft(end: Event | Moment, waiting: list[ToolCall], title: str, scope: Scope) -> Draft:
-    names = ", ".join(dict.fromkeys(f"`{step.tool}`" for step in waiting[:3]))
+    names = ", ".join(dict.fromkeys(f"`{call.tool}`" for call in waiting[:3]))
     first = waiting[0] if waiting else None
     return Draft(
         type=TYPE,
@@ -48,17 +69,17 @@ def _draft(end: Event | Moment, waiting: list[ToolCall], title: str, scope: Scop
         severity="high",
         confidence=100,
         title=title,
-        explanation="Whatever it had not finished by then was not done."
-        + (f" It was still waiting for {names}." if names else ""),
-        evidence=cite([*(step.call for step in waiting[:3]), end.event_id]),
+        explanation="Work that was not finished by then was not done."
+        + (f" The agent was still waiting for {names}." if names else ""),
+        evidence=cite([*(call.call for call in waiting[:3]), end.event_id]),
         first_bad_step=first.call if first else end.event_id,
         chain=[
-            *([CausalStep(first.call, f"{names} did not come back", None)] if first else []),
-            CausalStep(end.event_id, excerpt(end.error or "time was up", 80), "exhausted" if first else None),
+            *([CausalStep(first.call, f"{names} did not return", None)] if first else []),
+            CausalStep(end.event_id, excerpt(end.error or "Time was up", 80), "exhausted" if first else None),
         ],
-        explains=frozenset([end.event_id, *(step.call for step in waiting)]),
+        explains=frozenset([end.event_id, *(call.call for call in waiting)]),
         scope=scope,
-        recommendation="Give the slow step a limit of its own, or the run more time if the latency analysis "
-        "shows that it was making progress.",
+        recommendation="Give the slow tool its own timeout. If the latency analysis shows steady progress, give the "
+        "run more time.",
         verification="Run the same task again: it ends by itself.",
     )

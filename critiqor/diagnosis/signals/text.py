@@ -1,4 +1,4 @@
-"""What can be told from texts without understanding them: sameness, kinds of errors, whether anything was found."""
+"""Facts about texts that need no understanding: sameness, kinds of errors, whether anything was found."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def canonical(value: Any) -> str:
-    """A value as JSON with its members in order: equal values have equal texts."""
+    """Return a value as JSON with sorted keys: equal values have equal texts."""
     return _encode(value).decode()
 
 
 def fingerprint(*parts: str) -> bytes:
-    """A short name for these texts, the same wherever and whenever it is made."""
+    """Return a short hash of these texts, the same on every machine."""
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def plain_text(value: Any) -> str:
-    """The text of a tool result or a message, whatever its shape: text, parts with text, or a value that was cut."""
+    """Return the text of a tool result or a message, whatever its shape: text, parts with text, or a cut value."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -40,7 +40,7 @@ def plain_text(value: Any) -> str:
 
 
 def size_of(value: Any, text: str) -> int:
-    """How many bytes a result had, before any of it was cut; `text` is its text as it is now."""
+    """Return how many bytes a result had before any of it was cut; `text` is its text as it is now."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return size + _cut_size(value)
 
@@ -55,7 +55,7 @@ def _cut_size(value: Any) -> int:
 
 
 def cut_digests(value: Any) -> str:
-    """The digests of what was cut from a result: two long texts can begin alike and end differently."""
+    """Return the digests of what was cut from a result: two long texts can begin alike and end differently."""
     if isinstance(value, dict):
         if value.get("cut") is True:
             return str(value.get("digest"))
@@ -63,8 +63,8 @@ def cut_digests(value: Any) -> str:
     return " ".join(map(cut_digests, value)) if isinstance(value, list) else ""
 
 
-# What a clock writes into an output without anything having moved, and the number under which OpenClaw wraps what comes
-# from outside, a new one each time. A bare number stays: it may be the progress.
+# Times and durations that change although nothing else does, and the id under which OpenClaw wraps external content, a
+# new one each time. A bare number stays: it may be the progress.
 _CLOCK = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
     r"|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"
@@ -74,7 +74,7 @@ _CLOCK = re.compile(
 
 
 def gate(*patterns: str) -> Callable[[str], bool]:
-    """A quick look for one of these. A pattern that begins with plain characters is searched for at once."""
+    """Return a fast check for any of these patterns. One that begins with literal characters is found fastest."""
     searches = tuple(re.compile(pattern).search for pattern in patterns)
 
     def may_match(text: str) -> bool:
@@ -90,16 +90,16 @@ _may_hold_clock = gate(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d+ ?m?s\b", r"Ms
 
 
 def without_clock(text: str) -> str:
-    """The text without times of day and durations."""
+    """Return a text without times of day and durations."""
     return (_CLOCK.sub("#", text) if _may_hold_clock(text) else text).strip()
 
 
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”")
-LONGEST_LINE = 2000
-"""Characters of a line that are looked at: one giant word would keep the patterns below busy for minutes."""
+MAX_LINE = 2000
+"""Characters of a line that are examined: the patterns below would take minutes for one giant word."""
 _PLACE = re.compile(r"(?:[a-zA-Z]+://|~?/|\.\.?/|[A-Za-z]:\\)\S+")
 _NUMBER = re.compile(
-    # Of all numbers only the status of a request tells what kind of error it is.
+    # Of all numbers only the status of a request says what kind of error it is.
     r"((?:http\S*|status|code|error|failed)\W{1,3}[45]\d\d\b)|0x[0-9a-fA-F]+|\b[0-9a-fA-F]{12,}\b|\d+(?:[.,]\d+)*",
     re.IGNORECASE,
 )
@@ -110,9 +110,9 @@ _TELLING = re.compile(
 
 
 def telling_line(text: str) -> str:
-    """The line of an output that says most about a failure, or nothing."""
+    """Return the line of an output that says most about a failure, or an empty text."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # A stack trace tells its cause at its end, a message at its beginning.
+    # A stack trace has its cause at the end, a message at the beginning.
     is_trace = any(line.startswith(("Traceback", "at ")) for line in lines[:8])
     telling = next((line for line in (reversed(lines) if is_trace else lines) if _TELLING.search(line)), None)
     return telling or (lines[-1] if lines else "")
@@ -120,10 +120,10 @@ def telling_line(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def error_kind(text: str) -> str:
-    """The kind of an error: what stays the same when names, places and numbers change."""
+    """Return the kind of an error: what stays the same when names, paths and numbers change."""
     line = telling_line(text)
     _, marker, reason = line.rpartition("due to: ")
-    line = (reason if marker else line)[:LONGEST_LINE]
+    line = (reason if marker else line)[:MAX_LINE]
     line = _NUMBER.sub(lambda found: found[1] or "#", _PLACE.sub("…", _QUOTED.sub("…", line)))
     return " ".join(line.lower().split())[:160]
 
@@ -139,13 +139,15 @@ _ALREADY = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def tells_of_absence(error: str) -> bool:
-    """Whether an error says that there is no such thing: an answer as much as a failure."""
+    """Return whether an error says that something does not exist, which is an answer as much as a failure."""
     return _ABSENCE.search(error) is not None
 
 
+@lru_cache(maxsize=4096)
 def is_already_so(error: str) -> bool:
-    """Whether an error says that nothing is left to do."""
+    """Return whether an error says that nothing is left to do."""
     return _ALREADY.search(error) is not None
 
 
@@ -154,12 +156,12 @@ _WORD = re.compile(r"[^\W_]+")
 
 @lru_cache(maxsize=1024)
 def words(text: str) -> frozenset[str]:
-    """The words of a text, lower case."""
+    """Return the words of a text in lower case."""
     return frozenset(_WORD.findall(text.lower()))
 
 
 def likeness(one: str, other: str) -> float:
-    """The share of words that two texts have in common, 0 to 1."""
+    """Return the share of words that two texts have in common, 0 to 1."""
     first, second = words(one), words(other)
     union = len(first | second)
     return len(first & second) / union if union else 1.0
@@ -174,7 +176,7 @@ def _values(arguments: str) -> str:
 
 
 def likeness_of_calls(one: str, other: str) -> float:
-    """The share of words that two calls have in common in their values: that both have a `url` means nothing."""
+    """Return the share of words that the values of two calls have in common; names of arguments do not count."""
     return likeness(_values(one), _values(other))
 
 
@@ -184,7 +186,7 @@ _WAYS = frozenset(
 
 
 def subject(arguments: str) -> str:
-    """What a call is about: its arguments without those that only say in which words, and how much of it."""
+    """Return what a call is about: its arguments without search words, offsets and limits."""
     try:
         value = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
@@ -207,13 +209,13 @@ _EMPTY_LIST = re.compile(r"[:=]\s*(?:\[\s*\]|\{\s*\}|\(\s*\)|None\b|null\b)")
 _HOLLOW_SIZE = 80
 _may_say_nothing = gate("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
 _may_hold_empty = gate(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
-LONGEST_NOTHING = 400
+MAX_NOTHING = 400
 """Characters: a longer output says more than that it found nothing."""
 
 
 def finds_nothing(text: str, *, silence: bool = True) -> bool:
-    """Whether an output says that nothing was found, and not much else; an empty one does, unless `silence` is good."""
-    if len(text) > LONGEST_NOTHING or not (silence or text.strip()):
+    """Return whether an output says that nothing was found, and not much else; `silence` says whether empty counts."""
+    if len(text) > MAX_NOTHING or not (silence or text.strip()):
         return False
     lowered = text.lower()
     if _may_say_nothing(lowered) and _NOTHING.search(lowered):
@@ -234,11 +236,11 @@ _may_miss_names = gate(
 _NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")
 _LEAST_NAMED = len('{"a":"name"}')
 _LOOKED_AT = 4000
-"""Characters of an output that are searched for names; a longer one is a find."""
+"""Characters of an output that are searched for names; a longer one has found something."""
 
 
 def missed_names(text: str, arguments: str) -> tuple[str, ...]:
-    """Names that a call asked for and that its answer says are not there."""
+    """Return the names in the arguments of a call that its output says do not exist."""
     if len(arguments) < _LEAST_NAMED or not _may_miss_names(text):
         return ()
     names = (name for line in _ABSENT.findall(text[:_LOOKED_AT]) for name in _NAME.findall(line))
@@ -246,13 +248,13 @@ def missed_names(text: str, arguments: str) -> tuple[str, ...]:
 
 
 ECHO_SIZE = 80
-"""Characters from which an answer that only repeats the question is worth a word."""
+"""Characters from which an output that only repeats the arguments counts as an echo."""
 
 
 def is_echo(text: str, arguments: str) -> bool:
-    """Whether an answer holds nothing but what the arguments said: printing a question does not ask it."""
-    # The words of an echo all stand in the arguments, which are therefore not much shorter.
+    """Return whether an output contains nothing but the arguments: printing a question does not ask it."""
+    # All words of an echo are in the arguments, which are therefore not much shorter.
     if not ECHO_SIZE <= len(text) <= min(_LOOKED_AT, 2 * len(arguments)):
         return False
-    said = words(text)
-    return len(said) >= 10 and len(said - words(arguments)) <= len(said) // 10
+    printed = words(text)
+    return len(printed) >= 10 and len(printed - words(arguments)) <= len(printed) // 10

@@ -1,4 +1,4 @@
-"""What a tool call does, judged by its name, the action it names and, for a command line, by its programs."""
+"""Classifies tool calls: by the name of the tool, by its `action` argument and by the programs of a command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _THINGS = frozenset(
         *("process", "code", "command", "python", "memory", "web", "page"),
     )
 )
-"""Words that name a thing as often as a deed: `order_status` orders nothing, `memory_write` does not read."""
+"""Words that are nouns as often as verbs: `order_status` orders nothing, `memory_write` does not read."""
 _FILES = frozenset(["file", "folder", "directory"])
 _AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
 
@@ -37,19 +37,19 @@ def _named_kind(name: str) -> Kind:
     known = [(part, _KINDS[part]) for part in parts if part in _KINDS]
     if not known:
         return Kind.OTHER
-    # The first word tells what a tool does, unless it is a thing: `get_order` reads, and so does `order_list`.
+    # The first verb says what a tool does: `get_order` reads, and so does `order_list`.
     word, kind = next(((word, kind) for word, kind in known if word not in _THINGS), known[0])
     if kind is Kind.CHANGE and known[-1][1] is Kind.THOUGHT:
         return Kind.THOUGHT  # `update_plan` updates nothing but the plan
     if kind is Kind.LOOKUP and any(other is Kind.WAIT for _, other in known):
         return Kind.WAIT  # `get_job_status`
     if kind is Kind.ACTION and not _AGENTS.isdisjoint(parts):
-        return Kind.OTHER  # it speaks to another agent, and not to the world
+        return Kind.OTHER  # it addresses another agent, and not the outside world
     return Kind.CHANGE if word == "create" and not _FILES.isdisjoint(parts) else kind
 
 
 def runs_commands(tool: str) -> bool:
-    """Whether a tool runs programs: what it prints is theirs, and not about the call."""
+    """Return whether a tool runs programs: its output is theirs, and not about the call."""
     return _named_kind(tool) is Kind.COMMAND
 
 
@@ -57,15 +57,15 @@ _ACTION = re.compile(r'"action":"([\w.-]+)"')
 
 
 def kind_of(tool: str, arguments: str) -> Kind:
-    """What a call does."""
+    """Return what a call does."""
     kind = _named_kind(tool)
     if kind is Kind.COMMAND and (line := command_line(arguments)):
         return _kind_of_line(line)
     if '"action":"' in arguments and (found := _ACTION.search(arguments)):
-        # One tool, many deeds: the action tells which of them only look. To `poll` people is a deed, though.
-        deed = _named_kind(found[1])
-        if deed is Kind.LOOKUP or (deed is Kind.WAIT and kind is not Kind.ACTION):
-            return deed
+        # A tool with many actions: some of them only read. A `poll` of people is an action, though.
+        action = _named_kind(found[1])
+        if action is Kind.LOOKUP or (action is Kind.WAIT and kind is not Kind.ACTION):
+            return action
     return kind
 
 
@@ -79,7 +79,7 @@ _READS = re.compile(
     r"|file|du|df|tree|uname|id|type|jq|less|more|sort|uniq|cut|tr|awk|nl|diff|cmp|test|echo|printf|basename|dirname"
     r"|realpath|readlink|hostname|uptime|free|lsof|ping|dig|command -v|sleep|find(?!.* -(?:delete|exec|ok))"
     r"|sed(?!.* -\w*i)|curl(?!.* (?:-[XdFToO]|--(?:request|data|form|upload|output))))(?:\s|$)"
-    # Many programs take the deed as their next word: git status, docker ps, kubectl get, gh run view.
+    # Many programs take a subcommand: git status, docker ps, kubectl get, gh run view.
     r"|(?!(?:sh|bash|python3?|node|make|go|npm run) )[a-z][\w-]*(?: [a-z][\w-]*)? "
     r"(?:status|logs?|get|list|ls|show|view|describe|diff|inspect|ps|info|blame|checks)\b"
     r"|\S+ (?:--version|--help|-V)$|env$|\[ |$)"
@@ -95,7 +95,7 @@ _CONSEQUENTIAL = re.compile(
 _may_act = re.compile("curl|publish|upload|push|create|mail").search
 _OWN_HOST = re.compile(r"\blocalhost\b|\b127\.0\.0\.1\b|\b0\.0\.0\.0\b")
 _LOOKED_AT = 2000
-"""Characters of a command line that are looked at: a longer one is a script."""
+"""Characters of a command line that are examined: a longer one is a script."""
 
 
 def _kind_of_line(line: str) -> Kind:
@@ -110,12 +110,12 @@ def _kind_of_line(line: str) -> Kind:
 
 
 def _bare(line: str) -> str:
-    """A command line without what stands in quotes, and without what it throws away."""
+    """Return a command line without quoted parts and redirections to nowhere."""
     return _QUOTED.sub("…", _DROPPED.sub("", line)) if "'" in line or '"' in line or ">" in line else line
 
 
 def _programs(bare: str) -> list[str]:
-    """The commands of a bare line one by one."""
+    """Return the commands of a bare line one by one."""
     return [program.strip() for program in _NEXT.split(bare)]
 
 
@@ -132,7 +132,7 @@ _TESTS = re.compile(
 
 
 def runs_tests(tool: str, arguments: str) -> bool:
-    """Whether a call of a tool that runs programs runs tests."""
+    """Return whether a call of a tool that runs programs runs tests."""
     if "test" not in arguments.lower() and "test" not in tool.lower() and not _may_test(arguments):
         return False
     line = command_line(arguments)
@@ -150,7 +150,7 @@ _BY_CODE = re.compile(
 
 
 def answers_by_code(arguments: str, error: str) -> bool:
-    """Whether an exit code is the answer of a command, and not its failure: nothing found, different, time is up."""
+    """Return whether an exit code is an answer and not a failure: nothing found, files differ, time is up."""
     line = command_line(arguments)
     if error == "exit code 1":
         # The code of a line is that of its last command.
