@@ -229,7 +229,7 @@ def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) 
 
 def test_doctor_says_when_what_was_attached_is_not_whole_any_more(service: Service) -> None:
     service.attach()
-    (service.state / "extensions" / "critiqor" / "recorder.js").write_text("// older")
+    (service.state / "extensions" / "critiqor" / "event_router.js").write_text("// older")
     [check] = [check for check in run_checks(service.runs.folder, str(STANDIN), service.environment) if not check.ok]
     assert (check.name, str(check.fix).split("   ")[0]) == ("attachment", "critiqor attach openclaw")
     (service.state / "critiqor" / "attachment.json").write_text("{")

@@ -101,7 +101,7 @@ def test_what_is_attached_needs_nothing_more(home: Home) -> None:
 def test_a_plugin_of_another_version_is_copied_again(home: Home) -> None:
     home.configure(PLAIN)
     home.attach()
-    (home.installed / "recorder.js").write_text("// older")
+    (home.installed / "event_router.js").write_text("// older")
     plan = home.folder.plan()
     assert (plan.installs, plan.settings) == (True, ())
 
@@ -286,7 +286,7 @@ def test_a_configuration_that_somebody_has_changed_is_not_put_back(home: Home) -
 def test_attaching_again_keeps_what_was_before_the_first_time(home: Home) -> None:
     home.configure(PLAIN)
     first = home.attach()
-    (home.installed / "recorder.js").unlink()
+    (home.installed / "event_router.js").unlink()
     second = home.attach()
     assert second == first
     assert home.restore(second) == []
