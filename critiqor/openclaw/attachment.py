@@ -121,7 +121,7 @@ class AttachmentFolder:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            fix = f"openclaw plugins uninstall {PLUGIN_ID} --force   then remove {self.path}"
+            fix = f"openclaw plugins uninstall {PLUGIN_ID} --force, then remove {self.path}"
             raise UsageError(f"{self.file} cannot be read: {error}", fix=fix) from error
         other = attachment.configuration
         if other != str(self.configuration.path):
