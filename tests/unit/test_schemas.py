@@ -48,7 +48,7 @@ def test_schema_says_what_fields_mean() -> None:
     fields = shipped()["$defs"]["Finding"]["properties"]
     assert fields["severity"]["enum"] == ["critical", "high", "info", "low", "medium"]
     assert "runs can be compared by it" in fields["cause"]["description"]
-    assert "Null where no price" in shipped()["$defs"]["ModelUsage"]["properties"]["cost_usd"]["description"]
+    assert "null if no price" in shipped()["$defs"]["ModelUsage"]["properties"]["cost_usd"]["description"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
