@@ -68,8 +68,8 @@ function newRun(runId) {
   const on = (name, handler) => handlers.set(name, handler);
   plugin.register({ registrationMode: "full", on, runtime: { version: "bench" } });
   const file = (name) => path.join(folder, runId, name);
-  const { summary } = globalThis[Symbol.for("critiqor.recorder")];
-  return { before: handlers.get("before_tool_call"), after: handlers.get("after_tool_call"), summary, file };
+  const { snapshot } = globalThis[Symbol.for("critiqor.recorder")];
+  return { before: handlers.get("before_tool_call"), after: handlers.get("after_tool_call"), snapshot, file };
 }
 
 const floorDescriptor = fs.openSync(path.join(folder, "floor.jsonl"), "a");
@@ -126,8 +126,8 @@ function microsecondsOfCpu(action) {
   return user + system;
 }
 
-async function isFollowed({ summary }) {
-  while (summary.timer !== null || summary.rewriting !== null) await sleep(200);
+async function isFollowed({ snapshot }) {
+  while (snapshot.timer !== null || snapshot.rewriting !== null) await sleep(200);
 }
 
 // Everything that the process does counts as the recorder's, but for making the events and for the floor: also waking up
@@ -193,7 +193,7 @@ function describe(count, { floor_us, recorder_us, outside_handlers_us, ratio_to_
   const recorder = `recorder ${recorder_us.toFixed(1)} µs, ${outside_handlers_us.toFixed(1)} of it outside the handlers`;
   const calls = `${count} calls with their results at ${pace.toFixed(0)}/s`;
   console.log(`  ${calls}, each: floor ${floor_us.toFixed(1)} µs, ${recorder}`);
-  // The floor keeps no document: this says what one costs. Its limit is a share of time, which summary.js keeps.
+  // The floor keeps no document: this says what one costs. Its limit is a share of time, which snapshot.js keeps.
   console.log(`  recorder ÷ floor, with rewriting: ${ratio_to_floor.toFixed(2)}`);
 }
 

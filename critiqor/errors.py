@@ -1,12 +1,13 @@
-"""One base error. Every error says what happened, carries the exit code, and names the next command to type.
+"""Errors: each one names its cause, its exit code and the next command to type.
 
-CritiqorError                 1  something went wrong
-├── UsageError                2  the command line or an argument is not right
-├── ActiveSessionError        1  another run holds the active slot
-├── NoActiveSessionError      1  there is nothing to finalize or abort
-├── UnknownRunError           1  no run of that name in the runs folder
-├── BrokenRecordError         1  a run record cannot be read
-└── OpenClawNotFoundError   127  there is no OpenClaw to launch
+Exception
+└── CritiqorError                 exit 1    any error that a user can act upon
+    ├── UsageError                exit 2    an invalid command line, option or argument (also a ValueError)
+    ├── ActiveSessionError        exit 1    another run holds the active slot of the runs folder
+    ├── NoActiveSessionError      exit 1    there is no session to finalize, abort or verify
+    ├── UnknownRunError           exit 1    the runs folder has no run with this name
+    ├── BrokenRecordError         exit 1    a run record or its evidence cannot be read
+    └── OpenClawNotFoundError     exit 127  OpenClaw was not found under the given command
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the `critiqor` command returns to the shell."""
+    """Exit codes of the `critiqor` command."""
 
     OK = 0
     ERROR = 1
@@ -27,14 +28,14 @@ class ExitCode(IntEnum):
 
 
 class CritiqorError(Exception):
-    """Something a user can understand and act upon."""
+    """An error that a user can understand and act upon."""
 
     exit_code = ExitCode.ERROR
 
     def __init__(self, message: str, *, fix: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        """What happened, in one sentence."""
+        """The cause, in one sentence."""
         self.fix = fix
         """The next command to type, or what to change."""
 
@@ -43,7 +44,7 @@ class CritiqorError(Exception):
 
 
 class UsageError(CritiqorError, ValueError):
-    """The command line, an option or an argument is not right."""
+    """The command line, an option or an argument is invalid."""
 
     exit_code = ExitCode.USAGE
 
@@ -53,11 +54,11 @@ class ActiveSessionError(CritiqorError):
 
 
 class NoActiveSessionError(CritiqorError):
-    """There is no session to finalize or abort."""
+    """There is no session to finalize, abort or verify."""
 
 
 class UnknownRunError(CritiqorError):
-    """The runs folder holds no run of that name."""
+    """The runs folder has no run with this name."""
 
 
 class BrokenRecordError(CritiqorError):
@@ -65,6 +66,6 @@ class BrokenRecordError(CritiqorError):
 
 
 class OpenClawNotFoundError(CritiqorError):
-    """There is no OpenClaw to launch under the given command."""
+    """OpenClaw was not found under the given command."""
 
     exit_code = ExitCode.NOT_FOUND

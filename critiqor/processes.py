@@ -1,4 +1,4 @@
-"""Processes of this machine: find them by their environment, and tell whether they are alive."""
+"""Find processes of this machine by their environment variables, and check whether they are alive."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import psutil
 
 
 def marked_processes(mark: Mapping[str, str]) -> list[psutil.Process]:
-    """Return the living processes whose environment contains these variables, except this one."""
-    return living(process for process in psutil.process_iter() if process.pid != os.getpid() and _holds(process, mark))
+    """Return the living processes, except this one, whose environment has these variables."""
+    return living(
+        process for process in psutil.process_iter() if process.pid != os.getpid() and _has_variables(process, mark)
+    )
 
 
-def _holds(process: psutil.Process, mark: Mapping[str, str]) -> bool:
+def _has_variables(process: psutil.Process, mark: Mapping[str, str]) -> bool:
     try:
         return process.environ().items() >= mark.items()
     except (psutil.Error, OSError):
@@ -22,7 +24,7 @@ def _holds(process: psutil.Process, mark: Mapping[str, str]) -> bool:
 
 
 def living(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Return the processes that still run; zombies do not."""
+    """Return the processes that are running; zombies are left out."""
     found = []
     for process in processes:
         with contextlib.suppress(psutil.Error):

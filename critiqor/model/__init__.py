@@ -1,4 +1,4 @@
-"""The nouns: what a run, an event, its evidence and its diagnosis are. Nothing here touches a disk or a process."""
+"""Typed structs of the domain: event, evidence, run record, diagnosis, timeline. Nothing here does I/O."""
 
 from critiqor.model.diagnosis import (
     DIAGNOSIS_SCHEMA,

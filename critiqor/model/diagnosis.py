@@ -1,4 +1,4 @@
-"""The diagnosis: what went wrong, with the events that prove it."""
+"""Structs of the diagnosis: findings with their evidence, outcome, scores, analyses and playbook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from critiqor.model.timeline import TimelineSummary
 
 DIAGNOSIS_SCHEMA = "critiqor.diagnosis.v1"
-# v1: first form.
+# v1: first version.
 
 Severity = Literal["critical", "high", "medium", "low", "info"]
 Readiness = Literal["ready", "review", "unsafe", "unknown"]
@@ -17,90 +17,89 @@ Relation = Literal["precedes", "caused", "retried", "ignored", "contradicted", "
 OutcomeState = Literal["completed", "failed", "interrupted", "timed_out", "still_running", "unknown"]
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
-"""The worst first."""
+"""From worst to least."""
 
 
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a finding cost."""
+    """Cost of a finding."""
 
     trust_points: int = 0
-    """Points of trust lost to it; those of all findings add up to what is missing from 100."""
+    """Points of trust lost; those of all findings add up to the difference from 100."""
     wasted_tokens: int | None = None
-    """Tokens spent on the steps it cites beyond the first; null where no usage was told."""
+    """Tokens spent on the cited events after the first; null if no usage was reported."""
     wasted_usd: float | None = None
-    """The same in money; null where no price was told."""
+    """The same in US dollars; null if no price was reported."""
     wasted_ms: int | None = None
-    """Time spent on them in milliseconds; null where it was not measured."""
+    """Milliseconds spent on them; null if not measured."""
 
 
 class CausalStep(msgspec.Struct, frozen=True):
-    """One step of the way that a failure took."""
+    """One step of a causal chain."""
 
     event_id: str
     happened: str
-    """What happened there, in a few words."""
+    """Short description of the event."""
     relation: Relation | None = None
-    """How the step before it led to this one; null at the first."""
+    """How the previous step led to this one; null for the first."""
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Where in a recording: one gateway holds many sessions, and a session many agent runs."""
+    """The session and agent run that something belongs to."""
 
     session_key: str | None = None
     agent_run_id: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that went wrong."""
+    """One detected failure."""
 
     id: str = ""
-    """Its name within this diagnosis, such as `finding_001`; the worst comes first."""
+    """Id within this diagnosis, such as `finding_001`; the worst comes first."""
     type: str
-    """A stable name, such as `process_failure`."""
+    """Stable failure type, such as `process_failure`."""
     cause: str
-    """What it is about, the same in every run that has it: type, tool and kind of error. Runs are compared by it."""
+    """Type, tool and kind of error; the same in every run with this failure, so that runs can be compared by it."""
     severity: Severity
     confidence: int
-    """0 to 100: how sure this is, given that the evidence is what it is."""
+    """0 to 100: how certain the finding is, given this evidence."""
     title: str
     explanation: str
-    """In plain words: what happened, and why it counts as a failure."""
+    """What happened, and why it counts as a failure."""
     evidence: list[str]
-    """Ids of the events that prove it, in order; the first and the last few where there are many."""
+    """Ids of the events that prove it, in order; of many only the first and last few."""
     occurrences: int = 1
-    """How often it happened; `evidence` does not hold more than a few."""
+    """Number of occurrences; `evidence` holds only a few of them."""
     scope: Scope = Scope()
-    """Whose failure it is; both null for one of the process or of the recording."""
+    """Where it happened; both members null for a failure of the process or of the recording."""
     first_bad_step: str | None = None
-    """Id of the event where it began to go wrong."""
+    """Id of the event where the failure began."""
     causal_chain: list[CausalStep] = msgspec.field(default_factory=list)
     impact: Impact = Impact()
     recommendation: str
     """What to change."""
     verification: str
-    """How to see that the change worked."""
+    """How to check that the change worked."""
 
 
 class FailureAnalysis(msgspec.Struct, frozen=True):
-    """Everything that went wrong, the worst first."""
+    """All findings, the worst first."""
 
     findings: list[Finding]
     left_out: int = 0
-    """Findings beyond the first few hundred, which are not listed; none of them costs a point of trust."""
+    """Number of findings beyond the first few hundred; they are not listed and cost no trust."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What happened at the end, and how we know."""
+    """How the run ended, and where that is known from."""
 
     state: OutcomeState
     known_from: str
     cut_short: bool | None = None
-    """Whether an agent was at work when the recording ended, or was stopped with its process; null where a diagnosis
-    from before does not tell."""
+    """Whether an agent was working when the recording ended or its process was stopped; null in an older diagnosis."""
 
 
 class PrimaryDiagnosis(msgspec.Struct, frozen=True):
-    """The one problem to look at first."""
+    """The finding to look at first."""
 
     type: str
     finding_id: str
@@ -109,16 +108,16 @@ class PrimaryDiagnosis(msgspec.Struct, frozen=True):
 
 
 class GraphNode(msgspec.Struct, frozen=True):
-    """An event that a finding needs, or a finding."""
+    """A finding, or an event that a finding cites."""
 
     id: str
-    """The event's id, or the finding's."""
+    """Id of the event or finding."""
     kind: Literal["event", "finding"]
     label: str
 
 
 class GraphEdge(msgspec.Struct, frozen=True):
-    """What led to what."""
+    """A causal relation between two nodes."""
 
     source: str
     target: str
@@ -126,82 +125,81 @@ class GraphEdge(msgspec.Struct, frozen=True):
 
 
 class CausalGraph(msgspec.Struct, frozen=True):
-    """Only what the findings need, so that it reads as an explanation."""
+    """The findings, the events that they cite, and how these are related."""
 
     nodes: list[GraphNode] = msgspec.field(default_factory=list)
     edges: list[GraphEdge] = msgspec.field(default_factory=list)
 
 
 class Usage(msgspec.Struct, kw_only=True):
-    """Tokens and money of some model calls, as the provider told them."""
+    """Tokens and cost of model calls, as reported by the provider."""
 
     model_calls: int = 0
     failed_model_calls: int = 0
     model_calls_without_usage: int = 0
-    """Answered calls whose usage was not told: the sums below lack them."""
+    """Answered calls without reported usage: the sums below do not include them."""
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float | None = None
-    """Null where no price was told, or only one of 0 for what was used: unknown, not nothing."""
+    """US dollars; null if no price was reported, or only a price of 0 for calls that used tokens."""
 
 
 class ModelUsage(Usage, kw_only=True):
-    """What one model cost."""
+    """Usage of one model."""
 
     provider: str | None
     model: str | None
 
 
 class TurnUsage(Usage, kw_only=True):
-    """What one agent run cost."""
+    """Usage of one agent run."""
 
     scope: Scope
     tool_calls: int = 0
 
 
 class ToolUsage(msgspec.Struct, kw_only=True):
-    """How one tool was used."""
+    """Calls of one tool."""
 
     tool: str
     calls: int = 0
     failed: int = 0
     repeated: int = 0
-    """Calls with the same arguments as one before, in the same agent run."""
+    """Calls with the same arguments as an earlier one in the same agent run."""
     duration_ms: int = 0
     tokens: int | None = None
-    """Of the model calls that asked for it; what one spent that asked for several is split evenly. Null where none of
-    them told it."""
+    """Tokens of the model calls that requested the tool, split evenly if a call requested several; null if unknown."""
     cost_usd: float | None = None
-    """The same in money."""
+    """The same in US dollars."""
 
 
 class CostAnalysis(Usage, kw_only=True):
-    """What the run cost, and how much of it bought nothing."""
+    """Cost of the run, and how much of it was wasted."""
 
     tool_calls: int = 0
     failed_tool_calls: int = 0
     repeated_tool_calls: int = 0
     provider_retries: int = 0
     wasted_tokens: int | None = None
-    """Tokens that findings call wasted, each counted once."""
+    """Tokens that findings count as wasted, each counted once."""
     wasted_usd: float | None = None
     per_model: list[ModelUsage] = msgspec.field(default_factory=list)
     per_tool: list[ToolUsage] = msgspec.field(default_factory=list)
     per_turn: list[TurnUsage] = msgspec.field(default_factory=list)
-    """One entry an agent run, the most expensive first; the first hundred."""
+    """One entry per agent run, the most expensive first, at most a hundred."""
 
 
 class MemoryAnalysis(msgspec.Struct, kw_only=True):
-    """How memory was used."""
+    """Memory lookups of the run."""
 
     lookups: int = 0
     found: int = 0
     empty: int = 0
     failed: int = 0
     repeated_queries: int = 0
-    """Lookups of what had been looked up before in the same agent run."""
+    """Lookups of something that was looked up before in the same agent run."""
 
 
 class SlowCall(msgspec.Struct, frozen=True):
@@ -213,7 +211,7 @@ class SlowCall(msgspec.Struct, frozen=True):
 
 
 class LatencyAnalysis(msgspec.Struct, kw_only=True):
-    """Where the time went, as far as calls tell it; calls can overlap, so the parts can exceed the whole."""
+    """Time spent in calls. Calls can overlap, so the parts can exceed the whole."""
 
     wall_ms: int | None = None
     """Wall time in milliseconds: from launch to end of the process where it was supervised, else from the first to the
@@ -225,22 +223,22 @@ class LatencyAnalysis(msgspec.Struct, kw_only=True):
 
 
 class RequestSize(msgspec.Struct, frozen=True, kw_only=True):
-    """How large one request to a model was."""
+    """Size of one request to a model."""
 
     event_id: str
     request_bytes: int | None = None
     input_tokens: int | None = None
-    """Everything that the model read: fresh, cached and written to the cache."""
+    """All input tokens: uncached, read from the cache and written to it."""
     budget_tokens: int | None = None
     saturation: float | None = None
-    """Share of the budget that was used; over 1 is over the budget."""
+    """Share of the budget; above 1 is over the budget."""
 
 
 class ContextAnalysis(msgspec.Struct, kw_only=True):
-    """Request size against the budget, call by call."""
+    """Request sizes compared with the context budget."""
 
     requests: list[RequestSize] = msgspec.field(default_factory=list)
-    """In order; evenly thinned out where there are more than a few hundred, the fullest always among them."""
+    """In order; evenly sampled if there are more than a few hundred, always including the largest."""
     requests_total: int = 0
     peak_saturation: float | None = None
     over_budget: int = 0
@@ -250,39 +248,39 @@ class ContextAnalysis(msgspec.Struct, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One change to make."""
+    """One recommended change."""
 
     finding_id: str
     change: str
     verify: str
     reason: str | None = None
-    """Why it comes before the change for the primary diagnosis; null where it does not."""
+    """Why it comes before the change for the primary diagnosis; null if it does not."""
 
 
 class Playbook(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do about it."""
+    """Recommended changes."""
 
     changes: list[Change]
-    """In the order in which to make them."""
+    """In the recommended order."""
     prompt: str | None
-    """Everything a coding assistant needs to make them; null where nothing about the agent is to be changed."""
+    """Prompt for a coding assistant to make them; null if nothing about the agent should change."""
 
 
 class Diagnosis(msgspec.Struct, kw_only=True):
-    """Everything that is concluded from one run's sealed evidence."""
+    """The diagnosis of the sealed evidence of one run."""
 
     schema_version: str = DIAGNOSIS_SCHEMA
     run_id: str
     generated_at: str
     engine_version: str
     rule_set_version: str
-    """Changes whenever the same evidence can be judged differently."""
+    """Changes whenever the same evidence can lead to a different diagnosis."""
     evidence_digest: str
     outcome: Outcome
     trust_score: int | None
-    """0 to 100; null where there is no evidence to trust or distrust."""
+    """0 to 100; null without evidence."""
     confidence_score: int
-    """0 to 100, from what the recorder saw and did not see."""
+    """0 to 100, from the coverage of the evidence."""
     confidence_lost: dict[str, int]
     """Points of confidence lost, by reason."""
     readiness: Readiness
@@ -296,5 +294,5 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     latency_analysis: LatencyAnalysis
     context_analysis: ContextAnalysis
     timeline: TimelineSummary | None = None
-    """What OpenClaw's diagnostics timeline and the recorder say about timing; null where nobody looked."""
+    """Timing from OpenClaw's diagnostics timeline and the recorder; null if it was not analyzed."""
     playbook: Playbook

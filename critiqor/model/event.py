@@ -1,4 +1,4 @@
-"""One event: a fact of a run, in the envelope that all of them share."""
+"""The event struct, canonical event names, event ids and timestamps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SourceLayer = Literal["extension_api", "tool_hooks", "supervisor"]
 
 
 class EventType:
-    """Canonical names of what the diagnosis works with; every other event keeps the name it was recorded under."""
+    """Canonical names of the events that the diagnosis uses; all other events keep their recorded name."""
 
     TOOL_CALL = "tool_call"
     TOOL_OUTPUT = "tool_output"
@@ -25,41 +25,41 @@ class EventType:
     ERROR = "error_event"
     RECORDER_ATTACHED = "recorder_attached"
     RUN_IMPORTED = "run_imported"
-    """The supervisor's word that the run was recorded by somebody else."""
+    """Written by the supervisor for a run that was imported."""
 
 
 IMPORT_WRITER = "import"
-"""The writer of events that were recorded elsewhere: their numbers are the source's own, and may have holes."""
+"""Writer of imported events: their sequence numbers come from the source and may have gaps."""
 
 
 class Event(msgspec.Struct, kw_only=True, frozen=True):
-    """A fact of a run. Unknown fields of a record are left out, missing ones are null."""
+    """One event of a run. Unknown fields of a record are dropped, missing ones are null."""
 
     event_id: str = ""
-    """Sorts in the order of events, and never changes once it is given."""
+    """Unique id that sorts in the order of events and never changes."""
     event_type: str
     """Canonical name."""
     raw_event_type: str | None = None
-    """The name under which the recorder wrote it."""
+    """Name that the recorder wrote."""
     timestamp: str = ""
     """UTC, ISO 8601, milliseconds."""
     source_layer: str = "extension_api"
-    """`extension_api`, `tool_hooks`, or `supervisor` for what the monitor itself saw."""
+    """`extension_api`, `tool_hooks`, or `supervisor` for events of the monitor itself."""
     session_key: str | None = None
-    """OpenClaw's session; one gateway run holds many."""
+    """Key of OpenClaw's session; a run of a gateway has many."""
     agent_run_id: str | None = None
-    """OpenClaw's own id of the agent run; one session holds many."""
+    """OpenClaw's id of the agent run; a session has many."""
     tool_name: str | None = None
     tool_call_id: str | None = None
-    """Ties a call to its result. Ids can repeat: the nth call of an id belongs to its nth result."""
+    """Connects a call with its result. Ids can repeat: the nth call with an id belongs to its nth result."""
     status: str = "ok"
-    """`ok` or `error`, as it really was."""
+    """`ok` or `error`."""
     error: str | None = None
-    """What went wrong, in words."""
+    """Error message; null without an error."""
     duration_ms: int | float | None = None
-    """Milliseconds; null where nothing has ended."""
+    """Milliseconds; null for an event that does not end anything."""
     payload: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What else is known of this kind of event."""
+    """Data that is specific to the event type."""
 
 
 _HOUSEKEEPING = frozenset(
@@ -68,12 +68,12 @@ _HOUSEKEEPING = frozenset(
 
 
 def is_agent_activity(event_type: str) -> bool:
-    """Whether an event of the recorder tells of an agent's work, and not only of the program around it."""
+    """Whether a recorder's event is about an agent's work, and not about the process around it."""
     return event_type not in _HOUSEKEEPING
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970, UTC."""
+    """Return the current time in milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000
 
 
@@ -83,13 +83,13 @@ _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds
 
 
 def iso_from_ms(milliseconds: int) -> str:
-    """UTC, ISO 8601, always three decimals and a Z; a time outside the calendar is its first or its last moment."""
+    """Return a time as UTC, ISO 8601, with three decimals and a Z; times outside the calendar are clamped."""
     moment = _EPOCH + timedelta(milliseconds=max(_FIRST_MS, min(milliseconds, _LAST_MS)))
     return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def ms_from_iso(text: str) -> int | None:
-    """Milliseconds since 1970, or None when the text is no time; a time without a zone is taken as UTC."""
+    """Return milliseconds since 1970, or None if the text is not a time; a time without a zone is UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -111,32 +111,32 @@ def _base36(number: int) -> str:
 
 
 def event_id_for(milliseconds: int, writer: str, sequence: int) -> str:
-    """An id in the form that the recorder uses: it sorts by time, then writer, then the writer's own count."""
+    """Return an event id as the recorder creates it: it sorts by time, then writer, then sequence number."""
     return f"evt_{_base36(max(0, milliseconds)):0>9}_{writer}_{_base36(sequence):0>5}"
 
 
 class EventPlace(NamedTuple):
-    """What an event id says."""
+    """The parts of an event id."""
 
     milliseconds: int
     writer: str
     sequence: int
-    """The writer's own count, from 1."""
+    """The writer's sequence number, from 1."""
 
 
 _EVENT_ID = re.compile(r"evt_([0-9a-z]{9})_([0-9a-z]+)_([0-9a-z]{5,7})")
 
 
 def place_of(event_id: str) -> EventPlace | None:
-    """When and by whom an event was written; None for an id that neither `event_id_for` nor the recorder makes."""
+    """Return time, writer and sequence number of an event id; None for an id in another format."""
     parts = _EVENT_ID.fullmatch(event_id)
     return EventPlace(int(parts[1], 36), parts[2], int(parts[3], 36)) if parts else None
 
 
 def recovered_usage(agent_end: Event) -> list[tuple[str, dict[str, Any]]]:
-    """Usage of model calls that did not tell it in their own response, as the end of the run does: turn and usage."""
+    """Return (turn, usage) of model calls whose own response had no usage, from the end of their agent run."""
     recovered = agent_end.payload.get("recovered_usage")
     if not isinstance(recovered, list):
         return []
-    told = ((str(item.get("turn")), item.get("usage")) for item in recovered if isinstance(item, dict))
-    return [(turn, usage) for turn, usage in told if isinstance(usage, dict)]
+    entries = ((str(item.get("turn")), item.get("usage")) for item in recovered if isinstance(item, dict))
+    return [(turn, usage) for turn, usage in entries if isinstance(usage, dict)]

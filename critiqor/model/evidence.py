@@ -1,15 +1,15 @@
-"""The evidence document: `runs/<run_id>/session.json`, and what it says about its own completeness."""
+"""Structs of the evidence document `runs/<run_id>/session.json`: metrics and coverage."""
 
 from __future__ import annotations
 
 import msgspec
 
 EVIDENCE_SCHEMA = "critiqor.session.v1"
-# v1: the documented document; sealed evidence adds `coverage`.
+# v1: events and metrics; sealed evidence adds `coverage`.
 
 
 class Metrics(msgspec.Struct, kw_only=True):
-    """Counts over all events, so that nobody must scan them for a summary."""
+    """Counts over all events."""
 
     total_events: int = 0
     by_event_type: dict[str, int] = msgspec.field(default_factory=dict)
@@ -19,17 +19,17 @@ class Metrics(msgspec.Struct, kw_only=True):
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """One record of the journal that could not be read, and where it stands."""
+    """A record of the journal that could not be read, and its position."""
 
     line: int
     offset: int
     kind: str
     """`torn_tail`, `invalid_json`, `invalid_utf8`, `lone_surrogate`, `too_deep`, `too_long`, `number_out_of_range`,
-    `not_an_object` or `wrong_type`; `lifecycle` for an event of the run record, where `line` is its place in there."""
+    `not_an_object` or `wrong_type`; `lifecycle` for an event of the run record, where `line` is its position there."""
 
 
 class RecorderFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One process that the recorder was attached to."""
+    """A process to which the recorder was attached."""
 
     pid: int | None = None
     mode: str | None = None
@@ -37,12 +37,12 @@ class RecorderFacts(msgspec.Struct, frozen=True, kw_only=True):
     plugin_version: str | None = None
     node_version: str | None = None
     attached: bool = False
-    """Whether that process ran by itself, with the recorder in its settings, and not under our monitor."""
+    """Whether the process was attached to with `critiqor attach`, and not launched by the monitor."""
     sources: dict[str, bool] = msgspec.field(default_factory=dict)
 
 
 class OpenCall(msgspec.Struct, frozen=True):
-    """A call whose result was never seen."""
+    """A tool call without a result."""
 
     event_id: str
     tool_name: str | None
@@ -50,24 +50,24 @@ class OpenCall(msgspec.Struct, frozen=True):
 
 
 class SealedFile(msgspec.Struct, frozen=True):
-    """A file beside the evidence that was sealed with it, as far as it went."""
+    """A file beside the evidence that was sealed with it, up to a size."""
 
     bytes: int
     digest: str
-    """`sha256:` and the digest of so many bytes."""
+    """`sha256:` and the digest of that many bytes."""
 
 
 class Coverage(msgspec.Struct, kw_only=True):
-    """What the recorder saw and what it did not: about the collector, never about the agent."""
+    """What was recorded and what is missing: a statement about the recorder, not about the agent."""
 
     imported_from: str | None = None
-    """The format in which somebody else had recorded the run; null for a run of our own recorder."""
+    """Format from which the run was imported; null for a recorded run."""
     recorder_attached: bool = False
     recorders: list[RecorderFacts] = msgspec.field(default_factory=list)
     agent_events: int = 0
-    """Events that tell of an agent's work; starts and stops of the program around it do not count."""
+    """Number of events about an agent's work; starts and stops of its process do not count."""
     sources: dict[str, bool] = msgspec.field(default_factory=dict)
-    """Which live sources at least one recorder had."""
+    """Sources of events, and whether at least one recorder had them."""
     journal_present: bool = False
     journal_bytes: int = 0
     journal_lines: int = 0
@@ -77,10 +77,10 @@ class Coverage(msgspec.Struct, kw_only=True):
     """The first few damaged records."""
     duplicate_records: int = 0
     missing_records: int = 0
-    """Holes in the numbering of a writer: records that it could not write."""
+    """Gaps in the numbering of the writers: records that could not be written."""
     missing_by_writer: dict[str, int] = msgspec.field(default_factory=dict)
     timestamps_replaced: int = 0
-    """Records without a usable time, placed after the one before them."""
+    """Records without a valid time; they are placed after the record before them."""
     calls_without_results: int = 0
     open_calls: list[OpenCall] = msgspec.field(default_factory=list)
     """The first few calls without results."""
@@ -91,8 +91,8 @@ class Coverage(msgspec.Struct, kw_only=True):
     """Payload values that were too large and are kept as size, digest and excerpt."""
     secrets_redacted: dict[str, int] = msgspec.field(default_factory=dict)
     timeline: SealedFile | None = None
-    """OpenClaw's diagnostics timeline; null where it wrote none."""
+    """OpenClaw's diagnostics timeline; null if there is none."""
     sealed_while_running: bool = False
-    """The run was finalized before its process ended: what came later is not in here."""
+    """Whether the run was finalized before its process ended; later events are not included."""
     notes: list[str] = msgspec.field(default_factory=list)
-    """The same in sentences, for people."""
+    """The same as sentences."""

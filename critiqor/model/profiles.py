@@ -1,7 +1,7 @@
-"""Deep profiles: what Node's own profilers say about a run. Figures only; what they wrote stays in its files.
+"""Structs of deep profiles: figures from the files that Node's profilers write.
 
-All durations are milliseconds, all times UTC in ISO 8601, unless a field says otherwise. A `file` is a place within
-a package, a module of Node's own or a bare file name, never a path of the machine.
+All durations are milliseconds, all times UTC in ISO 8601, unless a field says otherwise. A `file` is a path within a
+package, a built-in module of Node or a bare file name, never a path of the machine.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import msgspec
 
 ArtifactKind = Literal["cpu_profile", "heap_profile", "trace_events", "diagnostic_report", "heap_snapshot", "other"]
 ArtifactTrouble = Literal["empty", "torn", "damaged", "foreign", "too_large", "over_budget", "not_a_file", "unreadable"]
-"""`torn` ends too early, `damaged` cannot be read, `foreign` can and is not what its name says, `over_budget` is in
-order and was left out because so much of its kind had been read."""
+"""`torn` ends too early, `damaged` cannot be read, `foreign` is readable but not what its name says, `over_budget` is
+valid but was skipped because enough files of its kind had been read."""
 IDLE = "(idle)"
-"""What V8 calls the time in which a thread had nothing to do."""
+"""V8's name for the time in which a thread was idle."""
 
 
 class CodeFrame(msgspec.Struct, frozen=True, gc=False):
-    """A function, or what V8 names instead of one, such as `(garbage collector)`."""
+    """A function, or a V8 pseudo-function such as `(garbage collector)`."""
 
     name: str
     file: str | None = None
@@ -29,23 +29,23 @@ class CodeFrame(msgspec.Struct, frozen=True, gc=False):
 
 
 class CpuProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """What one thread was doing, sample by sample. Times are microseconds since the profile began."""
+    """CPU samples of one thread. Times are microseconds since the start of the profile."""
 
     pid: int | None
     thread: int | None
     """0 for the main thread."""
     started_ms: float | None
-    """Milliseconds since 1970, right to about a second; None where it cannot be known."""
+    """Milliseconds since 1970, accurate to about a second; None if unknown."""
     duration_us: int
     frames: list[CodeFrame]
     node_frames: Sequence[int]
-    """For each node of the tree of calls its frame. A node stands before everything below it."""
+    """The frame of each node of the call tree. A node comes before its descendants."""
     node_parents: Sequence[int]
-    """For each node the one that called it, -1 for those that nobody called. A whole subtree stands in one piece."""
+    """The caller of each node, -1 for roots. A subtree is contiguous."""
     samples: Sequence[int]
-    """The node that was seen, in order of time."""
+    """The node of each sample, in order of time."""
     starts_us: Sequence[int]
-    """When each of them was seen. It is held to go on until the next one, the last one until the end."""
+    """Time of each sample. A sample lasts until the next one, the last one until the end."""
 
 
 class ArtifactFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +55,11 @@ class ArtifactFigures(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     bytes: int
     used: int
-    """Files that the figures come from. Heap snapshots are only counted: they hold everything that was in memory."""
+    """Number of files that the figures come from. Heap snapshots are only counted: they contain all memory."""
 
 
 class ArtifactProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that could not be used, or only in part."""
+    """A file that could not be used, or only partly."""
 
     file: str
     kind: ArtifactKind
@@ -74,11 +74,11 @@ class FunctionTime(msgspec.Struct, frozen=True, kw_only=True):
     self_ms: float
     """In its own code."""
     total_ms: float
-    """With what it called; a function that calls itself counts once."""
+    """Including the functions that it called; recursion counts once."""
 
 
 class FunctionShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The own time of one function within a thread or a window."""
+    """Own time of one function within a thread or a window."""
 
     function: CodeFrame
     self_ms: float
@@ -91,12 +91,12 @@ class ProfiledThread(msgspec.Struct, frozen=True, kw_only=True):
     thread: int | None
     """0 for the main thread."""
     started_at: str | None
-    """Right to about a second; null where it cannot be known."""
+    """Accurate to about a second; null if unknown."""
     duration_ms: float
     busy_ms: float
-    """In which it was not idle."""
+    """Time in which it was not idle."""
     collecting_ms: float
-    """In which it collected garbage; part of the busy time."""
+    """Time spent collecting garbage; part of the busy time."""
     functions: list[FunctionShare]
     """Those with the most own time."""
 
@@ -107,23 +107,23 @@ class PeakWindow(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None
     thread: int | None
     at: str | None
-    """When it began, right to about a second; null where it cannot be known."""
+    """Start, accurate to about a second; null if unknown."""
     offset_ms: float
-    """Since the profile began."""
+    """Since the start of the profile."""
     duration_ms: float
-    """Of the window; the last one of a profile is shorter."""
+    """Length of the window; the last one of a profile is shorter."""
     busy_ms: float
     functions: list[FunctionShare]
     """Those with the most own time in it."""
 
 
 class AllocationSite(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory that a function had allocated and that was still held when the profile was written; from samples."""
+    """Sampled memory that a function had allocated and that was still held when the profile was written."""
 
     function: CodeFrame
     self_bytes: int
     total_bytes: int
-    """With what was allocated by what it called; a function that calls itself counts once."""
+    """Including allocations of the functions that it called; recursion counts once."""
 
 
 class TraceCategory(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,16 +149,16 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None
     at: str | None
     trigger: str | None
-    """What made Node write it, such as `Signal` or `FatalError`."""
+    """Why Node wrote it, such as `Signal` or `FatalError`."""
     heap_used_bytes: int | None
     heap_total_bytes: int | None
     heap_limit_bytes: int | None
     external_bytes: int | None
-    """Memory outside the heap that objects in it hold, such as buffers."""
+    """Memory outside the heap that is held by objects in it, such as buffers."""
 
 
 class ProfileSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What the deep profiles of a run tell, in bounded space whatever their size."""
+    """Summary of the deep profiles of a run, of bounded size."""
 
     present: bool
     unavailable: str | None = None
@@ -173,17 +173,17 @@ class ProfileSummary(msgspec.Struct, frozen=True, kw_only=True):
     busy_ms: float = 0.0
     """Of all threads together."""
     profiling_ms: float = 0.0
-    """The part of it that went into writing trace events: without profiling it would not have been spent."""
+    """Part of the busy time that was spent on writing trace events."""
     by_self_time: list[FunctionTime] = []
     by_total_time: list[FunctionTime] = []
     program_by_total_time: list[FunctionTime] = []
-    """Only functions of OpenClaw, its packages and plugins: Node's loader takes most places of the other list."""
+    """Only functions of OpenClaw, its packages and plugins, because Node's loader dominates the other list."""
     peak_windows: list[PeakWindow] = []
-    """The busiest first, a few of each thread at most."""
+    """The busiest first, a few per thread."""
     held_bytes: int = 0
-    """What all heap profiles found still held."""
+    """Bytes still held, over all heap profiles."""
     allocations: list[AllocationSite] = []
-    """The largest own ones."""
+    """Those with the largest own allocations."""
     trace_events: int = 0
     trace_categories: list[TraceCategory] = []
     trace_durations: list[TraceDuration] = []
@@ -193,7 +193,7 @@ class ProfileSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalledArtifact(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that a process wrote because it was asked to."""
+    """A file that a process wrote on request."""
 
     file: str
     pid: int
@@ -201,15 +201,14 @@ class SignalledArtifact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArtifactRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of asking the Node processes of a run for a report or a heap snapshot."""
+    """Result of requesting reports or heap snapshots from the Node processes of a run."""
 
     run_id: str
     kind: ArtifactKind
     asked: list[int]
-    """Pids of the processes that were asked."""
+    """Pids of the processes that received the request."""
     appeared: list[SignalledArtifact]
     silent: list[int]
-    """Pids of those that wrote nothing in time, or ended before."""
+    """Pids of processes that wrote nothing in time, or ended before."""
     left_alone: int
-    """Processes of the run that were not asked, because the signal could end them: they are not Node, or do not wait
-    for it."""
+    """Number of processes that received no signal, because it could end them: not Node, or without a handler."""

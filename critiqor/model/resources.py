@@ -1,4 +1,4 @@
-"""Memory and CPU of a process tree: what its processes used, by what they are there for."""
+"""Structs of memory and CPU time of a process tree, by role."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import msgspec
 
 
 class RoleUsage(msgspec.Struct, kw_only=True):
-    """What the processes of one role used."""
+    """Usage of the processes of one role."""
 
     role: str
     processes: int = 0
-    """How many of them were seen, over the whole run."""
+    """Number of processes over the whole run."""
     peak_rss_bytes: int = 0
-    """Of all of them together, at the worst moment."""
+    """Peak of their sum."""
     cpu_seconds: float = 0.0
 
 
@@ -28,12 +28,12 @@ class ResourcePoint(NamedTuple):
 
 
 class ResourceUsage(msgspec.Struct, kw_only=True):
-    """What a process tree used, and how closely that was looked at."""
+    """Usage of a process tree, and how it was sampled."""
 
     interval_seconds: float
     samples: int
     overhead_seconds: float
-    """CPU time that the sampling itself took."""
+    """CPU time of the sampling itself."""
     peak_rss_bytes: int
     cpu_seconds: float
     roles: list[RoleUsage]

@@ -1,4 +1,4 @@
-"""The timeline: what OpenClaw's own diagnostics say about where the time went.
+"""Structs of the timeline summary: timing from OpenClaw's diagnostics timeline.
 
 All durations are milliseconds, all times UTC in ISO 8601, unless a field says otherwise.
 """
@@ -10,7 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from critiqor.model.formatting import format_duration
 from critiqor.model.resources import ResourceUsage
 
 NodeKind = Literal["span", "provider", "tool"]
@@ -19,37 +18,37 @@ TurnSource = Literal["timeline", "recorder"]
 
 
 class LineProblem(msgspec.Struct, frozen=True):
-    """Lines of the file that share one problem."""
+    """Lines of the file with the same problem."""
 
     kind: str
     """A stable name, such as `torn_tail` or `unknown_field`."""
     what: str | None
-    """The field, type or schema that it is about; null where the kind says all."""
+    """The field, type or schema concerned; null if the kind is enough."""
     count: int
     lines: list[int]
     """The first few line numbers, from 1."""
 
 
 class SpanNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A span with what happened inside it."""
+    """A span and the spans inside it."""
 
     name: str
     detail: str | None = None
-    """Which of the spans of that name: its stage, plugin, model or tool."""
+    """Stage, plugin, model or tool, to distinguish spans of the same name."""
     kind: NodeKind = "span"
-    """`span` of OpenClaw, request to a `provider`, or `tool` call, which only the recorder sees."""
+    """`span` of OpenClaw, `provider` request, or `tool` call, which only the recorder reports."""
     start_ms: float
     """Milliseconds since 1970."""
     duration_ms: float
     self_ms: float
-    """What none of the children covers."""
+    """Time that no child covers."""
     failed: bool = False
     by_time: bool = False
-    """No parent was told: it stands where its times put it."""
+    """Whether it was nested by its times, because no parent was reported."""
     children: list[SpanNode] = msgspec.field(default_factory=list)
     """In the order of their starts."""
     more: int = 0
-    """Children left out, the shortest ones."""
+    """Number of omitted children, the shortest ones."""
 
 
 class SlowSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,14 +64,14 @@ class SlowSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpanFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """All closed spans of one name. Quantiles of more than a few hundred are true within one percent."""
+    """All closed spans of one name. Quantiles of more than a few hundred are accurate within one percent."""
 
     name: str
     count: int
     failed: int
     total_ms: float
     self_ms: float
-    """The total without what spans inside them took."""
+    """The total without the spans inside them."""
     p50_ms: float
     p95_ms: float
     max_ms: float
@@ -84,26 +83,26 @@ class LoopDelay(msgspec.Struct, frozen=True, kw_only=True):
     max_ms: float
     p99_ms: float | None
     active: str | None
-    """The span that OpenClaw says was active."""
+    """The active span according to OpenClaw."""
     at: str
     pid: int | None
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True):
-    """An event loop that stood still for long, and the span that held it."""
+    """A blocked event loop, and the span that blocked it."""
 
     delay_ms: float
     at: str
-    """When it was measured; the loop stood still at some moment since the sample before."""
+    """When it was measured; the loop was blocked at some time since the previous sample."""
     pid: int | None
     line: int
-    """Where in the file it was told, from 1."""
+    """Line number in the file, from 1."""
     active: str | None
-    """The span that OpenClaw says was active; it can be too short to be the cause."""
+    """The active span according to OpenClaw; it can be too short to be the cause."""
     cause: str | None
-    """The one innermost span that was long enough at the right time; null where none or several were."""
+    """The only innermost span that was long enough at that time; null if there is none or several."""
     suspects: list[str]
-    """The spans that could have been it, where there were several."""
+    """The possible causes, if there are several."""
 
 
 class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +117,7 @@ class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
     agent_run_id: str | None
     pid: int | None
     line: int
-    """Where in the file it was told, from 1."""
+    """Line number in the file, from 1."""
 
 
 class ProviderFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,17 +135,17 @@ class ChildProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that OpenClaw started and that has ended."""
 
     command: str | None
-    """The program alone: arguments can hold secrets."""
+    """The program without arguments, which can hold secrets."""
     duration_ms: float | None
     exit_code: int | None
     signal: str | None
     ended_at: str
     pid: int | None
-    """The process that had started it."""
+    """The process that started it."""
     agent_run_id: str | None = None
-    """Whose command it was, where an agent ran it."""
+    """The agent run that executed it; null if none did."""
     line: int
-    """Where in the file it was told, from 1."""
+    """Line number in the file, from 1."""
 
 
 class ChildFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +153,7 @@ class ChildFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     count: int = 0
     failed: int = 0
-    """Those that ended by a signal or with another exit code than 0."""
+    """Number that ended by a signal or with a non-zero exit code."""
     slowest: ChildProcess | None = None
     failures: list[ChildProcess] = msgspec.field(default_factory=list)
     """The first few that failed."""
@@ -164,13 +163,13 @@ class PluginStaging(msgspec.Struct, frozen=True, kw_only=True):
     """Staging of the runtime dependencies of one plugin."""
 
     plugin_id: str | None
-    """Null for stagings that do not say whose they are."""
+    """Null if unknown."""
     count: int
     failed: int
     total_ms: float
     max_ms: float
     dependencies: int | None
-    """The largest number of dependencies that one of them told."""
+    """The largest reported number of dependencies."""
 
 
 class PluginLoad(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +190,7 @@ class OpenSpan(msgspec.Struct, frozen=True, kw_only=True):
     age_ms: float
     """From its start to the last line of its process."""
     silent_ms: float
-    """From that line to the end of the timeline: a process that was stuck or killed says nothing more."""
+    """From that line to the end of the timeline; long for a process that hung or was killed."""
     pid: int | None
 
 
@@ -199,9 +198,9 @@ class TimelineProcess(msgspec.Struct, frozen=True, kw_only=True):
     """One process that wrote to the timeline."""
 
     pid: int | None
-    """Null for lines that do not say whose they are."""
+    """Null for lines without a pid."""
     role: Role
-    """Guessed from its spans: `gateway`, `agent` for one that asks a model itself, `command` for any other one."""
+    """Derived from its spans: `gateway`, `agent` for a process that calls a model itself, else `command`."""
     first_at: str
     last_at: str
     events: int
@@ -209,20 +208,20 @@ class TimelineProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
-    """How one process came up: the steps that nothing else could have gone on without."""
+    """Startup of one process: its critical path."""
 
     pid: int | None
     role: Role
     ready: bool
-    """Whether it said that it was ready; otherwise this goes to its first work, or to its last step of start-up."""
+    """Whether it reported that it was ready; otherwise the path ends at its first work or its last startup span."""
     line: int
-    """Where in the file its longest step was told, from 1."""
+    """Line number of its longest span, from 1."""
     path: SpanNode
-    """The critical path: at each level only the children that the end of it waited for."""
+    """The critical path: at each level only the children that delayed its end."""
 
 
 class UnattributedGap(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of a turn in which nothing that was recorded went on."""
+    """Part of a turn in which nothing recorded was in progress."""
 
     duration_ms: float
     after: str
@@ -230,23 +229,23 @@ class UnattributedGap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnSplit(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of a turn went. The parts add up to its duration."""
+    """Duration of a turn by activity. The parts add up to its duration."""
 
     before_provider_ms: float = 0.0
     """Until the first request: preparation of session, tools and prompt."""
     with_provider_ms: float = 0.0
-    """While at least one request to a provider was under way."""
+    """While at least one provider request was in progress."""
     in_tools_ms: float = 0.0
     """While a tool was running and no request was."""
     retrying_ms: float = 0.0
     """From a failed request to the next one."""
     between_ms: float = 0.0
-    """Short pauses around tools: OpenClaw's own work from an answer to its tool, and from a result to the next request.
-    A pause that is longer than a quarter of a second is not taken for that."""
+    """Pauses of at most a quarter of a second around tools: OpenClaw's work from an answer to its tool, and from a
+    result to the next request."""
     after_ms: float = 0.0
     """From the last request or tool to the end."""
     unattributed_ms: float = 0.0
-    """The rest: time for which nothing is known."""
+    """The rest: time without any known activity."""
     gaps: list[UnattributedGap] = msgspec.field(default_factory=list)
     """The largest pieces of the rest."""
 
@@ -259,10 +258,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str
     duration_ms: float
     ended: bool
-    """Whether its end was seen. One that was not seen lasts until the last that is known of it."""
+    """Whether its end was recorded; otherwise it lasts until its last known activity."""
     overlapped: bool = False
-    """Another turn was prepared in the same process at the same time, and OpenClaw did not tell them apart: the start
-    and the preparation can be the other one's."""
+    """Whether another turn was prepared in the same process at the same time. OpenClaw does not distinguish them, so
+    the start and the preparation can belong to the other turn."""
     sources: list[TurnSource]
     requests: int
     failed_requests: int
@@ -272,36 +271,36 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineSummary(msgspec.Struct, kw_only=True):
-    """What a timeline tells, in bounded space whatever its length."""
+    """Summary of a timeline, of bounded size."""
 
     present: bool
     unavailable: str | None = None
     """Why there is none."""
     profiled: bool = False
-    """Whether the run was deeply profiled: everything took longer than it does otherwise."""
+    """Whether the run was deeply profiled, which makes everything slower."""
     resources: ResourceUsage | None = None
-    """Memory and CPU of the processes of the run; null where nobody looked."""
+    """Memory and CPU time of the processes; null if not sampled."""
     bytes: int = 0
     lines: int = 0
     """Lines that are not empty."""
     events: int = 0
-    """Lines that could be read, those of unknown types among them."""
+    """Lines that could be read, including those of unknown types."""
     events_by_type: dict[str, int] = msgspec.field(default_factory=dict)
     parse_errors: int = 0
     """Lines that could not be read."""
     unreadable: list[LineProblem] = msgspec.field(default_factory=list)
     """The parse errors by kind."""
     irregular: list[LineProblem] = msgspec.field(default_factory=list)
-    """What was odd about lines that could be read; they are used as far as possible."""
+    """Problems of lines that could be read; they are used as far as possible."""
     first_at: str | None = None
     last_at: str | None = None
     processes: list[TimelineProcess] = msgspec.field(default_factory=list)
     processes_total: int = 0
     slowest_spans: list[SlowSpan] = msgspec.field(default_factory=list)
     span_figures: list[SpanFigures] = msgspec.field(default_factory=list)
-    """By name, those that took the most time first."""
+    """By name, the largest total first."""
     repeated_names: int = 0
-    """Span names that were seen more than once."""
+    """Number of span names that occur more than once."""
     loop_samples: int = 0
     largest_loop_delay: LoopDelay | None = None
     stalls_total: int = 0
@@ -325,15 +324,11 @@ _LINE_ID = re.compile(r"timeline_(\d{7,})")
 
 
 def line_id(line: int) -> str:
-    """How a line of the timeline is cited, as an event is by its id."""
+    """Return the id by which a line of the timeline is cited, like an event id."""
     return f"timeline_{line:07d}"
 
 
 def cited_line(cited: str) -> int | None:
-    """The line of the timeline that is cited; None for an event."""
+    """Return the line number of a cited timeline line; None for an event id."""
     found = _LINE_ID.fullmatch(cited)
     return int(found[1]) if found else None
-
-
-spent = format_duration
-"""The name by which detectors import the formatter of durations."""

@@ -1,4 +1,4 @@
-"""Timing of several runs: two of them compared, or many of the same kind taken together.
+"""Structs of timing across runs: two runs compared, or repeated runs aggregated.
 
 All durations are milliseconds, unless a field says otherwise.
 """
@@ -24,33 +24,33 @@ class SpanComparison(msgspec.Struct, frozen=True, kw_only=True):
     before: SpanFigures
     after: SpanFigures
     p50_ratio: float | None
-    """Median after ÷ median before; null where there is nothing to divide by."""
+    """Median after ÷ median before; null if the latter is 0."""
     p95_ratio: float | None
     least_ratio: float | None
-    """By which factor the median had to change at least, to either side, to be believed; null where too few."""
+    """Smallest factor of change of the median that is significant; null with too few spans."""
     verdict: TimingVerdict
-    """`noise` where the difference may be chance, `too_few` where one run cannot tell."""
+    """`noise` if the difference may be random, `too_few` if a run has too few spans."""
 
 
 class TimingComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What took longer, and what shorter, in one run than in another."""
+    """What became slower and what faster between two runs."""
 
     summary: str
-    """In one sentence; why there is no comparison where there is none."""
+    """One sentence; the reason if the runs cannot be compared."""
     comparable: bool
     profiled_before: bool
     profiled_after: bool
-    """Whether a run was deeply profiled. Its figures are never compared with those of a run that was not."""
+    """Whether a run was deeply profiled; such a run is compared only with another profiled one."""
     spans: list[SpanComparison] = msgspec.field(default_factory=list)
-    """Slower ones first, then faster ones, then the rest; among them those that took the most time first."""
+    """Slower ones first, then faster ones, then the rest; each by time spent."""
     only_before: list[str] = msgspec.field(default_factory=list)
-    """Names that only one run has figures of, those that took the most time first."""
+    """Names that only one run has, by time spent."""
     only_after: list[str] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
 
 
 class RepeatedFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of a run that was repeated: one value a run, and how these vary."""
+    """One figure of repeated runs: one value per run, and their distribution."""
 
     kind: RepeatedKind
     name: str
@@ -58,17 +58,17 @@ class RepeatedFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that have a value."""
     median_ms: float
     p95_ms: float
-    """The nearest rank: the maximum where there are fewer than twenty runs."""
+    """Nearest rank: the maximum with fewer than twenty runs."""
     max_ms: float
     variance_ms2: float | None
     """Of the sample, in square milliseconds; null for a single run."""
 
 
 class RepeatedTimings(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that was repeated."""
+    """Timings of repeated runs."""
 
     runs: list[str]
-    """Those that are counted."""
+    """Ids of the runs that are counted."""
     profiled: bool
     """Whether all of them were deeply profiled, or none."""
     figures: list[RepeatedFigures]

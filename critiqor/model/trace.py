@@ -1,7 +1,7 @@
-"""A run as slices of time: what trace viewers and profilers draw.
+"""Structs of a trace: a run as slices, instants and counters for trace viewers.
 
-All times are whole microseconds since 1970. Only names, ids and figures get in here: what tools were given, what they
-answered and what was said stays in the evidence.
+All times are whole microseconds since 1970. A trace has only names, ids and numbers: arguments, results and messages
+stay in the evidence.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ Category = Literal[
 ]
 
 MAX_TEXT = 256
-"""Characters of a name or a fact: others chose them."""
+"""Characters of a name or a fact."""
 LATEST_US = (1 << 53) - 1
-"""No time is later: beyond it, a double can no longer count microseconds."""
-LONGEST_MS = 1e11
-"""No duration is longer: that is three years."""
+"""Latest time: beyond it, a double cannot represent microseconds."""
+MAX_MS = 1e11
+"""Longest duration in milliseconds: three years."""
 
 
 class Track(NamedTuple):
-    """A row of the picture. What overlaps on it is spread over several lanes by whoever draws it."""
+    """A row of the trace. The viewer spreads overlapping slices over several lanes."""
 
     pid: int | None
-    """The process; null for what belongs to the run as a whole, or does not say whose it is."""
+    """The process; null for the run as a whole, or if unknown."""
     name: str
 
 
 class TraceProcess(msgspec.Struct, frozen=True, gc=False):
-    """One process, and what it is there for."""
+    """A process and its role."""
 
     pid: int | None
     """Null for the run as a whole."""
@@ -56,28 +56,28 @@ class TraceProcess(msgspec.Struct, frozen=True, gc=False):
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something that took time."""
+    """Something with a start and an end."""
 
     track: Track
     name: str
     category: Category
     start_us: int
     end_us: int | None
-    """Null for what had not ended, as far as is known: it lasts to the end of the trace."""
+    """Null if no end is known: it lasts to the end of the trace."""
     depth: int | None = None
-    """How deep it stands among those around it, where that is known: of two that know it, only the deeper one can be
-    inside the other. What does not know it stands where its times put it."""
+    """Nesting depth, if known: of two slices with a depth only the deeper one can be inside the other. Slices without
+    one are nested by their times."""
     family: str | None = None
-    """Whose it is, where that is known: what belongs to different ones is never inside each other."""
+    """Owner, if known: slices of different owners are never nested."""
     finished: bool = True
-    """Whether its end was seen. One that was not can still have an end: that of what it was part of."""
+    """Whether its end was recorded. Otherwise its end can be that of the slice around it."""
     failed: bool = False
     facts: dict[str, Fact] = msgspec.field(default_factory=dict)
-    """Ids, models, tokens, codes: what helps to find it again in the evidence."""
+    """Ids, models, tokens and codes, which help to find it in the evidence."""
 
 
 class Instant(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something that happened at one moment."""
+    """Something at one moment."""
 
     track: Track
     name: str
@@ -87,39 +87,39 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Counter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Figures of a process at one moment."""
+    """Values of a process at one moment."""
 
     pid: int | None
     name: str
     unit: str
     at_us: int
     figures: dict[str, float]
-    """By what they are called; one that needs no name beside that of the counter has an empty one."""
+    """Values by name; the name is empty if that of the counter is enough."""
 
 
 Part = Slice | Instant | Counter
 
 
 class Trace(msgspec.Struct, kw_only=True):
-    """Everything of a run that has a time."""
+    """The trace of a run."""
 
     run_id: str
     processes: list[TraceProcess]
-    """In the order in which they are to be shown; every process of a track or a counter is among them."""
+    """In display order; includes every process of a track or counter."""
     slices: list[Slice] = msgspec.field(default_factory=list)
     instants: list[Instant] = msgspec.field(default_factory=list)
     counters: list[Counter] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
-    """What is missing, and why."""
+    """Sentences about what is missing, and why."""
 
     @property
     def start_us(self) -> int:
-        """The first moment that is known; 0 where none is."""
+        """The earliest time; 0 for an empty trace."""
         return min(chain((slice_.start_us for slice_ in self.slices), self._moments()), default=0)
 
     @property
     def end_us(self) -> int:
-        """The last moment that is known: what had not ended lasts until then."""
+        """The latest time; slices without an end last until then."""
         ends = (max(slice_.start_us, slice_.end_us or 0) for slice_ in self.slices)
         return max(chain(ends, self._moments()), default=0)
 
@@ -129,13 +129,13 @@ class Trace(msgspec.Struct, kw_only=True):
 
 
 def us_of(milliseconds: float) -> int:
-    """Milliseconds since 1970 as microseconds, within what can be counted."""
+    """Return milliseconds since 1970 as microseconds, within the supported range."""
     return round(min(max(milliseconds, 0.0), LATEST_US / 1000) * 1000)
 
 
 def began_us(end_ms: float, duration_ms: float | None) -> int | None:
-    """When it began what took that long; None where the duration is none."""
-    if duration_ms is None or not 0 <= duration_ms <= LONGEST_MS:
+    """Return the start in microseconds for an end and a duration; None if the duration is not valid."""
+    if duration_ms is None or not 0 <= duration_ms <= MAX_MS:
         return None
     return us_of(end_ms - duration_ms)
 

@@ -1,15 +1,15 @@
-"""How to find an OpenClaw, read what its user has configured, and attach the recorder without touching either.
+"""Find OpenClaw, read its configuration, and configure it to load the recorder plugin.
 
-installation    which OpenClaw is there, its version, and whether its Node is good enough
-configuration   where the user's configuration is and what it says about plugins
-overlay         the generated configuration that adds the recorder plugin for one run
-attachment      the settings that keep the recorder plugin in an OpenClaw that runs by itself
-saved_file      what a configuration file was before, and putting it back
-settings        finding, joining and patching settings
-commands        OpenClaw's own commands for plugins and settings
-command_line    what an OpenClaw command line asks for
-diagnostics     the variables that make it write its timeline, and Node its profiles
-json5           the reader for OpenClaw's configuration format
+installation    find OpenClaw, its version, and the Node version it needs
+configuration   find the user's configuration and read its plugin settings
+overlay         generate the configuration that adds the recorder plugin for one run
+attachment      the settings that keep the recorder plugin in an OpenClaw that Critiqor did not launch
+saved_file      identify and restore the original of a changed configuration file
+settings        find, merge and patch settings
+commands        run OpenClaw's own commands for plugins and settings
+command_line    parse an OpenClaw command line
+diagnostics     environment variables for OpenClaw's timeline and Node's profiles
+json5           read JSON5, the format of OpenClaw's configuration
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
-"""What puts the recorder into an OpenClaw that runs by itself, and what takes it out again. Nothing here runs OpenClaw.
+"""Plan, record and undo the settings that attach the recorder to an OpenClaw that Critiqor did not launch.
 
-Such an OpenClaw is not launched by us, so the recorder has to be in its own settings, and OpenClaw's own commands put
-it there: `plugins install` copies the plugin to its other ones, `config patch` turns it on. It is copied and not
-linked: an OpenClaw 2026.6.1 does not start when the folder of a linked plugin is gone, as it may be with a virtual
-environment.
+The recorder must be in OpenClaw's own settings, and OpenClaw's own commands put it there: `plugins install` copies the
+plugin, `config patch` enables it. The plugin is copied and not linked, because OpenClaw 2026.6.1 does not start when
+the folder of a linked plugin is missing, as can happen with a virtual environment. Nothing here runs OpenClaw.
 
-A folder of ours in the state folder holds one file. The recorder reads in it where to record, and we what to put back.
-The settings change once, that file with every run.
+The folder `critiqor` in the state folder holds one file, attachment.json. The recorder reads from it where to record,
+and `critiqor detach` what to restore. The settings change once, the file with every run.
 
-Trade-offs accepted: OpenClaw writes its configuration anew, in its own format and without comments. It holds secrets,
-so we keep no copy, only its digest: where nobody has changed it since, the backup that OpenClaw itself made of it is
-put back, byte for byte, unless OpenClaw would take that for damage. Everywhere else only the settings are put back, and
-what the file was stays beside it.
+Accepted trade-offs: OpenClaw rewrites its configuration in its own format, without comments. The configuration holds
+secrets, so only its digest is kept. If it was not changed since, the backup that OpenClaw made is restored byte for
+byte, unless OpenClaw would treat it as damaged. Otherwise only the settings are restored, and the original file stays
+beside the configuration.
 """
 
 from __future__ import annotations
@@ -31,12 +30,20 @@ from critiqor.openclaw.configuration import (
     read_plugin_policy,
 )
 from critiqor.openclaw.overlay import PLUGIN_ID, plugin_folder, recorder_settings, why_blocked
-from critiqor.openclaw.saved_file import SavedFile, backup_of, digest_of, keep, looks_damaged, put_back, saved
-from critiqor.openclaw.settings import Keys, as_patch, joined, patch_between, patched, setting_at
+from critiqor.openclaw.saved_file import (
+    SavedFile,
+    digest_of,
+    find_original,
+    keep_original,
+    looks_damaged,
+    restore_file,
+    saved_files,
+)
+from critiqor.openclaw.settings import Keys, as_patch, merge_setting, patch_between, patched, setting_at
 from critiqor.storage import write_json
 
 ATTACHMENT_SCHEMA = "critiqor.attachment.v1"
-# v1: where to record, which settings were changed, and the digests of the files that hold them.
+# v1: where to record, the changed settings, and the digests of the files that hold them.
 
 _ENTRY: Keys = ("plugins", "entries", PLUGIN_ID)
 _TABLES: tuple[Keys, ...] = (("plugins", "entries"), ("plugins", "slots"), ("plugins",))
@@ -47,68 +54,68 @@ class Setting(msgspec.Struct, frozen=True):
 
     keys: Keys
     after: Any
-    """What it becomes."""
+    """The new value."""
     before: Any = None
-    """What it was; null where it was not set."""
+    """The old value; null if it was not set."""
 
 
 class Attachment(msgspec.Struct, kw_only=True):
-    """The file between the recorder and us: it reads where to record, we read what to put back."""
+    """attachment.json: the recorder reads where to record, `critiqor detach` reads what to restore."""
 
     schema_version: str = ATTACHMENT_SCHEMA
     run_id: str | None = None
-    """The run to record; null where there is none."""
+    """The run to record; null if there is none."""
     runs_dir: str | None = None
-    """The runs folder of that run, absolute."""
+    """The absolute path of the runs folder of that run."""
     configuration: str
     """The configuration file of this OpenClaw."""
     installed: bool = False
-    """Whether the plugin was copied to OpenClaw's other ones for this."""
+    """Whether `critiqor attach` installed the plugin."""
     settings: list[Setting] = []
     tables: list[Keys] = []
-    """Tables of settings that were not there before."""
+    """Tables of settings that did not exist before."""
     files: list[SavedFile] = []
 
 
 class Rewritten(NamedTuple):
-    """A configuration file that stays as OpenClaw has written it."""
+    """A configuration file that keeps OpenClaw's format instead of its original text."""
 
     path: str
     backup: Path | None
-    """Where it is as it was; None where nobody knows."""
+    """Path of the original; None if it no longer exists."""
 
 
 class AttachmentPlan(msgspec.Struct, frozen=True):
-    """What is missing for the recorder to be there."""
+    """The changes that are needed to attach the recorder."""
 
     installs: bool
-    """Whether the plugin has to be copied to OpenClaw's other ones."""
+    """Whether the plugin must be installed."""
     settings: tuple[Setting, ...]
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is missing at all."""
+        """Whether any change is needed."""
         return self.installs or bool(self.settings)
 
     @property
     def patch(self) -> dict[str, Any]:
-        """The settings as `config patch` takes them."""
+        """The settings as input of `config patch`."""
         return as_patch({setting.keys: setting.after for setting in self.settings})
 
 
 class AttachmentFolder:
-    """Our folder in the state folder of one OpenClaw, and what its configuration says."""
+    """The folder `critiqor` in the state folder of one OpenClaw, and the settings of that OpenClaw."""
 
     def __init__(self, configuration: ConfigurationFile) -> None:
         self.configuration = configuration
         self.path = configuration.state_folder / "critiqor"
         self.file = self.path / "attachment.json"
-        """What the recorder reads."""
+        """The file that the recorder reads."""
         self.installed = configuration.installs_folder / "extensions" / PLUGIN_ID
-        """Where OpenClaw copies the plugin to."""
+        """The folder to which OpenClaw copies the plugin."""
 
     def read(self) -> Attachment | None:
-        """What is attached, as far as we have attached it."""
+        """Return the attachment; None if `critiqor attach` has not made one."""
         try:
             attachment = msgspec.json.decode(self.file.read_bytes(), type=Attachment)
         except FileNotFoundError:
@@ -124,16 +131,16 @@ class AttachmentFolder:
             )
         return attachment
 
-    def nothing(self) -> Attachment:
-        """An attachment for which nothing had to be changed: the user has done it."""
+    def empty(self) -> Attachment:
+        """Return an attachment without changes, for an OpenClaw in which the user has configured the recorder."""
         return Attachment(configuration=str(self.configuration.path))
 
     def write(self, attachment: Attachment) -> None:
-        """Tell the recorder; it looks by itself."""
+        """Write attachment.json; the recorder polls it."""
         write_json(self.file, attachment)
 
     def plan(self) -> AttachmentPlan:
-        """What is missing of all that the recorder needs. Raises `UsageError` where it cannot be there."""
+        """Return the changes that are needed. Raises `UsageError` if OpenClaw cannot load the recorder."""
         if not self.configuration.exists:
             raise UsageError(f"there is no OpenClaw configuration at {self.configuration.path}", fix="openclaw onboard")
         policy = read_plugin_policy(self.configuration.path)
@@ -145,45 +152,45 @@ class AttachmentFolder:
         settings = []
         for keys, value in _wanted_settings(policy, self.file):
             before = setting_at(document, keys)
-            after = joined(before, value)
+            after = merge_setting(before, value)
             if after != before:
                 settings.append(Setting(keys, after, before))
         return AttachmentPlan(not self._is_installed(document), tuple(settings))
 
     def save(self, plan: AttachmentPlan) -> Attachment:
-        """Keep what the plan is going to change. What was kept by an earlier one stays: it is nearer to the user's."""
+        """Write what the plan will change. Values saved by an earlier plan are kept, because they are the user's."""
         known, document = self.read(), read_document(self.configuration.path)
         if known is None or setting_at(document, _ENTRY) is None:
             tables = [keys for keys in _TABLES if setting_at(document, keys) is None]
             copied = known is not None and known.installed
-            files = saved(self.configuration.path)
-            known = msgspec.structs.replace(self.nothing(), installed=copied, tables=tables, files=files)
+            files = saved_files(self.configuration.path)
+            known = msgspec.structs.replace(self.empty(), installed=copied, tables=tables, files=files)
         elif not self.is_untouched(known):
-            known.files = []  # somebody has changed the configuration since: putting it back would undo that as well
+            known.files = []  # the configuration was changed since: restoring it would undo that change as well
         known.installed |= plan.installs
         kept = {setting.keys for setting in known.settings}
         known.settings += [setting for setting in plan.settings if setting.keys not in kept]
         self.write(known)
         return known
 
-    def settled(self, attachment: Attachment) -> Attachment:
-        """The attachment with what the configuration has become."""
+    def with_digests(self, attachment: Attachment) -> Attachment:
+        """Return the attachment with the digests of the changed configuration."""
         files = [msgspec.structs.replace(file, after=digest_of(file.path)) for file in attachment.files]
         return msgspec.structs.replace(attachment, files=files)
 
     def is_untouched(self, attachment: Attachment) -> bool:
-        """Whether the configuration is what attaching made of it, so that it can be put back as a whole."""
+        """Whether the configuration was not changed since attaching, so that it can be restored as a whole."""
         digests = [(file.after, digest_of(file.path)) for file in attachment.files]
         return bool(digests) and all(after is not None and after == now for after, now in digests)
 
     def is_as_saved(self, attachment: Attachment) -> bool:
-        """Whether nothing has become of the configuration yet."""
+        """Whether the configuration is still unchanged."""
         return all(digest_of(file.path) == file.before for file in attachment.files)
 
-    def undoing(self, attachment: Attachment) -> dict[str, Any]:
-        """What `config patch` takes to make the settings what they were; empty where they are.
+    def undo_patch(self, attachment: Attachment) -> dict[str, Any]:
+        """Return the input of `config patch` that restores the settings; empty if they are restored.
 
-        What somebody else has changed is left alone. Of a list, what was added is taken out.
+        Settings that were changed since are left alone. From a list, only the added items are removed.
         """
         if not self.configuration.exists:
             return {}
@@ -206,56 +213,58 @@ class AttachmentFolder:
         return as_patch(patch)
 
     def originals(self, attachment: Attachment) -> dict[str, bytes]:
-        """The configuration files as they were, by path; empty where putting them back would undo more than ours.
+        """Return the original configuration files by path; empty if restoring them would undo other changes.
 
-        They are OpenClaw's own backups, which it moves on with everything it writes: look before it writes again.
+        They are OpenClaw's own backups, which it rotates with every write: read them before OpenClaw writes again.
         """
         if not self.is_untouched(attachment):
             return {}
-        found = {file.path: backup_of(file) for file in attachment.files}
+        found = {file.path: find_original(file) for file in attachment.files}
         return {path: backup.read_bytes() for path, backup in found.items() if backup is not None}
 
     def restore(self, attachment: Attachment, originals: Mapping[str, bytes]) -> list[Rewritten]:
-        """Put the configuration back byte for byte, as far as there are originals.
+        """Restore the configuration files of which there are originals, byte for byte.
 
-        Returns the files that stay as OpenClaw has written them, also because it would undo anything else.
+        Returns the files that are not restored, some of them because OpenClaw would revert the change.
         """
         left = []
         for file in attachment.files:
             before = originals.get(file.path)
-            if not file.is_back and not (before is not None and self._is_let(file, before) and put_back(file, before)):
-                backup = backup_of(file)
+            if not file.is_original and not (
+                before is not None and self._is_accepted(file, before) and restore_file(file, before)
+            ):
+                backup = find_original(file)
                 if backup is None and before is not None:
-                    backup = keep(file, before)  # OpenClaw has pushed out its own while it took ours out
+                    backup = keep_original(file, before)  # OpenClaw has dropped its own backup meanwhile
                 left.append(Rewritten(file.path, backup))
         return left
 
-    def _is_let(self, file: SavedFile, before: bytes) -> bool:
-        """Whether OpenClaw would leave it so: of what is included it has no opinion."""
+    def _is_accepted(self, file: SavedFile, before: bytes) -> bool:
+        """Whether OpenClaw would accept the original; it does not check included files."""
         path = Path(file.path)
         return path != self.configuration.path or not looks_damaged(before, path.read_bytes())
 
     @property
     def is_known(self) -> bool:
-        """Whether OpenClaw's settings say anything of the recorder."""
+        """Whether OpenClaw's settings mention the recorder."""
         return self.configuration.exists and setting_at(read_document(self.configuration.path), _ENTRY) is not None
 
-    def shortening(self) -> dict[str, Any]:
-        """What `config patch` takes to leave no more than the name of the recorder; empty where it is so."""
+    def shortening_patch(self) -> dict[str, Any]:
+        """Return the input of `config patch` that removes all but the name of the recorder; empty if that is done."""
         entry = setting_at(read_document(self.configuration.path), _ENTRY)
         parts = [name for name in ("config", "hooks") if setting_at(entry, (name,)) is not None]
         return as_patch({(*_ENTRY, name): None for name in parts})
 
     def remove_copy(self) -> None:
-        """Remove the copied plugin, where OpenClaw will not."""
+        """Remove the copied plugin if OpenClaw does not."""
         shutil.rmtree(self.installed, ignore_errors=True)
 
-    def forget(self) -> None:
-        """Remove our folder."""
+    def remove(self) -> None:
+        """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _is_installed(self, document: Mapping[str, Any]) -> bool:
-        """Whether the plugin, as it is today, is where OpenClaw finds it: copied by it, or named by the user."""
+        """Whether the current version of the plugin is installed, or its path is in the user's settings."""
         paths = setting_at(document, ("plugins", "load", "paths"))
         named = [Path(path).expanduser() for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
         return any(_is_same_plugin(folder) for folder in (self.installed, *named))

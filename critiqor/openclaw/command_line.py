@@ -1,4 +1,4 @@
-"""What an OpenClaw command line asks for, as far as a recorder has to know before it starts one.
+"""Parse an OpenClaw command line, as far as a recorder must know before it launches OpenClaw.
 
 OpenClaw takes its global options anywhere before `--`, also after the subcommand, so `openclaw chat --profile work`
 and `openclaw --profile work chat` are the same.
@@ -70,13 +70,13 @@ def profile_of(arguments: Sequence[str]) -> str | None:
     """The profile that `--profile NAME` or `--dev` selects; None without one.
 
     `--dev` after `gateway` is an option of the gateway and selects nothing. A name that OpenClaw would refuse is
-    returned as it stands: refusing it is OpenClaw's business.
+    returned unchanged: OpenClaw itself reports the error.
     """
     profile: str | None = None
     for index, argument in enumerate(options := _before_terminator(arguments)):
         if argument == "--dev" and command_words(options[:index])[:1] != ("gateway",):
             profile = "dev"
-        # `qa matrix` has a `--profile` of its own.
+        # `qa matrix` has another `--profile` option.
         elif command_words(options[:index])[:2] != ("qa", "matrix"):
             profile = _option_value(options, index, "--profile") or profile
     return profile
@@ -103,10 +103,10 @@ def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_detached_exec(arguments: Sequence[str]) -> bool:
-    """Whether this is an `openclaw agent exec` that leaves aside the configuration by which the recorder is loaded.
+    """Whether this is an `openclaw agent exec` that ignores the configuration that loads the recorder.
 
     It does so with `--isolated`, `--auth-env-only` and `--config FILE`; any other `agent exec` is recorded. A message
-    that reads "exec" is none. Asking for help runs nothing.
+    that reads "exec" is not one. Asking for help runs nothing.
     """
     options = frozenset(argument.split("=", 1)[0] for argument in _before_terminator(arguments))
     if options & _HARMLESS_OPTIONS or not options & _DETACHING_OPTIONS:

@@ -1,4 +1,4 @@
-"""Where OpenClaw keeps the user's configuration, and what it says about plugins.
+"""Find OpenClaw's configuration file and read its plugin settings.
 
 Nothing here starts OpenClaw or writes a file; it follows the same rules as OpenClaw 2026.6.1 and 2026.9.6:
 
@@ -44,7 +44,7 @@ class ConfigurationFile(msgspec.Struct, frozen=True):
     """The file, absolute, whether it exists or not."""
     exists: bool
     chosen_by: str
-    """Why it is this file, in words: "OPENCLAW_CONFIG_PATH", "--profile work", "OPENCLAW_STATE_DIR", "default"."""
+    """Why it is this file: "OPENCLAW_CONFIG_PATH", "--profile work", "OPENCLAW_STATE_DIR", "default"."""
     state_folder: Path
     """Where that OpenClaw keeps sessions and credentials."""
     installs_folder: Path
@@ -60,9 +60,9 @@ class PluginPolicy(msgspec.Struct, frozen=True):
     allow: tuple[str, ...] | None = None
     """The only plugins that may load; None, and for OpenClaw also an empty list, means any."""
     deny: tuple[str, ...] = ()
-    """Plugins that may not load, whatever else is said."""
+    """Plugins that may not load, whatever the other settings are."""
     named: tuple[str, ...] = ()
-    """Plugins that have settings of their own in the file: in `plugins.entries`, `plugins.slots` and `channels`."""
+    """Plugins that have settings in the file: in `plugins.entries`, `plugins.slots` and `channels`."""
     problem: str | None = None
     """Why the file could not be read; the other fields then hold what OpenClaw assumes by default."""
 

@@ -1,4 +1,4 @@
-"""What makes OpenClaw write its diagnostics timeline, and Node its profiles: variables of its environment."""
+"""Environment variables that make OpenClaw write its diagnostics timeline and Node its profiles."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ PROFILING = (
 
 
 class Diagnostics(NamedTuple):
-    """Variables to set, and what the user should know about them."""
+    """Environment variables to set, and notes for the user."""
 
     environment: dict[str, str]
     notes: list[str]
 
 
 def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_id: str, timeline: Path) -> Diagnostics:
-    """Variables that make OpenClaw write a timeline, beside the diagnostics that the user has asked for.
+    """Return variables that make OpenClaw write a timeline in addition to the diagnostics that the user has enabled.
 
-    Whoever has turned all diagnostics off is obeyed.
+    If the user has turned all diagnostics off, nothing is added.
     """
     flags = [flag for flag in re.split(r"[\s,]+", environment.get("OPENCLAW_DIAGNOSTICS", "")) if flag]
     known = {flag.lower() for flag in flags}
@@ -42,7 +42,7 @@ def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_i
     notes = []
     other = environment.get("OPENCLAW_DIAGNOSTICS_TIMELINE_PATH")
     if other:
-        notes.append(f"the timeline is written to {timeline}, and not to {other}.")
+        notes.append(f"the timeline is written to {timeline} instead of {other}.")
     return Diagnostics(
         {
             "OPENCLAW_DIAGNOSTICS": ",".join(flags),
@@ -56,9 +56,9 @@ def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_i
 
 
 def profiling_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Variables that make every Node process of the run write its profiles into a folder.
+    """Return variables that make every Node process of the run write its profiles into a folder.
 
-    What the user has in NODE_OPTIONS stays; Node takes the later one where two contradict each other.
+    The user's NODE_OPTIONS are kept; if two options conflict, Node uses the last one.
     """
     places = (f"--cpu-prof-dir={folder}", f"--heap-prof-dir={folder}", f"--report-dir={folder}")
     pattern = f"--trace-event-file-pattern={folder}/node-trace-${{pid}}-${{rotation}}.json"
@@ -68,7 +68,7 @@ def profiling_environment(environment: Mapping[str, str], folder: Path) -> dict[
 
 
 def _quoted(option: str) -> str:
-    # Node splits its options at spaces, but for what stands in double quotes.
+    # Node splits its options at spaces, except within double quotes.
     if " " not in option:
         return option
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""Which OpenClaw a command starts, found out without starting it."""
+"""Find the OpenClaw that a command starts, and its version, without starting it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Installation(msgspec.Struct, frozen=True):
 
 
 class _Package(msgspec.Struct):
-    """The part of a package.json that is of interest."""
+    """The used members of a package.json."""
 
     name: str = ""
     version: str | None = None

@@ -1,9 +1,9 @@
 """A small, strict reader for JSON5, the format of OpenClaw's configuration file.
 
 JSON5 is JSON as people type it: comments, trailing commas, keys without quotes, single quotes, hexadecimal numbers
-(https://spec.json5.org). The standard library reads none of that, and a dependency for one file is one too many.
+(https://spec.json5.org). The standard library does not read it, and one file does not justify a dependency.
 
-Trade-offs accepted: all numbers with a dot or an exponent become floats, and a key that is repeated takes its last
+Accepted trade-offs: all numbers with a dot or an exponent become floats, and a key that is repeated takes its last
 value, as in JavaScript.
 """
 
@@ -34,7 +34,7 @@ _WORD_VALUES = {"true": True, "false": False, "null": None}
 
 
 class Json5Error(ValueError):
-    """The text is not JSON5; says what is wrong and where."""
+    """The text is not JSON5; the message has the reason, line and column."""
 
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {reason}")
@@ -165,7 +165,7 @@ class _Reader:
         if character in _HEX_DIGITS:
             digits = _HEX_DIGITS[character].match(self._text, self._at)
             if not digits:
-                self._fail(f"\\{character} wants {2 if character == 'x' else 4} hexadecimal digits", start)
+                self._fail(f"\\{character} needs {2 if character == 'x' else 4} hexadecimal digits", start)
             self._at = digits.end()
             return chr(int(digits.group(), 16))
         if character == "0" and not self._peek().isdecimal():

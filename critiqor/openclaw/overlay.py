@@ -1,9 +1,9 @@
-"""The configuration that makes OpenClaw load the recorder plugin, without changing anything of the user's.
+"""Generate the configuration that makes OpenClaw load the recorder plugin, without changing the user's files.
 
 OpenClaw is started with a generated file that includes the user's own and adds the plugin to it. OpenClaw merges an
 included file deeply and joins lists, so whatever the user allows, denies and loads stays in force.
 
-Trade-offs accepted: settings cannot be changed from inside a recording. OpenClaw refuses to write to a configuration
+Accepted trade-offs: settings cannot be changed from inside a recording. OpenClaw refuses to write to a configuration
 that includes another one at its root, except that 2026.9.6 writes what changes under `plugins` into the overlay, where
 it is gone after the run. And the user's file becomes an included one, which may not be a hard link or larger than two
 megabytes.
@@ -23,7 +23,7 @@ from critiqor.openclaw.configuration import ConfigurationFile, PluginPolicy, inc
 from critiqor.storage import write_json
 
 PLUGIN_ID = "critiqor"
-"""The id under which the recorder plugin presents itself to OpenClaw."""
+"""The id of the recorder plugin in OpenClaw."""
 
 MAX_INCLUDED_BYTES = 2 * 1024 * 1024
 """OpenClaw refuses to include a larger file."""
@@ -33,20 +33,20 @@ _INSTALLED = (".env", "cron", "extensions", "git", "hooks", "npm", "skills")
 
 
 class Overlay(msgspec.Struct, frozen=True):
-    """A configuration for one recorded run, ready to be handed to OpenClaw."""
+    """A generated configuration for one recorded run."""
 
     path: Path
     """The generated file."""
     environment: dict[str, str]
-    """What to add to the environment of OpenClaw."""
+    """Variables to add to the environment of OpenClaw."""
     notes: tuple[str, ...]
-    """What the user should know, one sentence each, with the way out."""
+    """Notes for the user, one sentence each, with what to do."""
     blocked: str | None
-    """Why the plugin will not load whatever we do, with the way out; None where it will."""
+    """Why the plugin cannot be loaded, with what to do; None if it can."""
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """Why OpenClaw will not load the plugin, whatever we do. As text it is one sentence with the way out."""
+    """Why OpenClaw cannot load the plugin. `str()` returns one sentence with what to do."""
 
     reason: str
     fix: str
@@ -62,12 +62,12 @@ def plugin_folder() -> Path:
 
 
 def write_overlay(folder: Path, configuration: ConfigurationFile, environment: Mapping[str, str]) -> Overlay:
-    """Write the configuration of a recorded run into `folder`, which must be the run's own, and say how to use it."""
+    """Write the configuration of a recorded run into `folder`, which must belong to the run."""
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / "openclaw.json"
     if path.exists() and configuration.exists and path.samefile(configuration.path):
-        raise ValueError(f"{path} is the user's own configuration; an overlay needs a folder of its own")
+        raise ValueError(f"{path} is the user's own configuration; an overlay needs another folder")
     base = configuration.path
     policy = read_plugin_policy(base) if configuration.exists else PluginPolicy()
     if not configuration.exists:
@@ -94,7 +94,7 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
 
 
 def why_blocked(configuration: ConfigurationFile, policy: PluginPolicy) -> Obstacle | None:
-    """What in the user's configuration keeps the plugin from loading; None where nothing does."""
+    """Return what in the user's configuration prevents the plugin from loading, or None."""
     if PLUGIN_ID in policy.deny:
         return Obstacle(
             "Your OpenClaw configuration denies the recorder plugin",
@@ -116,7 +116,7 @@ def why_blocked(configuration: ConfigurationFile, policy: PluginPolicy) -> Obsta
 
 
 def recorder_settings(policy: PluginPolicy) -> dict[str, Any]:
-    """What turns the recorder on, under `plugins`. Lists hold only what has to be added to the user's."""
+    """Return the settings under `plugins` that enable the recorder. Lists hold only what is added to the user's."""
     section: dict[str, Any] = {
         "entries": {PLUGIN_ID: {"enabled": True, "hooks": {"allowConversationAccess": True}}},
     }
@@ -124,8 +124,8 @@ def recorder_settings(policy: PluginPolicy) -> dict[str, Any]:
         # Only beside a list of the user's: the first name on an empty list would shut out every other plugin.
         section["allow"] = [PLUGIN_ID]
     if not policy.enabled:
-        # The user wants no plugins, so ours has to come alone. Being absent from `allow` is not enough: OpenClaw adds
-        # plugins and channels that have settings to it, and the memory slot goes past it.
+        # The user wants no plugins, so only the recorder may load. Being absent from `allow` is not enough: OpenClaw
+        # adds plugins and channels that have settings to it, and the memory slot ignores it.
         others = dict.fromkeys((*(policy.allow or ()), *policy.named))
         section |= {
             "enabled": True,
@@ -150,7 +150,7 @@ def _notes(configuration: ConfigurationFile, policy: PluginPolicy) -> list[str]:
             "run `openclaw onboard` first, without critiqor."
         )
     if policy.problem:
-        notes.append(f"Your OpenClaw configuration has a problem ({policy.problem}): `openclaw doctor` says more.")
+        notes.append(f"Your OpenClaw configuration has a problem ({policy.problem}): run `openclaw doctor`.")
     if not policy.enabled:
         notes.append(
             "Your configuration turns plugins off, so only the recorder is loaded: "
@@ -167,7 +167,7 @@ def _notes(configuration: ConfigurationFile, policy: PluginPolicy) -> list[str]:
 
 
 def _is_used(path: Path) -> bool:
-    """Whether the user has anything there: of plugins the recorder does not count, nor what installing it left."""
+    """Whether the user has anything there; the recorder plugin and hidden files do not count."""
     if path.name != "extensions":
         return path.exists()
     names = [plugin.name for plugin in path.iterdir()] if path.is_dir() else []
@@ -175,11 +175,11 @@ def _is_used(path: Path) -> bool:
 
 
 def _link_hook_transforms(folder: Path, users_folder: Path) -> None:
-    """Let webhook transforms be found: OpenClaw looks for them beside the configuration file and nowhere else."""
+    """Link webhook transforms beside the overlay, because OpenClaw searches only beside its configuration file."""
     transforms = users_folder / "hooks" / "transforms"
     link = folder / "hooks" / "transforms"
     if transforms.is_dir() and not link.exists():
         link.parent.mkdir(mode=0o700, exist_ok=True)
-        # On a file system without links a transform is missed, which is no reason not to run.
+        # On a file system without links transforms are missing, but the run can continue.
         with contextlib.suppress(OSError):
             link.symlink_to(transforms, target_is_directory=True)

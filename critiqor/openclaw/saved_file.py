@@ -1,7 +1,7 @@
-"""Configuration files of OpenClaw as they were before somebody changed them, known by their digests alone.
+"""Identify and restore the originals of OpenClaw's configuration files by their digests.
 
-They hold secrets, so nothing of them is copied: OpenClaw keeps backups of what it writes, and those are put back. Only
-where it has pushed out the last one of a file that cannot be put back, that one is kept beside the file.
+The files hold secrets, so they are not copied: OpenClaw keeps backups of what it writes, and those are restored. Only
+if OpenClaw has dropped the last backup of a file that cannot be restored, the original is kept beside the file.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from critiqor.storage import write_bytes
 
 
 class SavedFile(msgspec.Struct, frozen=True):
-    """What a configuration file was before, without a word of it."""
+    """The digest and mode of a configuration file before attaching, without its content."""
 
     path: str
     before: str | None
-    """The digest of what it was."""
+    """Digest of the original."""
     mode: int
-    """Who might read and write it."""
+    """Permission bits of the original."""
     link: str | None = None
-    """Where it led to, if it was a symbolic link: OpenClaw may put a file in its place."""
+    """Target of the original if it was a symbolic link: OpenClaw may replace it with a file."""
     after: str | None = None
-    """The digest of what attaching made of it; null where that is not known."""
+    """Digest after attaching; null if unknown."""
 
     @property
-    def is_back(self) -> bool:
-        """Whether it is what it was."""
+    def is_original(self) -> bool:
+        """Whether the file is the original."""
         return digest_of(self.path) == self.before and _link(Path(self.path)) == self.link
 
 
-def saved(path: Path) -> list[SavedFile]:
-    """The file and all that it includes, as they are now."""
+def saved_files(path: Path) -> list[SavedFile]:
+    """Return the digests of the file and of all files that it includes."""
     files = _configuration_files(path)
     return [SavedFile(str(file), digest_of(file), file.stat().st_mode & 0o777, _link(file)) for file in files]
 
 
-def backup_of(saved: SavedFile) -> Path | None:
-    """Where a configuration file is as it was: itself, or a backup of OpenClaw's; None where it is no more."""
+def find_original(saved: SavedFile) -> Path | None:
+    """Return the path of the original: the file itself or one of OpenClaw's backups; None if there is none."""
     named = Path(saved.path)
     files = dict.fromkeys((named, named.resolve()))
     backups = [path for file in files for path in sorted(file.parent.glob(f"{glob.escape(file.name)}.bak*"))]
     return next((path for path in (named, *backups) if path.is_file() and digest_of(path) == saved.before), None)
 
 
-def keep(saved: SavedFile, before: bytes) -> Path:
-    """Write what a file was beside it, for those alone who might read it."""
+def keep_original(saved: SavedFile, before: bytes) -> Path:
+    """Write the original beside the file, with its permissions."""
     path = Path(saved.path)
     beside = path.with_name(f"{path.name}.before-critiqor")
     write_bytes(beside, before)
@@ -62,18 +62,18 @@ def keep(saved: SavedFile, before: bytes) -> Path:
     return beside
 
 
-def put_back(saved: SavedFile, before: bytes) -> bool:
-    """Make a file what it was, a link included; says whether it is."""
+def restore_file(saved: SavedFile, before: bytes) -> bool:
+    """Restore a file or symbolic link; returns whether it worked."""
     path = Path(saved.path)
     if saved.link is not None and _link(path) is None:
-        return _link_again(path, saved)
+        return _restore_link(path, saved)
     write_bytes(path.resolve(), before)
     path.chmod(saved.mode)
     return True
 
 
 def looks_damaged(before: bytes, now: bytes) -> bool:
-    """Whether OpenClaw, having seen `now`, would take `before` for a damaged file and put back a backup instead."""
+    """Whether OpenClaw, having read `now`, would treat `before` as damaged and restore a backup instead."""
     try:
         earlier, later = (parse_json5(text.decode("utf-8-sig")) for text in (before, now))
     except (Json5Error, UnicodeDecodeError):
@@ -86,7 +86,7 @@ def looks_damaged(before: bytes, now: bytes) -> bool:
 
 
 def _configuration_files(path: Path, depth: int = 0) -> Iterator[Path]:
-    """The file and all that it includes, in the order in which they are named."""
+    """Yield the file and all files that it includes, in order."""
     yield path
     if depth >= MAX_INCLUDE_DEPTH:
         return
@@ -110,8 +110,8 @@ def _link(path: Path) -> str | None:
     return str(path.readlink()) if path.is_symlink() else None
 
 
-def _link_again(path: Path, saved: SavedFile) -> bool:
-    """Put the link back in the place of the file that OpenClaw has made, if it still leads to what it was."""
+def _restore_link(path: Path, saved: SavedFile) -> bool:
+    """Replace the file that OpenClaw has written with the original link, if its target is unchanged."""
     linked = path.parent / str(saved.link)
     if digest_of(linked) != saved.before:
         return False
@@ -123,7 +123,7 @@ def _link_again(path: Path, saved: SavedFile) -> bool:
 
 
 def digest_of(path: str | Path) -> str | None:
-    """The digest of a file; None where it cannot be read."""
+    """Return the digest of a file; None if it cannot be read."""
     try:
         return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     except OSError:

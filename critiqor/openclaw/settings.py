@@ -1,4 +1,4 @@
-"""Settings of OpenClaw as tables within tables: finding, joining and patching them, as `openclaw config patch` does."""
+"""Find, merge and patch nested settings of OpenClaw, as `openclaw config patch` does."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 Keys = tuple[str, ...]
-"""Where a setting is: its keys, from the root of the configuration."""
+"""Path of a setting: its keys from the root of the configuration."""
 
 
 def setting_at(document: Any, keys: Keys) -> Any:
-    """The setting under these keys; None where there is none."""
+    """Return the setting at these keys; None if it is not set."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document
 
 
-def joined(before: Any, value: Any) -> Any:
-    """A setting of the user's with ours: tables are merged, lists are joined, and of anything else ours counts."""
+def merge_setting(before: Any, value: Any) -> Any:
+    """Return the user's setting merged with a new value: tables are merged, lists joined, other values replaced."""
     if isinstance(before, dict) and isinstance(value, dict):
-        return before | {key: joined(before.get(key), each) for key, each in value.items()}
+        return before | {key: merge_setting(before.get(key), each) for key, each in value.items()}
     if isinstance(before, list) and isinstance(value, list):
         return [*before, *(item for item in value if item not in before)]
     return value
 
 
 def as_patch(settings: Mapping[Keys, Any]) -> dict[str, Any]:
-    """Settings as `config patch` takes them."""
+    """Return settings as nested tables, the input of `config patch`."""
     root: dict[str, Any] = {}
     for keys, value in settings.items():
         table = root
@@ -37,7 +37,7 @@ def as_patch(settings: Mapping[Keys, Any]) -> dict[str, Any]:
 
 
 def patched(document: Any, patch: Any) -> Any:
-    """What `config patch` makes of a document: tables are merged, null takes a setting away, the rest is replaced."""
+    """Return a document after `config patch`: tables are merged, null removes a setting, the rest is replaced."""
     if not isinstance(patch, dict):
         return patch
     table = dict(document) if isinstance(document, dict) else {}
@@ -50,7 +50,7 @@ def patched(document: Any, patch: Any) -> Any:
 
 
 def patch_between(now: Any, wanted: Any) -> Any:
-    """The patch that makes `wanted` of `now`; None takes it away."""
+    """Return the patch that turns `now` into `wanted`; None removes a setting."""
     if not isinstance(now, dict) or not isinstance(wanted, dict):
         return wanted
     changed = {key: patch_between(now.get(key), value) for key, value in wanted.items() if now.get(key) != value}

@@ -1,8 +1,8 @@
-"""Asks the Node processes of a deeply profiled run, while it goes on, for a report or a heap snapshot.
+"""Request diagnostic reports and heap snapshots from the Node processes of a deeply profiled run.
 
-It is done by signals, which end a process that does not wait for them: a shell between two Node processes inherits
-their options and not their handlers. So a process is asked only if it is marked as one of the run, its executable is
-Node, its options make it answer this very signal, and, where the system tells, if it waits for it by now.
+Requests are signals, which end a process without a handler: a shell between two Node processes inherits their options
+but not their handlers. So a process gets a signal only if it has the environment variables of the run, its executable
+is Node, its options enable this signal and, where the system tells, a handler is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from critiqor.storage import run_record as records
 from critiqor.timeline.profiles.artifacts import Artifact, list_artifacts
 
 PATIENCE_SECONDS = 60.0
-"""How long an answer may take. A process does nothing else while it writes a heap snapshot."""
+"""How long a process may take to write. It does nothing else while it writes a heap snapshot."""
 POLL_SECONDS = 0.2
 
 RequestKind = Literal["diagnostic_report", "heap_snapshot"]
@@ -38,7 +38,7 @@ _STATUS = Path("/proc")
 class _Request(NamedTuple):
     signal: signal.Signals
     option: str
-    """Of Node; names the signal."""
+    """Node's option that names the signal."""
     noun: str
 
 
@@ -51,27 +51,27 @@ _REQUESTS: dict[RequestKind, _Request] = {
 def request_artifacts(
     run_id: str, kind: RequestKind, runs_dir: str | Path, say: Callable[[str], None], patience: float = PATIENCE_SECONDS
 ) -> ArtifactRequest:
-    """Ask every Node process of a running run for an artifact, and wait until they are written.
+    """Request an artifact from every Node process of a run, and wait until they are written.
 
-    `say` gets one-line messages for the user.
+    `say` is called with one-line messages for the user.
     """
     request = _REQUESTS[kind]
     paths = paths_for(runs_dir)
     processes = _processes_of(paths, run_id)
-    asked = [process for process in processes if _can_be_asked(process, request)]
-    if not asked:
-        message = f"none of the {len(processes)} processes of {run_id} is a Node that waits to be asked"
-        raise CritiqorError(message, fix=f"critiqor profile {run_id}   shows what was written so far")
+    targets = [process for process in processes if _accepts_request(process, request)]
+    if not targets:
+        message = f"none of the {len(processes)} processes of {run_id} is a Node process that accepts this request"
+        raise CritiqorError(message, fix=f"critiqor profile {run_id}   shows what has been written so far")
     folder = paths.profiles_folder(run_id)
     known = {artifact.path.name for artifact in list_artifacts(folder)}
-    asked = [process for process in asked if _send(process, request.signal)]
-    pids = sorted(process.pid for process in asked)
-    say(f"asked {', '.join(map(str, pids))} for a {request.noun}; waiting for {patience:g} seconds at most")
-    written = _Written(folder, kind, known)
-    written.wait(asked, patience)
+    targets = [process for process in targets if _send(process, request.signal)]
+    pids = sorted(process.pid for process in targets)
+    say(f"requested a {request.noun} from {', '.join(map(str, pids))}; waiting at most {patience:g} seconds")
+    written = _NewArtifacts(folder, kind, known)
+    written.wait(targets, patience)
     if not written.complete:
         message = f"no process of {run_id} wrote a {request.noun} within {patience:g} seconds"
-        raise CritiqorError(message, fix=f"critiqor profile {run_id}   shows what was written in the end")
+        raise CritiqorError(message, fix=f"critiqor profile {run_id}   shows what is written later")
     appeared = sorted(written.complete.values(), key=lambda artifact: artifact.pid)
     return ArtifactRequest(
         run_id=run_id,
@@ -84,36 +84,36 @@ def request_artifacts(
 
 
 def _processes_of(paths: SessionPaths, run_id: str) -> list[psutil.Process]:
-    """Every living process of a run that is profiled deeply."""
+    """Return the living processes of a deeply profiled run."""
     records.load_head(paths, run_id)
     if not paths.profiles_folder(run_id).is_dir():
         raise CritiqorError(f"{run_id} is not profiled deeply", fix="critiqor monitor openclaw --deep-profile")
     processes = marked_processes({"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)})
     if not processes:
         fix = f"critiqor profile {run_id}   shows what it wrote"
-        raise NoActiveSessionError(f"{run_id} is not running: nobody can be asked", fix=fix)
+        raise NoActiveSessionError(f"{run_id} is not running", fix=fix)
     return processes
 
 
-def _can_be_asked(process: psutil.Process, request: _Request) -> bool:
+def _accepts_request(process: psutil.Process, request: _Request) -> bool:
     try:
-        # By the executable: Node and OpenClaw change their names, and a script can be called node.
+        # By the executable: Node and OpenClaw rename their processes, and a script can be named node.
         is_node = _NODE.fullmatch(Path(process.exe()).name) is not None
         options = process.environ().get("NODE_OPTIONS", "").split()
     except (psutil.Error, OSError):
         return False
-    # Where an option is given twice, Node takes the later one.
+    # If an option is given twice, Node uses the last one.
     chosen = [option for option in options if option.startswith(f"{request.option}=")]
-    answers = chosen[-1:] == [f"{request.option}={request.signal.name}"]
+    is_enabled = chosen[-1:] == [f"{request.option}={request.signal.name}"]
     if request.signal == signal.SIGUSR1:
-        answers = answers and "--report-on-signal" in options
-    return is_node and answers and _waits_for_signals(process.pid)
+        is_enabled = is_enabled and "--report-on-signal" in options
+    return is_node and is_enabled and _has_handlers(process.pid)
 
 
-def _waits_for_signals(pid: int) -> bool:
-    """Whether a process has handlers for what Node is told to answer; where the system does not tell, it is believed.
+def _has_handlers(pid: int) -> bool:
+    """Whether a process has handlers for both signals; True on a system without /proc.
 
-    It must have both: Node has another handler for the first one, that opens a debugger, until it has read its options.
+    Both are needed: until Node has read its options, it has another handler for SIGUSR1, which opens a debugger.
     """
     try:
         status = (_STATUS / str(pid) / "status").read_text("ascii", "replace")
@@ -125,7 +125,7 @@ def _waits_for_signals(pid: int) -> bool:
 
 def _send(process: psutil.Process, number: signal.Signals) -> bool:
     with contextlib.suppress(psutil.Error):
-        process.send_signal(number)  # not to another one that has got its pid meanwhile
+        process.send_signal(number)  # psutil refuses if the pid was reused
         return True
     return False
 
@@ -137,8 +137,8 @@ def _has_ended(process: psutil.Process) -> bool:
         return True
 
 
-class _Written:
-    """What appears in the folder, and whether it is complete."""
+class _NewArtifacts:
+    """Artifacts that appear in the folder, and whether they are complete."""
 
     def __init__(self, folder: Path, kind: RequestKind, known: Iterable[str]) -> None:
         self._folder = folder
@@ -148,27 +148,27 @@ class _Written:
         self.complete: dict[int, SignalledArtifact] = {}
         """By pid."""
 
-    def wait(self, asked: Iterable[psutil.Process], patience: float) -> None:
-        """Until every one of them has written, or has ended, or it takes too long."""
+    def wait(self, processes: Iterable[psutil.Process], patience: float) -> None:
+        """Wait until each process has written or ended, at most `patience` seconds."""
         until = time.monotonic() + patience
-        waiting = list(asked)
+        waiting = list(processes)
         while waiting and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
-            # Who has ended can have written before: the look comes after the question.
+            # A process can write just before it ends, so the folder is read after this check.
             ended = {process.pid for process in waiting if _has_ended(process)}
-            self._look()
+            self._read_folder()
             waiting = [process for process in waiting if process.pid not in ended | self.complete.keys()]
 
-    def _look(self) -> None:
+    def _read_folder(self) -> None:
         for artifact in list_artifacts(self._folder):
             if artifact.kind == self._kind and artifact.pid is not None and artifact.path.name not in self._known:
                 if self._is_complete(artifact):
-                    told = SignalledArtifact(file=artifact.name, pid=artifact.pid, bytes=artifact.bytes)
-                    self.complete.setdefault(artifact.pid, told)
+                    written = SignalledArtifact(file=artifact.name, pid=artifact.pid, bytes=artifact.bytes)
+                    self.complete.setdefault(artifact.pid, written)
                 self._sizes[artifact.path.name] = artifact.bytes
 
     def _is_complete(self, artifact: Artifact) -> bool:
-        """Not grown since the last look, and with an end."""
+        """Whether a file has not grown since the last poll and ends like a complete one."""
         if not artifact.bytes or artifact.bytes != self._sizes.get(artifact.path.name):
             return False
         try:

@@ -1,7 +1,7 @@
-"""Memory and CPU of a process tree by role, sampled from outside while it runs.
+"""Sample memory and CPU time of a process tree by role while it runs.
 
-A sample costs the sampled processes nothing and us a few milliseconds; how many, and how often, is told with the
-figures. Processes that live shorter than an interval can be missed.
+A sample costs the sampled processes nothing and Critiqor a few milliseconds; the cost and the interval are part of the
+result. Processes that live shorter than an interval can be missed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import psutil
 from critiqor.model.resources import ResourcePoint, ResourceUsage, RoleUsage
 
 INTERVAL_SECONDS = 2.0
-MOST_POINTS = 240
-"""Points of the series that is kept; when it is full, every second one is dropped and the interval doubles."""
+MAX_POINTS = 240
+"""Points of the series. When it is full, every second point is dropped and the interval doubles."""
 
 
 class ProcessSample(NamedTuple):
-    """One process at one moment."""
+    """Memory and CPU time of one process at one moment."""
 
     pid: int
     started_at: float
@@ -32,7 +32,7 @@ class ProcessSample(NamedTuple):
 
 
 class Usage:
-    """Adds samples up."""
+    """Aggregates samples of a process tree."""
 
     def __init__(self) -> None:
         self._roles: dict[str, RoleUsage] = {}
@@ -44,7 +44,7 @@ class Usage:
         self.peak_rss_bytes = 0
 
     def add(self, moment: float, processes: Iterable[ProcessSample]) -> None:
-        """Take in one look at the tree."""
+        """Add the samples of all processes at one moment, in seconds of a monotonic clock."""
         self._began = moment if self._began is None else self._began
         memory: dict[str, int] = {}
         for process in processes:
@@ -62,7 +62,7 @@ class Usage:
             seconds = round(sum(cpu for _, cpu in self._cpu.values()), 3)
             self._series.append(ResourcePoint(round(moment - self._began, 3), total, seconds))
         self.samples += 1
-        if len(self._series) >= MOST_POINTS:
+        if len(self._series) >= MAX_POINTS:
             self._series = self._series[::2]
             self._stride *= 2
 
@@ -70,7 +70,7 @@ class Usage:
         return self._roles.setdefault(role, RoleUsage(role=role))
 
     def summary(self, interval: float, overhead: float) -> ResourceUsage:
-        """Everything that was seen."""
+        """Return the totals, the peaks and the series."""
         for usage in self._roles.values():
             usage.cpu_seconds = round(sum(cpu for role, cpu in self._cpu.values() if role == usage.role), 3)
         return ResourceUsage(
@@ -85,7 +85,7 @@ class Usage:
 
 
 class ResourceSampler:
-    """Looks at a process tree now and then, until it is told to stop."""
+    """Samples a process tree on a thread until it is stopped."""
 
     def __init__(self, tree: Callable[[], list[psutil.Process]], interval: float = INTERVAL_SECONDS) -> None:
         self._tree = tree
@@ -97,15 +97,15 @@ class ResourceSampler:
 
     @property
     def samples(self) -> int:
-        """How often it has looked so far."""
+        """Number of samples taken so far."""
         return self._usage.samples
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start sampling."""
         self._thread.start()
 
     def stop(self) -> ResourceUsage | None:
-        """What was seen; None where the tree was gone before the first look."""
+        """Stop sampling and return the usage; None if the tree ended before the first sample."""
         self._stop.set()
         self._thread.join()
         return self._usage.summary(self._interval, self._overhead) if self._usage.samples else None
@@ -133,7 +133,7 @@ _AGENT_PROGRAMS = ("critiqor.agentloop", "critiqor.lab.runners.embedded_host", "
 
 
 def role_of(name: str, command: list[str]) -> str:
-    """What a process of the tree is there for, by its title and command line."""
+    """Return the role of a process in the tree, by its title and command line."""
     words = " ".join(command)
     if "openclaw-gateway" in name or "openclaw-gateway" in words or " gateway run" in words:
         return "gateway"
@@ -143,6 +143,6 @@ def role_of(name: str, command: list[str]) -> str:
         return "mcp server"
     if "openclaw" in words or "openclaw" in name:
         return "openclaw"
-    # Node names its main thread, and a process is called like that.
+    # Node renames its main thread, which changes the name of the process.
     program = command[0].rpartition("/")[2] if command else name
     return "node" if name.startswith("node") or program.startswith("node") else "tool"

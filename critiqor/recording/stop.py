@@ -1,8 +1,8 @@
-"""An agent that runs on: which processes of a run are still there, and how they are ended.
+"""Find and stop the processes of a run.
 
-A run that was launched by `critiqor monitor` is ended through its monitor, which writes down how it ended. Where that
-is gone, or where nothing listens to it, the processes themselves are ended. Both are known beyond doubt before anything
-is sent: the monitor by its pid and its start time, the agent as its child or by the mark in its environment.
+A run that was launched by `critiqor monitor` is stopped through its monitor, which records how it ended. If the monitor
+is gone or does not react, the processes themselves are ended. Processes are identified before a signal is sent: the
+monitor by its pid and start time, the agent as its child or by its environment variables.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
 
 WRITING_SECONDS = 10.0
-"""How long a monitor may take to write down the end of what it launched."""
+"""How long a monitor may take to record the end of the process it launched."""
 FIRST_EVENTS = 50
-"""Among which the launch of the process stands, if there was one."""
+"""Events at the beginning of the evidence that are searched for the launch of the process."""
 
 
 class RunningAgent(NamedTuple):
-    """The processes of a run that are still there."""
+    """The living processes of a run."""
 
     pid: int
-    """Of the process that was launched, or of the oldest one that is left of it."""
+    """Pid of the launched process, or of the oldest one that is left."""
     processes: list[psutil.Process]
     monitor: psutil.Process | None
-    """Who launched it and waits for its end."""
+    """The process that launched it and waits for its end; None if it is gone."""
 
 
 def running_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> RunningAgent | None:
-    """What still runs of an agent that Critiqor launched; None where nothing does, or where it was attached to."""
+    """Return the living processes of an agent that Critiqor launched; None if there are none or it was attached to."""
     paths = paths_for(runs_dir)
     head = records.load_head(paths, run_id)
     if head.owner is None:
@@ -62,23 +62,23 @@ def running_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Runni
 
 
 def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: float = GRACE_SECONDS) -> int:
-    """End everything that still runs of a run; returns how many processes that were.
+    """End all processes of a run and return their number.
 
-    They are asked first, and killed after `grace` seconds. An error for an OpenClaw that was attached to, and for
-    processes that cannot be ended.
+    They get TERM first and are killed after `grace` seconds. Raises `UsageError` for an OpenClaw that was attached to,
+    and `CritiqorError` for processes that cannot be ended.
     """
     if records.load_head(paths_for(runs_dir), run_id).owner is None:
         raise UsageError(
-            f"{run_id} is of an OpenClaw that was attached to: Critiqor did not launch it, and does not end it",
-            fix="stop its service by its own means: Ctrl-C where it runs, or whatever started it",
+            f"{run_id} was recorded from an attached OpenClaw, which Critiqor did not launch and does not stop",
+            fix="stop OpenClaw where it runs: Ctrl-C, or its service manager",
         )
     agent = running_agent(run_id, runs_dir)
     if agent is None:
         return 0
-    _ask(agent)
+    _terminate(agent)
     ended = {process.pid for process in agent.processes}
     if _left_after(grace, agent.processes):
-        # Those that came meanwhile as well.
+        # Including processes that were started in the meantime.
         agent = running_agent(run_id, runs_dir) or agent
         ended |= {process.pid for process in agent.processes}
         _send(agent.processes, signal.SIGKILL)
@@ -95,23 +95,23 @@ def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: floa
     return len(ended)
 
 
-def _ask(agent: RunningAgent) -> None:
+def _terminate(agent: RunningAgent) -> None:
     if agent.monitor is None:
         _send(agent.processes, signal.SIGTERM)
         return
-    # The monitor passes it on, and ends whatever is left of the tree. One that was stopped has to go on to hear it.
+    # The monitor forwards the signal and ends the rest of the tree. A stopped monitor must be continued first.
     _send([agent.monitor], signal.SIGTERM)
     _send([agent.monitor], signal.SIGCONT)
 
 
 def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
-        with contextlib.suppress(psutil.Error):  # which knows a pid that somebody else has got meanwhile
+        with contextlib.suppress(psutil.Error):  # psutil refuses if the pid was reused
             process.send_signal(number)
 
 
 def _left_after(seconds: float, processes: Iterable[psutil.Process]) -> bool:
-    """Whether any of them is still there after that time."""
+    """Whether any of the processes is still running after that time."""
     until = time.monotonic() + seconds
     while living(processes):
         if time.monotonic() >= until:
@@ -125,16 +125,16 @@ def _mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
 
 
 def _launched_pid(paths: SessionPaths, head: RunHead) -> int | None:
-    """The pid that the monitor noted; None where the session was not begun by launching anything."""
+    """Return the pid that the monitor recorded; None if the session was started without launching a process."""
     run_id = head.run_id
     with contextlib.suppress(CritiqorError, OSError, ValueError):
         if head.seal is None:
-            log = [note for note in records.load(paths, run_id).event_log if isinstance(note, dict)]
-            notes = [(note.get("event_type"), note.get("payload")) for note in log]
+            log = [entry for entry in records.load(paths, run_id).event_log if isinstance(entry, dict)]
+            entries = [(entry.get("event_type"), entry.get("payload")) for entry in log]
         else:
             events = islice(Run(run_id, paths).events(), FIRST_EVENTS)
-            notes = [(event.event_type, event.payload) for event in events if event.source_layer == "supervisor"]
-        for kind, payload in notes:
+            entries = [(event.event_type, event.payload) for event in events if event.source_layer == "supervisor"]
+        for kind, payload in entries:
             pid = payload.get("pid") if kind == EventType.PROCESS_START and isinstance(payload, dict) else None
             if isinstance(pid, int):
                 return pid
@@ -142,7 +142,7 @@ def _launched_pid(paths: SessionPaths, head: RunHead) -> int | None:
 
 
 def _child_of(parent: int, pid: int | None) -> psutil.Process | None:
-    """That process, if it lives and is a child of this one: a pid alone can belong to anybody by now."""
+    """Return the process if it is alive and a child of `parent`; the pid alone may have been reused."""
     if pid is None:
         return None
     with contextlib.suppress(psutil.Error, ValueError, OverflowError):

@@ -1,10 +1,10 @@
-"""A child process and everything it starts, owned from start to end.
+"""Supervise a child process and its process tree from start to end.
 
-The child gets its own process group, made the foreground one of the terminal, as a shell does it: Ctrl-C reaches the
-child and not us, Ctrl-Z stops both, and a full-screen program finds the terminal as it would without us. In the
-background the terminal is left alone. Signals that are sent to us are passed on, unless we were started with the order
-to ignore them, as `nohup` does. The tree is known by descent and by a mark in the environment, because processes detach
-themselves and retitle themselves; a process is its pid and its start time together.
+The child gets its own process group, which becomes the foreground group of the terminal, as in a shell: Ctrl-C reaches
+the child and not Critiqor, Ctrl-Z stops both, and a full-screen program can use the terminal as usual. In the
+background the terminal is not touched. Signals sent to Critiqor are forwarded, unless it was started with the signal
+ignored, as with `nohup`. The tree is found by descent and by environment variables, because processes can detach and
+rename themselves. A process is identified by its pid and start time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from critiqor.processes import living, marked_processes
 
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 8.0
-"""Between TERM and KILL. A gateway gives its plugins two seconds and drains what it has to deliver."""
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Between TERM and KILL. A gateway gives its plugins two seconds and delivers pending messages."""
+FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 EndReason = Literal["exited", "timeout", "interrupted", "signalled"]
 
@@ -40,13 +40,13 @@ class ChildEnd(NamedTuple):
 
     reason: EndReason
     exit_code: int
-    """As a shell would report it: 128 plus the number of the signal for a child that died of one."""
+    """As a shell reports it: 128 plus the signal number for a child that was ended by a signal."""
     left_running: int
-    """Processes of the tree that outlived the child."""
+    """Number of processes of the tree that are still running after the child has ended."""
 
 
 class Supervisor:
-    """Launches one command and stays until it has ended."""
+    """Launches one command and waits until it has ended."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class Supervisor:
         self._command = list(command)
         self._environment = dict(environment)
         self._mark = mark
-        """Variables by which every process of the tree can be known."""
+        """Environment variables that identify every process of the tree."""
         self._cwd = cwd
         self._output = output
         self._terminal = _terminal() if output is None else None
         self._modes: list[Any] | None = None
-        """How the terminal was set before the child got it; None while it is not ours to give."""
+        """Terminal attributes before the child got the terminal; None while Critiqor is not in the foreground."""
         self._received: signal.Signals | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._handlers: dict[int, Any] = {}
 
     def start(self) -> int:
-        """Launch the child; returns its pid. Raises OSError when it cannot be launched."""
+        """Launch the child and return its pid. Raises OSError if it cannot be launched."""
         self._take_signals()
         self._save_terminal()
         try:
@@ -83,7 +83,7 @@ class Supervisor:
                 stdout=self._output,
                 stderr=subprocess.STDOUT if self._output else None,
                 process_group=0,
-                # Both sides set the foreground group, so that neither has to wait for the other.
+                # Parent and child both set the foreground group, so that neither has to wait for the other.
                 preexec_fn=self._take_terminal if self._modes is not None else None,
             )
         except BaseException:
@@ -91,14 +91,14 @@ class Supervisor:
             raise
         self._give_terminal()
         if self._received is not None:
-            self._pass_on(self._received, None)
+            self._forward(self._received, None)
         return self._child.pid
 
     def wait(self, timeout: float | None = None) -> ChildEnd:
-        """Stay until the child has ended, or end its tree after `timeout` seconds.
+        """Wait until the child has ended, or end its tree after `timeout` seconds.
 
-        Signals go nowhere from then on, until `release_signals`: a second Ctrl-C must not come between the end and
-        what is to be written about it.
+        After that, signals have no effect until `release_signals`: a second Ctrl-C must not interrupt the recording
+        of the end.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         status: int | None = None
@@ -109,11 +109,11 @@ class Supervisor:
                 return ChildEnd("timeout", ExitCode.TIMED_OUT, 0)
             return self._end(status)
         finally:
-            # Who was ended by force had no chance to leave the terminal as it was.
+            # A child that was killed could not restore the terminal.
             self._return_terminal(restore=status is None or status < 0)
 
     def end_tree(self, grace: float = GRACE_SECONDS) -> None:
-        """End every process of the tree: TERM, then KILL for whatever is left after the grace."""
+        """End every process of the tree: TERM, then KILL for those left after `grace` seconds."""
         for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, grace)):
             processes = self.tree()
             for process in processes:
@@ -127,14 +127,14 @@ class Supervisor:
         self._running.wait()
 
     def descendants(self) -> list[psutil.Process]:
-        """The child and what descends from it: cheaper than the whole tree, and without what has detached itself."""
+        """Return the child and its descendants: faster than `tree`, but without detached processes."""
         with contextlib.suppress(psutil.Error):
             root = psutil.Process(self._running.pid)
             return [root, *root.children(recursive=True)]
         return []
 
     def tree(self) -> list[psutil.Process]:
-        """The living processes of the tree, the child among them."""
+        """Return the living processes of the tree, including the child."""
         found = {process.pid: process for process in (*marked_processes(self._mark), *self.descendants())}
         return living(found.values())
 
@@ -161,7 +161,7 @@ class Supervisor:
     def _end(self, returncode: int) -> ChildEnd:
         exit_code = 128 - returncode if returncode < 0 else returncode
         if returncode < 0 or self._received is not None:
-            # Whoever is left has lost its parent: nobody would ever end it.
+            # The remaining processes have lost their parent, so nothing else would end them.
             self.end_tree()
             left = 0
         else:
@@ -172,7 +172,7 @@ class Supervisor:
             return ChildEnd("signalled", 128 + self._received, left)
         return ChildEnd("signalled" if returncode < 0 else "exited", exit_code, left)
 
-    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+    def _forward(self, number: int, frame: FrameType | None) -> None:
         self._received = signal.Signals(number)
         if self._child is not None and self._child.returncode is None:
             self._send(number)
@@ -184,25 +184,25 @@ class Supervisor:
     def _take_signals(self) -> None:
         if not _in_main_thread():
             return
-        for number in PASSED_ON:
+        for number in FORWARDED_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._handlers[number] = signal.signal(number, self._pass_on)
-        # Where it is ignored, the system reaps the child and nobody learns how it ended.
+                self._handlers[number] = signal.signal(number, self._forward)
+        # If it is ignored, the system reaps the child and its exit status is lost.
         self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def release_signals(self) -> None:
-        """Let signals do again what they did before the start."""
+        """Restore the signal handlers from before the start."""
         while self._handlers:
             signal.signal(*self._handlers.popitem())
 
     def _stop_with_child(self, number: int) -> None:
-        """The child was stopped from the keyboard: stop as well, so that the shell gets its terminal back."""
+        """Stop as well when the child was stopped from the keyboard, so that the shell gets its terminal back."""
         if self._terminal is None:
             return
         if number not in (signal.SIGTTIN, signal.SIGTTOU) or not self._is_foreground():
             self._return_terminal()
-            # The whole group, because a shell waits for every process of a job; and not SIGSTOP, which would be the
-            # end where there is no shell to continue us.
+            # The whole group, because a shell waits for every process of a job. Not SIGSTOP, because without a shell
+            # nothing would continue it.
             os.killpg(0, signal.SIGTSTP)
         self._save_terminal()
         self._give_terminal()
@@ -235,7 +235,7 @@ class Supervisor:
 
 
 def _terminal() -> int | None:
-    """The terminal on standard input, if there is one."""
+    """Return the descriptor of the terminal on standard input, or None."""
     try:
         descriptor = sys.stdin.fileno()
         return descriptor if os.isatty(descriptor) and _in_main_thread() else None
@@ -246,7 +246,7 @@ def _terminal() -> int | None:
 def _set_foreground(terminal: int | None, group: int) -> None:
     if terminal is None:
         return
-    # A background process that changes the foreground group is stopped by TTOU unless it ignores it.
+    # A background process that changes the foreground group is stopped by TTOU unless it ignores the signal.
     previous = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         os.tcsetpgrp(terminal, group)

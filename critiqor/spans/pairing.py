@@ -20,7 +20,7 @@ from typing import Any, Generic, get_args
 import msgspec
 
 from critiqor.model import Event, EventType, Scope
-from critiqor.model.trace import LONGEST_MS
+from critiqor.model.trace import MAX_MS
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.span import Data, Span, SpanKind
 
@@ -199,7 +199,7 @@ def _start(kind: SpanKind, call_id: str | None, run: AgentRun, event: Event, at_
 def _end(kind: SpanKind, span: Span[Any] | None, run: AgentRun, event: Event, at_us: int) -> Span[Any]:
     start_us = at_us
     duration = event.duration_ms
-    if at_us and duration is not None and 0 <= duration <= LONGEST_MS:
+    if at_us and duration is not None and 0 <= duration <= MAX_MS:
         start_us = max(0, at_us - round(duration * 1000))
     if span is None:
         span = Span(kind, event.event_id, start_us, start_us, has_start=False)

@@ -1,4 +1,4 @@
-"""Bytes on disk: where files are, how they are replaced, appended, locked and sealed. Nothing else knows."""
+"""Runs on disk: paths, locks, atomic files, journal, run records, sealed evidence and their verification."""
 
 from critiqor.storage.atomic import AtomicFile, write_bytes, write_json
 from critiqor.storage.journal import JournalLine, read_journal

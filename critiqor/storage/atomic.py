@@ -1,7 +1,8 @@
-"""Files that are replaced whole or not at all: temporary file, fsync, rename, fsync of the folder.
+"""Replace files atomically: temporary file, fsync, rename, fsync of the folder.
 
-Accepted: a crash can leave a `.tmp` file behind, which the next write of the same file takes over; two writers of one
-file wait for each other; and each write costs two fsyncs, which is nothing at the rate at which run records change.
+Accepted trade-offs: a crash can leave a `.tmp` file behind, which the next write of the same file takes over; two
+writers of one file wait for each other; and each write costs two fsyncs, which is negligible at the rate at which run
+records change.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ FILE_MODE = 0o600
 
 
 class AtomicFile:
-    """A file written piece by piece that takes its place only when everything is there.
+    """A file that is written in pieces and replaces the old one only when it is complete.
 
-    It counts and digests what it is given. Leaving the `with` block on an error leaves the old file untouched.
+    It counts and digests what is written. If the `with` block raises, the old file stays untouched.
     """
 
     def __init__(self, path: Path, *, mode: int = FILE_MODE) -> None:
@@ -38,7 +39,7 @@ class AtomicFile:
 
     @property
     def digest(self) -> str:
-        """`sha256:` and the digest of what was written so far."""
+        """`sha256:` and the digest of the bytes written so far."""
         return f"sha256:{self._digest.hexdigest()}"
 
     def __enter__(self) -> AtomicFile:
@@ -56,35 +57,35 @@ class AtomicFile:
     ) -> None:
         try:
             if kind is None:
-                self._take_place()
+                self._replace_old()
             else:
                 self._temporary.unlink(missing_ok=True)
         except OSError:
             self._temporary.unlink(missing_ok=True)
             raise
         finally:
-            # Closing tries once more to write what did not fit on a full disk.
+            # Closing tries again to write what did not fit on a full disk.
             with contextlib.suppress(OSError):
                 self._file.close()
         if kind is None:
             _sync_folder(self._path.parent)
 
     def _claim(self) -> int:
-        """Open the temporary file and hold it alone, until it has taken its place or is gone."""
+        """Open the temporary file and lock it until it is renamed or removed."""
         while True:
             try:
                 descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
             except PermissionError as error:
                 if not os.path.lexists(self._temporary):
-                    error.filename = str(self._path)  # the one that somebody named
+                    error.filename = str(self._path)  # the file that the caller knows
                     raise
-                # Left behind read-only by a writer that died just before its file took its place.
+                # Left behind read-only by a writer that was killed just before the rename.
                 self._temporary.unlink()
                 continue
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise
-                # A link in its place would let a file of somebody else be overwritten.
+                # Following a symbolic link would overwrite somebody else's file.
                 self._temporary.unlink()
                 continue
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -94,7 +95,7 @@ class AtomicFile:
                     return descriptor
             os.close(descriptor)
 
-    def _take_place(self) -> None:
+    def _replace_old(self) -> None:
         self._file.flush()
         os.fchmod(self._file.fileno(), self._mode)
         os.fsync(self._file.fileno())
@@ -108,7 +109,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_json(path: str | Path, document: Any) -> None:
-    """Replace a file with this document, indented for people; a reader never sees half of it."""
+    """Replace a file with a document as indented JSON; a reader never sees half of it."""
     write_bytes(Path(path), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 

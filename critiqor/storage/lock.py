@@ -1,4 +1,4 @@
-"""Locks between processes."""
+"""Locks between processes: lock files, and the lock of session.json that becomes permanent when a run is sealed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pathlib import Path
 from critiqor.storage.paths import FOLDER_MODE
 
 SEALED = b"sealed"
+"""Content of the lock of session.json once the run is sealed."""
 STALE_AFTER_SECONDS = 5.0
-"""The recorder holds the lock of session.json for the time of one rename; whoever holds it longer is dead."""
+"""The recorder holds the lock of session.json only during one rename; a process that holds it longer is dead."""
 
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file; it is freed by the system when its holder dies."""
+    """Hold a lock file; the system releases it when the holding process dies."""
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
@@ -26,13 +27,13 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def hold_session_document(lock: Path) -> None:
-    """Take session.json away from the recorder for good: from here on it can be written by finalize alone."""
+    """Lock session.json permanently: from now on only finalize may write it."""
     lock.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     while True:
         try:
             descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
-            if _is_ours_or_stale(lock):
+            if _is_sealed_or_taken_over(lock):
                 return
             time.sleep(0.01)
             continue
@@ -41,11 +42,19 @@ def hold_session_document(lock: Path) -> None:
         return
 
 
-def _is_ours_or_stale(lock: Path) -> bool:
+def is_sealed(lock: Path) -> bool:
+    """Whether session.json is locked permanently; a lock that cannot be read does not count."""
+    try:
+        return lock.read_bytes() == SEALED
+    except OSError:
+        return False
+
+
+def _is_sealed_or_taken_over(lock: Path) -> bool:
     try:
         if lock.read_bytes() == SEALED:
             return True
-        # A time in the future is a clock that was set back, and says nothing about the holder.
+        # A time far in the future means that the clock was set back; such a lock counts as stale as well.
         if abs(time.time() - lock.stat().st_mtime) < STALE_AFTER_SECONDS:
             return False
     except FileNotFoundError:

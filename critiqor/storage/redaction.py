@@ -1,8 +1,8 @@
-"""Secrets are replaced before evidence is sealed, by the same rules as in the recorder.
+"""Replace secrets before evidence is sealed, with the same rules as the recorder plugin.
 
-The rules are data (`clawhub/critiqor-openclaw/redaction.json`). A recorder with the same rules has redacted already
-what it wrote; this is for what reached the evidence in another way, such as a launch command, and for what a recorder
-with other rules let by.
+The rules are data (`clawhub/critiqor-openclaw/redaction.json`). A recorder with the same rules has already redacted
+what it wrote. This module redacts what reaches the evidence in another way, such as a launch command, and what a
+recorder with other rules did not recognize.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 
 RULES_PATH = Path(__file__).parent.parent / "clawhub" / "critiqor-openclaw" / "redaction.json"
 _MARK = "[redacted:"
-_LONGEST_MARK = 48
+_MAX_MARK = 48
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ def _compiled() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
 
 @cache
 def _gates() -> tuple[re.Pattern[str], ...]:
-    # In plain text a quote is not escaped; a serialised one has backslashes, which the gates allow for.
+    # The gates match serialized text, in which a quote may have backslashes before it.
     return tuple(re.compile(gate) for gate in _rules().gates)
 
 
@@ -63,9 +63,9 @@ _FREQUENT = 'etaoinsrlhdcmufpgwyb":,-_./ '
 
 @cache
 def _hint() -> re.Pattern[bytes]:
-    """No rule applies to a text in which this is not found, and looking for it is far cheaper than the gates.
+    """Return a pattern without which no rule applies to a text; searching it is far cheaper than the gates.
 
-    Each hint is looked for from its rarest character on, because a search costs by the places where it may begin.
+    Each hint is searched from its rarest character on, because the cost of a search depends on where it may start.
     """
 
     def from_rarest(hint: str) -> str:
@@ -79,30 +79,30 @@ def _hint() -> re.Pattern[bytes]:
 
 @cache
 def rules_digest() -> str:
-    """Which rules these are; a recorder that announces the same has applied them to everything that it wrote."""
+    """Return the version of the rules; a recorder that announces the same has applied them to all it wrote."""
     return hashlib.sha256(RULES_PATH.read_bytes()).hexdigest()[:16]
 
 
-# What the gates do not allow for: a character that need not have been escaped, and white space for Python alone.
+# What the gates do not cover: characters escaped without need, and white space that only Python knows.
 _UNUSUAL_ESCAPE = re.compile(rb"\\(?:u00(?:[2-7]|1[c-f]|85|a0)|u[12]|/)", re.IGNORECASE)
 _FIELD = re.compile(rb'"([^"\\]{4,160})"\s*:\s*["\[]')
 
 
-def may_hold_secret(serialised: bytes, start: int = 0) -> bool:
-    """Whether a serialised record deserves a closer look from `start` on; False is certain."""
-    if _UNUSUAL_ESCAPE.search(serialised):
+def may_hold_secret(serialized: bytes, start: int = 0) -> bool:
+    """Whether a serialized record may hold a secret from `start` on; False is certain."""
+    if _UNUSUAL_ESCAPE.search(serialized):
         return True
-    if any(is_secret_field(name) for name in _FIELD.findall(serialised, start)):
+    if any(is_secret_field(name) for name in _FIELD.findall(serialized, start)):
         return True
-    if not _hint().search(serialised, start):
+    if not _hint().search(serialized, start):
         return False
-    text = serialised[start:].decode("utf-8", "replace")
+    text = serialized[start:].decode("utf-8", "replace")
     return any(gate.search(text) for gate in _gates())
 
 
 @lru_cache(maxsize=4096)
 def is_secret_field(name: str | bytes) -> bool:
-    """Whether the name of a field says that its value is a secret, in any case and with anything between letters."""
+    """Whether a field name means that its value is a secret, in any case and with any other characters in between."""
     text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
     return (
         len(text) <= 40
@@ -112,26 +112,27 @@ def is_secret_field(name: str | bytes) -> bool:
 
 
 class Redactor:
-    """Replaces secrets by `[redacted:KIND:TAG]`; the tag is keyed, so that equal secrets of one run stay equal."""
+    """Replaces secrets with `[redacted:KIND:TAG]`; tags are keyed, so that equal secrets of one run stay equal."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self.counts: Counter[str] = Counter()
-        """How many secrets of each kind were replaced here."""
+        """Number of secrets replaced so far, by kind."""
 
     def tag(self, kind: str, secret: str) -> str:
+        """Return the tag that stands for a secret, and count it."""
         self.counts[kind] += 1
         return f"{_MARK}{kind}:{hmac.digest(self._key, secret.encode('utf-8', 'replace'), 'sha256').hex()[:8]}]"
 
     def text(self, text: str) -> str:
-        """The text without its secrets."""
+        """Return a text with its secrets replaced."""
         for kind, hints, pattern in _compiled():
             if any(hint in text for hint in hints):
                 text = pattern.sub(lambda match, kind=kind: self._replace(kind, match), text)  # type: ignore[misc]
         return text
 
     def value(self, value: Any) -> Any:
-        """Any JSON value without its secrets; what has none is returned as it is."""
+        """Return any JSON value with its secrets replaced."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -141,7 +142,7 @@ class Redactor:
         return value
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """A command line without its secrets, also those that stand in a word of their own behind their option."""
+        """Return a command line with its secrets replaced, including values that follow a secret option."""
         safe: list[str] = []
         for previous, word in zip(("", *words), words, strict=False):
             is_value = previous.startswith("-") and "=" not in previous and is_secret_field(previous)
@@ -157,7 +158,7 @@ class Redactor:
         return self.field(value) if isinstance(value, str) else self.value(value)
 
     def field(self, value: str) -> str:
-        """The value of a field whose name says that it is a secret."""
+        """Return the tag for the value of a field whose name means that it is a secret."""
         fields = _rules().fields
         if len(value) < fields.minimum_length or value.startswith(_MARK):
             return value
@@ -175,7 +176,7 @@ class Redactor:
 
 
 def _is_within_mark(text: str, start: int) -> bool:
-    """Whether a place is inside a mark: kinds are called `github_token` and the like, which reads as an assignment."""
-    before = text[max(0, start - _LONGEST_MARK) : start]
+    """Whether a position is inside a tag; kinds such as `github_token` look like assignments themselves."""
+    before = text[max(0, start - _MAX_MARK) : start]
     mark = before.rfind(_MARK)
     return mark >= 0 and "]" not in before[mark:]

@@ -229,7 +229,7 @@ def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) 
 
 def test_doctor_says_when_what_was_attached_is_not_whole_any_more(service: Service) -> None:
     service.attach()
-    (service.state / "extensions" / "critiqor" / "recorder.js").write_text("// older")
+    (service.state / "extensions" / "critiqor" / "event_router.js").write_text("// older")
     [check] = [check for check in run_checks(service.runs.folder, str(STANDIN), service.environment) if not check.ok]
     assert (check.name, str(check.fix).split("   ")[0]) == ("attachment", "critiqor attach openclaw")
     (service.state / "critiqor" / "attachment.json").write_text("{")
@@ -440,7 +440,7 @@ def test_a_detach_that_openclaw_refuses_says_its_reason_and_can_be_typed_again(s
     service.environment["STANDIN_REFUSES"] = "plugins uninstall"
     with pytest.raises(CritiqorError, match="immutable") as error:
         service.detach()
-    assert error.value.fix == "openclaw doctor, then critiqor detach openclaw again"
+    assert error.value.fix == "openclaw doctor   then: critiqor detach openclaw"
     del service.environment["STANDIN_REFUSES"]
     service.detach()
     assert "plugins" not in service.settings()
@@ -521,7 +521,7 @@ def test_a_profile_has_settings_of_its_own_and_every_command_is_told_of_it(servi
 @pytest.mark.parametrize(
     ("arguments", "extra", "said"),
     [
-        (("gateway", "run"), {}, "chooses no OpenClaw"),
+        (("gateway", "run"), {}, "does not select an OpenClaw"),
         (("--container", "box"), {}, "container"),
         ((), {"OPENCLAW_CONTAINER": "box"}, "container"),
     ],
@@ -541,7 +541,7 @@ def test_an_openclaw_that_is_not_there_or_hangs_is_said(
         service.attach(openclaw_command="no-such-openclaw")
     monkeypatch.setattr("critiqor.openclaw.commands.TIMEOUT_SECONDS", 0.2)
     hung = script(tmp_path / "hung", "#!/bin/sh\nexec sleep 30\n")
-    with pytest.raises(CritiqorError, match="did not work"):
+    with pytest.raises(CritiqorError, match="failed"):
         service.attach(openclaw_command=str(hung))
     assert service.file.read_text() == MINE
 

@@ -176,9 +176,7 @@ def test_timeout_ends_the_tree_and_leaves_the_run_to_be_finalized(monitor: Monit
     assert not is_alive(pid)
     [error] = runs.notes("run_001", "error_event")
     assert error["payload"]["reason"] == "timeout"
-    told = (
-        "Critiqor ended OpenClaw after 1 seconds, which is the timeout (exit code 124). Next: critiqor finalize run_001"
-    )
+    told = "Critiqor ended OpenClaw after the timeout of 1 seconds (exit code 124). Next: critiqor finalize run_001"
     assert monitor.said[-1] == told
     assert runs.status("run_001") == "MONITORING"
     record = runs.finalize()
@@ -313,7 +311,7 @@ def test_blind_run_is_said_while_it_runs_and_at_its_end(monitor: Monitor, runs: 
     assert during < after
     assert "critiqor doctor" in monitor.said[during]
     assert "critiqor doctor --probe" in monitor.said[after]
-    assert code == 0 or "The last lines that it printed say why" in monitor.said[after]
+    assert code == 0 or "Its last lines of output say why" in monitor.said[after]
     reasons = [error["payload"]["reason"] for error in runs.notes("run_001", "error_event")]
     assert reasons[-1] == "recorder_not_attached"
     record = runs.finalize()
@@ -353,12 +351,12 @@ def test_exec_that_escapes_the_recorder_is_refused(monitor: Monitor) -> None:
         monitor.run("agent", "exec", "--isolated", "hi")
 
 
-@pytest.mark.parametrize(("words", "told"), [(("status",), "no agent did anything"), (("tui",), "gateway run")])
+@pytest.mark.parametrize(("words", "told"), [(("status",), "no agent ran"), (("tui",), "gateway run")])
 def test_recorder_that_was_there_and_saw_no_agent_is_no_clean_bill(
     monitor: Monitor, runs: Runs, words: tuple[str, ...], told: str
 ) -> None:
     assert monitor.run(*words).attached
-    (line,) = (line for line in monitor.said if line.startswith("NOTHING OF AN AGENT WAS SEEN"))
+    (line,) = (line for line in monitor.said if line.startswith("NO AGENT ACTIVITY WAS RECORDED"))
     assert told in line
     assert runs.finalize()["trust_score"] is None
 
@@ -391,7 +389,7 @@ def test_aborted_meanwhile_is_said(monitor: Monitor, runs: Runs) -> None:
         + "abort_session(runs_dir=os.environ['CRITIQOR_RUNS_DIR'])\n"
     )
     assert monitor.run(command=impatient).exit_code == 0
-    assert "run_001 was aborted meanwhile" in monitor.said[-1]
+    assert "run_001 was aborted while OpenClaw was running" in monitor.said[-1]
 
 
 MONITOR_STANDIN = ("monitor", "openclaw", "--openclaw-command", STANDIN)
@@ -466,7 +464,7 @@ def test_second_shell_finalizes_while_the_agent_runs(running: Running, runs: Run
     running.signal(signal.SIGTERM)
     code, said = running.end()
     assert code == 128 + signal.SIGTERM
-    assert "was completed meanwhile" in said
+    assert "was completed while OpenClaw was running" in said
     assert "Traceback" not in said
     assert runs.evidence_bytes("run_001") == sealed
     assert runs.evidence("run_001")["coverage"]["sealed_while_running"] is True

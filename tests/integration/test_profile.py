@@ -172,23 +172,23 @@ def test_run_in_which_only_other_programs_are_left_says_that_none_can_be_asked(
     wait_until(lambda: b"up" in running.log.read_bytes().split(b"\n"))
     answer = cli("profile", "run_001", "--report")
     assert answer.code == 1
-    assert "is a Node that waits to be asked" in answer.err
+    assert "is a Node process that accepts this request" in answer.err
     assert running.is_up()
 
 
 def test_process_without_handlers_does_not_wait_for_the_signals() -> None:
     with subprocess.Popen(["sleep", "600"]) as sleeper:
-        assert not profiling._waits_for_signals(sleeper.pid)
+        assert not profiling._has_handlers(sleeper.pid)
         sleeper.kill()
-    assert not profiling._waits_for_signals(sleeper.pid)
+    assert not profiling._has_handlers(sleeper.pid)
 
 
 def test_process_that_waits_for_both_signals_is_known() -> None:
     before = [signal.signal(number, lambda *_: None) for number in (signal.SIGUSR1, signal.SIGUSR2)]
     try:
-        assert profiling._waits_for_signals(os.getpid())
+        assert profiling._has_handlers(os.getpid())
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
-        assert not profiling._waits_for_signals(os.getpid())
+        assert not profiling._has_handlers(os.getpid())
     finally:
         for number, handler in zip((signal.SIGUSR1, signal.SIGUSR2), before, strict=True):
             signal.signal(number, handler)

@@ -194,7 +194,7 @@ def test_an_attached_session_names_no_command_of_ours(runs: Runs, tmp_path: Path
     create_attached_session(runs_dir=runs.folder)
     with pytest.raises(UsageError, match="attached") as refused:
         stop_agent("run_001", runs.folder)
-    assert "by its own means" in str(refused.value.fix)
+    assert "its service manager" in str(refused.value.fix)
     assert runs.status("run_001") == "MONITORING"
     told = run_critiqor("abort", "--runs-dir", runs.folder, home=tmp_path)
     assert "stop its service by its own means" in told.stderr

@@ -74,12 +74,12 @@ run.events();
 process.stdout.write(run.text());
 """
 SERIALISE = f"""
-import {{ serialise }} from {json.dumps(str(PLUGIN / "payload.js"))};
+import {{ serializeRecord }} from {json.dumps(str(PLUGIN / "payload.js"))};
 import {{ Redactor }} from {json.dumps(str(PLUGIN / "redact.js"))};
 let text = "";
 for await (const chunk of process.stdin.setEncoding("utf8")) text += chunk;
 const redactor = new Redactor(Buffer.from("key"));
-for (const record of JSON.parse(text)) process.stdout.write(serialise(record, redactor) + "\\n");
+for (const record of JSON.parse(text)) process.stdout.write(serializeRecord(record, redactor) + "\\n");
 """
 
 

@@ -174,7 +174,7 @@ def test_a_gateway_can_be_sealed_from_a_second_terminal_while_it_goes_on(version
         assert gateway.stop() == 143
         assert (made.runs / "run_001" / "session.json").read_bytes() == sealed
         assert made.critiqor("verify", "run_001").returncode == 0
-        assert "completed meanwhile" in (tmp_path / "monitor.log").read_text()
+        assert "completed while OpenClaw was running" in (tmp_path / "monitor.log").read_text()
 
 
 def test_what_was_under_way_when_openclaw_was_killed_is_in_the_evidence(tmp_path: Path) -> None:

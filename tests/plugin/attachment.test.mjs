@@ -244,10 +244,10 @@ test("a runs folder that is removed is not made again, and the agent is not dist
   service.begin("run_1");
   const claw = service.register();
   tool(claw, "r1");
-  const { summary, records } = attachment().current;
+  const { snapshot, records } = attachment().current;
   fs.rmSync(service.runsDir, { recursive: true });
   tool(claw, "r1", "c2");
-  await summary.follow();
+  await snapshot.rewriteInSlices();
   tool(claw, "r1", "c3");
   tool(claw, "r2");
   assert.equal(fs.existsSync(service.runsDir), false);
@@ -297,13 +297,13 @@ test("a hostile event is a hole in the run, and nothing is thrown", (t) => {
   assert.equal(attachment().current.records.handlerErrors, 3);
 });
 
-test("a look that fails does not end the process", (t) => {
+test("a poll that fails does not end the process", (t) => {
   const service = newService(t);
   service.begin("run_1");
   service.register();
   mock.method(attachment(), "refresh", () => { throw new Error("no"); });
   try {
-    assert.equal(attachment().look(), undefined);
+    assert.equal(attachment().poll(), undefined);
   } finally {
     mock.restoreAll();
   }

@@ -143,18 +143,18 @@ test("a process that is killed leaves a readable journal", async (t) => {
   assert.equal(run.lines().length, 101);
 });
 
-test("a summary asked for while another is being written in slices does not spoil it", async (t) => {
+test("a snapshot requested while another is being written in slices does not damage it", async (t) => {
   const run = newRun(t);
   const claw = attach();
   emit(claw, 300, "y".repeat(3000)); // several slices
-  const following = state().summary.follow();
+  const following = state().snapshot.rewriteInSlices();
   emit(claw, 50, "z".repeat(3000));
   plugin.updateSessionSummary();
   assert.equal(run.session().metrics.total_events, 351);
   await following;
   assert.equal(run.session().metrics.total_events, 351);
   emit(claw, 1);
-  await state().summary.follow();
+  await state().snapshot.rewriteInSlices();
   assert.equal(run.session().events.length, 352);
   assert.equal(run.session().metrics.total_events, 352);
 });
@@ -167,7 +167,7 @@ test("torn and foreign lines in the journal are left out of session.json, again 
   emit(claw, 2);
   for (const round of [1, 2]) {
     emit(claw, round);
-    await state().summary.follow();
+    await state().snapshot.rewriteInSlices();
     assert.equal(run.session().events.length, run.session().metrics.total_events);
   }
   assert.equal(run.session().metrics.total_events, 8);
@@ -188,10 +188,10 @@ test("a sealed session.json is never replaced again, and nobody notices", async 
   fs.writeFileSync(run.lock, "sealed");
   fs.writeFileSync(run.sessionFile, '{"sealed": true}');
   emit(claw, 2);
-  await state().summary.follow();
+  await state().snapshot.rewriteInSlices();
   plugin.updateSessionSummary();
   emit(claw, 2);
-  await state().summary.follow();
+  await state().snapshot.rewriteInSlices();
   const { code } = await inProcess(run, `const claw = attach(); claw.hook("message_received", {});`).ended;
   assert.equal(code, 0);
   assert.deepEqual(run.session(), { sealed: true });
@@ -265,7 +265,7 @@ test("a full disk loses records, disturbs nobody and leaves a hole", async (t) =
   emit(claw, 3);
   assert.deepEqual([state().journal.lost, state().journal.written, state().records.handlerErrors], [4, 0, 0]);
   fs.unlinkSync(run.journal);
-  await state().summary.follow();
+  await state().snapshot.rewriteInSlices();
   emit(claw, 2);
   assert.deepEqual(sequences(run.lines()), [5, 6]);
 });
@@ -330,9 +330,9 @@ test("a folder deleted in the middle of a run is made again, and the hole can be
   plugin.updateSessionSummary();
   fs.rmSync(run.folder, { recursive: true });
   emit(claw, 1);
-  await state().summary.follow();
+  await state().snapshot.rewriteInSlices();
   emit(claw, 6);
-  await state().summary.follow();
+  await state().snapshot.rewriteInSlices();
   assert.deepEqual(sequences(run.lines()), [6, 7, 8, 9, 10, 11]);
   assert.equal(run.session().metrics.total_events, 6);
   assert.equal(state().records.handlerErrors, 0);

@@ -6,10 +6,10 @@ import { test } from "node:test";
 
 import { attach, newRun, PLUGIN } from "./support/harness.mjs";
 
-const { LIMITS, serialise } = await import(new URL("payload.js", PLUGIN));
+const { LIMITS, serializeRecord } = await import(new URL("payload.js", PLUGIN));
 const { Redactor } = await import(new URL("redact.js", PLUGIN));
 const redactor = new Redactor(Buffer.from("key"));
-const bounded = (payload) => JSON.parse(serialise({ status: "ok", error: null, payload }, redactor)).payload;
+const bounded = (payload) => JSON.parse(serializeRecord({ status: "ok", error: null, payload }, redactor)).payload;
 const sha256 = (text) => `sha256:${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 const big = (name = "filler") => ({ [name]: "word ".repeat(8000) });
 
@@ -78,7 +78,7 @@ for (const [what, payload] of Object.entries({
   "many large texts": Array.from({ length: 200 }, () => "x".repeat(100_000)),
 })) {
   test(`a record of ${what} stays small`, () => {
-    const line = serialise({ status: "ok", error: null, payload: { payload } }, redactor);
+    const line = serializeRecord({ status: "ok", error: null, payload: { payload } }, redactor);
     assert.ok(line.length < 4 * LIMITS.record, `${line.length} characters`);
   });
 }

@@ -245,9 +245,9 @@ test("a gateway that serves thousands of runs remembers few of them", (t) => {
   for (let index = 0; index < 3000; index += 1) wholeRun(claw, of(`run ${index}`));
   for (let index = 0; index < 3000; index += 1) claw.hook("message_received", { sessionKey: `quiet ${index}` });
   tick(2000);
-  const { recorder, records } = state();
-  assert.ok(recorder.runs.byKey.size <= 256);
-  assert.ok(recorder.runs.idBySession.size <= 256);
+  const { router, records } = state();
+  assert.ok(router.runs.byKey.size <= 256);
+  assert.ok(router.runs.idBySession.size <= 256);
   assert.equal(records.waiting.size, 0);
   assert.equal(plugin.START_TIME_BY_TOOL_CALL.size, 0);
   assert.equal(records.handlerErrors, 0);
@@ -279,7 +279,7 @@ test("a long run does not hold on to arguments, results, ids and messages", (t) 
     }
     claw.transcript({ sessionKey: context.sessionKey, messageId: `m${index}`, message: { role: "custom", content: "" } });
   }
-  const [{ tools, messages, ending }] = [...state().recorder.runs.byKey.values()];
+  const [{ tools, messages, ending }] = [...state().router.runs.byKey.values()];
   assert.ok(tools.size <= 2000);
   assert.ok(messages.size <= 500);
   assert.equal(ending.size, 0);
@@ -298,7 +298,7 @@ test("calls that never end are remembered only up to a limit", (t) => {
   const claw = attach();
   for (let index = 0; index < 12_000; index += 1) claw.hook("before_tool_call", { toolCallId: `c${index}`, toolName: "exec" }, of("a"));
   assert.ok(plugin.START_TIME_BY_TOOL_CALL.size <= 10_000);
-  assert.ok([...state().recorder.runs.byKey.values()][0].tools.size <= 2000);
+  assert.ok([...state().router.runs.byKey.values()][0].tools.size <= 2000);
   plugin.START_TIME_BY_TOOL_CALL.clear();
 });
 

@@ -12,8 +12,8 @@ import pytest
 
 from critiqor.errors import UsageError
 from critiqor.openclaw import Attachment, AttachmentFolder, AttachmentPlan, locate_configuration, plugin_folder
-from critiqor.openclaw.saved_file import backup_of
-from critiqor.openclaw.settings import as_patch, joined, patch_between, patched, setting_at
+from critiqor.openclaw.saved_file import find_original
+from critiqor.openclaw.settings import as_patch, merge_setting, patch_between, patched, setting_at
 
 META = '"meta": {"lastTouchedVersion": "2026.9.6"}'
 PLAIN = '{"gateway": {"mode": "local"}, ' + META + "}"
@@ -61,12 +61,12 @@ class Home:
         if plan.installs:
             shutil.copytree(plugin_folder(), self.installed, dirs_exist_ok=True)
         self.patch(plan.patch)
-        attachment = self.folder.settled(attachment)
+        attachment = self.folder.with_digests(attachment)
         self.folder.write(attachment)
         return attachment
 
     def detach(self, attachment: Attachment) -> None:
-        self.patch(self.folder.undoing(attachment))
+        self.patch(self.folder.undo_patch(attachment))
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_what_is_attached_needs_nothing_more(home: Home) -> None:
 def test_a_plugin_of_another_version_is_copied_again(home: Home) -> None:
     home.configure(PLAIN)
     home.attach()
-    (home.installed / "recorder.js").write_text("// older")
+    (home.installed / "event_router.js").write_text("// older")
     plan = home.folder.plan()
     assert (plan.installs, plan.settings) == (True, ())
 
@@ -175,7 +175,7 @@ def test_undoing_makes_the_settings_what_they_were(home: Home, text: str) -> Non
     assert home.settings() != json.loads(text)
     home.detach(attachment)
     assert home.settings() == json.loads(text)
-    assert home.folder.undoing(attachment) == {}
+    assert home.folder.undo_patch(attachment) == {}
 
 
 def test_undoing_leaves_what_the_user_has_changed_meanwhile(home: Home) -> None:
@@ -196,7 +196,7 @@ def test_an_untouched_configuration_is_put_back_byte_for_byte_with_its_comments_
     attachment = folder.save(plan)
     ours = {"gateway": {"mode": "local"}, "meta": {"lastTouchedVersion": "1"}, **plan.patch}
     home.rewrite(home.file, json.dumps(ours))
-    attachment = folder.settled(attachment)
+    attachment = folder.with_digests(attachment)
     assert folder.is_untouched(attachment)
     assert home.restore(attachment) == []
     assert home.file.read_text("utf-8") == text
@@ -211,7 +211,7 @@ def test_an_included_file_is_put_back_as_well_and_one_that_did_not_change_is_lef
     attachment = home.folder.save(home.folder.plan())
     assert {Path(saved.path).name for saved in attachment.files} == {"openclaw.json", "plugins.json5", "agents.json5"}
     home.rewrite(included, '{"entries": {}}')
-    attachment = home.folder.settled(attachment)
+    attachment = home.folder.with_digests(attachment)
     before = other.stat().st_ino
     assert home.restore(attachment) == []
     assert included.read_text() == "{ /* mine */ }"
@@ -227,9 +227,9 @@ def test_a_configuration_that_openclaw_would_take_for_damaged_is_not_put_back(ho
     home.configure(text)
     attachment = home.folder.save(home.folder.plan())
     home.rewrite(home.file, '{"gateway": {"mode": "local"}, "meta": {"lastTouchedVersion": "2026.9.6"}}')
-    attachment = home.folder.settled(attachment)
+    attachment = home.folder.with_digests(attachment)
     assert home.restore(attachment) == [str(home.file)]
-    backup = backup_of(attachment.files[0])
+    backup = find_original(attachment.files[0])
     assert backup is not None
     assert backup.read_text() == text
 
@@ -249,7 +249,7 @@ def test_the_backup_of_a_linked_configuration_is_found_beside_its_target(home: H
     home.file.symlink_to(target)
     attachment = home.folder.save(home.folder.plan())
     home.rewrite(target, json.dumps(patched(json.loads(PLAIN), home.folder.plan().patch)))
-    attachment = home.folder.settled(attachment)
+    attachment = home.folder.with_digests(attachment)
     assert home.restore(attachment) == []
     assert (home.file.is_symlink(), target.read_text()) == (True, PLAIN)
 
@@ -266,7 +266,7 @@ def test_a_link_that_openclaw_has_replaced_by_a_file_is_put_back_while_it_leads_
     home.file.with_name("openclaw.json.bak").write_text(PLAIN)
     home.file.unlink()
     home.file.write_text(ours)
-    attachment = home.folder.settled(attachment)
+    attachment = home.folder.with_digests(attachment)
     if changed_since:
         target.write_text("{}")
     assert home.restore(attachment) == ([str(home.file)] if changed_since else [])
@@ -286,7 +286,7 @@ def test_a_configuration_that_somebody_has_changed_is_not_put_back(home: Home) -
 def test_attaching_again_keeps_what_was_before_the_first_time(home: Home) -> None:
     home.configure(PLAIN)
     first = home.attach()
-    (home.installed / "recorder.js").unlink()
+    (home.installed / "event_router.js").unlink()
     second = home.attach()
     assert second == first
     assert home.restore(second) == []
@@ -320,7 +320,7 @@ def test_what_is_attached_can_be_read_again_and_is_for_its_owner_alone(home: Hom
     assert home.folder.read() == attachment
     for file in (home.state / "critiqor").iterdir():
         assert file.stat().st_mode & 0o077 == 0
-    home.folder.forget()
+    home.folder.remove()
     assert home.folder.read() is None
 
 
@@ -353,4 +353,7 @@ def test_a_patch_is_applied_as_openclaw_applies_it() -> None:
     assert patched(document, patch_between(document, wanted)) == wanted
     assert setting_at(document, ("a", "c")) == [1]
     assert setting_at(document, ("d", "c")) is None
-    assert joined({"a": [1], "b": {"c": 1}}, {"a": [1, 2], "b": {"d": 2}}) == {"a": [1, 2], "b": {"c": 1, "d": 2}}
+    assert merge_setting({"a": [1], "b": {"c": 1}}, {"a": [1, 2], "b": {"d": 2}}) == {
+        "a": [1, 2],
+        "b": {"c": 1, "d": 2},
+    }

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import wait_until
 
-from critiqor.recording.resources import MOST_POINTS, ProcessSample, ResourceSampler, Usage, role_of
+from critiqor.recording.resources import MAX_POINTS, ProcessSample, ResourceSampler, Usage, role_of
 
 
 def sample(pid: int = 1, role: str = "gateway", rss: int = 100, cpu: float = 1.0) -> ProcessSample:
@@ -39,14 +39,14 @@ def test_time_of_processes_that_are_gone_is_kept() -> None:
     assert told.cpu_seconds == 5.5
 
 
-@given(st.integers(1, 4 * MOST_POINTS))
+@given(st.integers(1, 4 * MAX_POINTS))
 def test_series_stays_small_and_begins_at_the_first_look(count: int) -> None:
     usage = Usage()
     for moment in range(count):
         usage.add(moment, [sample()])
     told = usage.summary(1.0, 0.0)
     assert told.samples == count
-    assert 1 <= len(told.series) < MOST_POINTS
+    assert 1 <= len(told.series) < MAX_POINTS
     assert told.series[0].seconds == 0
     moments = [point.seconds for point in told.series]
     assert moments == sorted(set(moments))

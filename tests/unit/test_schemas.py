@@ -47,8 +47,8 @@ def test_schema_is_one() -> None:
 def test_schema_says_what_fields_mean() -> None:
     fields = shipped()["$defs"]["Finding"]["properties"]
     assert fields["severity"]["enum"] == ["critical", "high", "info", "low", "medium"]
-    assert "Runs are compared by it" in fields["cause"]["description"]
-    assert "Null where no price" in shipped()["$defs"]["ModelUsage"]["properties"]["cost_usd"]["description"]
+    assert "runs can be compared by it" in fields["cause"]["description"]
+    assert "null if no price" in shipped()["$defs"]["ModelUsage"]["properties"]["cost_usd"]["description"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -17,7 +17,7 @@ from typing import Any
 from critiqor.model import event_id_for, iso_from_ms, now_ms
 from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import FILE_MODE
-from critiqor.storage.lock import SEALED
+from critiqor.storage.lock import is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
@@ -111,7 +111,7 @@ class JournalWriter:
         self._next_check = now + CHECK_INTERVAL_MS
         try:
             # A sealed recording has no redaction key any more, and must not get a new one.
-            self.is_sealed = _is_sealed(self._paths.session_lock_path(self._run_id))
+            self.is_sealed = is_sealed(self._paths.session_lock_path(self._run_id))
             if self.is_sealed or not self._is_current():
                 self._release()
             if not self.is_sealed and self._descriptor is None:
@@ -135,13 +135,6 @@ class JournalWriter:
             return os.path.samestat(os.fstat(self._descriptor), self._paths.journal_path(self._run_id).stat())
         except OSError:
             return False
-
-
-def _is_sealed(lock: Path) -> bool:
-    try:
-        return lock.read_bytes() == SEALED
-    except OSError:
-        return False  # not there; or whatever keeps it from being read keeps the rest from being written
 
 
 def _shared_key(path: Path) -> bytes:

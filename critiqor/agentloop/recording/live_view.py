@@ -14,7 +14,7 @@ import time
 
 from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import FILE_MODE
-from critiqor.storage.lock import SEALED
+from critiqor.storage.lock import is_sealed
 from critiqor.storage.session_document import SessionDocumentWriter, copy_journal
 
 MIN_PAUSE_SECONDS = 0.25
@@ -59,7 +59,7 @@ class LiveView:
             self._pause = max(MIN_PAUSE_SECONDS, (time.thread_time() - began) * PAUSE_PER_SECOND_OF_WORK)
 
     def _rewrite(self, wait_seconds: float) -> None:
-        if self._is_sealed():
+        if is_sealed(self._lock_path):
             return
         try:
             descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
@@ -77,15 +77,10 @@ class LiveView:
                 os.close(os.open(self._lock_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
                 break
             except FileExistsError:
-                if self._is_sealed() or time.monotonic() >= deadline:
+                if is_sealed(self._lock_path) or time.monotonic() >= deadline:
                     return
                 time.sleep(0.005)
         try:
             self._temporary.replace(self._document)
         finally:
             self._lock_path.unlink(missing_ok=True)
-
-    def _is_sealed(self) -> bool:
-        with contextlib.suppress(OSError):
-            return self._lock_path.read_bytes() == SEALED
-        return False

@@ -1,61 +1,62 @@
-// How an OpenClaw that outlives a run learns where to record. `critiqor attach` names a small file in the plugin's
-// configuration. The file names a run, and the active slot of its runs folder says whether that run takes events. Both are
-// looked at when they change and when an agent run begins, and an agent run stays with the run in which it was first seen.
+// Finds the run to record in an OpenClaw that was not launched by the monitor. `critiqor attach` puts the path of a small
+// file into the plugin's configuration. The file names a run, and the active slot of its runs folder shows whether that run
+// takes events. Both are read when they change and when an agent run begins. All events of an agent run go to the run in
+// which the agent run was first seen.
 
 import fs from "node:fs";
 import path from "node:path";
 
 import { isRunId } from "./journal.js";
-import { Recording } from "./recording.js";
+import { RunRecorder } from "./run_recorder.js";
 
-const LOOK_EVERY_MS = 1000;
-const MOST_BYTES = 1 << 16;
-const MOST_REMEMBERED = 1000;
+const POLL_INTERVAL_MS = 1000;
+const MAX_FILE_BYTES = 1 << 16;
+const MAX_OWNERS = 1000;
 
-/** Hands what OpenClaw emits to the run that it belongs to, if there is one. */
+/** Passes OpenClaw's events to the recorder of the run that they belong to, if there is one. */
 export class Attachment {
   constructor(file, version) {
     this.file = file;
     this.version = version;
     this.isGateway = isGateway(process.argv);
     this.current = null;
-    this.owners = new Map(); // of agent runs, and of what is saved of a session; null where nobody records them
-    this.presences = new Map();
+    this.owners = new Map(); // run recorder by agent run and by session; null where they are not recorded
+    this.announcements = new Map(); // by registration mode
     this.watched = new Set();
     this.stopped = false;
-    // An error in a listener of Node's would end the agent's process.
-    this.look = () => {
+    // An exception in a listener of Node's would end the agent's process.
+    this.poll = () => {
       try {
         this.refresh();
       } catch {
-        // the next look may do better
+        // the next poll tries again
       }
     };
   }
 
-  /** Says who is watching, to every run that there will be. */
+  /** Keeps the announcement of a registration, for the current run and every later one. */
   announce(mode, presence) {
-    this.presences.set(mode, { ...presence, attached: true });
+    this.announcements.set(mode, { ...presence, attached: true });
     this.refresh();
-    this.introduce();
+    this.writeAnnouncements();
   }
 
   hook(name, event, context) {
-    this.ownerOf(event, context)?.recorder.hook(name, event, context);
+    this.ownerOf(event, context)?.router.hook(name, event, context);
   }
 
   documented(eventType, layer, event, context) {
-    this.ownerOf(event, context)?.recorder.documented(eventType, layer, event, context);
+    this.ownerOf(event, context)?.router.documented(eventType, layer, event, context);
   }
 
   agentEvent(event) {
-    this.ownerOf(event)?.recorder.agentEvent(event);
+    this.ownerOf(event)?.router.agentEvent(event);
   }
 
-  // Most saved messages name no run; they follow the start of theirs.
+  // Most saved messages name no agent run; they belong to the one that started last in their session.
   transcriptUpdate(update) {
     const owner = update?.runId === undefined ? this.owners.get(`session ${update?.sessionKey}`) : undefined;
-    (owner === undefined ? this.ownerOf(update) : owner)?.recorder.transcriptUpdate(update);
+    (owner === undefined ? this.ownerOf(update) : owner)?.router.transcriptUpdate(update);
   }
 
   ownerOf(event, context) {
@@ -68,45 +69,44 @@ export class Attachment {
       const sessionKey = event?.sessionKey ?? context?.sessionKey;
       if (sessionKey !== undefined) this.remember(`session ${sessionKey}`, owner);
     }
-    if (owner?.announced.size === 0) this.introduce(true);
+    if (owner?.announced.size === 0) this.writeAnnouncements(true);
     return owner;
   }
 
   remember(key, owner) {
-    this.owners.delete(key); // to the end, as the latest
+    this.owners.delete(key); // moves it to the end, as the latest
     this.owners.set(key, owner);
-    if (this.owners.size > MOST_REMEMBERED) this.owners.delete(this.owners.keys().next().value);
+    if (this.owners.size > MAX_OWNERS) this.owners.delete(this.owners.keys().next().value);
   }
 
-  // Any command of OpenClaw may load its plugins. Of a gateway it is certain that it will work; otherwise the first fact
-  // shows it.
-  introduce(certain = this.isGateway && this.presences.has("full")) {
-    if (!certain || this.current === null) return;
-    for (const [mode, presence] of this.presences) this.current.announce(mode, presence);
+  // Any OpenClaw command may load plugins. A gateway is certain to run agents; for other commands the first fact shows it.
+  writeAnnouncements(runsAgents = this.isGateway && this.announcements.has("full")) {
+    if (!runsAgents || this.current === null) return;
+    for (const [mode, presence] of this.announcements) this.current.announce(mode, presence);
   }
 
-  /** Begins and ends recordings as the files say. */
+  /** Starts and ends recording according to the files. */
   refresh() {
-    const told = this.stopped ? null : readSmall(this.file);
-    const run = told === null ? null : runOf(told);
-    this.watch(told === null ? [] : run === null ? [this.file] : [this.file, run.slot]);
+    const target = this.stopped ? null : readSmallFile(this.file);
+    const run = target === null ? null : runOf(target);
+    this.watch(target === null ? [] : run === null ? [this.file] : [this.file, run.slot]);
     const active = run !== null && isActive(run) ? run : null;
     if (active !== null && this.current?.runId === active.runId && this.current.runsDir === active.runsDir) return;
     this.end();
-    // Its folder was made when the session was created. One that is gone was removed on purpose.
-    if (active !== null) this.current = new Recording(active.runId, active.runsDir, { makesFolder: false });
-    this.introduce();
+    // The folder was created with the session. If it is missing, it was removed on purpose.
+    if (active !== null) this.current = new RunRecorder(active.runId, active.runsDir, { makesFolder: false });
+    this.writeAnnouncements();
   }
 
   watch(files) {
-    for (const file of this.watched) if (!files.includes(file)) fs.unwatchFile(file, this.look);
-    // Looked at by a thread of Node's own, without waiting for it and without keeping the process alive.
-    const options = { interval: LOOK_EVERY_MS, persistent: false };
+    for (const file of this.watched) if (!files.includes(file)) fs.unwatchFile(file, this.poll);
+    // A thread of Node's polls the files; nothing waits for it, and it does not keep the process alive.
+    const options = { interval: POLL_INTERVAL_MS, persistent: false };
     const added = files.filter((file) => !this.watched.has(file));
-    for (const file of added) fs.watchFile(file, options, this.look);
+    for (const file of added) fs.watchFile(file, options, this.poll);
     this.watched = new Set(files);
-    // What changed between our look and Node's first one is no change to Node.
-    if (added.length > 0) setTimeout(this.look, LOOK_EVERY_MS).unref();
+    // Node does not report a change between our read and its first poll.
+    if (added.length > 0) setTimeout(this.poll, POLL_INTERVAL_MS).unref();
   }
 
   end() {
@@ -117,7 +117,7 @@ export class Attachment {
     ended.end();
   }
 
-  /** Makes way for another, for good: what OpenClaw once subscribed may still be called. */
+  /** Stops permanently, for a replacement: OpenClaw may still call the old handlers. */
   stop() {
     this.stopped = true;
     this.refresh();
@@ -136,15 +136,15 @@ function runOf({ run_id: runId, runs_dir: runsDir }) {
 }
 
 function isActive({ runId, slot }) {
-  const held = readSmall(slot);
+  const held = readSmallFile(slot);
   return held?.run_id === runId && held.status === "MONITORING";
 }
 
-// An object, empty where the file holds something else; null where there is no file.
-function readSmall(file) {
+// Returns an object, empty if the file holds something else; null if there is no file.
+function readSmallFile(file) {
   try {
-    const stat = fs.statSync(file); // reading a pipe would wait for its other end
-    const value = stat.isFile() && stat.size <= MOST_BYTES ? JSON.parse(fs.readFileSync(file, "utf8")) : null;
+    const stat = fs.statSync(file); // reading a pipe would block
+    const value = stat.isFile() && stat.size <= MAX_FILE_BYTES ? JSON.parse(fs.readFileSync(file, "utf8")) : null;
     return value !== null && typeof value === "object" ? value : {};
   } catch (error) {
     return error.code === "ENOENT" || error.code === "ENOTDIR" ? null : {};

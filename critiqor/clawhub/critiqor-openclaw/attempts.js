@@ -1,12 +1,12 @@
-// The attempts of an agent run: where each began, how it ended, and what it used in all.
+// Records the attempts of an agent run: start, end and total usage.
 
-import { stripUndefined } from "./facts.js";
+import { stripUndefined } from "./extract.js";
 
 const EXTENSION = "extension_api";
 const WAIT_FOR_END_HOOK_MS = 1000;
 const WAIT_FOR_TOTALS_MS = 250;
 
-/** Writes the starts and ends of agent runs. */
+/** Writes `agent_start` and `agent_end`. */
 export class Attempts {
   constructor(records, models, turns) {
     this.records = records;
@@ -16,7 +16,7 @@ export class Attempts {
 
   start(source, run, payload) {
     if (!run.isNews("agent_start", source)) return;
-    this.records.settle(run.attempt?.ending); // the end of the attempt before this one, and not of this one
+    this.records.settle(run.attempt?.ending); // the end of the previous attempt
     run.attempt = { number: (run.attempts += 1), at: this.records.now(), ending: null };
     this.records.write("agent_start", EXTENSION, run, {}, { attempt: run.attempts, ...payload });
   }
@@ -54,9 +54,9 @@ export class Attempts {
     const { error, success, aborted } = attempt.facts;
     const failure = error ?? run.lastModelError ?? (success === false ? "ended without success" : null);
     const status = failure !== null || aborted === true ? "error" : "ok";
-    const said = failure ?? (aborted === true ? "aborted" : null);
+    const reason = failure ?? (aborted === true ? "aborted" : null);
     const durationMs = attempt.facts.durationMs ?? attempt.endedAt - attempt.at;
     const payload = { attempt: attempt.number, ...attempt.facts };
-    this.records.write("agent_end", EXTENSION, run, { at: attempt.endedAt, durationMs, status, error: said }, payload);
+    this.records.write("agent_end", EXTENSION, run, { at: attempt.endedAt, durationMs, status, error: reason }, payload);
   }
 }

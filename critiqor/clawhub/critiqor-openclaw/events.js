@@ -1,18 +1,18 @@
-// The envelope that every record shares, and the small rules that fill it.
+// Builds the envelope of a record, and derives status, error, duration and memory lookups from what OpenClaw emits.
 
-/** When a tool call began, by its id (with its run, where that is known), until its result arrives. */
+/** Start time of each open tool call, by its id and, if known, its agent run. */
 export const START_TIME_BY_TOOL_CALL = new Map();
 
-const MOST_OPEN_CALLS = 10_000;
+const MAX_OPEN_CALLS = 10_000;
 const STARTS = new Set(["tool_call", "tool_execution_start"]);
 const ENDS = new Set(["tool_result", "tool_execution_end"]);
 
-/** The current time, UTC, ISO 8601 with milliseconds. */
+/** Returns the current time: UTC, ISO 8601, milliseconds. */
 export function nowIso() {
   return new Date().toISOString();
 }
 
-/** The key under which the start of a call is remembered: ids repeat between runs. */
+/** Returns the key of a call in START_TIME_BY_TOOL_CALL: ids repeat between agent runs. */
 export function callKey(agentRunId, toolCallId) {
   return agentRunId ? `${agentRunId}\u0000${toolCallId}` : toolCallId;
 }
@@ -22,9 +22,9 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const textOr = (value, otherwise) => (typeof value === "string" && value !== "" ? value : otherwise);
 
 /**
- * One record in the shape of `critiqor.session.v1`; its event id is given by the journal that writes it.
- * `known` holds what the caller knows better than the payload: run, session, tool, status, error, duration, time.
- * Payload and layer can be told apart, and are taken in either order.
+ * Returns one record in the shape of `critiqor.session.v1`; the journal that writes it adds the event id.
+ * `known` overrides what the payload contains: run, session, tool, status, error, duration, time.
+ * Payload and layer are accepted in either order.
  */
 export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
   if (typeof payload === "string" && typeof sourceLayer === "object") {
@@ -52,22 +52,22 @@ export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
   };
 }
 
-/** Whether a value is meant to be a record. */
+/** Whether a value looks like a record. */
 export function isRecord(value) {
   return value !== null && typeof value === "object" && typeof value.event_type === "string";
 }
 
 /**
- * The record that another has begun, with what it lacks of the envelope; what does not belong to the envelope is payload.
- * A time that cannot be, or that is still to come, becomes `now`: ids are made of it.
+ * Returns a complete record for one with a partial envelope; members outside the envelope go into the payload.
+ * An invalid or future time becomes `now`, because event ids contain it.
  */
 export function completeRecord(given, now) {
   const {
     event_id: _, event_type, raw_event_type, timestamp, source_layer, session_key, agent_run_id, tool_name, tool_call_id,
     status, error, duration_ms, payload, ...rest
   } = given;
-  const told = typeof timestamp === "string" ? Date.parse(timestamp) : NaN;
-  const at = told >= 0 && told <= now ? told : now;
+  const parsed = typeof timestamp === "string" ? Date.parse(timestamp) : NaN;
+  const at = parsed >= 0 && parsed <= now ? parsed : now;
   const known = {
     at,
     sessionKey: session_key,
@@ -84,7 +84,7 @@ export function completeRecord(given, now) {
   return { record, at };
 }
 
-// Many records share a millisecond, and formatting a date costs as much as writing it.
+// Many records have the same millisecond, and formatting a date costs as much as writing a record.
 let formattedAt = -1;
 let formatted = "";
 
@@ -96,12 +96,12 @@ function isoOf(at) {
   return formatted;
 }
 
-function duration(eventType, agentRunId, toolCallId, at, told) {
-  const given = isNumber(told) ? told : null;
+function duration(eventType, agentRunId, toolCallId, at, reported) {
+  const given = isNumber(reported) ? reported : null;
   if (toolCallId === null) return given;
   const key = callKey(agentRunId, toolCallId);
   if (STARTS.has(eventType)) {
-    if (START_TIME_BY_TOOL_CALL.size >= MOST_OPEN_CALLS) {
+    if (START_TIME_BY_TOOL_CALL.size >= MAX_OPEN_CALLS) {
       START_TIME_BY_TOOL_CALL.delete(START_TIME_BY_TOOL_CALL.keys().next().value);
     }
     START_TIME_BY_TOOL_CALL.set(key, at);
@@ -114,7 +114,7 @@ function duration(eventType, agentRunId, toolCallId, at, told) {
   return startedAt === undefined ? null : Math.max(0, at - startedAt);
 }
 
-/** A copy of the first level of an event, whatever the event is made of. */
+/** Returns a shallow copy of an event of any type. */
 export function copyOf(event) {
   try {
     return typeof event === "object" && !ArrayBuffer.isView(event) ? { ...event } : { value: event };
@@ -123,7 +123,7 @@ export function copyOf(event) {
   }
 }
 
-/** What went wrong, in words, from whatever shape an error has. */
+/** Returns the message of an error of any shape. */
 export function errorText(facts) {
   for (const value of [facts?.error, facts?.errorMessage, facts?.message]) {
     if (typeof value === "string" && value !== "") return value;
@@ -132,7 +132,7 @@ export function errorText(facts) {
   return resultText(facts?.result) ?? "failed without saying why";
 }
 
-/** The first text of a tool result. */
+/** Returns the first text of a tool result, or null. */
 export function resultText(result) {
   if (typeof result === "string") return result === "" ? null : result;
   const content = Array.isArray(result?.content) ? result.content : Array.isArray(result) ? result : [];
@@ -141,8 +141,8 @@ export function resultText(result) {
 }
 
 /**
- * Why a tool result counts as a failure, or null. OpenClaw does not call a command that exits non-zero an error; for
- * whoever asks whether the tests passed, it is one.
+ * Returns why a tool result counts as a failure, or null. For OpenClaw a command that exits non-zero is not an error; here
+ * it is one, because otherwise failed tests would look like success.
  */
 export function toolFailure({ error, isError, result, exitCode }) {
   if (typeof error === "string" && error !== "") return error;
@@ -164,19 +164,19 @@ export function isMemoryTool(name) {
   return MEMORY_TOOLS.has(name);
 }
 
-/** What was looked up, and how the lookup ended: `pending`, `found`, `empty` or `error`. */
+/** Returns the query of a memory lookup and its result: `pending`, `found`, `empty` or `error`. */
 export function memoryLookup(args, result, failed) {
-  const asked = args !== null && typeof args === "object" ? args : {};
+  const request = args !== null && typeof args === "object" ? args : {};
   const lookup = {
-    query: typeof asked.query === "string" ? asked.query : null,
-    key: asked.key ?? asked.path ?? asked.id ?? null,
+    query: typeof request.query === "string" ? request.query : null,
+    key: request.key ?? request.path ?? request.id ?? null,
   };
   if (result === undefined) return { ...lookup, lookup: failed ? "error" : "pending" };
   if (failed || isUnavailable(result?.details)) return { ...lookup, lookup: "error" };
   return { ...lookup, lookup: foundAnything(result) ? "found" : "empty" };
 }
 
-// A memory that is switched off or broken answers with no results, and says so beside them.
+// A disabled or broken memory returns no results and reports that in its details.
 function isUnavailable(details) {
   return details?.disabled === true || details?.unavailable === true || textOr(details?.error, null) !== null;
 }

@@ -1,5 +1,5 @@
-// Critiqor's recorder plugin: observes an OpenClaw run and writes what happened to runs/<run_id>/. It judges nothing,
-// returns nothing, waits for nothing and never throws; without a run to record it does nothing at all.
+// Critiqor's recorder plugin: observes OpenClaw and writes what happens to runs/<run_id>/. Its handlers return nothing,
+// wait for nothing and never throw. Without a run to record the plugin does nothing.
 
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -7,15 +7,15 @@ import path from "node:path";
 import { Attachment } from "./attachment.js";
 import { completeRecord, isRecord, normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
 import { isRunId } from "./journal.js";
-import { PLAIN_HOOKS } from "./recorder.js";
-import { Recording } from "./recording.js";
+import { PLAIN_HOOKS } from "./event_router.js";
+import { RunRecorder } from "./run_recorder.js";
 import { RULES_DIGEST } from "./redact.js";
 
 export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
 
 const { version: PLUGIN_VERSION } = createRequire(import.meta.url)("./package.json");
 
-/** Documented names, by the layer that they belong to. Today's OpenClaw emits few of them. */
+/** Documented event names by source layer. Today's OpenClaw emits few of them. */
 export const DOCUMENTED_EVENTS = Object.freeze({
   extension_api: [
     "agent_start", "agent_end", "turn_start", "turn_end", "session_start", "session_end", "before_provider_request",
@@ -32,98 +32,98 @@ const TYPED_HOOKS = new Set([
 
 const UNDOCUMENTED_HOOKS = [...TYPED_HOOKS].filter((name) => !DOCUMENTED_EVENTS.extension_api.includes(name));
 
-// From the first to the last of these releases OpenClaw knows its typed hooks alone: a subscription to any other name
-// is never called and puts a warning into its log. It cannot be asked, so other versions are offered every name.
-const TYPED_HOOKS_ALONE = [[2026, 6, 1], [2026, 9, 6]];
+// From the first to the last of these releases OpenClaw knows only its typed hooks: a subscription to another name is
+// never called and logs a warning. There is no way to ask, so in other versions every name is subscribed.
+const TYPED_HOOKS_ONLY = [[2026, 6, 1], [2026, 9, 6]];
 
-// OpenClaw registers a plugin several times in one process, and may load its module anew: one recorder serves them all.
+// OpenClaw registers a plugin several times in one process and may reload its module: all of them share one recorder.
 const SHARED = Symbol.for("critiqor.recorder");
 const ATTACHED = Symbol.for("critiqor.attachment");
 
-// A process that the monitor has launched records its run alone, also where OpenClaw is attached.
-function shared() {
-  return monitored() ?? globalThis[ATTACHED] ?? null;
+// A process launched by the monitor records only its own run, even if OpenClaw is attached as well.
+function sharedState() {
+  return monitoredRun() ?? globalThis[ATTACHED] ?? null;
 }
 
-function monitored() {
+function monitoredRun() {
   const { CRITIQOR_RUN_ID: runId, CRITIQOR_RUNS_DIR: runsDir } = process.env;
   if (!runId || !runsDir || !isRunId(runId)) return null;
   const existing = globalThis[SHARED];
   if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
-  const recording = new Recording(runId, runsDir);
-  return (globalThis[SHARED] = Object.assign(recording, listeners(recording.recorder, () => recording)));
+  const recorder = new RunRecorder(runId, runsDir);
+  return (globalThis[SHARED] = Object.assign(recorder, createListeners(recorder.router, () => recorder)));
 }
 
-// What `critiqor attach` has put into OpenClaw's configuration.
-function attached(file) {
+// The attachment that `critiqor attach` has put into OpenClaw's configuration.
+function attachment(file) {
   if (typeof file !== "string" || !path.isAbsolute(file)) return null;
   const existing = globalThis[ATTACHED];
   if (existing?.file === file && existing.version === PLUGIN_VERSION) return existing;
   safely(() => existing?.stop());
-  const attachment = new Attachment(file, PLUGIN_VERSION);
-  return (globalThis[ATTACHED] = Object.assign(attachment, listeners(attachment, () => attachment.current)));
+  const created = new Attachment(file, PLUGIN_VERSION);
+  return (globalThis[ATTACHED] = Object.assign(created, createListeners(created, () => created.current)));
 }
 
-// What is subscribed to OpenClaw and hands on what it hears; `blamed` finds the recording that a mishap belongs to.
-function listeners(recorder, blamed) {
+// The functions that are subscribed to OpenClaw. `currentRecorder` returns the run recorder that counts an exception.
+function createListeners(router, currentRecorder) {
   const guard = (handle) => (event, context) => {
     try {
       handle(event, context);
     } catch {
-      blamed()?.records.failed();
+      currentRecorder()?.records.countFailure();
     }
   };
   return {
     guard,
-    listening: recorder,
+    router,
     handlers: new Map(),
     subscribed: new WeakMap(),
-    onAgentEvent: guard((event) => recorder.agentEvent(event)),
-    onTranscript: guard((update) => recorder.transcriptUpdate(update)),
+    onAgentEvent: guard((event) => router.agentEvent(event)),
+    onTranscript: guard((update) => router.transcriptUpdate(update)),
   };
 }
 
-// One handler a name, made once: an emitter that keeps a set of listeners then holds each only once.
+// One handler per name, created once: an emitter that keeps a set of listeners then holds each only once.
 function handlerFor(state, eventType, sourceLayer) {
   let handler = state.handlers.get(eventType);
   if (handler === undefined) {
-    const { listening } = state;
+    const { router } = state;
     handler = TYPED_HOOKS.has(eventType)
-      ? state.guard((event, context) => listening.hook(eventType, event, context))
-      : state.guard((event, context) => listening.documented(eventType, sourceLayer, event, context));
+      ? state.guard((event, context) => router.hook(eventType, event, context))
+      : state.guard((event, context) => router.documented(eventType, sourceLayer, event, context));
     state.handlers.set(eventType, handler);
   }
   return handler;
 }
 
-// Each registration has its own subscriptions, and only the latest may count. Two that were given one `on` would tell
-// twice; an `on` that they inherit from their class is still another one for each.
-function namesOn({ subscribed }, api) {
+// Each registration has its own subscriptions, and OpenClaw may use only the latest. Two registrations that share an own
+// `on` would report everything twice; an `on` inherited from a class is a different one for each instance.
+function subscribedNames({ subscribed }, api) {
   const key = Object.hasOwn(api, "on") ? api.on : api;
   if (!subscribed.has(key)) subscribed.set(key, new Set());
   return subscribed.get(key);
 }
 
-/** Subscribes to one event if this OpenClaw knows it; a name that it does not know is ignored. */
+/** Subscribes to one event; a name that this OpenClaw does not know is ignored. */
 export function safeSubscribe(api, eventType, sourceLayer) {
-  const state = shared();
+  const state = sharedState();
   if (state === null) return false;
   return safely(() => {
-    const names = namesOn(state, api);
+    const names = subscribedNames(state, api);
     if (names.has(eventType)) return;
     api.on(eventType, handlerFor(state, eventType, sourceLayer));
     names.add(eventType);
   });
 }
 
-/** Brings session.json of the current run up to its journal, now; a record that it is given is appended first. */
+/** Updates session.json of the current run from its journal at once; `event`, if given, is appended first. */
 export function updateSessionSummary(event) {
-  const state = shared();
-  const recording = state?.current;
-  if (!recording) return;
-  recording.records.flush();
-  if (read(() => isRecord(event))) state.guard(() => append(recording, event))();
-  recording.summary.finish();
+  const state = sharedState();
+  const recorder = state?.current;
+  if (!recorder) return;
+  recorder.records.flush();
+  if (read(() => isRecord(event))) state.guard(() => append(recorder, event))();
+  recorder.snapshot.finish();
 }
 
 function append({ journal }, event) {
@@ -131,7 +131,7 @@ function append({ journal }, event) {
   journal.append(record, at);
 }
 
-// An api can be a proxy that refuses what its mode does not have.
+// The api can be a proxy that throws for members that its mode does not have.
 function read(from) {
   try {
     return from();
@@ -151,7 +151,7 @@ function safely(action) {
 
 /** Called by OpenClaw for each registration of the plugin. */
 export function register(api) {
-  const state = monitored() ?? attached(read(() => api.pluginConfig.attachment));
+  const state = monitoredRun() ?? attachment(read(() => api.pluginConfig.attachment));
   if (state === null) return;
   const named = read(() => api.registrationMode);
   const mode = typeof named === "string" ? named : "unknown";
@@ -162,18 +162,18 @@ export function register(api) {
     transcript: safely(() => events.onSessionTranscriptUpdate(state.onTranscript)),
   };
   safely(() => state.announce(mode, presence(api, mode, sources)));
-  const typedAlone = knowsTypedHooksAlone(api);
+  const typedOnly = hasTypedHooksOnly(api);
   for (const [layer, names] of Object.entries(DOCUMENTED_EVENTS)) {
-    for (const name of names) if (!typedAlone || TYPED_HOOKS.has(name)) safeSubscribe(api, name, layer);
+    for (const name of names) if (!typedOnly || TYPED_HOOKS.has(name)) safeSubscribe(api, name, layer);
   }
   for (const name of UNDOCUMENTED_HOOKS) safeSubscribe(api, name, "extension_api");
 }
 
-function knowsTypedHooksAlone(api) {
+function hasTypedHooksOnly(api) {
   const version = /^(\d+)\.(\d+)\.(\d+)/.exec(read(() => api.runtime.version))?.slice(1).map(Number);
   if (version === undefined) return false;
   const order = ([year, month, patch]) => (year * 100 + month) * 1000 + patch;
-  const [first, last] = TYPED_HOOKS_ALONE.map(order);
+  const [first, last] = TYPED_HOOKS_ONLY.map(order);
   return first <= order(version) && order(version) <= last;
 }
 
@@ -191,7 +191,7 @@ function presence(api, mode, sources) {
   };
 }
 
-// OpenClaw's SDK has a helper of this name that types the entry; this one keeps the plugin loadable without the SDK.
+/** OpenClaw's SDK has a typed helper of this name; this one keeps the plugin loadable without the SDK. */
 export function definePluginEntry(entry) {
   return entry;
 }

@@ -1,19 +1,19 @@
-// The journal: one line a record, appended with one write, by any number of processes at once. A record that could not
-// be written leaves a hole in its writer's numbering, which is how the reader of the evidence learns that it is missing.
+// Appends records to the journal: one line per record and one write per line, by any number of processes at once. A record
+// that could not be written leaves a gap in its writer's numbering, which shows in the evidence that it is missing.
 
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 
-import { serialise } from "./payload.js";
+import { serializeRecord } from "./payload.js";
 import { Redactor } from "./redact.js";
 
 const RETRY_AFTER_MS = 1000;
 
-/** What the lock of session.json holds once the run is completed. */
+/** Content of the lock of session.json once the run is sealed. */
 export const SEALED = "sealed";
 
-/** Where the files of one run are, as `critiqor.storage.paths` has them. */
+/** Returns the paths of the files of one run; critiqor/storage/paths.py has the same. */
 export function runFiles(runsDir, runId) {
   const folder = path.join(runsDir, runId);
   return {
@@ -25,7 +25,7 @@ export function runFiles(runsDir, runId) {
   };
 }
 
-/** Whether a name can be that of a run, and of nothing outside its runs folder. */
+/** Whether a name is a valid run id, which names nothing outside the runs folder. */
 export function isRunId(name) {
   return typeof name === "string" && /^[\w.-]+$/.test(name) && !/^\.+$/.test(name);
 }
@@ -48,13 +48,13 @@ export class Journal {
     this.sealed = false;
   }
 
-  /** The time for the next record: never before one already given, even when the clock steps back. */
+  /** Returns the time for the next record: never before an earlier one, even if the clock is set back. */
   now() {
     this.latest = Math.max(this.latest, Date.now());
     return this.latest;
   }
 
-  /** Writes one record; `at` is when it happened, which can be a little before it is written. */
+  /** Appends one record; `at` is when it happened, which can be shortly before it is written. */
   append(record, at = this.now()) {
     const ready = this.ready();
     if (this.sealed) return false;
@@ -65,7 +65,7 @@ export class Journal {
     return kept;
   }
 
-  /** Leaves a hole in the numbering, for a fact that never became a record. */
+  /** Leaves a gap in the numbering, for a fact that could not be recorded. */
   lose() {
     this.sequence += 1;
     this.lost += 1;
@@ -74,9 +74,9 @@ export class Journal {
   write(record, at) {
     try {
       record.event_id = this.eventId(at);
-      const line = serialise(record, this.redactor);
+      const line = serializeRecord(record, this.redactor);
       const bytes = encode(this.torn ? `\n${line}\n` : `${line}\n`);
-      this.torn = true; // until it is known to be whole: a failed write can still have left some bytes
+      this.torn = true; // until the write is known to be complete: a failed write can leave some bytes
       this.torn = fs.writeSync(this.descriptor, bytes, 0, bytes.length) < bytes.length;
       this.everTorn ||= this.torn;
       return !this.torn;
@@ -86,7 +86,7 @@ export class Journal {
     }
   }
 
-  /** Ids sort in the order of what they name: time, then writer, then the writer's own count. */
+  /** Returns an id that sorts by time, then writer, then the writer's sequence number. */
   eventId(at) {
     return `evt_${at.toString(36).padStart(9, "0")}_${this.writer}_${this.sequence.toString(36).padStart(5, "0")}`;
   }
@@ -95,7 +95,7 @@ export class Journal {
     if (this.descriptor !== null) return true;
     if (this.sealed || Date.now() < this.retryAt) return false;
     try {
-      // A completed run has no redaction key any more, and must not get another.
+      // The redaction key of a completed run is deleted and must not be created again.
       this.sealed = isSealed(this.files.sessionLock);
       if (this.sealed) return false;
       if (this.makesFolder) fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
@@ -108,19 +108,19 @@ export class Journal {
     }
   }
 
-  /** Takes no more records. */
+  /** Closes the journal; later records are dropped. */
   close() {
     this.sealed = true;
     this.release();
   }
 
-  /** Starts a new file when the one being written was moved or removed under us; says whether it was. */
+  /** Closes the file if it was moved or removed, so that a new one is created; returns whether it was. */
   reopenIfGone() {
     if (this.descriptor === null) return false;
     try {
       if (fs.statSync(this.files.journal).ino === fs.fstatSync(this.descriptor).ino) return false;
     } catch {
-      // not there: opened anew below
+      // it does not exist
     }
     this.release();
     this.torn = false;
@@ -132,7 +132,7 @@ export class Journal {
     try {
       if (this.descriptor !== null) fs.closeSync(this.descriptor);
     } catch {
-      // it is gone either way
+      // the descriptor is unusable either way
     }
     this.descriptor = null;
   }
@@ -142,11 +142,11 @@ function isSealed(lock) {
   try {
     return fs.readFileSync(lock, "utf8") === SEALED;
   } catch {
-    return false; // not there, or not to be read: whatever keeps it from being read keeps the rest from being written
+    return false; // it does not exist, or it cannot be read, in which case nothing can be written either
   }
 }
 
-// Encoding into one buffer that is used again is a third of the cost of handing the text to writeSync.
+// Encoding into one reused buffer costs a third of passing the text to writeSync.
 const SCRATCH = Buffer.allocUnsafeSlow(1 << 18);
 
 function encode(text) {
@@ -162,7 +162,7 @@ function linkOrRename(from, to) {
   }
 }
 
-// Processes of one run must agree on the key, and may start together: whoever links its file first has made it.
+// Processes of one run must agree on the key and may start at the same time: the first one to link its file wins.
 function sharedKey(file) {
   try {
     return fs.readFileSync(file);

@@ -1,62 +1,65 @@
-// What goes into a record is bounded: a long text becomes its size, its digest and an excerpt; a deep or wide value is
-// cut, and says so. Nothing here throws, whatever an agent or a tool hands over.
+// Bounds and redacts records: a long text becomes its size, digest and excerpt; a deep or wide value is cut and marked as
+// cut. Nothing here throws, whatever an agent or a tool provides. critiqor/storage/bounds.py has the same limits.
 
 import { createHash } from "node:crypto";
 
 import { isSecretField, mayHoldSecret } from "./redact.js";
 
 export const LIMITS = Object.freeze({
-  text: 8192, // characters of one text kept whole
-  excerpt: 2048, // characters of a longer one that are kept
-  margin: 4096, // looked at beyond an excerpt, so that a secret across its edge is still seen whole
-  record: 32768, // characters of one record beyond which longer texts are cut, and twice as many beyond which all is
-  short: 64, // characters of a text that is kept even then
+  text: 8192, // characters of a text that is kept whole
+  excerpt: 2048, // characters kept of a longer text
+  margin: 4096, // characters looked at beyond an excerpt, so that a secret across its edge is still recognized
+  record: 32768, // characters of one record; beyond it texts are cut, beyond twice as many everything is
+  short: 64, // characters of a text that is kept in any case
   items: 200, // members of one list or object
-  key: 256, // characters of the name of a field
+  key: 256, // characters of a field name
   depth: 12, // levels of nesting
 });
 
-/** Size, digest and excerpt of a long text, for a record. */
+/** Returns the size, digest and excerpt that stand for a long text. */
 export function cutText(text, redactor) {
   const whole = text.toWellFormed();
-  const seen = startOf(whole, LIMITS.excerpt + LIMITS.margin);
-  const safe = redactedStart(whole, seen, redactor);
+  const start = startOf(whole, LIMITS.excerpt + LIMITS.margin);
+  const safe = redactedStart(whole, start, redactor);
   return {
     cut: true,
     size: Buffer.byteLength(whole),
-    // The digest of a short text that holds a secret would give the secret to whoever can guess the rest.
-    digest: digestOf(seen.length < whole.length ? whole : safe),
+    // The digest of a short text with a secret would let somebody who guesses the rest find the secret.
+    digest: digestOf(start.length < whole.length ? whole : safe),
     excerpt: startOf(safe, LIMITS.excerpt),
   };
 }
 
-// Redaction can shorten what was seen so much that its far end comes into the excerpt, and there a secret can be cut in
-// half, which no rule recognises: that last word is left out.
-function redactedStart(whole, seen, redactor) {
-  const safe = redactor.text(seen);
-  const endIsFar = seen.length === whole.length || safe.length > LIMITS.excerpt + LIMITS.margin / 8;
+// Redaction can shorten the start so much that its far end comes into the excerpt. A secret that is cut in half there
+// matches no rule, so the last word is left out.
+function redactedStart(whole, start, redactor) {
+  const safe = redactor.text(start);
+  const endIsFar = start.length === whole.length || safe.length > LIMITS.excerpt + LIMITS.margin / 8;
   return endIsFar || safe.endsWith("]") ? safe : safe.replace(/\S+$/, "");
 }
 
-/** The first `length` characters of a text, never half of a surrogate pair. */
+/** Returns the first `length` characters of a text, never half of a surrogate pair. */
 function startOf(text, length) {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);
 }
 
-/** The digest by which two large values can be told apart or found equal. */
+/** Returns the digest by which large values can be compared. */
 export function digestOf(text) {
   return `sha256:${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }
 
-/** One JSON line for a record: redacted, bounded, well-formed. Small and harmless records take the short way. */
-export function serialise(record, redactor) {
+/**
+ * Returns a record as one JSON line: bounded, redacted, well-formed. A small record without anything that looks like a
+ * secret is serialized as it is.
+ */
+export function serializeRecord(record, redactor) {
   let line;
   try {
     if (!isLarge(record)) line = JSON.stringify(record);
   } catch {
-    line = undefined; // a cycle, a BigInt, a hostile getter: bounded below, value by value
+    line = undefined; // a cycle, a BigInt, a getter that throws: bounded below, value by value
   }
   if (line !== undefined && line.length <= LIMITS.record && isHarmless(line)) return line;
   const { payload, ...envelope } = record;
@@ -67,15 +70,14 @@ export function serialise(record, redactor) {
   return JSON.stringify({ ...envelope, payload: bound(payload, state, 0) });
 }
 
-// The first part of the envelope is OpenClaw's and ours, and is not looked at: `session_key` sounds like a secret. `\ud` in
-// the output is a lone surrogate, which strict readers refuse.
+// The beginning of the envelope is not searched, because `session_key` looks like a secret. `\ud` in the output is a lone
+// surrogate, which strict readers refuse.
 function isHarmless(line) {
   const from = Math.max(0, line.indexOf('"tool_name":'));
   return !mayHoldSecret(line, from) && !line.includes("\\ud");
 }
 
-// What no tool is called in earnest, what is too long for a word on an error, and the few places where a giant text can
-// stand, so that it is not serialised once for nothing.
+// Whether a name is implausibly long or one of the usual places holds a giant text, so that serializing first is wasted.
 function isLarge({ tool_name, tool_call_id, error, payload }) {
   if (tool_name?.length > LIMITS.short || tool_call_id?.length > LIMITS.key || error?.length > LIMITS.excerpt) return true;
   const { text, content, result, toJSON } = payload;
@@ -86,7 +88,7 @@ function isLarge({ tool_name, tool_call_id, error, payload }) {
   return false;
 }
 
-// In the envelope and in the names of fields a text stays a text.
+// In the envelope and in field names a text stays a text.
 function boundName(text, redactor, length = LIMITS.excerpt) {
   const whole = text.toWellFormed();
   return startOf(redactedStart(whole, startOf(whole, length + LIMITS.margin), redactor), length);
@@ -137,7 +139,7 @@ function boundText(text, state) {
   return cut;
 }
 
-// Whether there is no room for one more member; each costs its name and a little.
+// Whether there is no room for one more member; a member costs its name and 8 characters.
 function isFull(state, count, name = "") {
   state.left -= name.length + 8;
   return count >= LIMITS.items || state.left < -LIMITS.record;

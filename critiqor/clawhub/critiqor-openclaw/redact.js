@@ -1,6 +1,6 @@
-// Secrets are replaced before they touch the disk. The rules are data (redaction.json), shared with critiqor/redaction.py.
-// A secret becomes [redacted:KIND:TAG]; the tag is keyed per run, so that equal secrets stay equal within a run and
-// cannot be looked up in a table of known values.
+// Replaces secrets before they reach the disk. The rules are data (redaction.json), shared with
+// critiqor/storage/redaction.py. A secret becomes [redacted:KIND:TAG]; the tag is keyed per run, so that equal secrets
+// stay equal within a run and cannot be looked up in a table of known values.
 
 import { createHash, createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 const RULES_TEXT = readFileSync(new URL("./redaction.json", import.meta.url));
 const RULES = JSON.parse(RULES_TEXT);
 
-/** Which rules these are. Whoever seals the evidence need not look again at what was redacted by the same. */
+/** The version of the rules. Records redacted with the same rules are not searched again when evidence is sealed. */
 export const RULES_DIGEST = createHash("sha256").update(RULES_TEXT).digest("hex").slice(0, 16);
 
 const PATTERNS = RULES.patterns.map((rule) => ({
@@ -16,13 +16,13 @@ const PATTERNS = RULES.patterns.map((rule) => ({
   hints: rule.hints,
   regex: new RegExp(rule.pattern, "g"),
 }));
-const LONGEST_MARK = 48;
+const MAX_MARK = 48;
 const FIELDS = new Set(RULES.fields.names);
 
 const GATES = [...RULES.gates.map((gate) => new RegExp(gate, "g")), fieldGate()];
 
-// Made from the names, so that it lets no spelling by that `isSecretField` accepts. Looking for the colon first, then for a
-// last letter and only then for a whole name is the fastest of many ways.
+// Built from the names, so that it matches every spelling that `isSecretField` accepts. Searching the colon first, then a
+// last letter and only then a whole name was the fastest variant.
 function fieldGate() {
   const between = '[^A-Za-z"\\\\]*';
   const spelling = (name) => [...name].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(between);
@@ -33,29 +33,29 @@ function fieldGate() {
   return new RegExp(`":["\\[](?<=${lastLetter}${between}":.)(?<=${name}${between}":.)`, "g");
 }
 
-/** Whether a serialised record may hold a secret after `from`. False is certain, true is worth a closer look. */
-export function mayHoldSecret(serialised, from = 0) {
+/** Whether a serialized record may hold a secret after `from`; false is certain. */
+export function mayHoldSecret(serialized, from = 0) {
   for (let index = 0; index < GATES.length; index += 1) {
     const gate = GATES[index];
     gate.lastIndex = from;
-    if (gate.test(serialised)) return true;
+    if (gate.test(serialized)) return true;
   }
   return false;
 }
 
-/** Whether the name of a field says that its value is a secret, in whatever case and with whatever between its letters. */
+/** Whether a field name means that its value is a secret, in any case and with any other characters in between. */
 export function isSecretField(name) {
   return name.length <= 40 && FIELDS.has(name.replace(/[^A-Za-z]/g, "").toLowerCase()) && !/["\\\x00-\x1f]/.test(name);
 }
 
-// Kinds are called `github_token` and the like, which reads as an assignment.
+// Kinds such as `github_token` look like assignments themselves.
 function isWithinMark(text, start) {
-  const before = text.slice(Math.max(0, start - LONGEST_MARK), start);
+  const before = text.slice(Math.max(0, start - MAX_MARK), start);
   const mark = before.lastIndexOf("[redacted:");
   return mark >= 0 && !before.slice(mark).includes("]");
 }
 
-/** Replaces secrets in text with tags of one run. */
+/** Replaces secrets with the tags of one run. */
 export class Redactor {
   constructor(key) {
     this.key = key;

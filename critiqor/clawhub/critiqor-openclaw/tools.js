@@ -1,12 +1,12 @@
-// Tool calls: the start of each written at once, its end with what the richest source says of it.
+// Records tool calls: the start at once, the end with the facts of the source that reports most.
 
 import { isMemoryTool, memoryLookup } from "./events.js";
-import { outcomeOf } from "./facts.js";
+import { outcomeOf } from "./extract.js";
 
 const TOOLS = "tool_hooks";
 const WAIT_FOR_HOOK_MS = 250;
 
-/** Writes the tool calls of agent runs. */
+/** Writes `tool_call`, `tool_result` and memory lookups. */
 export class ToolCalls {
   constructor(records) {
     this.records = records;
@@ -33,15 +33,15 @@ export class ToolCalls {
     if (call.written) return;
     for (const key in end) if (end[key] !== undefined) call.result[key] = end[key];
     call.endedAt ??= this.records.now();
-    if (source !== "stream" || !this.hasMoreToCome(call, end)) this.finish(run, call);
+    if (source !== "stream" || !this.isMoreExpected(call, end)) this.finish(run, call);
     else if (call.wait === null) {
       run.ending.add(call);
       call.wait = this.records.later(WAIT_FOR_HOOK_MS, () => this.finish(run, call));
     }
   }
 
-  // After what the stream tells: the hook, or the exit code of a command.
-  hasMoreToCome(call, end) {
+  // Whether more follows the stream's event: the hook, or the exit code of a command.
+  isMoreExpected(call, end) {
     return this.records.hooksLive || (call.hasOutput && outcomeOf(end).exitCode === undefined);
   }
 
@@ -74,7 +74,7 @@ export class ToolCalls {
     const finished = eventType === "tool_result";
     known.toolCallId = call.id;
     known.toolName = call.name;
-    // Ids repeat, so the elapsed time is this call's own and not whatever began last under that id.
+    // Ids repeat, so the duration is computed from this call and not from the latest start with the same id.
     if (finished) known.durationMs ??= Math.max(0, call.endedAt - call.at);
     this.records.write(eventType, TOOLS, run, known, payload);
     if (!isMemoryTool(call.name)) return;

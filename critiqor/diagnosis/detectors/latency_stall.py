@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.model import CausalStep, ms_from_iso
-from critiqor.model.formatting import counted
-from critiqor.model.timeline import Stall, TimelineSummary, line_id, spent
+from critiqor.model.formatting import counted, format_duration
+from critiqor.model.timeline import Stall, TimelineSummary, line_id
 
 TYPE = "latency_stall"
 MEANING = "the event loop was blocked, and everything in its process with it"
@@ -52,14 +52,15 @@ def _draft(cause: str, stalls: list[Stall]) -> Draft:
         about=(cause,),
         severity="medium" if total >= GRAVE_MS else "low",
         confidence=85 if known else 60,
-        title=f"The event loop was blocked for {spent(longest.delay_ms)} by {blocker}",
-        explanation=f"{counted(len(stalls), 'stall')}, {spent(total)} in total. Meanwhile the process could not accept "
-        f"messages, answer requests or stream output. {suspect}",
+        title=f"The event loop was blocked for {format_duration(longest.delay_ms)} by {blocker}",
+        explanation=f"{counted(len(stalls), 'stall')}, {format_duration(total)} in total. Meanwhile the process could "
+        f"not accept messages, answer requests or stream output. {suspect}",
         evidence=cite(line_id(stall.line) for stall in stalls),
         occurrences=len(stalls),
         first_bad_step=line_id(min(stall.line for stall in stalls)),
-        chain=[CausalStep(line_id(longest.line), f"A delay of {spent(longest.delay_ms)} was measured", None)],
+        chain=[CausalStep(line_id(longest.line), f"A delay of {format_duration(longest.delay_ms)} was measured", None)],
         recommendation=f"Find out what {blocker} does without yielding: reading large files at once, or plugins that "
         "compute. `critiqor monitor --deep-profile` names the functions.",
-        verification=f"Run the same task again: `critiqor timeline` shows no delay of {spent(STALL_MS)} or more.",
+        verification="Run the same task again: `critiqor timeline` shows no delay of "
+        f"{format_duration(STALL_MS)} or more.",
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.draft import Draft, cite
 from critiqor.model import CausalStep, Scope, Severity
-from critiqor.model.formatting import counted
-from critiqor.model.timeline import ProviderRequest, line_id, spent
+from critiqor.model.formatting import counted, format_duration
+from critiqor.model.timeline import ProviderRequest, line_id
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall
 
@@ -45,15 +45,17 @@ class SlowProvider(RunDetector[ModelCall]):
             return []
         waited = sum(call.duration_ms for call in slow)
         slowest = max(slow, key=lambda call: call.duration_ms)
-        first = f", {spent(slowest.first_byte_ms)} of it until the first byte" if slowest.first_byte_ms else ""
+        first = (
+            f", {format_duration(slowest.first_byte_ms)} of it until the first byte" if slowest.first_byte_ms else ""
+        )
         return [
             _draft(
                 "medium" if waited >= GRAVE_MS else "low",
-                f"The provider took {spent(slowest.duration_ms)} for one answer",
+                f"The provider took {format_duration(slowest.duration_ms)} for one answer",
                 f"{len(slow)} of {counted(self._calls, 'answer')} {'was' if len(slow) == 1 else 'were'} slow, "
-                f"{spent(waited)} in total; the slowest took {spent(slowest.duration_ms)}{first}.",
+                f"{format_duration(waited)} in total; the slowest took {format_duration(slowest.duration_ms)}{first}.",
                 [call.event_id for call in slow],
-                CausalStep(slowest.event_id, f"An answer took {spent(slowest.duration_ms)}", None),
+                CausalStep(slowest.event_id, f"An answer took {format_duration(slowest.duration_ms)}", None),
                 self.run.scope,
             )
         ]
@@ -74,7 +76,7 @@ class SlowTimelineRequest:
         if slowest is None or slowest.ok is False or slowest.duration_ms < LONG_MS:
             return []
         name = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model))) or "an unnamed provider"
-        line, took = line_id(slowest.line), spent(slowest.duration_ms)
+        line, took = line_id(slowest.line), format_duration(slowest.duration_ms)
         title, explanation = f"A request to {name} took {took}", "Only OpenClaw's timeline shows this request."
         return [_draft("low", title, explanation, [line], CausalStep(line, f"A request took {took}", None), Scope())]
 
@@ -103,6 +105,6 @@ def _draft(
         scope=scope,
         recommendation="Send the same request to another model or provider and compare; for a local model, check the "
         "machine it runs on. Set a shorter timeout and a fallback model for this provider.",
-        verification=f"Run the same task again: the first byte arrives within {spent(FIRST_BYTE_MS)}, and answers "
-        f"within {spent(LONG_MS)} unless they are long.",
+        verification=f"Run the same task again: the first byte arrives within {format_duration(FIRST_BYTE_MS)}, and answers "
+        f"within {format_duration(LONG_MS)} unless they are long.",
     )

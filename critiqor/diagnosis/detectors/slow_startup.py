@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from critiqor.diagnosis.draft import Draft
 from critiqor.model import CausalStep
-from critiqor.model.timeline import SpanNode, Startup, line_id, spent
+from critiqor.model.formatting import format_duration
+from critiqor.model.timeline import SpanNode, Startup, line_id
 
 TYPE = "slow_startup"
 MEANING = "a process took very long to become ready"
@@ -39,15 +40,15 @@ def _draft(startup: Startup) -> Draft:
         about=(startup.role, longest.name),
         severity="low",
         confidence=90,
-        title=f"The {process} took {spent(took)} to start",
-        explanation=f"The longest part of the critical path was {name}: {spent(longest.self_ms)} ({share:.0%})."
+        title=f"The {process} took {format_duration(took)} to start",
+        explanation=f"The longest part of the critical path was {name}: {format_duration(longest.self_ms)} ({share:.0%})."
         + ("" if startup.ready else " The process never reported that it was ready."),
         evidence=[line_id(startup.line)],
         first_bad_step=line_id(startup.line),
         chain=[CausalStep(line_id(startup.line), "The longest part of the start-up ended", None)],
         recommendation=f"Look at {name} in `critiqor timeline`: turn off plugins you do not need, and cache what is "
         "staged or scanned at every start.",
-        verification=f"Start it again: it is ready in less than {spent(SLOW_MS)}.",
+        verification=f"Start it again: it is ready in less than {format_duration(SLOW_MS)}.",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from critiqor.model.trace import LONGEST_MS, Counter, Fact, Instant, Part, Slice, Track, label, us_of
+from critiqor.model.trace import MAX_MS, Counter, Fact, Instant, Part, Slice, Track, label, us_of
 from critiqor.timeline.reader.lines import LineReader
 from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import (
@@ -215,7 +215,7 @@ def _child(record: ChildExit) -> Slice:
 
 
 def _is_possible(duration_ms: float) -> bool:
-    return 0 <= duration_ms <= LONGEST_MS
+    return 0 <= duration_ms <= MAX_MS
 
 
 def _label(record: Line) -> str:

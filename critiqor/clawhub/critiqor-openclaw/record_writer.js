@@ -1,18 +1,18 @@
-// The way of a fact into the journal: written at once, or held back until a richer source has told of it too.
+// Writes records to the journal: at once, or after waiting for a source that reports more.
 
 import { normalizeEvent } from "./events.js";
 
-/** Writes the records of one run of Critiqor, and keeps what waits to be written. */
-export class Records {
+/** Writes the records of one run, and keeps those that wait to be written. */
+export class RecordWriter {
   constructor(journal, onWrite = () => {}) {
     this.journal = journal;
     this.onWrite = onWrite;
-    this.hooksLive = false; // whether typed hooks will tell more of what the stream tells
+    this.hooksLive = false; // whether typed hooks will add to what the stream reports
     this.waiting = new Set();
     this.handlerErrors = 0;
   }
 
-  /** Writes one record. `known` becomes this call's: it is completed here. */
+  /** Writes one record. `known` is modified: missing members are filled in. */
   write(eventType, layer, run, known, payload) {
     const at = (known.at ??= this.journal.now());
     known.status ??= "ok";
@@ -30,13 +30,13 @@ export class Records {
     return this.journal.now();
   }
 
-  /** When something began that took so long until now; now, where that cannot be. */
+  /** Returns when something began that took `durationMs` until now; now, if the duration is not plausible. */
   before(durationMs = 0) {
     const now = this.journal.now();
     return now - durationMs > 0 ? now - durationMs : now;
   }
 
-  /** Does something in a while, or sooner when it is settled; what it returns can also be cancelled. */
+  /** Schedules an action. The returned entry can be settled (done at once) or cancelled. */
   later(milliseconds, action) {
     const entry = { action, timer: null };
     entry.timer = setTimeout(() => this.settle(entry), milliseconds);
@@ -45,14 +45,14 @@ export class Records {
     return entry;
   }
 
-  // Also called by a timer, where an error would end the agent's process.
+  // Also called by a timer, where an exception would end the agent's process.
   settle(entry) {
     if (!entry || !this.waiting.delete(entry)) return;
     clearTimeout(entry.timer);
     try {
       entry.action();
     } catch {
-      this.failed();
+      this.countFailure();
     }
   }
 
@@ -62,13 +62,13 @@ export class Records {
     this.waiting.delete(entry);
   }
 
-  /** Counts a fact that could not be made into a record; its absence can be seen in the journal. */
-  failed() {
+  /** Counts a fact that could not be recorded; the journal shows that a record is missing. */
+  countFailure() {
     this.handlerErrors += 1;
     this.journal.lose();
   }
 
-  /** Writes everything that still waits for a richer source. */
+  /** Writes everything that still waits. */
   flush() {
     for (const entry of [...this.waiting]) this.settle(entry);
   }

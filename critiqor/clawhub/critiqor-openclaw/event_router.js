@@ -1,10 +1,11 @@
-// From what OpenClaw emits to facts, each recorded once. The same fact arrives from up to three sources: typed hooks,
-// the agent event stream, and (on an OpenClaw that has them) the documented names. Hooks say more, streams are there
-// in every mode. Starts are written at once; ends wait a moment for the richer source where one is expected.
+// Routes what OpenClaw emits to the classes that record agent runs, turns, model calls and tool calls, so that each fact is
+// recorded once. The same fact arrives from up to three sources: typed hooks, the agent event stream, and (in an OpenClaw
+// that has them) the documented names. Hooks report more, streams exist in every mode. Starts are written at once; ends
+// wait briefly for the source that reports more, if one is expected.
 
 import { Attempts } from "./attempts.js";
 import { copyOf, errorText } from "./events.js";
-import { errorOf, messageFacts, modelFacts, promptFacts, recoveredUsage, responseFacts } from "./facts.js";
+import { errorOf, messageFacts, modelFacts, promptFacts, recoveredUsage, responseFacts } from "./extract.js";
 import { ModelCalls, Turns } from "./models.js";
 import { Runs } from "./runs.js";
 import { ToolCalls } from "./tools.js";
@@ -12,19 +13,19 @@ import { ToolCalls } from "./tools.js";
 const EXTENSION = "extension_api";
 const TOOLS = "tool_hooks";
 
-/** Hooks that stand for themselves: recorded under their own name. */
+/** Hooks that are recorded as they are, under their own name. */
 export const PLAIN_HOOKS = [
   "session_start", "session_end", "message_received", "message_sent", "gateway_start", "gateway_stop", "before_reset",
   "subagent_spawned", "subagent_ended",
 ];
 
-// Documented names of what a transcript update also tells.
+// Documented names of events that a transcript update also reports.
 const SAVED_MESSAGES = new Set(["input", "message_end"]);
 
 const roleOf = (raw) => raw.message?.role ?? raw.role ?? "user";
 
-/** Takes what each source emits, and hands it to whoever records facts of its kind. */
-export class Recorder {
+/** Takes the events of each source and passes them on by kind. */
+export class EventRouter {
   constructor(records) {
     this.records = records;
     this.runs = new Runs(records);
@@ -38,7 +39,7 @@ export class Recorder {
     return this.records.handlerErrors;
   }
 
-  /** A typed hook of today's OpenClaw. */
+  /** Handles a typed hook of today's OpenClaw. */
   hook(name, event, context) {
     const run = this.runs.of(event, context);
     switch (name) {
@@ -64,10 +65,10 @@ export class Recorder {
       }
       case "agent_end": {
         const { success, error, durationMs, messages } = event;
-        const told = { success, error: error ? errorText(event) : undefined, durationMs, messages: messages?.length };
+        const facts = { success, error: error ? errorText(event) : undefined, durationMs, messages: messages?.length };
         this.records.settle(run.response);
-        told.recovered_usage = recoveredUsage(messages, run.takeWithoutUsage());
-        this.attempts.end("hook", run, told);
+        facts.recovered_usage = recoveredUsage(messages, run.takeWithoutUsage());
+        this.attempts.end("hook", run, facts);
         break;
       }
       case "llm_output":
@@ -88,7 +89,7 @@ export class Recorder {
     this.records.write(`compaction_${phase}`, EXTENSION, run, {}, { messages: messages?.length, ...rest });
   }
 
-  /** An event of OpenClaw's agent event stream. */
+  /** Handles an event of OpenClaw's agent event stream. */
   agentEvent(event) {
     const run = this.runs.of(event);
     if (run.isRepeated(event)) return;
@@ -122,7 +123,7 @@ export class Recorder {
   lifecycle(run, phase, data, event) {
     if (phase === "start") this.attempts.start("stream", run, { agent_id: event.agentId });
     else if (phase === "model") {
-      // A last one without provider and model only says that the run is over.
+      // A last one without provider and model only means that the run is over.
       if (data.provider || data.model) this.models.start("stream", run, { provider: data.provider, model: data.model });
     } else if (phase === "finishing" || phase === "end" || phase === "error") {
       const { error, errorObservation, stopReason, aborted } = data;
@@ -143,7 +144,7 @@ export class Recorder {
     else if (phase === "result") this.tools.end("stream", run, { ...call, result, isError });
   }
 
-  /** A message that OpenClaw has saved in a session transcript, with its own usage. */
+  /** Handles a message that OpenClaw has saved in a session transcript, with its own usage. */
   transcriptUpdate(update) {
     const message = update?.message;
     if (!message) return;
@@ -158,7 +159,7 @@ export class Recorder {
     this.records.write(eventType, EXTENSION, run, known, payload);
   }
 
-  /** An event under one of the documented names, on an OpenClaw that has them. */
+  /** Handles an event under one of the documented names, in an OpenClaw that has them. */
   documented(eventType, layer, event, context) {
     const raw = copyOf(event);
     const run = this.runs.of(raw, context);

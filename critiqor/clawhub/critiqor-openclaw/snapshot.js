@@ -1,18 +1,18 @@
-// session.json while the run goes on: the journal as one document, valid at every instant because it is only ever
-// replaced whole. Rewriting costs more the longer the run is, so the pause grows with the cost and its share of the
-// process stays below a hundredth. Counters come from reading the journal, never from the document itself.
+// Writes session.json during the run: the journal as one document, which is always valid because it is replaced
+// atomically. Rewriting costs more the longer the run is, so the pause grows with the cost and its share of the process
+// stays below one percent. Counters come from reading the journal, never from the document itself.
 
 import fs from "node:fs";
 
 import { SEALED } from "./journal.js";
 
-const SOONEST_MS = 250;
+const MIN_PAUSE_MS = 250;
 const PAUSE_PER_MS_OF_WORK = 100;
 const CHUNK_BYTES = 1 << 18;
 const LOCK_IS_STALE_AFTER_MS = 5000;
 const LOCK_TRIES_AT_EXIT = 60;
 const WRITER_AT = '{"event_id":"evt_000000000'.length;
-// The envelope as `normalizeEvent` makes it, as far as it is counted. A quote within a value is escaped.
+// The beginning of the envelope as `normalizeEvent` creates it. A quote within a value is escaped.
 const VALUE = String.raw`(?:null|"(?:[^"\\]|\\.)*")`;
 const OWN_LINE = new RegExp(
   String.raw`^\{"event_id":${VALUE},"event_type":"([^"\\]+)","raw_event_type":${VALUE},"timestamp":${VALUE},` +
@@ -20,85 +20,85 @@ const OWN_LINE = new RegExp(
     String.raw`"tool_call_id":${VALUE},"status":"([^"\\]+)"`,
 );
 
-/** Keeps session.json of one run up with its journal. */
-export class SessionSummary {
+/** Keeps session.json of one run up to date with its journal. */
+export class Snapshot {
   constructor(runId, journal) {
     this.runId = runId;
     this.journal = journal;
     this.files = journal.files;
     this.temporary = `${this.files.session}.${journal.writer}.tmp`;
     this.timer = null;
-    this.rewriting = null; // the rewrite that is under way, a slice at a time
-    this.pause = SOONEST_MS;
-    this.forget();
+    this.rewriting = null; // the rewrite in progress
+    this.pause = MIN_PAUSE_MS;
+    this.reset();
   }
 
-  forget() {
+  reset() {
     this.read = 0; // journal bytes already counted
-    this.damaged = false; // whether any line must be left out, so that lines cannot be copied unread
+    this.damaged = false; // whether a line must be left out, so that lines cannot be copied without parsing
     this.metrics = { total_events: 0, by_event_type: {}, by_source_layer: {}, error_events: 0, tool_calls: 0 };
   }
 
-  /** Asks for session.json to follow soon. */
+  /** Schedules a rewrite of session.json. */
   schedule() {
     if (this.timer !== null || this.rewriting !== null || this.journal.sealed) return;
     this.timer = setTimeout(() => {
       this.timer = null;
-      void this.follow();
+      void this.rewriteInSlices();
     }, this.pause);
     this.timer.unref();
   }
 
-  /** Rewrites session.json in slices, so that the agent's event loop is never held for long. */
-  async follow() {
+  /** Rewrites session.json in slices, so that the agent's event loop is never blocked for long. */
+  async rewriteInSlices() {
     let work = 0;
-    let current = false;
+    let isCurrent = false;
     try {
-      if (this.journal.reopenIfGone()) this.forget();
+      if (this.journal.reopenIfGone()) this.reset();
       this.rewriting = this.rewrite(1);
       for (let step = { done: false }; !step.done; ) {
         const began = performance.now();
         step = this.rewriting.next();
         work += performance.now() - began;
-        if (step.done) current = step.value;
+        if (step.done) isCurrent = step.value;
         else await new Promise((resolve) => setImmediate(resolve));
       }
     } catch {
-      this.forget(); // the journal remains; the next attempt starts afresh
+      this.reset(); // the journal is not affected; the next attempt starts from its beginning
     }
     this.rewriting = null;
-    this.pause = Math.max(SOONEST_MS, work * PAUSE_PER_MS_OF_WORK);
-    if (!current) this.schedule();
+    this.pause = Math.max(MIN_PAUSE_MS, work * PAUSE_PER_MS_OF_WORK);
+    if (!isCurrent) this.schedule();
   }
 
-  /** Rewrites session.json at once; for the end of the process. */
+  /** Rewrites session.json at once, when the process exits. */
   finish() {
     if (this.journal.sealed && this.rewriting === null) return;
     try {
       this.rewriting?.return(); // it writes to the same temporary file
-      for (let attempt = 0, current = false; !current && attempt < 5; attempt += 1) {
+      for (let attempt = 0, isCurrent = false; !isCurrent && attempt < 5; attempt += 1) {
         const rewriting = this.rewrite(LOCK_TRIES_AT_EXIT);
         let step = rewriting.next();
         while (!step.done) step = rewriting.next();
-        current = step.value || this.journal.sealed;
+        isCurrent = step.value || this.journal.sealed;
       }
     } catch {
-      // the journal has it all
+      // the journal has everything
     }
   }
 
-  // Returns whether the document holds the whole journal as it was when the document took its place: with several
-  // writers, an older view can overtake a newer one, and whoever sees that writes again.
+  // Returns whether the document holds the whole journal as of its replacement. With several writers, an older document
+  // can replace a newer one; the writer that notices it writes again.
   *rewrite(lockTries) {
     const source = fs.openSync(this.files.journal, "r");
     try {
       const size = fs.fstatSync(source).size;
-      if (size < this.read) this.forget();
+      if (size < this.read) this.reset();
       const target = fs.openSync(this.temporary, "w", 0o600);
       try {
         fs.writeSync(target, this.head());
         yield* this.copyEvents(source, target, size);
-        fs.writeSync(target, `\n],"metrics":${JSON.stringify(this.metrics)}}\n`);
+        fs.writeSync(target, `\n],\n"metrics":${JSON.stringify(this.metrics)}}\n`);
       } finally {
         fs.closeSync(target);
       }
@@ -136,12 +136,12 @@ export class SessionSummary {
     }
   }
 
-  // Lines as latin1 text, so that bytes come out as they went in whatever they encode, without decoding them.
+  // Lines are handled as latin1 text, so that bytes are copied unchanged without decoding UTF-8.
   events(lines, offset) {
     const text = lines.toString("latin1");
     const end = offset + lines.length;
-    const known = end <= this.read && !this.damaged;
-    if (known) return text.trimEnd().replaceAll("\n", ",\n");
+    const isCounted = end <= this.read && !this.damaged;
+    if (isCounted) return text.trimEnd().replaceAll("\n", ",\n");
     const kept = [];
     let position = offset;
     for (const line of text.split("\n")) {
@@ -151,7 +151,7 @@ export class SessionSummary {
         if (position <= end) this.damaged = true;
         continue;
       }
-      const event = this.own(line) ?? parse(line);
+      const event = this.parseOwnLine(line) ?? parse(line);
       if (event === null) {
         this.damaged = true;
         continue;
@@ -163,8 +163,8 @@ export class SessionSummary {
     return kept.join(",\n");
   }
 
-  // What this process has written itself, and whole, need not be parsed to be counted: that costs more than writing it.
-  own(line) {
+  // A complete line that this process wrote is not parsed in full: parsing costs more than writing.
+  parseOwnLine(line) {
     if (this.journal.everTorn || !line.startsWith(`_${this.journal.writer}_`, WRITER_AT) || !line.endsWith("}")) return null;
     const found = OWN_LINE.exec(line);
     return found === null ? null : { event_type: found[1], source_layer: found[2], status: found[3] };
@@ -179,7 +179,7 @@ export class SessionSummary {
     if (event.event_type === "tool_call") metrics.tool_calls += 1;
   }
 
-  // The lock makes sure that nothing replaces a sealed document: whoever seals takes it and keeps it.
+  // The lock ensures that nothing replaces a sealed document: sealing takes the lock and never releases it.
   replace(tries) {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -200,13 +200,13 @@ export class SessionSummary {
     return true;
   }
 
-  // Looks at the lock of another, and drops it when its holder must be dead.
+  // Whether another process has sealed the run; removes a lock whose holder must be dead.
   isSealed() {
     const lock = this.files.sessionLock;
     try {
       if (fs.readFileSync(lock, "utf8") === SEALED) return true;
       if (Date.now() - fs.statSync(lock).mtimeMs <= LOCK_IS_STALE_AFTER_MS) return false;
-      // Moved aside first: whoever seals can have taken it since it was read.
+      // Renamed first: the run can have been sealed since the lock was read.
       const aside = `${lock}.${this.journal.writer}.tmp`;
       fs.renameSync(lock, aside);
       const sealed = fs.readFileSync(aside, "utf8") === SEALED;
@@ -215,7 +215,7 @@ export class SessionSummary {
       return sealed;
     } catch (error) {
       if (error.code !== "ENOENT") throw error;
-      return false; // its holder has let go of it meanwhile
+      return false; // it was released in the meantime
     }
   }
 }

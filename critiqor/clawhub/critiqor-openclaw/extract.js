@@ -1,25 +1,25 @@
-// What is taken out of the events of OpenClaw, kind by kind.
+// Extracts what is recorded from OpenClaw's hook and stream events.
 
 import { errorText, toolFailure } from "./events.js";
 import { digestOf } from "./payload.js";
 
-/** Without the members that are undefined. */
+/** Returns a copy without the members that are undefined. */
 export function stripUndefined(facts) {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
-/** Why a tool result counts as a failure, or null, and the exit code of its command. */
+/** Returns why a tool result counts as a failure (or null), and the exit code of its command. */
 export function outcomeOf(end) {
   try {
     return { failure: toolFailure(end), exitCode: end.result?.details?.exitCode ?? end.exitCode };
   } catch {
-    return { failure: null }; // a result that cannot be read
+    return { failure: null }; // a result with a getter that throws
   }
 }
 
 const BAD_OUTCOMES = ["error", "timeout", "killed"];
 
-/** Status and error of an event that says itself how it went. */
+/** Returns the status and error of an event that reports its own outcome. */
 export function errorOf(event) {
   try {
     const { isError, success, error, outcome } = event ?? {};
@@ -31,14 +31,14 @@ export function errorOf(event) {
   }
 }
 
-/** What an answer of a provider tells under its documented name: the HTTP status, or an error. */
+/** Returns the facts of a documented `after_provider_response` event: its HTTP status becomes an error or an outcome. */
 export function responseFacts(raw) {
   const refused = raw.status >= 400 ? `HTTP ${raw.status}` : undefined;
   const error = errorOf(raw).error ?? refused;
   return { ...raw, error, outcome: error === undefined ? (raw.outcome ?? "completed") : "error" };
 }
 
-/** What a hook tells of a model call. */
+/** Returns the facts of a model call from its hook. */
 export function modelFacts(event) {
   const {
     callId, provider, model, api, transport, contextTokenBudget, contextWindowSource, durationMs, outcome, errorCategory,
@@ -50,7 +50,7 @@ export function modelFacts(event) {
   });
 }
 
-/** What can be told from a prompt without keeping it: it has about 280 KB on every turn. */
+/** Returns sizes, counts and digests of a prompt. The prompt itself is not kept: it has about 280 KB on every turn. */
 export function promptFacts(event) {
   const system = typeof event.systemPrompt === "string" ? event.systemPrompt : "";
   const nameOf = (tool) => String(tool?.name ?? tool?.function?.name ?? "");
@@ -62,7 +62,7 @@ export function promptFacts(event) {
   };
 }
 
-/** What is kept of a saved message. */
+/** Returns the facts of a saved message. */
 export function messageFacts(message) {
   const parts = Array.isArray(message.content) ? message.content : [{ type: "text", text: message.content }];
   const texts = parts.filter((part) => typeof part?.text === "string").map((part) => part.text);
@@ -77,8 +77,8 @@ export function messageFacts(message) {
 }
 
 /**
- * Usage that no saved message told in time, from the history at the end of a run: OpenClaw does not announce the message
- * of a model call that asked for a tool which does not exist.
+ * Returns the usage of model calls that no saved message reported, from the history at the end of an agent run. OpenClaw
+ * does not announce the message of a model call that requested a tool which does not exist.
  */
 export function recoveredUsage(messages, calls) {
   if (!Array.isArray(messages) || calls.length === 0) return undefined;

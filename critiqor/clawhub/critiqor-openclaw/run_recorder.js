@@ -1,0 +1,60 @@
+// Records one run in this process: owns its journal, its snapshot and the event router that writes to them.
+
+import { Journal, runFiles } from "./journal.js";
+import { EventRouter } from "./event_router.js";
+import { RecordWriter } from "./record_writer.js";
+import { Snapshot } from "./snapshot.js";
+
+/** Records events of one run until the process exits or `end` is called. */
+export class RunRecorder {
+  constructor(runId, runsDir, { makesFolder = true } = {}) {
+    this.runId = runId;
+    this.runsDir = runsDir;
+    this.journal = new Journal(runFiles(runsDir, runId), { makesFolder });
+    this.snapshot = new Snapshot(runId, this.journal);
+    this.records = new RecordWriter(this.journal, () => this.snapshot.schedule());
+    this.router = new EventRouter(this.records);
+    this.announced = new Set();
+    this.onExit = () => this.complete();
+    raiseListenerLimit(1);
+    process.once("exit", this.onExit);
+  }
+
+  /** The recorder for events that belong to no agent run. */
+  get current() {
+    return this;
+  }
+
+  /** Writes a `recorder_attached` record, once for each mode in which OpenClaw registers the plugin. */
+  announce(mode, presence) {
+    if (this.announced.has(mode)) return;
+    this.announced.add(mode);
+    if (mode === "full") this.records.hooksLive = true;
+    // The first record of every process: without it, the evidence shows that no recorder was attached.
+    this.records.write("recorder_attached", "extension_api", null, {}, presence);
+  }
+
+  /** Writes waiting records and updates session.json at once, when the process exits. */
+  complete() {
+    try {
+      this.records.flush();
+      if (this.journal.written > 0) this.snapshot.finish();
+    } catch {
+      // nothing may change how the agent's process ends
+    }
+  }
+
+  /** Stops recording while the process continues. Waiting records are written; session.json follows later. */
+  end() {
+    process.off("exit", this.onExit);
+    raiseListenerLimit(-1);
+    this.records.flush();
+    this.journal.close();
+  }
+}
+
+// OpenClaw comes close to the number of listeners at which Node warns of a leak. The plugin must not trigger the warning.
+function raiseListenerLimit(count) {
+  const limit = process.getMaxListeners();
+  if (limit > 0) process.setMaxListeners(limit + count);
+}
