@@ -105,6 +105,6 @@ def _draft(
         scope=scope,
         recommendation="Send the same request to another model or provider and compare; for a local model, check the "
         "machine it runs on. Set a shorter timeout and a fallback model for this provider.",
-        verification=f"Run the same task again: the first byte arrives within {format_duration(FIRST_BYTE_MS)}, and answers "
-        f"within {format_duration(LONG_MS)} unless they are long.",
+        verification=f"Run the same task again: the first byte arrives within {format_duration(FIRST_BYTE_MS)}, and "
+        f"answers within {format_duration(LONG_MS)} unless they are long.",
     )

@@ -41,7 +41,8 @@ def _draft(startup: Startup) -> Draft:
         severity="low",
         confidence=90,
         title=f"The {process} took {format_duration(took)} to start",
-        explanation=f"The longest part of the critical path was {name}: {format_duration(longest.self_ms)} ({share:.0%})."
+        explanation=f"The longest part of the critical path was {name}: "
+        f"{format_duration(longest.self_ms)} ({share:.0%})."
         + ("" if startup.ready else " The process never reported that it was ready."),
         evidence=[line_id(startup.line)],
         first_bad_step=line_id(startup.line),
