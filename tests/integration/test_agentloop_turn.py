@@ -220,7 +220,7 @@ def test_a_provider_that_fails_once_is_asked_again_and_nothing_is_said_twice(tmp
     play(tmp_path, steps, scene)
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "key"), (402, "paid"), (400, "rejected")])
+@pytest.mark.parametrize(("status", "words"), [(401, "key"), (402, "billing"), (400, "rejected")])
 def test_a_provider_that_refuses_is_told_of_and_ends_the_run_with_an_error(
     tmp_path: Path, status: int, words: str
 ) -> None:
