@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.agentloop.models.model_client import Delta, Finished, TextDelta, ThinkingDelta, ToolCallDelta, UsageDelta
-from critiqor.agentloop.models.response_builder import Answer
+from critiqor.agentloop.models.response_builder import ResponseBuilder
 from critiqor.agentloop.sessions.messages import AssistantMessage, StopReason, Text, Thinking, ToolCall
 from critiqor.agentloop.settings import Prices
 
 
-def answer(*deltas: Delta, prices: Prices | None = None) -> Answer:
-    made = Answer("lab", "scripted", "openai-completions", prices or Prices())
+def answer(*deltas: Delta, prices: Prices | None = None) -> ResponseBuilder:
+    made = ResponseBuilder("lab", "scripted", "openai-completions", prices or Prices())
     for delta in deltas:
         made.add(delta)
     return made

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered
 
-from critiqor.agentloop.context.token_budget import cut, message_tokens, used_tokens
+from critiqor.agentloop.context.token_budget import find_cut, message_tokens, used_tokens
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
@@ -79,7 +79,7 @@ def test_a_cut_keeps_tool_results_with_the_message_that_called_the_tools():
         user("now"),
     )
     for keep in range(0, 400, 10):
-        place = cut(history, keep)
+        place = find_cut(history, keep)
         assert place is not None
         assert not isinstance(history[place].message, ToolResultMessage)
         assert unanswered([entry.message for entry in history[place:] if entry.message is not None]) == []
@@ -87,13 +87,13 @@ def test_a_cut_keeps_tool_results_with_the_message_that_called_the_tools():
 
 def test_a_cut_keeps_the_last_message_however_long_it_is():
     history = entries(user("first"), assistant(Text("answer")), user("x" * 10_000))
-    assert cut(history, 10) == 2
+    assert find_cut(history, 10) == 2
 
 
 def test_there_is_nothing_to_cut_in_a_single_message_or_behind_a_summary_alone():
-    assert cut(entries(user("only")), 0) is None
-    assert cut([], 0) is None
-    assert cut([Entry("c", None, None, "summary", "1", 1), Entry("1", None, user("next"))], 0) is None
+    assert find_cut(entries(user("only")), 0) is None
+    assert find_cut([], 0) is None
+    assert find_cut([Entry("c", None, None, "summary", "1", 1), Entry("1", None, user("next"))], 0) is None
 
 
 def test_reported_usage_counts_if_it_exceeds_the_estimate():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from critiqor.agentloop.models import http_stream
 from critiqor.agentloop.models.completion_chunks import ChunkReader
-from critiqor.agentloop.models.completion_requests import NO_RESULT, conversation, request_body
+from critiqor.agentloop.models.completion_requests import NO_RESULT, convert_messages, request_body
 from critiqor.agentloop.models.completions_client import MAX_RESPONSE_BYTES, CompletionsClient
 from critiqor.agentloop.models.http_stream import MAX_HEADERS, MAX_LINE_BYTES, parse_url
 from critiqor.agentloop.models.model_client import (
@@ -704,7 +704,7 @@ def result(call_id: str, *content: Text | Image) -> ToolResultMessage:
 def test_a_conversation_takes_the_shape_of_the_api() -> None:
     call = ToolCall(id="a", name="read", arguments={"path": "x"})
     function = {"name": "read", "arguments": '{"path":"x"}'}
-    assert conversation(
+    assert convert_messages(
         [*QUESTION, answer(Text("I look."), call), result("a", Text("found")), answer(Text("Done."))]
     ) == [
         {"role": "user", "content": [{"type": "text", "text": "hi"}]},
@@ -720,18 +720,18 @@ def test_a_conversation_takes_the_shape_of_the_api() -> None:
 
 def test_images_of_tool_results_follow_in_a_user_message() -> None:
     call = ToolCall(id="a", name="read")
-    converted = conversation([answer(call), result("a", Image("image/png", "AAAA"), Image("image/gif"))])
+    converted = convert_messages([answer(call), result("a", Image("image/png", "AAAA"), Image("image/gif"))])
     assert [message["role"] for message in converted] == ["assistant", "tool", "user"]
     assert converted[2]["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
 def test_an_interrupted_call_is_left_out_and_one_without_a_result_gets_one() -> None:
     lost = ToolCall(id="a", name="exec")
-    assert conversation([answer(Text("I was"), lost, stop_reason="aborted")]) == [
+    assert convert_messages([answer(Text("I was"), lost, stop_reason="aborted")]) == [
         {"role": "assistant", "content": "I was"}
     ]
-    assert conversation([answer(stop_reason="error")]) == []
-    assert conversation([answer(lost), *QUESTION])[1] == {"role": "tool", "content": NO_RESULT, "tool_call_id": "a"}
+    assert convert_messages([answer(stop_reason="error")]) == []
+    assert convert_messages([answer(lost), *QUESTION])[1] == {"role": "tool", "content": NO_RESULT, "tool_call_id": "a"}
 
 
 MESSAGES = st.lists(
@@ -750,7 +750,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES)
 def test_whatever_happened_every_call_has_its_result_after_it_and_no_result_is_alone(messages: list[Message]) -> None:
-    converted = conversation(messages)
+    converted = convert_messages(messages)
     open_calls: list[str] = []
     for message in converted:
         if message["role"] == "tool":

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.context.bootstrap import MAX_ALL_CHARS, MAX_FILE_CHARS, BootstrapFile, bounded, load_bootstrap
+from critiqor.agentloop.context.bootstrap import (
+    MAX_ALL_CHARS,
+    MAX_FILE_CHARS,
+    BootstrapFile,
+    load_bootstrap,
+    truncate_files,
+)
 from critiqor.agentloop.context.front_matter import parse_front_matter, read_front_matter
 from critiqor.agentloop.context.skills import MAX_PROMPT_CHARS, MAX_SKILLS, SkillsSnapshot, load_skills, skill_folders
 from critiqor.agentloop.context.system_prompt import PromptSources, build_system_prompt
@@ -80,7 +86,7 @@ def test_a_long_bootstrap_file_is_cut_in_its_middle_and_the_prompt_says_so(tmp_p
 @given(st.lists(st.integers(0, 3 * MAX_FILE_CHARS), max_size=8))
 def test_bootstrap_files_together_stay_within_their_bounds(sizes: list[int]) -> None:
     files = [BootstrapFile(name=f"{n}.md", path=f"/{n}.md", content="x" * size) for n, size in enumerate(sizes)]
-    kept = bounded(files)
+    kept = truncate_files(files)
     assert len(kept) == len(files)
     assert sum(len(file.content or "") for file in kept) <= MAX_ALL_CHARS + 100 * len(files)
     for before, after in zip(files, kept, strict=True):

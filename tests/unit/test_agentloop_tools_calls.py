@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.agentloop.sessions.messages import Image, Text, ToolCall
-from critiqor.agentloop.tools.arguments import check
+from critiqor.agentloop.tools.arguments import check_arguments
 from critiqor.agentloop.tools.messaging import Delivery, MemoryOutbox, MessageTool, OutgoingMessage, sent_text
 from critiqor.agentloop.tools.registry import offered_tools, tool_schemas, validation_error
 from critiqor.agentloop.tools.results import (
@@ -23,7 +23,7 @@ from critiqor.agentloop.tools.results import (
     error_line,
     failed,
     refused,
-    shortened,
+    shorten,
     succeeded,
     truncate_result,
     without_images,
@@ -130,7 +130,7 @@ def test_malformed_arguments_are_refused_with_the_reason() -> None:
     ],
 )
 def test_obvious_conversions_are_made(name: str, arguments: dict[str, Any], taken: dict[str, Any]) -> None:
-    checked = check(BY_NAME[name].parameters, arguments)
+    checked = check_arguments(BY_NAME[name].parameters, arguments)
     assert checked.problems == []
     assert checked.arguments == taken
 
@@ -146,7 +146,7 @@ NAMES = st.sampled_from(["path", "content", "edits", "command", "env", "timeout"
 @given(name=st.sampled_from(sorted(BY_NAME)), arguments=st.dictionaries(NAMES, VALUES, max_size=4))
 def test_arguments_without_a_problem_match_the_schema(name: str, arguments: dict[str, Any]) -> None:
     schema = BY_NAME[name].parameters
-    checked = check(schema, arguments)
+    checked = check_arguments(schema, arguments)
     valid = jsonschema.Draft202012Validator(schema).is_valid(checked.arguments)
     assert valid == (checked.problems == [])
 
@@ -179,7 +179,7 @@ def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
 
 @given(st.text(max_size=300), st.integers(3, 100))
 def test_a_shortened_text_says_how_much_is_missing(whole: str, limit: int) -> None:
-    short = shortened(whole, limit)
+    short = shorten(whole, limit)
     if len(whole) <= limit:
         assert short == whole
     else:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.agentloop.sessions.messages import Image, Text
-from critiqor.agentloop.tools.diffs import Replacement, apply, difference
+from critiqor.agentloop.tools.diffs import Replacement, apply_replacements, line_diff
 from critiqor.agentloop.tools.files import EditTool, WriteTool
 from critiqor.agentloop.tools.read import MAX_BYTES, MAX_LINES, ReadTool
 from critiqor.agentloop.tools.registry import offered_tools
@@ -227,8 +227,8 @@ def test_a_diff_contains_exactly_the_changed_lines(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(old)))
     end = data.draw(st.integers(start, len(old)))
     replacement = Replacement(start, end, data.draw(st.text("abc\n", max_size=8)))
-    new = apply(old, [replacement])
-    found = difference(old, [replacement])
+    new = apply_replacements(old, [replacement])
+    found = line_diff(old, [replacement])
     before, after = old.split("\n"), new.split("\n")
     for line in found.diff.splitlines():
         if line.startswith("   ..."):

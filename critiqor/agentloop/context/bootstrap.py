@@ -32,7 +32,7 @@ def load_bootstrap(workspace: Path, *, minimal: bool = False) -> list[BootstrapF
     return [file for file in files if file.content is not None or file.name in REQUIRED]
 
 
-def bounded(files: Sequence[BootstrapFile]) -> list[BootstrapFile]:
+def truncate_files(files: Sequence[BootstrapFile]) -> list[BootstrapFile]:
     """Truncate the files to the limit of a file and to the limit of all files together."""
     kept = []
     room = MAX_ALL_CHARS

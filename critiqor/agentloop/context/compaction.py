@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.context.token_budget import BYTES_PER_TOKEN, answer_tokens, cut, text_tokens, used_tokens
+from critiqor.agentloop.context.token_budget import BYTES_PER_TOKEN, answer_tokens, find_cut, text_tokens, used_tokens
 from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelConnection
 from critiqor.agentloop.models.model_client import ModelRequest
 from critiqor.agentloop.runs import Run
@@ -64,7 +64,7 @@ class Compactor:
         if reason != "threshold":
             # The user or the provider considers it too long, whatever the estimate is: remove half of it.
             keep = min(keep, used_tokens(entries, 0, counted=False) // 2)
-        cut_at = cut(entries, keep)
+        cut_at = find_cut(entries, keep)
         if cut_at is None:
             return None
         self.has_begun = True

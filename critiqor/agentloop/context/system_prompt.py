@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from critiqor.agentloop.context.bootstrap import BootstrapFile, bounded
+from critiqor.agentloop.context.bootstrap import BootstrapFile, truncate_files
 from critiqor.agentloop.tools.tool import Tool
 
 PromptMode = Literal["full", "minimal"]
@@ -100,7 +100,7 @@ def _caller_context(sources: PromptSources) -> str:
 def _bootstrap_files(files: Sequence[BootstrapFile]) -> str:
     if not files:
         return ""
-    kept = bounded(files)
+    kept = truncate_files(files)
     parts = [
         "# Project Context",
         "These files of the workspace are written by the user and belong to your instructions.",

@@ -61,7 +61,7 @@ def answer_tokens(model: ModelEntry, used: int) -> int:
     return max(MIN_ANSWER_TOKENS, min(model.max_tokens, model.context_window - used))
 
 
-def cut(entries: list[Entry], keep_tokens: int) -> int | None:
+def find_cut(entries: list[Entry], keep_tokens: int) -> int | None:
     """Return the index of the first entry to keep; None if nothing can be removed.
 
     Tool results stay with the message that called the tools, and the last message always stays.

@@ -81,9 +81,9 @@ class AgentLoop:
         run, services = self._run, self._services
         prepared = await prepare(run, services)
         async with locked_transcript(run, services, str(prepared.bench.workspace)) as transcript:
-            prompting = await build_prompt(run, services, prepared, transcript.messages)
+            prompt = await build_prompt(run, services, prepared, transcript.messages)
             connection = connect_model(services, run.params, prepared.models[0])
-            compacted = await self._compact(transcript, prompting, connection, "manual")
+            compacted = await self._compact(transcript, prompt, connection, "manual")
         reply = SUMMARISED if compacted else NOT_SUMMARISED if self._compactions else NOTHING_TO_SUMMARISE
         return LoopResult(last=AttemptResult(), connection=connection, prepared=prepared, direct_reply=reply)
 
@@ -104,21 +104,21 @@ class AgentLoop:
         self._record_changes(prepared, transcript)
         while True:
             connection = connect_model(services, run.params, retries.model)
-            prompting = await build_prompt(run, services, prepared, transcript.messages)
+            prompt = await build_prompt(run, services, prepared, transcript.messages)
             if prepared.trace:
-                self._emit("run_status", phase="trace", report=prompting.report(prepared))
+                self._emit("run_status", phase="trace", report=prompt.report(prepared))
             if unsaved is not None:
-                await self._compact_if_needed(connection, prompting, transcript, unsaved)
+                await self._compact_if_needed(connection, prompt, transcript, unsaved)
             attempt = Attempt(run, services, prepared, transcript, connection)
             try:
-                result = await attempt.execute(prompting, unsaved, self._output)
+                result = await attempt.execute(prompt, unsaved, self._output)
             finally:
                 run.usage = add_usage(run.usage, attempt.result.usage)
             self._output += result.usage.output
             if result.failure is None:
                 break
             unsaved = None
-            if not await self._recover(result.failure, retries, transcript, prompting, connection):
+            if not await self._recover(result.failure, retries, transcript, prompt, connection):
                 if result.partial is not None:
                     transcript.append(result.partial)
                 break
@@ -133,34 +133,34 @@ class AgentLoop:
         failure: ModelFailureError,
         retries: Retries,
         transcript: Transcript,
-        prompting: AttemptPrompt,
+        prompt: AttemptPrompt,
         connection: ModelConnection,
     ) -> bool:
         """Compact, wait or change the model before the next attempt. Return False if there is no next attempt."""
         if failure.kind == "context" and self._overflows < MAX_OVERFLOW_COMPACTIONS:
             self._overflows += 1
-            if await self._compact(transcript, prompting, connection, "overflow"):
+            if await self._compact(transcript, prompt, connection, "overflow"):
                 return True
         return await self._retry_or_fall_back(retries, failure)
 
     async def _compact_if_needed(
-        self, connection: ModelConnection, prompting: AttemptPrompt, transcript: Transcript, unsaved: UserMessage
+        self, connection: ModelConnection, prompt: AttemptPrompt, transcript: Transcript, unsaved: UserMessage
     ) -> None:
         """Compact the history before the first request if the request would not fit otherwise."""
         settings = self._services.configuration.defaults.compaction
-        used = used_tokens(transcript.entries, prompting.fixed_tokens) + message_tokens(unsaved)
+        used = used_tokens(transcript.entries, prompt.fixed_tokens) + message_tokens(unsaved)
         if settings.enabled and used > compaction_threshold(connection.resolved.model, settings):
-            await self._compact(transcript, prompting, connection, "threshold")
+            await self._compact(transcript, prompt, connection, "threshold")
 
     async def _compact(
-        self, transcript: Transcript, prompting: AttemptPrompt, connection: ModelConnection, reason: str
+        self, transcript: Transcript, prompt: AttemptPrompt, connection: ModelConnection, reason: str
     ) -> bool:
         run, services = self._run, self._services
         settings = services.configuration.defaults.compaction
         window = connection.resolved.model.context_window
         if settings.model is not None:
             connection = connect_model(services, run.params, services.configuration.resolve(settings.model))
-        compactor = Compactor(run, services, transcript, prompting.fixed_tokens, self._compactions + 1)
+        compactor = Compactor(run, services, transcript, prompt.fixed_tokens, self._compactions + 1)
         try:
             used = await compactor.compact(connection, window, reason, will_retry=reason == "overflow")
         finally:
@@ -182,15 +182,15 @@ class AgentLoop:
         if isinstance(decision, Retry):
             seconds = decision.delay_ms / 1000
             mark("model.retry.decision", run_id=self._run.id, reason=reason, delayMs=round(decision.delay_ms))
-            progress = f"{decision.number}/{decision.most}"
+            progress = f"{decision.number}/{decision.max_retries}"
             retry = {
                 "phase": "retrying",
                 "message": f"{before} failed ({reason}). Retrying in {seconds:.3g}s ({progress}).",
                 "retryAttempt": decision.number,
-                "maxRetries": decision.most,
+                "maxRetries": decision.max_retries,
                 "delayMs": round(decision.delay_ms),
                 "attempt": decision.number + 1,
-                "maxAttempts": decision.most + 1,
+                "maxAttempts": decision.max_retries + 1,
                 "reason": reason,
             }
             self._run.recording.provider_retry(retry)

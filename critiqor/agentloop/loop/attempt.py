@@ -62,7 +62,7 @@ class Attempt:
         self._began = time.perf_counter()
         self.result = AttemptResult()
 
-    async def execute(self, prompting: AttemptPrompt, unsaved: UserMessage | None, output_before: int) -> AttemptResult:
+    async def execute(self, prompt: AttemptPrompt, unsaved: UserMessage | None, output_before: int) -> AttemptResult:
         """Run turns until the model has answered or a model call fails.
 
         `unsaved` is the user message, if it is not in the transcript yet. `output_before` is the number of output
@@ -70,16 +70,16 @@ class Attempt:
         """
         run = self._run
         run.recording.attempt_started(run.session.agent_id, run.params.trigger)
-        blocked = await prompting.gate()
+        blocked = await prompt.gate()
         if blocked is not None:
             self.result.blocked = blocked
             return self.result
-        await prompting.report_input(self._connection.resolved, self._transcript.messages)
+        await prompt.report_input(self._connection.resolved, self._transcript.messages)
         self._emit("lifecycle", phase="start", startedAt=now_ms())
         if unsaved is not None:
             self._transcript.append(unsaved)
         try:
-            await self._run_turns(prompting, output_before)
+            await self._run_turns(prompt, output_before)
         except ModelCallError as error:
             self.result.failure, self.result.partial = error.failure, error.partial
             self.result.usage = add_usage(self.result.usage, error.partial.usage)
@@ -91,10 +91,10 @@ class Attempt:
             await self._finish(None, None)
         return self.result
 
-    async def _run_turns(self, prompting: AttemptPrompt, output_before: int) -> None:
+    async def _run_turns(self, prompt: AttemptPrompt, output_before: int) -> None:
         while True:
             self._append_steering()
-            message = await self._call_model(prompting)
+            message = await self._call_model(prompt)
             result = self.result
             result.usage = add_usage(result.usage, message.usage)
             self._emit("usage", outputTokens=output_before + result.usage.output)
@@ -103,20 +103,20 @@ class Attempt:
             if self._run.blocks is not None:
                 self._run.blocks.end_message()
             if message.tool_calls:
-                await self._run_tools(message, prompting)
+                await self._run_tools(message, prompt)
             elif not self._run.steering:
                 # Messages that arrive from now on go to the next run.
                 self._run.accepts_steering = False
                 return
 
-    async def _call_model(self, prompting: AttemptPrompt) -> AssistantMessage:
-        self._check_budget(prompting)
+    async def _call_model(self, prompt: AttemptPrompt) -> AssistantMessage:
+        self._check_budget(prompt)
         self._calls += 1
         emitter = DeltaEmitter(self._run, self._services.streams, self._connection.resolved)
         call = ModelCall(self._run, self._services, self._connection, f"model:{self._calls}", emitter)
-        messages = prompting.with_context(self._transcript.messages)
+        messages = prompt.with_context(self._transcript.messages)
         try:
-            return await call.ask(self._request(prompting, messages))
+            return await call.ask(self._request(prompt, messages))
         except asyncio.CancelledError:
             partial = call.partial("aborted", "aborted")
             self._transcript.append(partial)
@@ -124,7 +124,7 @@ class Attempt:
             self.result.usage = add_usage(self.result.usage, partial.usage)
             raise
 
-    def _check_budget(self, prompting: AttemptPrompt) -> None:
+    def _check_budget(self, prompt: AttemptPrompt) -> None:
         """Raise `ModelCallError` if the context is too long for the next call, if `midTurnPrecheck` is on.
 
         The first call needs no check: the loop compacts before it if necessary.
@@ -133,26 +133,26 @@ class Attempt:
         if self._calls == 0 or not settings.mid_turn_precheck.enabled:
             return
         model = self._connection.resolved.model
-        used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
+        used = used_tokens(self._transcript.entries, prompt.fixed_tokens)
         if used > compaction_threshold(model, settings):
             failure = ModelFailureError(f"the context has grown to about {used} tokens", "context")
             raise ModelCallError(failure, _empty_message(self._connection, str(failure)))
 
-    def _request(self, prompting: AttemptPrompt, messages: list[Message]) -> ModelRequest:
+    def _request(self, prompt: AttemptPrompt, messages: list[Message]) -> ModelRequest:
         resolved = self._connection.resolved
-        used = used_tokens(self._transcript.entries, prompting.fixed_tokens)
+        used = used_tokens(self._transcript.entries, prompt.fixed_tokens)
         return ModelRequest(
             provider=resolved.provider.id,
             model=resolved.model.id,
-            system_prompt=prompting.system_prompt,
+            system_prompt=prompt.system_prompt,
             messages=messages,
-            tools=prompting.schemas,
+            tools=prompt.schemas,
             max_tokens=answer_tokens(resolved.model, used),
             thinking=self._prepared.thinking if resolved.model.reasoning else "off",
         )
 
-    async def _run_tools(self, message: AssistantMessage, prompting: AttemptPrompt) -> None:
-        batch = ToolBatch(self._run, self._services, prompting.bench, self._transcript)
+    async def _run_tools(self, message: AssistantMessage, prompt: AttemptPrompt) -> None:
+        batch = ToolBatch(self._run, self._services, prompt.bench, self._transcript)
         try:
             await batch.execute(message.tool_calls)
         finally:

@@ -30,7 +30,7 @@ def request_body(request: ModelRequest) -> bytes:
     """Return the JSON body of a request."""
     document: dict[str, Any] = {
         "model": request.model,
-        "messages": [*_system(request.system_prompt), *conversation(request.messages)],
+        "messages": [*_system(request.system_prompt), *convert_messages(request.messages)],
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_completion_tokens": request.max_tokens,
@@ -43,7 +43,7 @@ def request_body(request: ModelRequest) -> bytes:
     return msgspec.json.encode(document)
 
 
-def conversation(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Convert messages to the format of the API."""
     converted: list[dict[str, Any]] = []
     position = 0

@@ -10,7 +10,7 @@ import msgspec
 
 from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
-from critiqor.agentloop.models.response_builder import Answer
+from critiqor.agentloop.models.response_builder import ResponseBuilder
 from critiqor.agentloop.models.retries import failover_reason_of
 from critiqor.agentloop.models.timeouts import IdleTimeout
 from critiqor.agentloop.recording.run_recording import ModelCallEnd
@@ -55,7 +55,9 @@ class ModelCall:
         self._id = f"{run.id}:{name}"
         self._emitter = emitter
         resolved = connection.resolved
-        self._answer = Answer(resolved.provider.id, resolved.model.id, resolved.provider.api, resolved.model.cost)
+        self._answer = ResponseBuilder(
+            resolved.provider.id, resolved.model.id, resolved.provider.api, resolved.model.cost
+        )
         self._began = time.perf_counter()
         self._began_ms = now_ms()
         self._first_byte_ms: float | None = None

@@ -32,8 +32,8 @@ class _ToolCallDraft:
         self.arguments: list[str] = []
 
 
-class Answer:
-    """The answer of one model call so far."""
+class ResponseBuilder:
+    """Builds the message of one model call from its deltas."""
 
     def __init__(self, provider: str, model: str, api: str, prices: Prices) -> None:
         self._provider = provider

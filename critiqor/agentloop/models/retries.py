@@ -25,7 +25,7 @@ class Retry(NamedTuple):
     delay_ms: float
     number: int
     """Number of this retry, from 1."""
-    most: int
+    max_retries: int
     """Maximum number of retries."""
 
 

@@ -17,7 +17,7 @@ from critiqor.agentloop.models.model_client import FailureKind, ModelFailureErro
 from critiqor.agentloop.runs import Payload
 from critiqor.agentloop.sessions.messages import AssistantMessage, Text, Thinking, ToolCall
 from critiqor.agentloop.tools import messaging
-from critiqor.agentloop.tools.results import error_line, shortened
+from critiqor.agentloop.tools.results import error_line, shorten
 from critiqor.agentloop.tools.tool import ToolOutcome
 
 SILENT_TOKENS = ("NO_REPLY", "no_reply")
@@ -117,7 +117,7 @@ def tool_summary(use: ToolUse, verbose: Verbosity) -> str:
     if verbose != "full":
         return summary
     output = "\n".join(part.text for part in use.outcome.content if isinstance(part, Text)).strip()
-    return f"{summary}\n```\n{shortened(output, _OUTPUT_CHARS)}\n```" if output else summary
+    return f"{summary}\n```\n{shorten(output, _OUTPUT_CHARS)}\n```" if output else summary
 
 
 def _answer(messages: Sequence[AssistantMessage]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.agentloop.tools.results import shortened
+from critiqor.agentloop.tools.results import shorten
 
 _MAX_PROBLEMS = 20
 _MAX_QUOTED_CHARS = 4_000
@@ -26,27 +26,25 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-class Checked(NamedTuple):
+class CheckedArguments(NamedTuple):
     """Converted arguments, and the problems found in them."""
 
     arguments: dict[str, Any]
     problems: list[str]
 
 
-def check(schema: dict[str, Any], arguments: dict[str, Any]) -> Checked:
+def check_arguments(schema: dict[str, Any], arguments: dict[str, Any]) -> CheckedArguments:
     """Validate arguments and convert them to the types of the schema where possible."""
     converted = _convert(schema, arguments)
     problems = [f"{path or 'root'}: {problem}" for path, problem in _problems(schema, converted, "")]
-    return Checked(converted, problems[:_MAX_PROBLEMS])
+    return CheckedArguments(converted, problems[:_MAX_PROBLEMS])
 
 
-def refusal(tool: str, problems: list[str], received: dict[str, Any] | str) -> str:
+def validation_message(tool: str, problems: list[str], received: dict[str, Any] | str) -> str:
     """Return the message for the model that replaces a result."""
     quoted = received if isinstance(received, str) else msgspec.json.format(msgspec.json.encode(received)).decode()
     listed = "".join(f"  - {problem}\n" for problem in problems)
-    return (
-        f'Validation failed for tool "{tool}":\n{listed}\nReceived arguments:\n{shortened(quoted, _MAX_QUOTED_CHARS)}'
-    )
+    return f'Validation failed for tool "{tool}":\n{listed}\nReceived arguments:\n{shorten(quoted, _MAX_QUOTED_CHARS)}'
 
 
 def _convert(schema: dict[str, Any], value: Any) -> Any:

@@ -18,7 +18,7 @@ class Replacement(NamedTuple):
     text: str
 
 
-class Difference(NamedTuple):
+class LineDiff(NamedTuple):
     """Numbered lines with `-`, `+` or a space before the number."""
 
     diff: str
@@ -33,7 +33,7 @@ class _Change(NamedTuple):
     new: list[str]
 
 
-def apply(text: str, replacements: list[Replacement]) -> str:
+def apply_replacements(text: str, replacements: list[Replacement]) -> str:
     """Return the text with all replacements made; they must be sorted and must not overlap."""
     pieces: list[str] = []
     position = 0
@@ -43,7 +43,7 @@ def apply(text: str, replacements: list[Replacement]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def difference(text: str, replacements: list[Replacement]) -> Difference:
+def line_diff(text: str, replacements: list[Replacement]) -> LineDiff:
     """Return the changed lines with a few lines of context."""
     old = text.split("\n")
     lines: list[str] = []
@@ -64,7 +64,7 @@ def difference(text: str, replacements: list[Replacement]) -> Difference:
     # The empty string after the final line break is not a line.
     rest = old[shown : shown + _CONTEXT_LINES] if old[-1] else old[shown:-1][:_CONTEXT_LINES]
     lines += _numbered(" ", rest, shown + 1)
-    return Difference("\n".join(lines), first_changed)
+    return LineDiff("\n".join(lines), first_changed)
 
 
 def _blocks(text: str, replacements: list[Replacement]) -> list[_Change]:
@@ -81,7 +81,9 @@ def _blocks(text: str, replacements: list[Replacement]) -> list[_Change]:
             blocks.append((start, end, [replacement]))
     changes = []
     for start, end, inside in blocks:
-        new = apply(text[start:end], [Replacement(one.start - start, one.end - start, one.text) for one in inside])
+        new = apply_replacements(
+            text[start:end], [Replacement(one.start - start, one.end - start, one.text) for one in inside]
+        )
         first = text.count("\n", 0, start)
         changes.append(_Change(first, first + text.count("\n", start, end) + 1, new.split("\n")))
     return changes

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.tools.diffs import Replacement, apply, difference
-from critiqor.agentloop.tools.paths import ToolError, open_file, reason, resolve
-from critiqor.agentloop.tools.results import failed, shortened, succeeded
+from critiqor.agentloop.tools.diffs import Replacement, apply_replacements, line_diff
+from critiqor.agentloop.tools.paths import ToolError, format_os_error, open_file, resolve_path
+from critiqor.agentloop.tools.results import failed, shorten, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 MAX_EDITED_BYTES = 16 * 1024 * 1024
@@ -38,7 +38,7 @@ class WriteTool:
         """Write the file."""
         data = arguments["content"].encode("utf-8", "surrogateescape")
         try:
-            await asyncio.to_thread(_write, resolve(arguments["path"], context), data, context)
+            await asyncio.to_thread(_write, resolve_path(arguments["path"], context), data, context)
         except ToolError as error:
             return failed(self.name, str(error))
         return succeeded(f"Successfully wrote {len(data)} bytes to {arguments['path']}")
@@ -91,15 +91,15 @@ class EditTool:
 
 
 def _edit(path: str, edits: list[dict[str, str]], context: ToolContext) -> ToolOutcome:
-    file_path = resolve(path, context)
+    file_path = resolve_path(path, context)
     # Bytes that are not valid UTF-8 are kept unchanged.
     text = _read_file(file_path, path, context).decode("utf-8", "surrogateescape")
     replacements = _locate(path, text, edits)
-    new = apply(text, replacements)
+    new = apply_replacements(text, replacements)
     if new == text:
         raise ToolError(f"No changes made to {path}. The replacement produced identical content.")
     _write(file_path, new.encode("utf-8", "surrogateescape"), context)
-    found = difference(text, replacements)
+    found = line_diff(text, replacements)
     shown = found.diff.encode("utf-8", "replace").decode()
     return succeeded(
         f"Successfully replaced {len(edits)} block(s) in {path}.", diff=shown, firstChangedLine=found.first_changed_line
@@ -137,7 +137,7 @@ def _missing(path: str, text: str, named: str, *, shown: bool) -> str:
     )
     if not shown:
         return problem
-    contents = shortened(text, _MAX_QUOTED_CHARS).encode("utf-8", "replace").decode()
+    contents = shorten(text, _MAX_QUOTED_CHARS).encode("utf-8", "replace").decode()
     return f"{problem}\nCurrent file contents:\n{contents}"
 
 
@@ -156,7 +156,7 @@ def _read_file(file_path: Path, path: str, context: ToolContext) -> bytes:
                 raise ToolError(f"Could not edit file: {path}. It is not a regular file.")
             data = file.read(MAX_EDITED_BYTES + 1)
     except OSError as error:
-        code = reason(error, "open").partition(":")[0]
+        code = format_os_error(error, "open").partition(":")[0]
         raise ToolError(f"Could not edit file: {path}. Error code: {code}.") from error
     if len(data) > MAX_EDITED_BYTES:
         raise ToolError(f"Could not edit file: {path}. It is larger than {MAX_EDITED_BYTES // 2**20} MB.")
@@ -167,13 +167,13 @@ def _write(file_path: Path, data: bytes, context: ToolContext) -> None:
     try:
         file_path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ToolError(reason(error, "mkdir", file_path.parent)) from error
+        raise ToolError(format_os_error(error, "mkdir", file_path.parent)) from error
     try:
         descriptor = open_file(file_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, context)
     except OSError as error:
-        raise ToolError(reason(error, "open", file_path)) from error
+        raise ToolError(format_os_error(error, "open", file_path)) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
     except OSError as error:
-        raise ToolError(reason(error, "write")) from error
+        raise ToolError(format_os_error(error, "write")) from error

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from critiqor.agentloop.tools.paths import ToolError, open_file, resolve
+from critiqor.agentloop.tools.paths import ToolError, open_file, resolve_path
 from critiqor.agentloop.tools.results import answered
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
@@ -160,7 +160,7 @@ def _is_memory(path: str) -> bool:
 def _read_text(path: str, context: ToolContext) -> str | None:
     """Return the text of a memory file; None if it cannot be read."""
     try:
-        file_path = resolve(path, context)
+        file_path = resolve_path(path, context)
         if not file_path.is_file():
             return None
         with os.fdopen(open_file(file_path, os.O_RDONLY, context), "rb") as file:

@@ -32,7 +32,7 @@ class ToolError(Exception):
     """A tool failed; the message is for the model."""
 
 
-def resolve(path: str, context: ToolContext) -> Path:
+def resolve_path(path: str, context: ToolContext) -> Path:
     """Return the absolute path; raises `ToolError` if it is invalid or outside the sandbox."""
     if not path.strip():
         raise ToolError(
@@ -62,7 +62,7 @@ def open_file(file_path: Path, flags: int, context: ToolContext) -> int:
     return os.open(file_path, flags | os.O_CLOEXEC | os.O_NONBLOCK | link, 0o666)
 
 
-def reason(error: OSError, call: str, file_path: Path | None = None) -> str:
+def format_os_error(error: OSError, call: str, file_path: Path | None = None) -> str:
     """Format an error as Node.js does: `ENOENT: no such file or directory, access '/there'`."""
     number = error.errno or 0
     code = errno.errorcode.get(number, "EIO")

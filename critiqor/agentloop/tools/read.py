@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from critiqor.agentloop.sessions.messages import Image, Text
-from critiqor.agentloop.tools.paths import ToolError, open_file, reason, resolve
+from critiqor.agentloop.tools.paths import ToolError, format_os_error, open_file, resolve_path
 from critiqor.agentloop.tools.results import MAX_IMAGE_CHARS, failed, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
@@ -51,7 +51,7 @@ class ReadTool:
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         """Read the file in a thread, so that other runs are not blocked."""
         try:
-            file_path = resolve(arguments["path"], context)
+            file_path = resolve_path(arguments["path"], context)
             return await asyncio.to_thread(_read, file_path, arguments, context)
         except ToolError as error:
             return failed(self.name, str(error))
@@ -61,7 +61,7 @@ def _read(file_path: Path, arguments: dict[str, Any], context: ToolContext) -> T
     try:
         descriptor = open_file(file_path, os.O_RDONLY, context)
     except OSError as error:
-        raise ToolError(reason(error, "access", file_path)) from error
+        raise ToolError(format_os_error(error, "access", file_path)) from error
     try:
         facts = os.fstat(descriptor)
         if stat.S_ISDIR(facts.st_mode):
@@ -81,7 +81,7 @@ def _read(file_path: Path, arguments: dict[str, Any], context: ToolContext) -> T
             head = os.read(descriptor, _CHUNK_BYTES)
         return page.result(arguments["path"])
     except OSError as error:
-        raise ToolError(reason(error, "read")) from error
+        raise ToolError(format_os_error(error, "read")) from error
     finally:
         os.close(descriptor)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from critiqor.agentloop.sessions.messages import ToolCall
-from critiqor.agentloop.tools.arguments import check, refusal
+from critiqor.agentloop.tools.arguments import check_arguments, validation_message
 from critiqor.agentloop.tools.files import EditTool, WriteTool
 from critiqor.agentloop.tools.memory import MemoryGetTool, MemorySearchTool
 from critiqor.agentloop.tools.messaging import MessageTool, Outbox
@@ -28,9 +28,9 @@ class ValidatedTool:
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         """Validate the arguments, which hooks may have changed, and run the tool."""
-        checked = check(self.parameters, arguments)
+        checked = check_arguments(self.parameters, arguments)
         if checked.problems:
-            return refused(refusal(self.name, checked.problems, arguments))
+            return refused(validation_message(self.name, checked.problems, arguments))
         return await self._tool.run(checked.arguments, context)
 
 
@@ -60,6 +60,6 @@ def validation_error(tool: Tool | None, call: ToolCall) -> str | None:
     if tool is None:
         return f"Tool {call.name} not found"
     if call.malformed is not None:
-        return refusal(call.name, [f"root: {call.malformed}"], call.arguments)
-    problems = check(tool.parameters, call.arguments).problems
-    return refusal(call.name, problems, call.arguments) if problems else None
+        return validation_message(call.name, [f"root: {call.malformed}"], call.arguments)
+    problems = check_arguments(tool.parameters, call.arguments).problems
+    return validation_message(call.name, problems, call.arguments) if problems else None

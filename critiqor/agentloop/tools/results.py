@@ -51,15 +51,15 @@ def error_line(outcome: ToolOutcome) -> str | None:
     return text.splitlines()[0] if text else "the tool failed"
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Return a text without its middle if it is too long, with a note of how much is missing."""
     if len(text) <= limit:
         return text
     head, tail = limit // 3, limit - limit // 3
-    return text[:head] + left_out(len(text) - limit) + text[-tail:]
+    return text[:head] + truncation_note(len(text) - limit) + text[-tail:]
 
 
-def left_out(characters: int) -> str:
+def truncation_note(characters: int) -> str:
     """Return the note that replaces removed characters."""
     return f"\n\n[... {characters} more characters truncated; rerun with narrower args if needed]\n\n"
 
@@ -75,7 +75,7 @@ def truncate_result(outcome: ToolOutcome) -> ToolOutcome:
         if isinstance(part, Image):
             content.append(part if len(part.data) <= MAX_IMAGE_CHARS else _too_large_note(part))
         elif room > 0:
-            content.append(Text(shortened(part.text, room)))
+            content.append(Text(shorten(part.text, room)))
             room -= len(part.text)
     return msgspec.structs.replace(outcome, content=content, details=details)
 
@@ -120,7 +120,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def _short(value: Any) -> Any:
-    return shortened(value, _KEPT_DETAIL_CHARS) if isinstance(value, str) else value
+    return shorten(value, _KEPT_DETAIL_CHARS) if isinstance(value, str) else value
 
 
 def _format_json(document: dict[str, Any]) -> str:

@@ -25,8 +25,8 @@ from typing import Any
 import psutil
 
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.paths import ToolError, reason, resolve
-from critiqor.agentloop.tools.results import failed, left_out
+from critiqor.agentloop.tools.paths import ToolError, format_os_error, resolve_path
+from critiqor.agentloop.tools.results import failed, truncation_note
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 DEFAULT_TIMEOUT_S = 1_800.0
@@ -87,7 +87,7 @@ class ExecTool:
         try:
             return await command.run(min(max(timeout, 0.001), MAX_TIMEOUT_S), warning)
         except OSError as error:
-            return failed(self.name, reason(error, "spawn /bin/sh"))
+            return failed(self.name, format_os_error(error, "spawn /bin/sh"))
 
 
 class _Command:
@@ -208,7 +208,7 @@ class Output:
     def text(self) -> str:
         """The kept output without trailing white space."""
         self._cut()
-        between = left_out(self._left_out) if self._left_out else ""
+        between = truncation_note(self._left_out) if self._left_out else ""
         return (self._head + between + self._tail).rstrip()
 
     @property
@@ -272,7 +272,7 @@ def _folder(requested: str | None, context: ToolContext) -> tuple[Path, str]:
     """Return the working directory, and a warning if it is not the requested one."""
     if not requested:
         return context.workspace, ""
-    folder = resolve(requested, context)
+    folder = resolve_path(requested, context)
     if folder.is_dir():
         return folder, ""
     return context.workspace, f'Warning: workdir "{requested}" is unavailable; using "{context.workspace}".\n\n'
