@@ -156,7 +156,7 @@ def _state_folder(arguments: Sequence[str], environment: Mapping[str, str], home
     if profile := profile_of(arguments):
         selected, inherited = _profile_folder(profile, home), _inherited_folder(environment, home)
         words = "--dev" if profile == "dev" and "--dev" in arguments else f"--profile {profile}"
-        # A folder that belongs to the profile of a surrounding OpenClaw gives way to the profile that is asked for.
+        # The folder of the profile of a surrounding OpenClaw is replaced by that of the requested profile.
         if not explicit or (selected != inherited and expand_path(explicit, home) == inherited):
             return selected, words
     if explicit:
@@ -166,7 +166,7 @@ def _state_folder(arguments: Sequence[str], environment: Mapping[str, str], home
 
 
 def _belongs_to_inherited_profile(explicit: str, profile: str, state: Path, environment: Mapping[str, str]) -> bool:
-    """Whether `OPENCLAW_CONFIG_PATH` is only what another profile set, so that the profile asked for replaces it."""
+    """Whether `OPENCLAW_CONFIG_PATH` was set by another profile, so that the requested profile replaces it."""
     home = home_folder(environment)
     inherited = _inherited_folder(environment, home)
     switches = state == _profile_folder(profile, home) != inherited

@@ -20,6 +20,7 @@ from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters import load_report
 from critiqor.model import Coverage, Diagnosis, Event, Finding
 from critiqor.policy.gate import Policy, parse_policy
+from critiqor.run.store import Run
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -69,7 +70,7 @@ def test_what_is_written_of_a_run_keeps_to_the_schemas(runs: Runs) -> None:
     written = {
         "critiqor.session.v1": paths.evidence_summary_path("run_001").read_bytes(),
         "critiqor.run.v1": paths.run_path("run_001").read_bytes(),
-        "critiqor.report.v1": msgspec.json.encode(load_report("run_001", runs.folder)),
+        "critiqor.report.v1": msgspec.json.encode(load_report(Run("run_001", paths))),
     }
     for name, document in written.items():
         schema = json.loads(generator("schemas").schema_text(name))
