@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from critiqor.model import Scope
-from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, RunSpan, SecretMark, ToolCall
+from critiqor.spans.calls import MemoryLookup, Message, ModelCall, Moment, Plan, RunSpan, SecretMark, ToolCall
 from critiqor.spans.span import Span, SpanKind
 
 _STOPPED = re.compile(
@@ -218,22 +218,6 @@ class AgentRun:
         """Whether a user waits for its reply, unlike for heartbeats and scheduled jobs."""
         starts = self.moments_of("agent_start")
         return not starts or starts[-1].payload.get("trigger") not in ("heartbeat", "cron")
-
-    @property
-    def chapters(self) -> list[list[ToolCall]]:
-        """Actions with a result, split at user messages and compactions: to look again after one of these is sound."""
-        user_messages = [message.order for message in self.messages if message.is_user]
-        compacted = (moment.order for moment in self.moments_of("compaction_end"))
-        breaks = sorted([*user_messages, *compacted], reverse=True)
-        chapters: list[list[ToolCall]] = [[]]
-        for call in self.actions:
-            if breaks and call.order > breaks[-1]:
-                chapters.append([])
-                while breaks and call.order > breaks[-1]:
-                    breaks.pop()
-            if call.result and call.kind is not Kind.THOUGHT:
-                chapters[-1].append(call)
-        return chapters
 
     @property
     def compactions(self) -> list[Moment]:

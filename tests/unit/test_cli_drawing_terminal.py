@@ -155,7 +155,7 @@ def test_explain_draws_the_chain_as_a_tree_with_its_events(home: Path) -> None:
     drawn = shown("explain", "run_002", "tool_loop", home=home, columns=100)
     assert drawn.lines[0].startswith("MEDIUM  `grep -rn fence notes` called ")
     branches = [line for line in drawn.lines if line.startswith(("├── ", "└── "))]
-    assert any("retried → asked again" in branch for branch in branches)
+    assert any("retried → Called again" in branch for branch in branches)
     assert any("tool_output exec ok" in line for line in drawn.lines if line.startswith("│   ├── "))
     assert "sure        ██████████████░░  90 of 100" in drawn.lines
 
