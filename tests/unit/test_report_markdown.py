@@ -168,7 +168,7 @@ def test_hundreds_of_findings_fit_a_comment_and_the_rest_is_counted() -> None:
     text = document(report(told.report.diagnosis, notes, agent_id="@" * 5000), told.gate)
     assert 40_000 < len(text) < COMMENT
     shown = text.count("**HIGH**")
-    assert f"And {300 - shown} more, none of them graver: `critiqor show run_001`" in text
+    assert f"And {300 - shown} more, none of them more severe: `critiqor show run_001`" in text
     assert "What the recorder did not see" in text
 
 
