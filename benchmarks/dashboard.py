@@ -72,23 +72,23 @@ def request_pages(runs: Path) -> dict[str, Any]:
     from starlette.testclient import TestClient
 
     from critiqor.dashboard.pages.site import Site
-    from critiqor.dashboard.web.access import Viewer
     from critiqor.dashboard.web.application import application
-    from critiqor.storage import paths_for
+    from critiqor.privacy.visibility import Viewer
+    from critiqor.run.store import RunStore
 
-    site = Site(paths_for(runs), 4242)
+    site = Site(RunStore(runs), 4242)
     client = TestClient(application(site), base_url=site.address)
     client.get("/open", params={"token": site.access.admit("default")})
     memory = psutil.Process().memory_info().rss
     began = time.perf_counter()
     first = request_seconds(client, "/runs/run_001")
     evidence = request_seconds(client, "/runs/run_001/evidence")
-    run = site.library.open("run_001", Viewer(tenants=frozenset({"default"})))
-    while site.shelf.index_of(run, patience=1.0) is None:
-        if problem := site.shelf.problem(run):
+    run = site.catalog.open("run_001", Viewer(tenants=frozenset({"default"})))
+    while site.indexes.index_of(run, timeout=1.0) is None:
+        if problem := site.indexes.problem(run):
             raise SystemExit(problem)
     indexed = time.perf_counter() - began
-    document = site.paths.evidence_summary_path("run_001")
+    document = site.store.paths.evidence_summary_path("run_001")
     searches = {
         word: statistics.median(request_seconds(client, "/runs/run_001/evidence", q=word) for _ in range(ROUNDS))
         for word in SEARCHES

@@ -148,9 +148,9 @@ class Run:
 
     def integrity(self) -> Integrity:
         """Compare the evidence with its seal and its diagnosis. Reads all of it once, as a stream."""
-        from critiqor.storage.verification import check_integrity
+        from critiqor.storage.verification import check_integrity, diagnosed_digest
 
-        return check_integrity(self.paths, self.head())
+        return check_integrity(self.paths, self.head(), diagnosed_digest(self.diagnosis_path))
 
     def verify(self) -> Verification:
         """Compare the evidence with its seal, and locate every difference."""

@@ -24,13 +24,13 @@ from critiqor.run.store import Run, RunStore
 from critiqor.storage import run_record as records
 from critiqor.storage.verification import check_integrity
 
-IntegrityCheck = Callable[[Run, RunHead], Integrity]
+IntegrityCheck = Callable[[Run, RunHead, str | None], Integrity]
 
 
-def check_run(run: Run, head: RunHead) -> Integrity:
-    """Compare the evidence of a run with its seal and its diagnosis. Evidence that cannot be read is not intact."""
+def check_run(run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
+    """Compare the evidence of a run with its seal and the diagnosed digest. Unreadable evidence is not intact."""
     try:
-        return check_integrity(run.paths, head)
+        return check_integrity(run.paths, head, diagnosed)
     except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         return Integrity(state="changed", explanation=f"the evidence cannot be read: {reason}")
@@ -82,7 +82,8 @@ class RunView:
     @cached_property
     def integrity(self) -> Integrity:
         """Whether the evidence is still what was sealed and diagnosed; an anonymous viewer does not see which file."""
-        found = self._check(self.run, self._head)
+        diagnosed = None if isinstance(self._stored, CritiqorError) else self._stored.evidence_digest
+        found = self._check(self.run, self._head, diagnosed)
         if not self.is_anonymous or found.state in ("intact", "not sealed"):
             return found
         return Integrity(state=found.state, explanation="the evidence is not what was sealed")
@@ -205,12 +206,12 @@ class IntegrityCache:
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[_FileState | None, ...], Integrity]] = {}
 
-    def check(self, run: Run, head: RunHead) -> Integrity:
+    def check(self, run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
         """Return the integrity of a run, as `check_run` does."""
         states = run_state(run)
         known = self._known.get(run.id)
         if known is None or known[0] != states:
-            known = self._known[run.id] = (states, check_run(run, head))
+            known = self._known[run.id] = (states, check_run(run, head, diagnosed))
         return known[1]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,8 +12,10 @@ from critiqor.model import Coverage, Damage, Event, EventType, Metrics, Recorder
 from critiqor.model.event import IMPORT_WRITER, is_agent_activity, place_of, recovered_usage
 from critiqor.model.evidence import OpenCall
 from critiqor.model.formatting import counted
-from critiqor.spans.pairing import Pairing, SpanPairer
 from critiqor.storage.redaction import Redactor
+
+if TYPE_CHECKING:
+    from critiqor.spans.pairing import Pairing
 
 MAX_EXAMPLES = 20
 MAX_IDLE_RUNS = 1000
@@ -33,6 +36,9 @@ class CoverageCounter:
         self._redacted: Counter[str] = Counter()
         self._highest: dict[str, int] = {}
         self._written: Counter[str] = Counter()
+        # Imported here, because a session is created and appended to without counting anything.
+        from critiqor.spans.pairing import SpanPairer
+
         self._pairer = SpanPairer[OpenCall](("model", "tool"))
         self._max_runs = MAX_IDLE_RUNS
         self._is_running = False

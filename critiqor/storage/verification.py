@@ -58,7 +58,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         problems.append(f"the copy in {record.name} was changed: {difference}")
     if found == seal.digest:
         problems += _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline)
-    diagnosed = _diagnosed_digest(paths.diagnosis_path(run_id))
+    diagnosed = diagnosed_digest(paths.diagnosis_path(run_id))
     if diagnosed != seal.digest:
         problems.append("the diagnosis is missing or was made from other evidence")
     return Verification(
@@ -71,8 +71,11 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
     )
 
 
-def check_integrity(paths: SessionPaths, head: RunHead) -> Integrity:
-    """Compare the digests of the evidence of a run with its seal. `verify_run` also locates the differences."""
+def check_integrity(paths: SessionPaths, head: RunHead, diagnosed: str | None) -> Integrity:
+    """Compare the digests of the evidence of a run with its seal, and with the evidence that was diagnosed.
+
+    `diagnosed` is the digest in the diagnosis, None where there is none. `verify_run` also locates the differences.
+    """
     run_id, seal = head.run_id, head.seal
     if seal is None:
         return Integrity(state="not sealed", explanation="the evidence is not sealed yet")
@@ -85,7 +88,7 @@ def check_integrity(paths: SessionPaths, head: RunHead) -> Integrity:
         return Integrity(state="changed", explanation=f"the evidence is not what was sealed, {changed}")
     if problems := _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline):
         return Integrity(state="changed", explanation=f"the evidence is not what was sealed, {problems[0]}")
-    if _diagnosed_digest(paths.diagnosis_path(run_id)) != found:
+    if diagnosed != found:
         return Integrity(state="other", explanation="the diagnosis is missing or was made from other evidence")
     return Integrity(state="intact", explanation="the evidence is what was sealed")
 
@@ -98,7 +101,8 @@ def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
     return [f"{path.name} " + ("is gone" if digest is None else "was changed")]
 
 
-def _diagnosed_digest(path: Path) -> str | None:
+def diagnosed_digest(path: Path) -> str | None:
+    """Read the digest of the evidence from a diagnosis; None where it is missing or broken."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Diagnosed).evidence_digest
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -345,7 +345,7 @@ def test_a_run_whose_recorder_is_gone_is_shown_as_ended(tmp_path: Path) -> None:
 
 def test_an_agent_without_monitor_gets_a_hint_on_a_terminal(tmp_path: Path) -> None:
     result = shown("agent", "--message", "hi", home=tmp_path, columns=200)
-    assert "nothing of this turn is recorded; to record one: critiqor monitor openclaw" in result.words
+    assert "this turn is not recorded; to record one: critiqor monitor openclaw" in result.words
     assert "recorded" not in run_critiqor("agent", "--message", "hi", home=tmp_path).stderr
 
 

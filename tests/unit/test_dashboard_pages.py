@@ -574,7 +574,7 @@ def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(
     phase = phase_of(Update(events=[], status=status, over=over, more=False), "run_001")
     assert (phase.badge, phase.next, phase.is_last) == (badge, command, is_last)
     assert phase.is_recording == (badge == "being recorded")
-    assert "FINALIZING" not in phase.told and phase.told[0].isupper()
+    assert "FINALIZING" not in phase.text and phase.text[0].isupper()
 
 
 def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(

@@ -210,7 +210,7 @@ def test_missing_evidence_is_reported_and_the_diagnosis_stays(runs: Runs) -> Non
 
 
 def test_a_large_run_keeps_to_what_matters_and_says_so(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chosen_events, "MOST_EVENTS", 40)
+    monkeypatch.setattr(chosen_events, "MAX_EVENTS", 40)
     run_id = of_many(runs, 400, failing=50)
     page = page_of(runs, run_id)
     shown = [name.removeprefix("event-") for name in page.ids if name.startswith("event-evt_")]
@@ -231,7 +231,7 @@ def test_a_file_of_many_events_stays_small(runs: Runs) -> None:
     assert sum(pieces) < 6 << 20
     assert max(pieces) < 1 << 20, "it is not held as a whole"
     page = page_of(runs, run_id)
-    assert len([name for name in page.ids if name.startswith("event-evt_")]) == chosen_events.MOST_EVENTS
+    assert len([name for name in page.ids if name.startswith("event-evt_")]) == chosen_events.MAX_EVENTS
     assert "up to the size limit" in page.text
 
 
@@ -241,7 +241,7 @@ def test_a_hundred_thousand_events_are_looked_at_one_by_one() -> None:
     choice = choose(events, {f"evt_{number}" for number in range(1, 100_000, 20)})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (choice.total, len(choice.events)) == (100_000, chosen_events.MOST_EVENTS)
+    assert (choice.total, len(choice.events)) == (100_000, chosen_events.MAX_EVENTS)
     assert peak < 5 << 20
 
 
@@ -261,7 +261,7 @@ def event(number: int, status: str = "ok", size: int = 0) -> Event:
 
 
 def test_events_that_are_too_large_together_are_chosen_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chosen_events, "MOST_BYTES", 50_000)
+    monkeypatch.setattr(chosen_events, "MAX_BYTES", 50_000)
     events = numbered(*(event(number, size=5000) for number in range(1, 21)))
     choice = choose(events, {"evt_10"})
     assert list(choice.events) == [8, 9, 10, 11]
@@ -270,11 +270,11 @@ def test_events_that_are_too_large_together_are_chosen_from(monkeypatch: pytest.
 
 
 def test_cited_events_come_before_their_neighbours_and_those_before_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chosen_events, "MOST_EVENTS", 7)
+    monkeypatch.setattr(chosen_events, "MAX_EVENTS", 7)
     events = numbered(*(event(number, "error" if number > 12 else "ok") for number in range(1, 21)))
     choice = choose(events, {"evt_2", "evt_9"})
     assert list(choice.events) == [1, 2, 3, 4, 7, 8, 9]
-    monkeypatch.setattr(chosen_events, "MOST_EVENTS", 10)
+    monkeypatch.setattr(chosen_events, "MAX_EVENTS", 10)
     assert list(choose(events, {"evt_9"}).events) == [7, 8, 9, 10, 11, 13, 14, 15, 16, 17]
 
 
@@ -344,7 +344,7 @@ def test_a_wide_graph_fits_on_paper() -> None:
 
 
 def test_room_that_is_left_is_filled_from_both_ends_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chosen_events, "MOST_EVENTS", 11)
+    monkeypatch.setattr(chosen_events, "MAX_EVENTS", 11)
     events = [Numbered(number, Event(event_type="x", event_id=f"evt_{number}")) for number in range(1, 101)]
     choice = choose(events, {"evt_50"})
     assert list(choice.events) == [1, 2, 3, 48, 49, 50, 51, 52, 98, 99, 100] and choice.fits

@@ -54,7 +54,7 @@ def test_the_verdict_comes_first_and_the_worst_problem_next() -> None:
     )
     text = document(report(told))
     lines = text.splitlines()
-    assert lines[0] == "## `run_001`: to be reviewed"
+    assert lines[0] == "## `run_001`: review"
     assert "| trust | 65 of 100 |" in lines
     assert r"| cost | \$0.5000; 90 tokens in, 10 out |" in lines
     first, second = text.index("### The problem to look at first"), text.index("### Further findings")
@@ -79,7 +79,7 @@ def test_a_clean_run_has_no_problem_and_one_that_nobody_saw_is_not_called_clean(
 
 def test_what_is_unknown_is_called_so() -> None:
     text = document(report(diagnosis(wall_ms=None, cost_usd=None, model_calls_without_usage=1)))
-    assert "| cost | unknown; at least 90 tokens in, 10 out |" in text
+    assert "| cost | no price known; at least 90 tokens in, 10 out |" in text
     assert "| time | unknown |" in text
 
 
@@ -168,7 +168,7 @@ def test_hundreds_of_findings_fit_a_comment_and_the_rest_is_counted() -> None:
     text = document(report(told.report.diagnosis, notes, agent_id="@" * 5000), told.gate)
     assert 40_000 < len(text) < COMMENT
     shown = text.count("**HIGH**")
-    assert f"And {300 - shown} more, none of them graver: `critiqor show run_001`" in text
+    assert f"And {300 - shown} more, none of them more severe: `critiqor show run_001`" in text
     assert "What the recorder did not see" in text
 
 

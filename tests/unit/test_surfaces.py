@@ -97,7 +97,7 @@ def recorded_runs(runs: Runs) -> Runs:
     return runs
 
 
-RULE_TEXTS = re.compile(r'"(?:help|fullDescription)": \{.*?\}', re.DOTALL)
+RULE_TEXTS = re.compile(r'"(?:help|fullDescription|shortDescription)": \{.*?\}', re.DOTALL)
 """Descriptions of failure types in SARIF, which are the same for every run."""
 
 

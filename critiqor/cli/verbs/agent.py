@@ -19,13 +19,13 @@ THINKING = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-m", "--message", required=True, help="What the agent is asked.")
+@click.option("-m", "--message", required=True, help="Message to the agent.")
 @click.option("--agent", "agent_id", help="Which agent.  [default: main]")
-@click.option("--session-key", help="The conversation to go on with: a name, or agent:AGENT:NAME.  [default: main]")
-@click.option("--session-id", help="The transcript to go on with.")
+@click.option("--session-key", help="The conversation to continue: a name, or agent:AGENT:NAME.  [default: main]")
+@click.option("--session-id", help="The transcript to continue.")
 @click.option("--model", help="PROVIDER/MODEL for this turn.")
 @click.option("--thinking", type=click.Choice(THINKING), help="How much the model reasons.")
-@click.option("--verbose", is_flag=True, help="Tell which tools were used.")
+@click.option("--verbose", is_flag=True, help="Show which tools were used.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which the turn is ended; 0 for never.")
 @click.option(
     "--config",
@@ -43,7 +43,7 @@ def agent(
     as_json: bool,
     verbose: bool,
     timeout: float | None,
-    **asked: Any,
+    **options: Any,
 ) -> None:
     """Run one turn of an agent in the embedded loop, without Node.
 
@@ -61,7 +61,7 @@ def agent(
     from critiqor.agentloop.runs import AgentParams
 
     _say_unrecorded(dict(os.environ))
-    params = AgentParams(**asked, verbose="on" if verbose else None, timeout_seconds=timeout)
+    params = AgentParams(**options, verbose="on" if verbose else None, timeout_seconds=timeout)
     outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
     text = "\n\n".join(payload.text for payload in outcome.payloads)
     answer("agent", build_report(outcome), text, as_json=as_json)
@@ -71,11 +71,11 @@ def agent(
 
 
 def _say_unrecorded(environment: dict[str, str]) -> None:
-    """Nothing of this is recorded unless a monitor launched it; whoever looks on may think so."""
+    """Say that this turn is not recorded, unless a monitor launched it."""
     import sys
 
     if "CRITIQOR_RUN_ID" not in environment and sys.stderr is not None and sys.stderr.isatty():
-        say(f"nothing of this turn is recorded; to record one: {RECORDED}")
+        say(f"this turn is not recorded; to record one: {RECORDED}")
 
 
 async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:

@@ -23,16 +23,16 @@ def attach() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @runs_dir_option
 @openclaw_command_option
-@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @metadata_options
 @json_option
 def openclaw(
     arguments: tuple[str, ...], runs_dir: str, openclaw_command: str, dry_run: bool, as_json: bool, **metadata: Any
 ) -> None:
-    """Put the recorder into an OpenClaw that runs by itself, and begin a session.
+    """Add the recorder to an OpenClaw that runs by itself, and start a session.
 
-    Every change is made by OpenClaw's own commands, said before it is made, and taken back by `critiqor detach
-    openclaw`. After `critiqor finalize`, type it again to record the next run: then nothing of OpenClaw changes.
+    Every change is made by OpenClaw's own commands, printed before it is made, and undone by `critiqor detach
+    openclaw`. After `critiqor finalize`, attach again to record the next run; OpenClaw is not changed again.
 
     ARGUMENTS after `--` choose the OpenClaw: `--profile NAME` or `--dev`.
 
@@ -63,9 +63,9 @@ def _text(attached: Attached, arguments: tuple[str, ...]) -> str:
     lines = [f"{attached.run_id} is being recorded in {attached.runs_dir}."]
     if attached.changes:
         back = shlex.join(("critiqor", "detach", *chosen))
-        lines.append(f"{attached.configuration} has changed as said; to take it back: {back}")
+        lines.append(f"{attached.configuration} was changed as printed above; to undo it: {back}")
     if not attached.recorder_seen:
         restart = shlex.join(("openclaw", *arguments, "gateway", "restart"))
-        lines.append(f"No running gateway has answered yet. It will when it starts; to make one load it: {restart}")
+        lines.append(f"No running gateway has loaded the recorder yet; to make one load it: {restart}")
     lines.append(f"Next: critiqor finalize {attached.run_id} --runs-dir {attached.runs_dir}")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from critiqor.cli.options import json_option
 from critiqor.cli.output import answer
 
 VARIABLE = "_CRITIQOR_COMPLETE"
-"""By which the shell asks for what could come next; click's own name for it."""
+"""The variable by which click recognizes a completion request of the shell."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,7 +16,7 @@ VARIABLE = "_CRITIQOR_COMPLETE"
 @json_option
 @click.pass_context
 def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
-    """Print what SHELL needs to complete verbs, options, runs and findings.
+    """Print a script with which SHELL completes verbs, options, runs and findings.
 
     \b
     eval "$(critiqor completion bash)"                                          in ~/.bashrc

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Tenants(click.Option):
-    """One tenant or several. A variable and a setting name one, whatever signs are in its name."""
+    """An option for several tenants. A variable or a setting names one tenant, which may contain any character."""
 
     def value_from_envvar(self, ctx: click.Context) -> Any:
         value = self.resolve_envvar_value(ctx)
@@ -64,7 +64,7 @@ def dashboard(
     no_browser: bool,
     as_json: bool,
 ) -> None:
-    """Look at the runs of this folder, or at RUN, in a browser.
+    """Show the runs of this folder, or RUN, in a browser.
 
     It can be reached from this machine alone, by the link that is printed, until it is ended with Ctrl+C.
 
@@ -88,7 +88,7 @@ def dashboard(
 
 
 def open_dashboard(run_id: str, runs_dir: str) -> None:
-    """Open the dashboard at a run, for verbs that end with one."""
+    """Open the dashboard at a run, for verbs that end with it."""
     from critiqor.dashboard.web.serving import serve
     from critiqor.run.store import RunStore
 

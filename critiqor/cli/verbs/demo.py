@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def demo(ctx: click.Context, on_openclaw: bool, openclaw_command: str, as_json: bool) -> None:
-    """Show what it does: three short runs of an agent, recorded, sealed and diagnosed.
+    """Show what Critiqor does: three short runs of an agent, recorded, sealed and diagnosed.
 
     It needs no account, no network and no OpenClaw: the agent is the loop that comes with Critiqor, its model follows a
     script, and everything else is real. It takes a few seconds; on OpenClaw about a minute.
@@ -70,7 +70,7 @@ def _text(acts: list[Act], runs: Path) -> str:
 
 
 def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
-    """What to type next, each with what it is good for."""
+    """Return the commands to type next, each with its purpose."""
     from shlex import quote
 
     worst, folder, critiqor = acts[-1], quote(str(runs)), program()
@@ -87,7 +87,7 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
 
 
 def program() -> str:
-    """What to type for `critiqor` in the shell that this was called from: its path, where it is not on PATH."""
+    """Return how to call `critiqor` from the present shell: by its path, where it is not on PATH."""
     import shutil
     import sys
     from shlex import quote

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def detach() -> None:
-    """Take the recorder out of an agent that runs by itself."""
+    """Remove the recorder from an agent that runs by itself."""
 
 
 @detach.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @openclaw_command_option
-@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @json_option
 def openclaw(arguments: tuple[str, ...], openclaw_command: str, dry_run: bool, as_json: bool) -> None:
-    """Take the recorder out of OpenClaw, and put its settings back.
+    """Remove the recorder from OpenClaw, and restore its settings.
 
-    Nothing is recorded from that moment on. A session that was being recorded stays and can be finalized.
+    Recording stops at once. A session that was being recorded is kept and can be finalized.
 
     ARGUMENTS after `--` choose the OpenClaw: `--profile NAME` or `--dev`.
     """
@@ -53,7 +53,7 @@ def _text(detached: Detached, arguments: tuple[str, ...]) -> str:
 
 
 def _outcome(detached: Detached) -> str:
-    """What has become of the configuration, precisely."""
+    """Return how the configuration was changed."""
     if not detached.restored and not detached.rewritten:
         return (
             f"Nothing is recorded any more. {detached.configuration} names the recorder by your own hand: that stays."

@@ -33,7 +33,7 @@ _scenarios_option = click.option(
 
 @click.group(context_settings=_HELP)
 def lab() -> None:
-    """Play scripted scenarios, break agents on purpose, and see whether it is noticed."""
+    """Play scripted scenarios that make agents fail, and check that the failures are found."""
 
 
 @lab.command("list", context_settings=_HELP)
@@ -41,7 +41,7 @@ def lab() -> None:
 @json_option
 @click.pass_context
 def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
-    """List the scenarios, with what each must lead to."""
+    """List the scenarios with their expected findings."""
     from critiqor.cli.text_layout import page, table
     from critiqor.model.formatting import counted
 
@@ -116,7 +116,7 @@ def run(
             f"nothing to play on {place}. {why}".strip(), fix="critiqor lab list   says where each is played"
         )
     if report is not None:
-        report.open("a", encoding="utf-8").close()  # rather now than when everything was played
+        report.open("a", encoding="utf-8").close()  # fail now rather than after everything was played
     drawn = sys.stderr.isatty() and not as_json
     with _progress(sum(place in one.on for one in scenarios), drawn) as tell:
         result = run_batch(scenarios, Runner(place, openclaw_command), repeat, tell)
@@ -124,7 +124,7 @@ def run(
         report.write_text(lab_markdown(result), encoding="utf-8")
     lines = failure_lines(result) if drawn and sys.stdout.isatty() else lab_lines(result)
     answer("lab run", result, page(lines), as_json=as_json)
-    _say_broken(broken)  # again, because much was said since
+    _say_broken(broken)  # again, because the first message has scrolled away
     ctx.exit(ExitCode.GATE_FAILED if not result.passed else ExitCode.USAGE if broken else ExitCode.OK)
 
 
@@ -134,7 +134,7 @@ def run(
 @runs_dir_option
 @json_option
 def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> None:
-    """Make a scenario of a recorded RUN: what its model said and what its tools answered becomes the script.
+    """Make a scenario from a recorded RUN: the answers of its model and its tools become the script.
 
     Keep it beside the agent, and a failure that was repaired stays repaired: `critiqor lab run --scenarios FOLDER`.
     """
@@ -185,7 +185,7 @@ def model(script: str, port: int, as_json: bool) -> None:
 
 
 def _scenarios(folder: Path | None, names: tuple[str, ...]) -> ScenarioFolder:
-    """Those that are meant, and the files of the folder that should be among them and are none."""
+    """Return the selected scenarios, and the files of the folder that are not valid scenarios."""
     from critiqor.lab.scenario_file import ScenarioFolder, read_folder, select_scenarios, shipped_scenarios
 
     if folder is None:

@@ -29,7 +29,7 @@ def visibility(run: str, who: str | None, runs_dir: str, as_json: bool) -> None:
     \b
     critiqor visibility run_001                who sees it now
     critiqor visibility run_001 anonymous      structure and numbers only, in the dashboard and in exports
-    critiqor visibility run_001 private        nobody but you; its links are revoked
+    critiqor visibility run_001 private        only you; its links are revoked
 
     The seal of RUN stays intact, and its record keeps every change.
     """

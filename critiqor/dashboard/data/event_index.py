@@ -1,7 +1,7 @@
-"""The index of one sealed run: where each event stands in session.json, its words, and its slices of time.
+"""The index of one sealed run: the place of each event in session.json, its words, and the bars of the time chart.
 
-It holds no event, only places, so that what is shown always comes from the evidence. It can be made again at any time,
-and is made again when the seal or the file is another one, or when it is damaged.
+It contains no events, only their places, so everything that is shown comes from the evidence. It can be rebuilt at any
+time, and is rebuilt when the seal or the file has changed, or when it is damaged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ INDEX_VERSION = "2"
 # 1: first form.
 # 2: bars of model calls with their tools are called steps.
 FIELDS = ("event_type", "source_layer", "tool_name", "status")
-"""What events can be filtered by."""
+"""Fields that events can be filtered by."""
 _decode_event = msgspec.json.Decoder(Event).decode
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events are wanted; an empty text wants all."""
+    """Filter of events; an empty text matches every event."""
 
     event_type: str = ""
     source_layer: str = ""
@@ -40,11 +40,11 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> dict[str, str]:
-        """The wanted names by field, those that want something."""
+        """The filtered fields and their values."""
         return {field: value for field in FIELDS if (value := getattr(self, field))}
 
     def wants(self, event: Event) -> bool:
-        """The same without an index."""
+        """Return whether an event matches, without an index."""
         if any(getattr(event, field) != value for field, value in self.names.items()):
             return False
         search = Search(self.text)
@@ -52,7 +52,7 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Numbered(NamedTuple):
-    """An event and its place among all of the run, from 1."""
+    """An event and its number within the run, starting at 1."""
 
     number: int
     event: Event
@@ -63,38 +63,38 @@ class Found(NamedTuple):
 
     events: list[Numbered]
     total: int
-    """How many there are on all pages."""
+    """Number of events on all pages."""
 
 
 class EventIndex:
-    """A finished index. Each question opens the file anew, so that any thread may ask."""
+    """A finished index. Each query opens the file, so that any thread can query it."""
 
     def __init__(self, file: Path, document: Path) -> None:
         self._file = file
         self._document = document
 
     def is_of(self, digest: str) -> bool:
-        """Whether it was made of this sealed evidence, and of the file as it is now."""
+        """Return whether it was built from this sealed evidence, and from the file as it is now."""
         try:
             with closing(self._connect()) as base:
                 if base.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
                     return False
                 facts = dict(base.execute("SELECT name, value FROM facts"))
-            return facts.get("made_of") == made_of(self._document, digest)
+            return facts.get("made_of") == source_id(self._document, digest)
         except (sqlite3.Error, BrokenRecordError):
             return False
 
     def find(self, wanted: EventFilter, offset: int, limit: int) -> Found:
-        """The events that are wanted, from `offset` on."""
+        """Return the matching events, starting at `offset`."""
         search = Search(wanted.text)
         conditions = ["words MATCH ?"] if search else []
         conditions += [f"{field} = ?" for field in wanted.names]
         values: list[Any] = [search.expression, *wanted.names.values()] if search else list(wanted.names.values())
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        # Matches come in the order of their numbers, so that the first page needs no sorting.
+        # Matches come in the order of their numbers, so the first page needs no sorting.
         source, order = ("words JOIN events ON number = words.rowid", "words.rowid") if search else ("events", "number")
         alone = "words" if search and not wanted.names else source
-        with self._asked() as base:
+        with self._query() as base:
             [total] = base.execute(f"SELECT count(*) FROM {alone}{where}", values).fetchone()
             rows = base.execute(
                 f"SELECT number, offset, length FROM {source}{where} ORDER BY {order} LIMIT ? OFFSET ?",
@@ -103,39 +103,39 @@ class EventIndex:
         return Found(self._read(rows), total)
 
     def event(self, event_id: str) -> Numbered | None:
-        """One event by its id."""
-        with self._asked() as base:
+        """Return one event by its id."""
+        with self._query() as base:
             rows = base.execute(
                 "SELECT number, offset, length FROM events WHERE event_id = ? LIMIT 1", [event_id]
             ).fetchall()
         return next(iter(self._read(rows)), None)
 
     def moment(self, event_id: str) -> int | None:
-        """When an event was, in microseconds since 1970."""
-        with self._asked() as base:
+        """Return the time of an event in microseconds since 1970."""
+        with self._query() as base:
             found = base.execute("SELECT at_ms FROM events WHERE event_id = ? LIMIT 1", [event_id]).fetchone()
         return None if found is None or found[0] is None else int(found[0]) * 1000
 
     def names(self, field: str) -> dict[str, int]:
-        """The names that a field has, the most frequent first, with how often."""
-        with self._asked() as base:
+        """Return the values of a field with their counts, the most frequent first."""
+        with self._query() as base:
             rows = base.execute("SELECT name, times FROM names WHERE field = ? ORDER BY times DESC, name", [field])
             return dict(rows.fetchall())
 
     def extent(self) -> tuple[int, int] | None:
-        """From when to when something took time; microseconds since 1970."""
-        with self._asked() as base:
+        """Return the start of the first and the end of the last bar; microseconds since 1970."""
+        with self._query() as base:
             first, last = base.execute("SELECT min(start_us), max(end_us) FROM bars").fetchone()
         return None if first is None else (first, last)
 
     def lanes(self) -> list[tuple[str, int]]:
-        """The kinds of bars, and how many lanes each needs."""
-        with self._asked() as base:
+        """Return the kinds of bars, with the number of lanes of each."""
+        with self._query() as base:
             return base.execute("SELECT kind, max(lane) FROM bars GROUP BY kind").fetchall()
 
     def long_bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
-        """What took at least so long, the longest ones where there are too many."""
-        with self._asked() as base:
+        """Return the bars that took at least `least_us`, the longest ones where there are too many."""
+        with self._query() as base:
             rows = base.execute(
                 "SELECT kind, lane, start_us, end_us, name, failed, event_id, 1 FROM bars"
                 " WHERE end_us >= ? AND start_us <= ? AND end_us - start_us >= ?"
@@ -145,8 +145,8 @@ class EventIndex:
             return [Bar._make(row) for row in rows]
 
     def short_bars(self, start_us: int, end_us: int, least_us: int) -> list[Bar]:
-        """What took less, joined where it stands closer than that, under the name of one of them."""
-        with self._asked() as base:
+        """Return the shorter bars, joined where they are closer than `least_us`, under the name of one of them."""
+        with self._query() as base:
             rows = base.execute(
                 "SELECT kind, lane, min(start_us), max(end_us), min(name), max(failed), min(event_id), count(*)"
                 " FROM bars WHERE end_us >= ? AND start_us <= ? AND end_us - start_us < ?"
@@ -156,20 +156,22 @@ class EventIndex:
             return [Bar._make(row) for row in rows]
 
     @contextmanager
-    def _asked(self) -> Iterator[sqlite3.Connection]:
-        """The index for one question. One that turns out to be damaged goes, so that the next look makes it anew."""
+    def _query(self) -> Iterator[sqlite3.Connection]:
+        """Open the index for one query. A damaged index is deleted, so that the next request builds it again."""
         try:
             with closing(self._connect()) as base:
                 yield base
         except sqlite3.DatabaseError as error:
             with suppress(OSError):
                 self._file.unlink()
-            raise BrokenRecordError("The index of this run was damaged, and is made anew: look again.") from error
+            raise BrokenRecordError(
+                "The index of this run was damaged and is being rebuilt: reload the page."
+            ) from error
 
     def _connect(self) -> sqlite3.Connection:
-        # The file is replaced whole, and what lies beside it, such as a journal, is none of ours.
+        # The file is replaced as a whole; files beside it, such as a journal, are not written by Critiqor.
         base = sqlite3.connect(f"{self._file.as_uri()}?mode=ro&immutable=1", uri=True)
-        # Whoever can write into the folder of a run could have made it: it may not run anything.
+        # Anybody who can write into the folder of a run could have made it, so it must not execute anything.
         base.execute("PRAGMA trusted_schema = OFF")
         return base
 
@@ -187,7 +189,7 @@ class EventIndex:
 
 
 def _event_at(descriptor: int, offset: int, length: int) -> Event:
-    """One line of the sealed evidence, and nothing less: part of one could be made to look like another event."""
+    """Read one whole line of the sealed evidence: a part of it could be made to look like another event."""
     if not 0 < length <= 2 * MAX_LINE or offset < 1:
         raise ValueError("the index names a place that cannot be")
     line = os.pread(descriptor, length + 2, offset - 1)
@@ -196,8 +198,8 @@ def _event_at(descriptor: int, offset: int, length: int) -> Event:
     return _decode_event(line[1 : length + 1])
 
 
-def made_of(document: Path, digest: str) -> str:
-    """What an index is made of: this sealed evidence, in the file as it is now."""
+def source_id(document: Path, digest: str) -> str:
+    """Return what identifies the source of an index: the digest of the evidence, and the state of the file."""
     try:
         found = document.stat()
     except OSError as error:
@@ -206,6 +208,6 @@ def made_of(document: Path, digest: str) -> str:
 
 
 def broken(document: Path, error: object) -> BrokenRecordError:
-    """Evidence that cannot be read. Without the path that the error of a system names."""
+    """Return an error for evidence that cannot be read, without the path that system errors contain."""
     reason = error.strerror if isinstance(error, OSError) else error
     return BrokenRecordError(f"the evidence cannot be read: {reason}", fix=f"critiqor verify {document.parent.name}")

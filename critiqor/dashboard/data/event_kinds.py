@@ -1,4 +1,4 @@
-"""What kind of thing an event tells of: its icon and its colour."""
+"""Kinds of events, which decide their icons and colours."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ _KINDS = {
 
 
 def kind_of(event_type: str) -> str:
-    """A name of ours, whatever an event calls itself."""
+    """Return the kind of an event type; `other` for unknown types."""
     return _KINDS.get(event_type, "other")

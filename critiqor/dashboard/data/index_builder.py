@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import psutil
 
-from critiqor.dashboard.data.event_index import FIELDS, EventIndex, broken, made_of
-from critiqor.dashboard.data.search_terms import text_of
-from critiqor.dashboard.data.time_chart import bars_of
+from critiqor.dashboard.data.event_index import FIELDS, EventIndex, broken, source_id
+from critiqor.dashboard.data.search_terms import searchable_text
+from critiqor.dashboard.data.time_chart import build_bars
 from critiqor.exporters import gather_trace
 from critiqor.model import Event, ms_from_iso
 from critiqor.run.store import Run
@@ -45,7 +45,7 @@ _decode_event = msgspec.json.Decoder(Event).decode
 def build_index(run: Run, digest: str, file: Path) -> EventIndex:
     """Build the index of a sealed run. The file is put into its place when it is complete."""
     document = run.evidence_path
-    origin = made_of(document, digest)
+    origin = source_id(document, digest)
     _remove_leftovers(file)
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)
@@ -102,14 +102,14 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
         at = ms_from_iso(event.timestamp)
         named = (event.event_id, event.event_type, event.source_layer, event.tool_name, event.status)
         rows.append((number, *named, at, offset, len(line)))
-        words.append((number, text_of(event)))
+        words.append((number, searchable_text(event)))
         if len(rows) == _BATCH:
             flush()
     flush()
 
 
 def _insert_bars(base: sqlite3.Connection, run: Run) -> None:
-    bars = bars_of(gather_trace(RunView(run)))
+    bars = build_bars(gather_trace(RunView(run)))
     # The last field is the number of joined bars, and none are joined here.
     base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?)", (bar[:-1] for bar in bars))
 

@@ -15,7 +15,7 @@ import msgspec
 
 from critiqor.dashboard.data.event_index import EventFilter, EventIndex, Found, Numbered
 from critiqor.dashboard.data.index_cache import IndexCache
-from critiqor.dashboard.data.search_terms import text_of
+from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.data.time_chart import KINDS, Bar
 from critiqor.dashboard.pages.run_addresses import RunAddresses
 from critiqor.dashboard.render.formatting import offset
@@ -232,7 +232,7 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
 def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the first match of a search that the lines do not show."""
     shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
-    text = text_of(event)[:_MAX_SEARCHED]
+    text = searchable_text(event)[:_MAX_SEARCHED]
     for match in search.finditer(text, len(event.event_type)):
         if match[0].lower() not in shown:
             return [("found", excerpt(text[max(0, match.start() - 80) : match.end() + _MAX_EXCERPT], _MAX_EXCERPT))]

@@ -1,7 +1,7 @@
-"""What a search looks for, the same in the index and in a plain scan of the events.
+"""Search terms: the same search for the index and for a plain scan of the events.
 
-A search is words with spaces between them; every one must be there. A word stands for the beginning of what it finds,
-and one that holds other signs, such as `src/app.py`, for its parts right behind each other.
+A search is a list of words separated by spaces, and an event must contain all of them. A word matches the beginning of
+words. A word with other characters, such as `src/app.py`, matches its parts in sequence.
 """
 
 from __future__ import annotations
@@ -12,47 +12,48 @@ from typing import Any
 
 from critiqor.model import Event
 
-MOST_WORDS = 16
-LONGEST_SEARCH = 400
+MAX_WORDS = 16
+MAX_SEARCH = 400
 _WORD = re.compile(r"\w+")
 
 
 class Search:
-    """One search."""
+    """A search."""
 
     def __init__(self, text: str) -> None:
-        chunks = (words_of(chunk) for chunk in text[:LONGEST_SEARCH].split())
-        self._phrases = [words for words in chunks if words][:MOST_WORDS]
+        chunks = (split_words(chunk) for chunk in text[:MAX_SEARCH].split())
+        self._phrases = [words for words in chunks if words][:MAX_WORDS]
 
     def __bool__(self) -> bool:
         return bool(self._phrases)
 
     @property
     def expression(self) -> str:
-        """The same for FTS5. Words hold letters, digits and underscores alone, so that nothing needs escaping."""
+        """The search for FTS5. Words contain only letters, digits and underscores, so nothing needs escaping."""
         return " AND ".join(f'"{" ".join(words)}" *' for words in self._phrases)
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
-        """The same for the places in a text; None for a search that looks for nothing."""
+        """A pattern that locates matches in a text; None for an empty search."""
         phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self._phrases), key=len, reverse=True)
         return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
 
     def finds(self, event: Event) -> bool:
-        """Whether an event has it."""
-        text = text_of(event)
+        """Return whether an event matches."""
+        text = searchable_text(event)
         lowered = text.lower()
         if not all(word in lowered for words in self._phrases for word in words):
-            return False  # most events, and much faster told
-        words = words_of(text)
-        return all(_holds(words, phrase) for phrase in self._phrases)
+            return False  # a fast check that excludes most events
+        words = split_words(text)
+        return all(_contains(words, phrase) for phrase in self._phrases)
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
 
-def _holds(words: list[str], phrase: list[str]) -> bool:
+def _contains(words: list[str], phrase: list[str]) -> bool:
     *whole, last = phrase
     for place in range(len(words) - len(whole)):
         if words[place : place + len(whole)] == whole and words[place + len(whole)].startswith(last):
@@ -60,8 +61,8 @@ def _holds(words: list[str], phrase: list[str]) -> bool:
     return False
 
 
-def text_of(event: Event) -> str:
-    """Everything that can be searched of an event: its names, its error, and every value of its payload."""
+def searchable_text(event: Event) -> str:
+    """Return everything that can be searched in an event: its names, its error, and every value of its payload."""
     named = (event.event_type, event.tool_name, event.tool_call_id, event.error, event.session_key, event.agent_run_id)
     return "\n".join((*(name for name in named if name), *_texts(event.payload)))
 

@@ -1,4 +1,4 @@
-"""A run as a picture of lanes: what took time, by kind, and within a kind beside each other what overlapped."""
+"""Bars of the time chart: one row per kind, with lanes for bars that overlap."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ KINDS = {
     "span": "Spans (OpenClaw)",
     "child": "Child processes",
 }
-"""What is drawn, from top to bottom, and what it is called."""
-MOST_LANES = 8
-"""Lanes of one kind; what needs more is drawn over the last one."""
+"""Kinds of bars from top to bottom, with their labels."""
+MAX_LANES = 8
+"""Lanes of one kind; further bars are drawn over the last one."""
 
 
 class Bar(NamedTuple):
-    """Something that took time, where it is drawn."""
+    """One bar of the chart."""
 
     kind: str
     lane: int
-    """From 1."""
+    """Starts at 1."""
     start_us: int
     end_us: int
     name: str
     failed: bool | int
     event_id: str | None
     times: int = 1
-    """How many it stands for, where they are too short to be drawn alone."""
+    """Number of joined bars, where they are too short to be drawn separately."""
 
 
-def bars_of(trace: Trace) -> Iterator[Bar]:
-    """What is drawn of a trace."""
+def build_bars(trace: Trace) -> Iterator[Bar]:
+    """Build the bars of a trace."""
     end = trace.end_us
     for kind in KINDS:
         for placed in lay_out((slice_ for slice_ in trace.slices if _kind(slice_) == kind), end):
             slice_ = placed.slice
             name = slice_.name
-            lane = min(placed.lane, MOST_LANES)
+            lane = min(placed.lane, MAX_LANES)
             event_id = slice_.facts.get("event_id")
             yield Bar(
                 kind,
@@ -72,5 +72,5 @@ def _retries(instants: Iterable[Instant]) -> Iterator[Bar]:
     for instant in instants:
         if is_retry(instant):
             event_id = instant.facts.get("event_id")
-            told = event_id if isinstance(event_id, str) else None
-            yield Bar("retry", 1, instant.at_us, instant.at_us, instant.name, False, told)
+            known_id = event_id if isinstance(event_id, str) else None
+            yield Bar("retry", 1, instant.at_us, instant.at_us, instant.name, False, known_id)

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from critiqor import __version__
 from critiqor.dashboard.data.event_index import Numbered
-from critiqor.dashboard.data.event_sample import AROUND, LONGEST_JSON, Choice, choose
+from critiqor.dashboard.data.event_sample import AROUND, MAX_JSON, Choice, choose
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.site import HERE, Site
@@ -164,7 +164,7 @@ def _citing(findings: list[Finding]) -> dict[str, list[Finding]]:
 
 
 def _format_json(value: Any) -> Markup:
-    return raw(value, LONGEST_JSON)
+    return raw(value, MAX_JSON)
 
 
 def _style(page: str) -> str:
