@@ -1,12 +1,10 @@
 """Runs on disk: `RunStore` finds the runs of a folder, and `Run` reads one of them.
 
-Importing this module loads no detector and no timeline reader: they are imported by the methods that need them.
+Lists of runs import it on every call of the command, so the methods import what only they need.
 """
 
 from __future__ import annotations
 
-import secrets
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +14,12 @@ from critiqor.errors import BrokenRecordError, NoActiveSessionError
 from critiqor.model import Coverage, Diagnosis, Event, RunHead, SessionRecord
 from critiqor.storage import SessionPaths, paths_for, write_bytes
 from critiqor.storage import run_record as records
-from critiqor.storage.event_merge import merged_events
-from critiqor.storage.redaction import Redactor
 from critiqor.storage.session_document import read_coverage, read_sealed_events, restore_journal
 
 if TYPE_CHECKING:
     from critiqor.model.integrity import Integrity
     from critiqor.model.timeline import TimelineSummary
+    from critiqor.storage.redaction import Redactor
     from critiqor.storage.verification import Verification
 
 DEFAULT_RUNS_DIR = "runs"
@@ -121,6 +118,8 @@ class Run:
             return _adopted_events(self.evidence_path, [])
         if self.head().seal is not None:
             return read_sealed_events(self.evidence_path)
+        from critiqor.storage.event_merge import merged_events
+
         log, journal = self.record().event_log, self.paths.journal_path(self.id)
         if journal.exists():
             return merged_events(journal, log, self.redactor())
@@ -172,6 +171,8 @@ class Run:
 
     def redactor(self) -> Redactor:
         """Return the redactor of the run, with its own key."""
+        from critiqor.storage.redaction import Redactor
+
         path = self.paths.redaction_key_path(self.id)
         if not path.exists():
             write_bytes(path, new_redaction_key())
@@ -180,6 +181,8 @@ class Run:
 
 def new_redaction_key() -> bytes:
     """Return a random key for the tags of redacted secrets."""
+    import secrets
+
     return secrets.token_hex(32).encode()
 
 
@@ -197,6 +200,11 @@ def is_abandoned(head: RunHead) -> bool:
 
 def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:
     """Read events that are only in session.json. Its recorder may still write it, so the file is not changed."""
+    import tempfile
+
+    from critiqor.storage.event_merge import merged_events
+    from critiqor.storage.redaction import Redactor
+
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal.jsonl"
         restore_journal(document, journal)
