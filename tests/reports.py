@@ -6,8 +6,8 @@ from typing import Any
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.model import Coverage, Diagnosis, Metadata, Seal, Timestamps, iso_from_ms
-from critiqor.model.integrity import Integrity
 from critiqor.model.report import Citation, CitedReport, GateReport, ReportedRun, Rule, RunReport
+from critiqor.model.verdict import Integrity
 from critiqor.policy.gate import DEFAULT_POLICY, apply_policy
 
 HOSTILE = (

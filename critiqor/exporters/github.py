@@ -7,10 +7,9 @@ run are made harmless before they are printed.
 from __future__ import annotations
 
 from critiqor.exporters.markdown import document
-from critiqor.exporters.texts import one_line
 from critiqor.model.diagnosis import Diagnosis, Finding
-from critiqor.model.gate import GateResult
-from critiqor.model.report import RunReport
+from critiqor.model.report import GateResult, RunReport
+from critiqor.model.sanitize import sanitize
 
 MAX_ANNOTATIONS = 10
 """Errors that GitHub shows for one step; the same limit applies to warnings."""
@@ -63,7 +62,10 @@ def _shown(kind: str, run_id: str, lines: list[str]) -> list[str]:
 
 
 def _command(kind: str, title: str, message: str) -> str:
-    title, message = harmless(one_line(title, MAX_TITLE)), harmless(one_line(message, MAX_MESSAGE))
+    title, message = (
+        harmless(sanitize(title, max_length=MAX_TITLE, collapse=True)),
+        harmless(sanitize(message, max_length=MAX_MESSAGE, collapse=True)),
+    )
     return f"::{kind} title={_property(title)}::{_data(message)}"
 
 

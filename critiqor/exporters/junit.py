@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree import ElementTree as Tree
 
-from critiqor.exporters.texts import one_line
-from critiqor.model.gate import RuleResult
 from critiqor.model.measures import wall_time_ms
-from critiqor.model.report import GateReport
+from critiqor.model.report import GateReport, RuleResult
+from critiqor.model.sanitize import sanitize
 
 SUITE = "critiqor"
 MAX_LENGTH = 4_000
@@ -68,4 +67,4 @@ def _clean(attributes: dict[str, str]) -> dict[str, str]:
 
 
 def _text(text: str) -> str:
-    return one_line(text, MAX_LENGTH)
+    return sanitize(text, max_length=MAX_LENGTH, collapse=True)

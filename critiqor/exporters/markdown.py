@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from critiqor.exporters.markup import code, prose
+from critiqor.exporters.markdown_text import code_span, escape_markdown
 from critiqor.model.diagnosis import CostAnalysis, Diagnosis, Finding
 from critiqor.model.formatting import (
     counted,
@@ -17,9 +17,8 @@ from critiqor.model.formatting import (
     format_trust,
     format_verdict,
 )
-from critiqor.model.gate import GateResult
 from critiqor.model.measures import unknown_usage, wall_time_ms
-from critiqor.model.report import RunReport
+from critiqor.model.report import GateResult, RunReport
 
 MAX_LENGTH = 64_000
 """Characters of the whole report."""
@@ -37,7 +36,7 @@ def document(run_report: RunReport, gate: GateResult | None = None) -> str:
     """Return the report; with the policy results where a policy was applied to the run."""
     diagnosis, verdict = run_report.diagnosis, run_report.verdict
     run_id = run_report.run.run_id
-    title = f"## {code(run_id)}: {format_verdict(verdict)}{_unknown_reason(run_report)}"
+    title = f"## {code_span(run_id)}: {format_verdict(verdict)}{_unknown_reason(run_report)}"
     head = [title, f"**{_prose(verdict.headline)}**", _facts(run_report)]
     if gate is not None:
         head.append(_gate(gate))
@@ -79,15 +78,15 @@ def _finding(run_id: str, finding: Finding) -> str:
     points = finding.impact.trust_points
     lost = f" It costs {points} points of trust." if points else ""
     often = f" It happened {finding.occurrences} times." if finding.occurrences > 1 else ""
-    began = f" It began with {code(finding.first_bad_step)}." if finding.first_bad_step else ""
+    began = f" It began with {code_span(finding.first_bad_step)}." if finding.first_bad_step else ""
     return "\n".join(
         [
-            f"**{finding.severity.upper()}** {code(finding.type)} {_prose(finding.title)}",
+            f"**{finding.severity.upper()}** {code_span(finding.type)} {_prose(finding.title)}",
             "",
             f"- What happened: {_sentence(finding.explanation)}{often}{lost}{began}",
             f"- What to change: {_prose(finding.recommendation)}",
             f"- How to see that it worked: {_prose(finding.verification)}",
-            f"- Next: {code(f'critiqor explain {run_id} {finding.id}')}",
+            f"- Next: {code_span(f'critiqor explain {run_id} {finding.id}')}",
         ]
     )
 
@@ -102,7 +101,7 @@ def _facts(run_report: RunReport) -> str:
         ("cost", _cost(diagnosis.cost_analysis)),
         ("calls", _calls(diagnosis.cost_analysis)),
         ("time", format_duration(wall_time_ms(diagnosis))),
-        ("agent", f"{prose(metadata.agent_id, MAX_NAME)}, {run_report.run.timestamps.created_at[:19]}"),
+        ("agent", f"{escape_markdown(metadata.agent_id, MAX_NAME)}, {run_report.run.timestamps.created_at[:19]}"),
     ]
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows)])
 
@@ -110,7 +109,7 @@ def _facts(run_report: RunReport) -> str:
 def _lost(diagnosis: Diagnosis) -> str:
     """Return why points of confidence were lost."""
     reasons = [
-        f"{points} for {prose(reason.replace('_', ' '), MAX_NAME)}"
+        f"{points} for {escape_markdown(reason.replace('_', ' '), MAX_NAME)}"
         for reason, points in diagnosis.confidence_lost.items()
     ]
     return f" ({', '.join(reasons[:5])})" if reasons else ""
@@ -134,7 +133,7 @@ def _gate(gate: GateResult) -> str:
     failed = sum(not rule.passed for rule in gate.rules)
     title = f"### The gate: {'passes' if gate.passed else f'fails {failed} of'} {len(gate.rules)} rules"
     rows = [
-        f"| {code(rule.rule)} | {'passed' if rule.passed else '**failed**'} | {_prose(rule.explanation)} |"
+        f"| {code_span(rule.rule)} | {'passed' if rule.passed else '**failed**'} | {_prose(rule.explanation)} |"
         for rule in gate.rules
     ]
     return "\n".join([title, "", "| rule | | |", "| --- | --- | --- |", *rows])
@@ -147,14 +146,14 @@ def _unseen(run_report: RunReport) -> list[str]:
         return [f"{title}\n\n- {lost}"]
     notes = run_report.coverage.notes
     more = [f"- and {len(notes) - MAX_NOTES} more"] if len(notes) > MAX_NOTES else []
-    shown = [f"- {prose(note, MAX_NAME)}" for note in notes[:MAX_NOTES]]
+    shown = [f"- {escape_markdown(note, MAX_NAME)}" for note in notes[:MAX_NOTES]]
     return ["\n".join([title, "", *shown, *more])] if notes else []
 
 
 def _footer(run_report: RunReport) -> str:
     seal = run_report.run.seal
-    sealed = "" if seal is None else f"{seal.events} events, sealed as {code(seal.digest)}. "
-    rules = f"Judged by rule set {prose(run_report.diagnosis.rule_set_version, MAX_NAME)}"
+    sealed = "" if seal is None else f"{seal.events} events, sealed as {code_span(seal.digest)}. "
+    rules = f"Judged by rule set {escape_markdown(run_report.diagnosis.rule_set_version, MAX_NAME)}"
     return f"{sealed}{rules}; `critiqor verify {run_report.run.run_id}` checks the evidence."
 
 
@@ -164,4 +163,4 @@ def _sentence(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    return prose(text, MAX_SENTENCE)
+    return escape_markdown(text, MAX_SENTENCE)

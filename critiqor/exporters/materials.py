@@ -15,7 +15,6 @@ from critiqor import __version__
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.exporters import markdown
-from critiqor.exporters.findings import first_step
 from critiqor.exporters.formats import Material
 from critiqor.exporters.notes import (
     diagnosis_or_note,
@@ -113,7 +112,7 @@ def gather_recorded(view: RunView, options: ExportOptions) -> Gathered:
         # A backend would show the score as an evaluation of the run.
         diagnosis = msgspec.structs.replace(diagnosis, trust_score=None)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
-    moments = timeline_moments(map(first_step, findings), view.run.timeline_path)
+    moments = timeline_moments((finding.first_event for finding in findings), view.run.timeline_path)
     content = options.content and not view.is_anonymous
     return Gathered(Recorded(view.head, view.events(), diagnosis, moments, FAILURE_TYPES, __version__, content), notes)
 
@@ -209,7 +208,7 @@ def _rules() -> dict[str, Rule]:
 def _cited_by(report: RunReport) -> set[str]:
     findings = report.diagnosis.failure_analysis.findings
     steps = (step.event_id for finding in findings for step in finding.causal_chain)
-    return {*map(first_step, findings), *steps}
+    return {*(finding.first_event for finding in findings), *steps}
 
 
 class _Files:

@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from critiqor.exporters.findings import first_step
-from critiqor.exporters.texts import one_line
 from critiqor.model.diagnosis import CausalStep, Finding, Severity
 from critiqor.model.report import Citation, CitedReport, Rule
+from critiqor.model.sanitize import sanitize
 
 VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -62,7 +61,7 @@ def _driver(version: str, rules: dict[str, Rule]) -> _Json:
 
 
 def _rule(type_: str, rule: Rule) -> _Json:
-    name = one_line(type_, MAX_TEXT)
+    name = _one_line(type_)
     entry: _Json = {
         "id": name,
         # It must differ from the id by more than case.
@@ -87,22 +86,22 @@ def _result(cited: CitedReport, finding: Finding, number: int) -> _Json:
     )
     cause = fingerprint(finding)
     result: _Json = {
-        "ruleId": one_line(finding.type, MAX_TEXT),
+        "ruleId": _one_line(finding.type),
         "ruleIndex": number,
         "level": _LEVELS[finding.severity],
         "kind": "fail",
         "message": {"text": " ".join(map(_sentence, parts))},
-        "locations": [_location(cited, first_step(finding))],
+        "locations": [_location(cited, finding.first_event)],
         # GitHub uses the first name only, which would otherwise be the hash of a line.
         "partialFingerprints": {"primaryLocationLineHash": f"{cause}:1", "critiqorCause/v1": cause},
         "occurrenceCount": max(1, finding.occurrences),
         "properties": {
-            "finding_id": one_line(finding.id, MAX_TEXT),
-            "cause": one_line(finding.cause, MAX_TEXT),
+            "finding_id": _one_line(finding.id),
+            "cause": _one_line(finding.cause),
             "severity": finding.severity,
             "confidence": finding.confidence,
             "trust_points": finding.impact.trust_points,
-            "verification": one_line(finding.verification, MAX_TEXT),
+            "verification": _one_line(finding.verification),
         },
     }
     if finding.causal_chain:
@@ -120,7 +119,7 @@ def _location(cited: CitedReport, event_id: str) -> _Json:
     place = cited.citations.get(event_id, cited.evidence)
     location: _Json = {"physicalLocation": _physical(place)}
     if event_id:
-        name = one_line(event_id, MAX_TEXT)
+        name = _one_line(event_id)
         full = f"{cited.report.run.run_id}/{name}"
         location["logicalLocations"] = [{"name": name, "fullyQualifiedName": full, "kind": "event"}]
     return location
@@ -133,7 +132,7 @@ def _physical(place: Citation) -> _Json:
 
 def _category(cited: CitedReport) -> str:
     """Return the category of a run: all runs of an agent share its prefix."""
-    agent = one_line(cited.report.run.metadata.agent_id, MAX_TEXT).replace("/", "_")
+    agent = _one_line(cited.report.run.metadata.agent_id).replace("/", "_")
     return f"critiqor/{agent}/{cited.report.run.run_id}"
 
 
@@ -150,16 +149,20 @@ def _properties(cited: CitedReport) -> _Json:
     diagnosis, verdict = cited.report.diagnosis, cited.report.verdict
     return {
         "run_id": cited.report.run.run_id,
-        "headline": one_line(verdict.headline, MAX_TEXT),
+        "headline": _one_line(verdict.headline),
         "readiness": verdict.readiness,
         "trust_score": verdict.trust,
         "confidence_score": diagnosis.confidence_score,
-        "rule_set_version": one_line(diagnosis.rule_set_version, MAX_TEXT),
-        "evidence_digest": one_line(diagnosis.evidence_digest, MAX_TEXT),
+        "rule_set_version": _one_line(diagnosis.rule_set_version),
+        "evidence_digest": _one_line(diagnosis.evidence_digest),
     }
 
 
 def _sentence(text: str) -> str:
-    flat = one_line(text, MAX_TEXT) or "unknown"
+    flat = _one_line(text) or "unknown"
     flat = flat[:1].upper() + flat[1:]
     return flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."
+
+
+def _one_line(text: str) -> str:
+    return sanitize(text, max_length=MAX_TEXT, collapse=True)

@@ -80,6 +80,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     verification: str
     """How to check that the change worked."""
 
+    @property
+    def first_event(self) -> str:
+        """The id of the event or timeline line where it began to go wrong; empty where nothing is cited."""
+        return self.first_bad_step or next(iter(self.evidence), "")
+
+    @property
+    def cited_events(self) -> list[str]:
+        """The ids of everything it cites, each once: where it began, its causal chain, its evidence."""
+        first = [self.first_bad_step] if self.first_bad_step else []
+        return list(dict.fromkeys([*first, *(step.event_id for step in self.causal_chain), *self.evidence]))
+
 
 class FailureAnalysis(msgspec.Struct, frozen=True):
     """All findings, the worst first."""

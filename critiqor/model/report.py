@@ -10,10 +10,8 @@ import msgspec
 from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.event import Event
 from critiqor.model.evidence import Coverage
-from critiqor.model.gate import GateResult
-from critiqor.model.integrity import Integrity
 from critiqor.model.record import Cut, Metadata, RunHead, Seal, Status, Timestamps, Transition
-from critiqor.model.verdict import Verdict, judge
+from critiqor.model.verdict import Integrity, Verdict, judge
 
 REPORT_SCHEMA = "critiqor.report.v1"
 # v1: integrity of the evidence, head of the record, coverage of the evidence, diagnosis.
@@ -63,6 +61,26 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     def verdict(self) -> Verdict:
         """The verdict on the run, as far as the evidence proves it."""
         return judge(self.diagnosis, self.evidence)
+
+
+class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one rule."""
+
+    rule: str
+    """The key of the policy."""
+    limit: bool | int | float | str | list[str]
+    actual: bool | int | float | str | list[str] | None
+    """Null where it is unknown, or where there is nothing to compare with the limit."""
+    passed: bool
+    explanation: str
+
+
+class GateResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a run passes its policy."""
+
+    run_id: str
+    passed: bool
+    rules: list[RuleResult]
 
 
 class GateReport(NamedTuple):

@@ -18,9 +18,9 @@ from critiqor.comparison.figures import has_finished, rank
 from critiqor.diagnosis.scoring import trust_points
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 from critiqor.model.formatting import counted
-from critiqor.model.gate import GateResult, RuleResult
-from critiqor.model.integrity import Integrity
 from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage
+from critiqor.model.report import GateResult, RuleResult
+from critiqor.model.verdict import Integrity
 
 Score = Annotated[int, Meta(ge=0, le=100)]
 Count = Annotated[int, Meta(ge=0)]

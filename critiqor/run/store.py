@@ -17,8 +17,8 @@ from critiqor.storage import run_record as records
 from critiqor.storage.session_document import read_coverage, read_sealed_events, restore_journal
 
 if TYPE_CHECKING:
-    from critiqor.model.integrity import Integrity
     from critiqor.model.timeline import TimelineSummary
+    from critiqor.model.verdict import Integrity
     from critiqor.storage.redaction import Redactor
     from critiqor.storage.verification import Verification
 

@@ -16,9 +16,8 @@ import msgspec
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
 from critiqor.model import Coverage, Diagnosis, Event, Metadata, RunHead, Seal
 from critiqor.model.formatting import format_figures
-from critiqor.model.integrity import Integrity
 from critiqor.model.report import RunSummary
-from critiqor.model.verdict import Verdict, judge, with_verdict
+from critiqor.model.verdict import Integrity, Verdict, judge, with_verdict
 from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import run_record as records

@@ -15,8 +15,8 @@ import msgspec
 
 from critiqor.errors import NoActiveSessionError
 from critiqor.model.evidence import SealedFile
-from critiqor.model.integrity import Integrity
 from critiqor.model.record import RunHead
+from critiqor.model.verdict import Integrity
 from critiqor.storage import SessionPaths
 from critiqor.storage.run_record import load_head
 from critiqor.storage.seal import file_digest

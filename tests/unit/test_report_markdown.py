@@ -14,7 +14,7 @@ from reports import HOSTILE, gated, hostile_fields, report
 
 from critiqor.exporters import markdown
 from critiqor.exporters.markdown import document
-from critiqor.exporters.markup import code, prose
+from critiqor.exporters.markdown_text import code_span, escape_markdown
 from critiqor.model import Coverage, Diagnosis
 
 COMMENT = 65_000
@@ -119,7 +119,7 @@ def test_hostile_texts_are_read_as_texts() -> None:
 )
 def test_nobody_is_called_and_nothing_referred_to(name: str) -> None:
     """GitHub looks for these in what it shows: a space without width stands in between."""
-    shown = words(prose(f"see {name} there", 200))
+    shown = words(escape_markdown(f"see {name} there", 200))
     assert name not in shown
     assert shown.replace("\u200b", "") == f"see {name} there"
 
@@ -138,7 +138,7 @@ def test_a_text_at_the_beginning_of_a_block_begins_no_other_one() -> None:
         "```",
         "    code",
     ):
-        assert set(kinds(prose(text, 100))) <= {
+        assert set(kinds(escape_markdown(text, 100))) <= {
             "paragraph_open",
             "inline",
             "text",
@@ -149,15 +149,15 @@ def test_a_text_at_the_beginning_of_a_block_begins_no_other_one() -> None:
 
 def test_usual_sentences_stay_as_they_are() -> None:
     for text in ("1 model call failed: HTTP 500, 3.5 s (of 10).", "It said “done”; that's 50% - or less!"):
-        assert prose(text, 100) == text
+        assert escape_markdown(text, 100) == text
 
 
 @given(st.text(max_size=60), st.integers(5, 80))
 def test_prose_is_never_longer_than_it_may_be_and_reads_as_it_was(text: str, longest: int) -> None:
-    told = prose(text, longest)
+    told = escape_markdown(text, longest)
     assert len(told) <= longest
     assert set(kinds(told)) <= {"paragraph_open", "inline", "text", "text_special", "paragraph_close"}
-    assert "`" not in code(text)[1:-1]
+    assert "`" not in code_span(text)[1:-1]
 
 
 def test_hundreds_of_findings_fit_a_comment_and_the_rest_is_counted() -> None:

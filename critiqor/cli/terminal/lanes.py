@@ -13,7 +13,6 @@ from rich.text import Text
 
 from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.screen import FAINT, SEVERITIES, styled
-from critiqor.exporters.findings import first_step
 from critiqor.exporters.trace.activity import is_retry
 from critiqor.exporters.trace.lanes import lay_out
 from critiqor.model import Finding, ms_from_iso
@@ -112,7 +111,7 @@ def _bars(slices: Iterable[Slice], end_us: int) -> list[Bar]:
 def _marks(findings: Iterable[Finding]) -> Iterator[Bar]:
     """Mark where findings began, if the event of that is known."""
     for finding in findings:
-        place = place_of(first_step(finding))
+        place = place_of(finding.first_event)
         if place is not None:
             at = us_of(place.milliseconds)
             yield Bar(at, at, 0, False, FINDING, SEVERITIES[finding.severity])

@@ -17,8 +17,7 @@ from critiqor.errors import CritiqorError, ExitCode
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from critiqor.model.gate import GateResult
-    from critiqor.model.report import RunReport
+    from critiqor.model.report import GateResult, RunReport
     from critiqor.run.store import Run
 
 SUMMARY = "GITHUB_STEP_SUMMARY"

@@ -13,7 +13,7 @@ from critiqor.cli.terminal.tables import FittingTable
 from critiqor.model import SEVERITIES as WORST_FIRST
 from critiqor.model import Finding
 from critiqor.model.formatting import format_money
-from critiqor.model.gate import GateResult, RuleResult
+from critiqor.model.report import GateResult, RuleResult
 
 PASSED, FAILED = ("✓", "green"), ("✗", "bold red")
 SHOWN_FINDINGS = 5

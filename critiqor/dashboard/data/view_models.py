@@ -11,7 +11,6 @@ from critiqor.dashboard.pages.paging import Pages
 from critiqor.dashboard.render.causal_drawing import visible_graph
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw, whole_run
 from critiqor.errors import BrokenRecordError
-from critiqor.exporters.findings import cited_by, first_step
 from critiqor.model import Diagnosis, Event, Finding
 from critiqor.model.diagnosis import SEVERITIES
 
@@ -22,7 +21,7 @@ MAX_CITED = 12
 def overview(data: RunPageData) -> dict[str, Any]:
     """Return the values of the overview: verdict, main problem, next action."""
     primary = _primary(data)
-    begin = first_step(primary) if primary else ""
+    begin = primary.first_event if primary else ""
     return {
         "primary": primary,
         "first_bad": begin,
@@ -106,7 +105,7 @@ def _compactions(data: RunPageData) -> list[str]:
 
 def _cited(data: RunPageData, finding: Finding) -> dict[str, Event]:
     """Return the first cited events of a finding."""
-    return _indexed_events(data, cited_by(finding)[:MAX_CITED])
+    return _indexed_events(data, finding.cited_events[:MAX_CITED])
 
 
 def _indexed_events(data: RunPageData, names: list[str]) -> dict[str, Event]:

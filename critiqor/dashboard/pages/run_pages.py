@@ -18,7 +18,6 @@ from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import FINDINGS
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.render.formatting import visible
-from critiqor.exporters.findings import cited_by
 from critiqor.model.event import place_of
 
 FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
@@ -88,7 +87,7 @@ class RunPages:
             found=found,
             event_id=event_id,
             content=msgspec.to_builtins(found.event) if found else line,
-            citing=[finding for finding in data.findings if event_id in cited_by(finding)],
+            citing=[finding for finding in data.findings if event_id in finding.cited_events],
             page=1 if found is None else (found.number - 1) // PAGE + 1,
         )
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.time_chart import KINDS, Bar
-from critiqor.exporters.findings import first_step
 from critiqor.model import Diagnosis, ms_from_iso
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import line_id
@@ -205,7 +204,7 @@ def _marks(showing: RunPageData, window: Window) -> list[DrawnBar]:
         return []
     marks = []
     for finding in showing.diagnosis.failure_analysis.findings[:MAX_MARKS]:
-        at = index.moment(first_step(finding))
+        at = index.moment(finding.first_event)
         if at is not None and window.start <= at <= window.end:
             title = f"{finding.severity}: {finding.title}"
             css = f"mark {finding.severity}"

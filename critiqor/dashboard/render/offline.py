@@ -28,7 +28,6 @@ from critiqor.dashboard.render.causal_drawing import BOX_HEIGHT, BOX_WIDTH, Caus
 from critiqor.dashboard.render.formatting import raw
 from critiqor.dashboard.render.html_fragment import Anchors, FragmentExtractor, find_stylesheets
 from critiqor.errors import BrokenRecordError
-from critiqor.exporters.findings import cited_by
 from critiqor.model import Diagnosis, Finding
 from critiqor.model.timeline import cited_line
 from critiqor.privacy.visibility import EXPORT
@@ -124,7 +123,7 @@ class _OfflineReport:
         return bytes(page(Request({**scope, "state": {"viewer": EXPORT}})).body).decode()
 
     def _sample(self, findings: list[Finding]) -> _Sample:
-        cited = dict.fromkeys(name for finding in findings for name in cited_by(finding))
+        cited = dict.fromkeys(name for finding in findings for name in finding.cited_events)
         found = {name: self._showing.timeline_line(name) for name in _timeline_lines(cited)}
         lines = {name: _format_json(line) for name, line in found.items() if line is not None}
         try:
@@ -158,7 +157,7 @@ def _citing(findings: list[Finding]) -> dict[str, list[Finding]]:
     """Return the findings that cite an event, by the id of the event."""
     citing: dict[str, list[Finding]] = {}
     for finding in findings:
-        for name in cited_by(finding):
+        for name in finding.cited_events:
             citing.setdefault(name, []).append(finding)
     return citing
 

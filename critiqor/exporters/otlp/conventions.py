@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from critiqor.exporters.otlp.recorded_values import value_to_json, value_to_text
 from critiqor.exporters.otlp.span import Attributes
-from critiqor.exporters.texts import json_of, lines, one_line, words_of
 from critiqor.model.diagnosis import Diagnosis, Finding
 from critiqor.model.record import RunHead
 from critiqor.model.report import Recorded
+from critiqor.model.sanitize import sanitize
 from critiqor.model.trace import Fact, label
 
 EVALUATION = "gen_ai.evaluation.result"
@@ -160,7 +161,7 @@ def finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
         "gen_ai.evaluation.name": label(finding.type),
         "gen_ai.evaluation.score.value": float(finding.impact.trust_points),
         "gen_ai.evaluation.score.label": finding.severity,
-        "gen_ai.evaluation.explanation": one_line(explanation, MAX_EXPLANATION),
+        "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
         "critiqor.finding.id": label(finding.id),
         **cause,
         "critiqor.finding.confidence": finding.confidence,
@@ -181,7 +182,7 @@ def verdict_attributes(diagnosis: Diagnosis, recorded: Recorded) -> Attributes:
         "gen_ai.evaluation.name": "trust",
         **score,
         "gen_ai.evaluation.score.label": diagnosis.readiness,
-        "gen_ai.evaluation.explanation": one_line(explanation, MAX_EXPLANATION),
+        "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
     }
 
 
@@ -198,31 +199,34 @@ def output_attributes(text: str) -> Attributes:
 
 def arguments_attributes(arguments: Any) -> Attributes:
     """Return the attributes of the arguments of a tool call."""
-    text = json_of(arguments)
+    text = value_to_json(arguments)
     return {"gen_ai.tool.call.arguments": _cut(text), **input_attributes(text, is_json=True)}
 
 
 def result_attributes(result: Any) -> Attributes:
     """Return the attributes of a tool result."""
-    return {"gen_ai.tool.call.result": _cut(json_of(result)), **output_attributes(words_of(result))}
+    return {"gen_ai.tool.call.result": _cut(value_to_json(result)), **output_attributes(value_to_text(result))}
 
 
 def question_attributes(text: str) -> Attributes:
     """Return the attributes of a user's message to an agent."""
-    message = {"role": "user", "parts": [{"type": "text", "content": lines(text, MAX_CONTENT)}]}
-    return {"gen_ai.input.messages": json_of([message]), **input_attributes(text)}
+    message = {
+        "role": "user",
+        "parts": [{"type": "text", "content": _cut(text)}],
+    }
+    return {"gen_ai.input.messages": value_to_json([message]), **input_attributes(text)}
 
 
 def answer_attributes(text: str, reason: str | None) -> Attributes:
     """Return the attributes of an agent's answer."""
-    parts = [{"type": "text", "content": lines(text, MAX_CONTENT)}]
+    parts = [{"type": "text", "content": _cut(text)}]
     return {"gen_ai.output.messages": _output_messages(parts, reason), **output_attributes(text)}
 
 
 def reply_attributes(text: str, tool_calls: Any, reason: str | None) -> Attributes:
     """Return the attributes of a model's response: its text and the tool calls it requests."""
     calls = [call for call in tool_calls if isinstance(call, dict)] if isinstance(tool_calls, list) else []
-    parts: list[dict[str, Any]] = [{"type": "text", "content": lines(text, MAX_CONTENT)}] if text else []
+    parts: list[dict[str, Any]] = [{"type": "text", "content": _cut(text)}] if text else []
     prefix = "llm.output_messages.0.message"
     attributes: Attributes = {f"{prefix}.role": "assistant"}
     if text:
@@ -245,7 +249,7 @@ def finish_attributes(reason: str) -> Attributes:
 
 def _output_messages(parts: list[dict[str, Any]], reason: str | None) -> str:
     finish = _finish_reason(reason) if reason else "unknown"
-    return json_of([{"role": "assistant", "parts": parts, "finish_reason": finish}])
+    return value_to_json([{"role": "assistant", "parts": parts, "finish_reason": finish}])
 
 
 def _finish_reason(reason: str) -> str:
@@ -286,4 +290,4 @@ def _renamed(facts: dict[str, Fact], names: dict[str, str]) -> Attributes:
 
 
 def _cut(text: str) -> str:
-    return lines(text, MAX_CONTENT)
+    return sanitize(text, max_length=MAX_CONTENT, multiline=True)

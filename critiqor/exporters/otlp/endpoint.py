@@ -18,7 +18,7 @@ from critiqor.errors import CritiqorError, UsageError
 from critiqor.exporters.otlp.credentials import HEADERS, credentials_for
 from critiqor.exporters.otlp.otlp import Request
 from critiqor.exporters.otlp.protobuf import partial_success
-from critiqor.exporters.texts import one_line
+from critiqor.model.sanitize import sanitize
 
 PATH = "/v1/traces"
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
@@ -89,7 +89,7 @@ class Endpoint:
 
     def _refused(self, error: urllib.error.HTTPError) -> CritiqorError:
         with error:
-            reply = one_line(_read_body(error).decode("utf-8", "replace"), _MAX_MESSAGE)
+            reply = sanitize(_read_body(error).decode("utf-8", "replace"), max_length=_MAX_MESSAGE, collapse=True)
         fix = _USE_FILE
         if 300 <= error.code < 400:
             reply, fix = "a redirect, which is not followed", "--endpoint URL   with the address it redirects to"
@@ -101,7 +101,11 @@ class Endpoint:
 
     def _unreachable(self, reason: object) -> CritiqorError:
         late = isinstance(reason, TimeoutError)
-        why = f"no answer within {TIMEOUT_SECONDS} seconds" if late else one_line(str(reason), _MAX_MESSAGE)
+        why = (
+            f"no answer within {TIMEOUT_SECONDS} seconds"
+            if late
+            else sanitize(str(reason), max_length=_MAX_MESSAGE, collapse=True)
+        )
         return CritiqorError(f"{self.url} cannot be reached: {why or type(reason).__name__}", fix=_USE_FILE)
 
 
@@ -153,7 +157,7 @@ def _read_protobuf(answer: bytes) -> Taken:
 
 
 def _taken(rejected: int, message: str) -> Taken:
-    return Taken(max(0, rejected), one_line(message, _MAX_MESSAGE))
+    return Taken(max(0, rejected), sanitize(message, max_length=_MAX_MESSAGE, collapse=True))
 
 
 def _read_body(answer: IO[bytes]) -> bytes:

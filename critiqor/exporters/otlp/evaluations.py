@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from critiqor.exporters.findings import first_step
 from critiqor.exporters.otlp import conventions
 from critiqor.exporters.otlp.conventions import EVALUATION
 from critiqor.exporters.otlp.span import SpanEvent
@@ -19,7 +18,7 @@ class Evaluations:
         self._recorded = recorded
         self._waiting: dict[str, list[Finding]] = {}
         for finding in recorded.diagnosis.failure_analysis.findings if recorded.diagnosis is not None else ():
-            self._waiting.setdefault(first_step(finding), []).append(finding)
+            self._waiting.setdefault(finding.first_event, []).append(finding)
 
     def started_at(self, event_id: str, at_us: int) -> list[SpanEvent]:
         """Remove and return the findings that started with this event."""
@@ -41,6 +40,6 @@ class Evaluations:
         return SpanEvent(EVALUATION, at_us, conventions.finding_attributes(finding, self._recorded))
 
     def _time_us(self, finding: Finding, default_us: int) -> int:
-        event_id = first_step(finding)
+        event_id = finding.first_event
         place = place_of(event_id)
         return self._recorded.moments.get(event_id, us_of(place.milliseconds) if place is not None else default_us)

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from critiqor.exporters.otlp import conventions
 from critiqor.exporters.otlp.conventions import EXCEPTION
 from critiqor.exporters.otlp.evaluations import Evaluations
+from critiqor.exporters.otlp.recorded_values import value_to_text
 from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent
-from critiqor.exporters.texts import lines, words_of
 from critiqor.exporters.trace.described_spans import DescribedSpans, Description, trace_time_us
 from critiqor.model import Scope
 from critiqor.model.event import Event, EventType, ms_from_iso
 from critiqor.model.record import RunHead
 from critiqor.model.report import Recorded
+from critiqor.model.sanitize import sanitize
 from critiqor.model.trace import Fact, label, us_of
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.pairing import Pairing
@@ -172,7 +173,7 @@ class _SpanBuilder:
                 self._spawned[child] = self._span_id(label(span.event_id))
         error = None
         if self._recorded.content:
-            error = lines(event.error, conventions.MAX_CONTENT) if event.error else None
+            error = sanitize(event.error, max_length=conventions.MAX_CONTENT, multiline=True) if event.error else None
             if result is not None:
                 opened.attributes |= conventions.result_attributes(result)
         if event.status == "error":
@@ -217,7 +218,7 @@ class _SpanBuilder:
 
     def _add_message(self, event: Event) -> None:
         run = self._run_of(event)
-        role, text = event.payload.get("role"), words_of(event.payload.get("text"))
+        role, text = event.payload.get("role"), value_to_text(event.payload.get("text"))
         if event.event_type == "message_end" and role == "assistant" and run is not None:
             self._add_reply(run, event, text)
         elif event.event_type == "input" and text and self._recorded.content:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.exporters.findings import first_step
 from critiqor.exporters.notes import (
     diagnosis_or_note,
     sealed_timeline_bytes,
@@ -34,7 +33,7 @@ def gather_trace(view: RunView) -> Trace:
     trace = Trace(run_id=run_id, processes=[TraceProcess(None, f"run {run_id}")], notes=unfinished_notes(view))
     diagnosis = diagnosis_or_note(view, trace.notes)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
-    event_notes = _EventNotes(map(first_step, findings))
+    event_notes = _EventNotes(finding.first_event for finding in findings)
     _add_parts(trace, _bounded(activity(event_notes.watch(view.events())), "events", trace.notes))
     path, limit = view.run.timeline_path, sealed_timeline_bytes(view.head)
     timeline = read_timeline(path, limit)
@@ -47,7 +46,7 @@ def gather_trace(view: RunView) -> Trace:
         trace.notes.append(f"No OpenClaw timeline: {timeline.unavailable}.")
     if timeline.parse_errors:
         trace.notes.append(f"{timeline.parse_errors} lines of the timeline could not be read.")
-    moments = event_notes.moments | timeline_moments(map(first_step, findings), path)
+    moments = event_notes.moments | timeline_moments((finding.first_event for finding in findings), path)
     trace.instants[:0] = [_finding_instant(finding, moments, trace.start_us) for finding in findings]
     roles = {process.pid: _ROLES[process.role] for process in timeline.processes if process.role in _ROLES}
     names = event_notes.names | roles
@@ -84,7 +83,7 @@ def _finding_instant(finding: Finding, moments: dict[str, int], start_us: int) -
 
     It is named by its type, because its title quotes the recording.
     """
-    step = first_step(finding)
+    step = finding.first_event
     place = place_of(step)
     default_us = us_of(place.milliseconds) if place is not None else start_us
     scope = {"session": finding.scope.session_key, "agent_run_id": finding.scope.agent_run_id}
