@@ -1,6 +1,6 @@
 """Write the list of folders and modules in docs/architecture.md from the tree and the docstrings of its packages.
 
-    python docs/layout.py
+python docs/layout.py
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from critiqor.openclaw.attachment import Rewritten
 from critiqor.session import create_attached_session, paths_for
 from critiqor.storage import run_record as records
 
-PATIENCE_SECONDS = 15.0
+TIMEOUT_SECONDS = 15.0
 """How long to wait for a running gateway to load the recorder."""
 
 Say = Callable[[str], None]
@@ -51,7 +51,7 @@ class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Report what would change without changing anything."""
     metadata: dict[str, str] = {}
     """`agent_id`, `tenant_id`, `visibility`, `benchmark_id`, `difficulty_tier`; missing ones get their defaults."""
-    patience: float = PATIENCE_SECONDS
+    timeout: float = TIMEOUT_SECONDS
     """Seconds to wait for a running gateway to load the recorder."""
 
 
@@ -111,9 +111,9 @@ def attach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     openclaw.folder.write(msgspec.structs.replace(attachment, run_id=run_id, runs_dir=str(runs_dir)))
     journal = paths_for(runs_dir).journal_path(run_id)
     seen = _is_recorder_announced(journal)
-    if not seen and options.patience and (is_new or changes):
-        say(f"waiting at most {options.patience:.0f} s for a running gateway to load the recorder")
-        seen = _wait_for_recorder(journal, options.patience)
+    if not seen and options.timeout and (is_new or changes):
+        say(f"waiting at most {options.timeout:.0f} s for a running gateway to load the recorder")
+        seen = _wait_for_recorder(journal, options.timeout)
     return Attached(**result, dry_run=False, run_id=run_id, runs_dir=str(runs_dir), recorder_seen=seen)
 
 
@@ -298,8 +298,8 @@ def _is_recorder_announced(journal: Path) -> bool:
     return first.event_type == EventType.RECORDER_ATTACHED
 
 
-def _wait_for_recorder(journal: Path, patience: float) -> bool:
-    until = time.monotonic() + patience
+def _wait_for_recorder(journal: Path, timeout: float) -> bool:
+    until = time.monotonic() + timeout
     while not (seen := _is_recorder_announced(journal)) and time.monotonic() < until:
         time.sleep(0.1)
     return seen

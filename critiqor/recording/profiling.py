@@ -24,7 +24,7 @@ from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
 from critiqor.timeline.profiles.artifacts import Artifact, list_artifacts
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 """How long a process may take to write. It does nothing else while it writes a heap snapshot."""
 POLL_SECONDS = 0.2
 
@@ -49,7 +49,7 @@ _REQUESTS: dict[RequestKind, _Request] = {
 
 
 def request_artifacts(
-    run_id: str, kind: RequestKind, runs_dir: str | Path, say: Callable[[str], None], patience: float = PATIENCE_SECONDS
+    run_id: str, kind: RequestKind, runs_dir: str | Path, say: Callable[[str], None], timeout: float = TIMEOUT_SECONDS
 ) -> ArtifactRequest:
     """Request an artifact from every Node process of a run, and wait until they are written.
 
@@ -66,11 +66,11 @@ def request_artifacts(
     known = {artifact.path.name for artifact in list_artifacts(folder)}
     targets = [process for process in targets if _send(process, request.signal)]
     pids = sorted(process.pid for process in targets)
-    say(f"requested a {request.noun} from {', '.join(map(str, pids))}; waiting at most {patience:g} seconds")
+    say(f"requested a {request.noun} from {', '.join(map(str, pids))}; waiting at most {timeout:g} seconds")
     written = _NewArtifacts(folder, kind, known)
-    written.wait(targets, patience)
+    written.wait(targets, timeout)
     if not written.complete:
-        message = f"no process of {run_id} wrote a {request.noun} within {patience:g} seconds"
+        message = f"no process of {run_id} wrote a {request.noun} within {timeout:g} seconds"
         raise CritiqorError(message, fix=f"critiqor profile {run_id}   shows what is written later")
     appeared = sorted(written.complete.values(), key=lambda artifact: artifact.pid)
     return ArtifactRequest(
@@ -148,9 +148,9 @@ class _NewArtifacts:
         self.complete: dict[int, SignalledArtifact] = {}
         """By pid."""
 
-    def wait(self, processes: Iterable[psutil.Process], patience: float) -> None:
-        """Wait until each process has written or ended, at most `patience` seconds."""
-        until = time.monotonic() + patience
+    def wait(self, processes: Iterable[psutil.Process], timeout: float) -> None:
+        """Wait until each process has written or ended, at most `timeout` seconds."""
+        until = time.monotonic() + timeout
         waiting = list(processes)
         while waiting and time.monotonic() < until:
             time.sleep(POLL_SECONDS)

@@ -48,7 +48,7 @@ class Service:
         return detach_openclaw(self._options(**options), say=self.said.append, environment=self.environment)
 
     def _options(self, **options: Any) -> AttachOptions:
-        usual: dict[str, Any] = {"runs_dir": self.runs.folder, "openclaw_command": str(STANDIN), "patience": 0.0}
+        usual: dict[str, Any] = {"runs_dir": self.runs.folder, "openclaw_command": str(STANDIN), "timeout": 0.0}
         return AttachOptions(**{**usual, **options})
 
     def start(self) -> None:
@@ -200,7 +200,7 @@ def test_a_session_belongs_to_no_process_and_a_gateway_that_is_restarted_goes_on
     coverage = service.runs.evidence("run_001")["coverage"]
     assert len({recorder["pid"] for recorder in coverage["recorders"]}) == 2
     assert all(recorder["attached"] for recorder in coverage["recorders"])
-    assert any("ran by itself" in note for note in coverage["notes"])
+    assert any("attached to a running OpenClaw" in note for note in coverage["notes"])
     starts = [event for event in service.runs.evidence("run_001")["events"] if event["event_type"] == "agent_start"]
     assert len(starts) == 2
 
@@ -560,7 +560,7 @@ def test_the_verbs_say_what_they_did_and_what_to_type_next(
     for name, value in service.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(service.home)
-    monkeypatch.setattr("critiqor.recording.attach.AttachOptions", partial(AttachOptions, patience=0.0))
+    monkeypatch.setattr("critiqor.recording.attach.AttachOptions", partial(AttachOptions, timeout=0.0))
 
     def critiqor(*arguments: str) -> Answer:
         return cli(*arguments[:2], "--openclaw-command", STANDIN, *arguments[2:])

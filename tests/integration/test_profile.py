@@ -140,7 +140,7 @@ def test_node_that_does_not_answer_is_said_to_have_written_nothing(
     family["node"].suspend()
     try:
         with pytest.raises(CritiqorError, match="wrote a heap snapshot within") as error:
-            request_artifacts("run_001", "heap_snapshot", runs.folder, said.append, patience=0.5)
+            request_artifacts("run_001", "heap_snapshot", runs.folder, said.append, timeout=0.5)
     finally:
         family["node"].resume()
     assert error.value.fix

@@ -197,4 +197,4 @@ def test_an_attached_session_names_no_command_of_ours(runs: Runs, tmp_path: Path
     assert "its service manager" in str(refused.value.fix)
     assert runs.status("run_001") == "MONITORING"
     told = run_critiqor("abort", "--runs-dir", runs.folder, home=tmp_path)
-    assert "stop its service by its own means" in told.stderr
+    assert "stop it as a service" in told.stderr

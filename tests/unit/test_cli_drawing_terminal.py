@@ -186,7 +186,7 @@ def test_runs_are_one_line_each_with_a_bar_for_trust(home: Path) -> None:
     assert drawn.lines[0].startswith("4 runs   trust, oldest to newest █")
     rows = {line.split()[0]: line for line in drawn.lines if line.startswith("run_")}
     assert [*rows] == ["run_004", "run_003", "run_002", "run_001"]
-    assert rows["run_001"].startswith("run_001  ████ 100  ready    $0.0020  No failure found")
+    assert " ".join(rows["run_001"].split()).startswith("run_001 ████ 100 ready $0.0020 No failure foun")
     assert rows["run_004"].endswith("…")
     assert drawn.lines[2].split() == ["run", "trust", "verdict", "cost", "what", "happened"]
 
@@ -228,7 +228,7 @@ def test_check_says_first_whether_it_passes_then_what_was_measured_and_which_fin
 
 def test_diagnose_says_what_changed_and_draws_the_run(home: Path) -> None:
     drawn = shown("diagnose", "run_002", home=home)
-    assert drawn.lines[0] == "Nothing changed against the last diagnosis (rule set 3, as before)"
+    assert drawn.lines[0] == "Nothing changed compared with the previous diagnosis (rule set 3, as before)"
     assert drawn.lines[2:] == shown("show", "run_002", home=home).lines
 
 

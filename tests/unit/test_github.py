@@ -219,5 +219,5 @@ def test_an_error_that_quotes_a_file_is_obeyed_neither(cli: Cli, runs: Runs) -> 
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "run_id": "x ##[add-mask]y\n::add-mask::z"}))
     answer = cli("check", "run_001", "--github")
-    assert (answer.code, "it says that it is of x" in answer.err) == (1, True)
+    assert (answer.code, "it is the record of x" in answer.err) == (1, True)
     assert obeyed(answer.out + answer.err) == []

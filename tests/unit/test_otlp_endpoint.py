@@ -101,7 +101,7 @@ def test_spans_that_a_collector_rejects_are_told(cli: Cli, runs: Runs) -> None:
         answer = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url)
         told = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url, "--json").data
     assert answer.code == 0
-    assert "did not take 2 of them" in answer.err
+    assert "rejected 2 of them" in answer.err
     assert (told["rejected"], told["notes"]) == (2, ["The collector says: too [31mold"])
 
 
@@ -176,7 +176,7 @@ def test_what_was_taken_before_a_refusal_is_told(cli: Cli, runs: Runs, monkeypat
     with collector(lambda handler: next(answers)(handler)) as made:
         answer = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url)
     assert answer.code == 1
-    assert "2 spans were taken before" in answer.err
+    assert "2 spans were accepted before" in answer.err
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])
