@@ -35,11 +35,12 @@ from critiqor.model import (
     now_ms,
 )
 from critiqor.model.record import Cut
-from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore, is_owner_alive, new_redaction_key
+from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore, is_owner_alive
 from critiqor.storage import SessionPaths, exclusive, paths_for, write_bytes
 from critiqor.storage import run_record as records
 from critiqor.storage.paths import FOLDER_MODE
 from critiqor.storage.record_filter import RecordFilter
+from critiqor.storage.redaction import new_redaction_key
 from critiqor.storage.session_document import empty_document, restore_journal, write_live_document
 
 RunReference = str | Mapping[str, Any]

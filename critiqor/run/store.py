@@ -171,19 +171,12 @@ class Run:
 
     def redactor(self) -> Redactor:
         """Return the redactor of the run, with its own key."""
-        from critiqor.storage.redaction import Redactor
+        from critiqor.storage.redaction import Redactor, new_redaction_key
 
         path = self.paths.redaction_key_path(self.id)
         if not path.exists():
             write_bytes(path, new_redaction_key())
         return Redactor(path.read_bytes())
-
-
-def new_redaction_key() -> bytes:
-    """Return a random key for the tags of redacted secrets."""
-    import secrets
-
-    return secrets.token_hex(32).encode()
 
 
 def is_owner_alive(head: RunHead) -> bool:
@@ -203,7 +196,7 @@ def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:
     import tempfile
 
     from critiqor.storage.event_merge import merged_events
-    from critiqor.storage.redaction import Redactor
+    from critiqor.storage.redaction import Redactor, new_redaction_key
 
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal.jsonl"

@@ -180,3 +180,10 @@ def _is_within_mark(text: str, start: int) -> bool:
     before = text[max(0, start - _MAX_MARK) : start]
     mark = before.rfind(_MARK)
     return mark >= 0 and "]" not in before[mark:]
+
+
+def new_redaction_key() -> bytes:
+    """Return a random key for the tags of redacted secrets."""
+    import secrets
+
+    return secrets.token_hex(32).encode()

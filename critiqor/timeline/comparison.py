@@ -22,9 +22,10 @@ from collections.abc import Iterable, Sequence
 from math import ceil, exp, hypot, log, pi, sqrt
 from statistics import NormalDist
 
+from critiqor.model.formatting import counted
 from critiqor.model.timeline import ProviderFigures, SpanFigures, TimelineSummary
 from critiqor.model.timing import ComparedKind, SpanComparison, TimingComparison, TimingVerdict
-from critiqor.timeline.formatting import count_of, join_names, ms
+from critiqor.timeline.formatting import join_names, ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table
 from critiqor.timeline.summary import MAX_NAMES_LISTED
 
@@ -191,7 +192,7 @@ def _summary(spans: Sequence[SpanComparison]) -> str:
         return "no span name is in both timelines"
     numbers = {verdict: sum(span.verdict == verdict for span in spans) for verdict in _ORDER}
     counts = [f"{number} {_VERDICT_TEXTS[verdict]}" for verdict, number in numbers.items() if number]
-    return f"{count_of(len(spans), 'name')} in both: {', '.join(counts)}"
+    return f"{counted(len(spans), 'name')} in both: {', '.join(counts)}"
 
 
 def _notes(

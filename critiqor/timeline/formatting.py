@@ -31,11 +31,6 @@ def join_names(names: Iterable[Name]) -> list[Piece]:
     return pieces
 
 
-def count_of(number: int, noun: str, nouns: str | None = None) -> str:
-    """Format a count with its noun, such as "1 event" or "2 processes"."""
-    return f"{number} {noun if number == 1 else nouns or noun + 's'}"
-
-
 def format_pid(pid: int | None) -> str:
     """Format a process id; a question mark if it is unknown."""
     return "?" if pid is None else str(pid)

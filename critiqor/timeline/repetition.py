@@ -17,10 +17,11 @@ from math import ceil
 from statistics import median, variance
 from typing import NamedTuple
 
+from critiqor.model.formatting import counted
 from critiqor.model.timeline import TimelineSummary, TurnSplit
 from critiqor.model.timing import RepeatedFigures, RepeatedKind, RepeatedTimings
 from critiqor.timeline.comparison import PROVIDERS
-from critiqor.timeline.formatting import count_of, ms
+from critiqor.timeline.formatting import ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table
 
 MAX_ROWS = 20
@@ -94,7 +95,7 @@ def _sort_key(figures: RepeatedFigures) -> tuple[int, float, str]:
 
 def repetition_parts(timings: RepeatedTimings) -> list[Part]:
     """Return the sections of a report of the repeated runs."""
-    items = [Item(0, [f"{count_of(len(timings.runs), 'run')}: ", Name(" ".join(timings.runs))])]
+    items = [Item(0, [f"{counted(len(timings.runs), 'run')}: ", Name(" ".join(timings.runs))])]
     if timings.profiled:
         items.append(Item(0, ["All of them were deeply profiled, which makes everything slower."]))
     items.append(Item(0, ["One value per run: the median of what happened several times in it."]))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from critiqor.model.formatting import counted
 from critiqor.model.resources import ResourceUsage
 from critiqor.model.timeline import LineProblem, Role, SpanNode, Startup, TimelineSummary, Turn, TurnSplit
-from critiqor.timeline.formatting import count_of, format_pid, join_names, memory, ms, span_label
+from critiqor.timeline.formatting import format_pid, join_names, memory, ms, span_label
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
 
 MAX_ROWS = 12
@@ -86,9 +87,9 @@ def _diagnostics(summary: TimelineSummary) -> Iterator[Part]:
 
 
 def _counts(summary: TimelineSummary) -> list[Item]:
-    errors = count_of(summary.parse_errors, "parse error") if summary.parse_errors else "no parse errors"
-    processes = count_of(summary.processes_total, "process", "processes")
-    items = [Item(0, [f"present: {count_of(summary.events, 'event')}, {errors}, {processes}"])]
+    errors = counted(summary.parse_errors, "parse error") if summary.parse_errors else "no parse errors"
+    processes = counted(summary.processes_total, "process", "processes")
+    items = [Item(0, [f"present: {counted(summary.events, 'event')}, {errors}, {processes}"])]
     if summary.first_at is not None:
         items.append(Item(0, [f"from {summary.first_at} to {summary.last_at}"]))
     items += [Item(1, ["unreadable: ", *_problem(problem)]) for problem in summary.unreadable[:MAX_ROWS]]
@@ -137,7 +138,7 @@ def _singles(summary: TimelineSummary) -> list[Item]:
         slowest = providers.slowest
         request = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model)))
         requests = [
-            f"providers: {count_of(providers.count, 'request')}, {providers.failed} failed; the slowest took ",
+            f"providers: {counted(providers.count, 'request')}, {providers.failed} failed; the slowest took ",
             f"{ms(slowest.duration_ms)}, ",
             Name(request),
         ]
@@ -207,7 +208,7 @@ def _startup(startup: Startup) -> Part:
 
 
 def _resources(usage: ResourceUsage) -> Part:
-    sampling = f"sampled every {usage.interval_seconds:g} s, {count_of(usage.samples, 'time')}"
+    sampling = f"sampled every {usage.interval_seconds:g} s, {counted(usage.samples, 'time')}"
     items = [
         Item(0, [f"peak memory {memory(usage.peak_rss_bytes)}, {usage.cpu_seconds:.1f} s of CPU"]),
         Item(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from critiqor.model.event import iso_from_ms
 from critiqor.model.timeline import OpenSpan, SlowSpan, SpanFigures, TimelineProcess, TimelineSummary, Turn
-from critiqor.timeline.aggregator import Aggregator
 from critiqor.timeline.reader.lines import LineReader
 from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import iso_from_datetime
+from critiqor.timeline.record_processor import RecordProcessor
 from critiqor.timeline.spans import closed_span
 from critiqor.timeline.turns.startup import build_startups
 from critiqor.timeline.turns.timeline_turns import MAX_TURNS
@@ -44,7 +44,7 @@ class SummaryBuilder:
 
     def __init__(self) -> None:
         problems = LineProblems.empty()
-        self._aggregator = Aggregator(problems.irregular)
+        self._aggregator = RecordProcessor(problems.irregular)
         self._reader = LineReader(self._aggregator.take, problems)
 
     def feed(self, data: bytes) -> None:

@@ -17,14 +17,14 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from wcwidth import wcswidth
 
-from critiqor.cli import terminal, views
+from critiqor.cli import drawings, terminal
+from critiqor.cli.drawings.timeline import turn_lines
 from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.bars import LEVELS, bar, cells, context_growth, sparkline, trust_bar
 from critiqor.cli.terminal.lanes import build_lanes, chart_lines
 from critiqor.cli.terminal.live_table import _table
 from critiqor.cli.terminal.screen import COLORS, printable_line, untrusted
 from critiqor.cli.terminal.tables import FittingTable
-from critiqor.cli.views.timeline import turn_lines
 from critiqor.lab.batch import ScenarioResult
 from critiqor.lab.verdict import Seen, Verdict
 from critiqor.model import ContextAnalysis, RequestSize, event_id_for
@@ -293,7 +293,7 @@ def test_every_color_is_readable_on_white_and_on_black(name: str) -> None:
 
 
 def test_every_style_of_a_drawing_has_such_a_color() -> None:
-    folders = [Path(package.__file__ or "").parent for package in (terminal, views)]
+    folders = [Path(package.__file__ or "").parent for package in (terminal, drawings)]
     sources = "".join(file.read_text("utf-8") for folder in folders for file in folder.glob("*.py"))
     named = re.findall(r'"(?:bold )?((?:bright_)?(?:red|green|yellow|blue|magenta|cyan|white|black)|dim)"', sources)
     assert set(named) <= COLORS.keys()

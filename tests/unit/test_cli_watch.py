@@ -27,8 +27,8 @@ from support import (
 )
 from terminal import displayed, spawn
 
+from critiqor.cli.drawings.watch import LiveRun
 from critiqor.cli.terminal.event_lines import EventLine
-from critiqor.cli.views.watch import LiveRun
 from critiqor.errors import ExitCode
 from critiqor.model import now_ms
 from critiqor.model.measures import Cost

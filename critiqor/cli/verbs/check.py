@@ -48,7 +48,7 @@ def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
     result = apply_policy(policy, diagnosis, view.integrity)
 
     def drawing() -> RenderableType:
-        from critiqor.cli.views.check import gate_drawing
+        from critiqor.cli.drawings.check import gate_drawing
 
         name = "the default policy" if policy_file is None else f"policy: {policy_file.name}"
         return gate_drawing(result, counting_findings(policy, diagnosis), name)

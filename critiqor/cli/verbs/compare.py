@@ -49,7 +49,7 @@ def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
 
 
 def _drawing(result: Comparison, timing: TimingComparison, texts: Texts) -> RenderableType:
-    from critiqor.cli.views.compare import comparison_drawing
+    from critiqor.cli.drawings.compare import comparison_drawing
 
     return comparison_drawing(result, timing, texts)
 

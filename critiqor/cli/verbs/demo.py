@@ -51,13 +51,13 @@ def demo(ctx: click.Context, on_openclaw: bool, openclaw_command: str, as_json: 
 
 
 def _drawing(acts: list[Act], runs: Path) -> RenderableType:
-    from critiqor.cli.views.demo import acts_drawing
+    from critiqor.cli.drawings.demo import acts_drawing
 
     return acts_drawing(acts, _following(acts, runs))
 
 
 def _text(acts: list[Act], runs: Path) -> str:
-    from critiqor.cli.summary import diagnosis_lines
+    from critiqor.cli.run_summary import diagnosis_lines
     from critiqor.cli.text_layout import page
     from critiqor.model.verdict import fresh_verdict
 

@@ -48,7 +48,7 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
 def _run(run: Run, *, as_json: bool) -> None:
     from msgspec import to_builtins
 
-    from critiqor.cli.summary import changed_lines, run_drawing, run_summary
+    from critiqor.cli.run_summary import changed_lines, run_drawing, run_summary
     from critiqor.run.diagnosis import diagnose_again
     from critiqor.run.view import RunView
 
@@ -58,7 +58,7 @@ def _run(run: Run, *, as_json: bool) -> None:
     data = {**to_builtins(view.require_diagnosis()), "changed": change}
 
     def drawing() -> RenderableType:
-        from critiqor.cli.views.diagnose import rediagnosis_drawing
+        from critiqor.cli.drawings.diagnose import rediagnosis_drawing
 
         return rediagnosis_drawing(run_drawing(view), change)
 
@@ -66,7 +66,7 @@ def _run(run: Run, *, as_json: bool) -> None:
 
 
 def _document(file: Path, *, as_json: bool) -> None:
-    from critiqor.cli.summary import diagnosis_lines
+    from critiqor.cli.run_summary import diagnosis_lines
     from critiqor.cli.text_layout import page
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.diagnosis import diagnose_document
@@ -74,7 +74,7 @@ def _document(file: Path, *, as_json: bool) -> None:
     diagnosis = diagnose_document(file)
 
     def drawing() -> RenderableType:
-        from critiqor.cli.views.diagnose import document_drawing
+        from critiqor.cli.drawings.diagnose import document_drawing
 
         return document_drawing(diagnosis)
 

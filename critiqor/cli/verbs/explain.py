@@ -59,7 +59,7 @@ def _name(view: RunView, wanted: str | None) -> str:
 
 
 def _drawing(run: str, explanation: Explanation) -> RenderableType:
-    from critiqor.cli.views.explain import finding_drawing
+    from critiqor.cli.drawings.explain import finding_drawing
 
     impact = explanation.finding.impact
     return finding_drawing(run, explanation, _lost_trust(impact), _wasted(impact))

@@ -26,7 +26,7 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
     With a terminal and a display, and outside CI, the dashboard opens afterwards.
     """
     from critiqor.cli.progress import finalize_progress
-    from critiqor.cli.summary import run_drawing, run_summary
+    from critiqor.cli.run_summary import run_drawing, run_summary
     from critiqor.run.finalization import complete_session
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView

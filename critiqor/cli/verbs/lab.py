@@ -55,7 +55,7 @@ def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
     ]
 
     def drawing() -> RenderableType:
-        from critiqor.cli.views.lab import scenarios_drawing
+        from critiqor.cli.drawings.lab import scenarios_drawing
 
         return scenarios_drawing(rows, following)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from critiqor.cli.listed_runs import RunRow
+    from critiqor.cli.run_list import RunRow
     from critiqor.run.store import RunStore
 
 
@@ -26,7 +26,7 @@ def runs(runs_dir: str, as_json: bool) -> None:
     """List the runs of this folder, newest first."""
     import gc
 
-    from critiqor.cli.listed_runs import list_run
+    from critiqor.cli.run_list import list_run
     from critiqor.run.store import RunStore
 
     store = RunStore(runs_dir)
@@ -45,7 +45,7 @@ def _no_runs(store: RunStore) -> str:
 
 
 def _drawing(rows: Sequence[RunRow], store: RunStore) -> RenderableType:
-    from critiqor.cli.views.runs import runs_drawing
+    from critiqor.cli.drawings.runs import runs_drawing
 
     return runs_drawing(rows, _no_runs(store))
 

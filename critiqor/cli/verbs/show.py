@@ -17,7 +17,7 @@ def show(run: str, runs_dir: str, as_json: bool) -> None:
     """Show RUN: the verdict, the findings, and what the recorder did not see."""
     from msgspec import to_builtins
 
-    from critiqor.cli.summary import run_drawing, run_summary
+    from critiqor.cli.run_summary import run_drawing, run_summary
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView
 

@@ -47,7 +47,7 @@ def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) ->
 
 
 def _drawing(result: Trends, texts: Texts) -> RenderableType:
-    from critiqor.cli.views.trends import trends_drawing
+    from critiqor.cli.drawings.trends import trends_drawing
 
     return trends_drawing(result, _notes(result), texts)
 

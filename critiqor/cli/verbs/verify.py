@@ -36,6 +36,6 @@ def verify(ctx: click.Context, run: str, runs_dir: str, as_json: bool) -> None:
 
 
 def _drawing(result: Verification) -> RenderableType:
-    from critiqor.cli.views.verify import seal_drawing
+    from critiqor.cli.drawings.verify import seal_drawing
 
     return seal_drawing(result)

@@ -99,10 +99,10 @@ def _draw(follower: Follower) -> str:
     """Draw figures and latest events until the run is over. Return why it is over."""
     from rich.live import Live
 
+    from critiqor.cli.drawings.watch import LiveRun
     from critiqor.cli.terminal.cursor import restored_cursor
     from critiqor.cli.terminal.event_lines import EventLine, format_event
     from critiqor.cli.terminal.screen import screen
-    from critiqor.cli.views.watch import LiveRun
     from critiqor.model import now_ms
 
     latest: deque[EventLine] = deque(maxlen=MAX_REMEMBERED)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from critiqor.exporters.otlp import conventions
-from critiqor.exporters.otlp.conventions import EVALUATION
+from critiqor.exporters.otlp import attributes as otel
+from critiqor.exporters.otlp.attributes import EVALUATION
 from critiqor.exporters.otlp.span import SpanEvent
 from critiqor.model.diagnosis import Finding
 from critiqor.model.event import place_of
@@ -33,11 +33,11 @@ class Evaluations:
         ]
         diagnosis = self._recorded.diagnosis
         if diagnosis is not None:
-            events.append(SpanEvent(EVALUATION, end_us, conventions.verdict_attributes(diagnosis, self._recorded)))
+            events.append(SpanEvent(EVALUATION, end_us, otel.verdict_attributes(diagnosis, self._recorded)))
         return events
 
     def _span_event(self, finding: Finding, at_us: int) -> SpanEvent:
-        return SpanEvent(EVALUATION, at_us, conventions.finding_attributes(finding, self._recorded))
+        return SpanEvent(EVALUATION, at_us, otel.finding_attributes(finding, self._recorded))
 
     def _time_us(self, finding: Finding, default_us: int) -> int:
         event_id = finding.first_event

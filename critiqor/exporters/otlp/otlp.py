@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.exporters.otlp import protobuf
-from critiqor.exporters.otlp.conventions import resource_of
+from critiqor.exporters.otlp.attributes import resource_of
 from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent, Value
 from critiqor.exporters.otlp.span_builder import build_spans, trace_id_of
 from critiqor.model.report import Recorded

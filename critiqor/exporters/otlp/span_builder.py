@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from critiqor.exporters.otlp import conventions
-from critiqor.exporters.otlp.conventions import EXCEPTION
+from critiqor.exporters.otlp import attributes as otel
+from critiqor.exporters.otlp.attributes import EXCEPTION
 from critiqor.exporters.otlp.evaluations import Evaluations
 from critiqor.exporters.otlp.recorded_values import value_to_text
 from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent
@@ -149,9 +149,9 @@ class _SpanBuilder:
         self._release(run)
         opened = self._open_span(run, span, event)
         if self._recorded.content and (arguments := event.payload.get("arguments")) is not None:
-            opened.attributes |= conventions.arguments_attributes(arguments)
+            opened.attributes |= otel.arguments_attributes(arguments)
         if span.kind == "agent" and (text := self._inputs.pop(event.session_key, None)) is not None:
-            opened.attributes |= conventions.question_attributes(text)
+            opened.attributes |= otel.question_attributes(text)
         return opened.events
 
     def _open_span(self, run: AgentRun, span: Span[Description], event: Event) -> _OpenSpan:
@@ -173,12 +173,12 @@ class _SpanBuilder:
                 self._spawned[child] = self._span_id(label(span.event_id))
         error = None
         if self._recorded.content:
-            error = sanitize(event.error, max_length=conventions.MAX_CONTENT, multiline=True) if event.error else None
+            error = sanitize(event.error, max_length=otel.MAX_CONTENT, multiline=True) if event.error else None
             if result is not None:
-                opened.attributes |= conventions.result_attributes(result)
+                opened.attributes |= otel.result_attributes(result)
         if event.status == "error":
-            kind = conventions.error_type(_facts(span))
-            opened.events.append(SpanEvent(EXCEPTION, at_us, conventions.exception_attributes(kind, error)))
+            kind = otel.error_type(_facts(span))
+            opened.events.append(SpanEvent(EXCEPTION, at_us, otel.exception_attributes(kind, error)))
 
     def _close(self, run: AgentRun, span: Span[Description], *, failed: bool) -> list[SpanEvent] | None:
         """Hold back a span that has ended; return its events."""
@@ -187,9 +187,9 @@ class _SpanBuilder:
             return None
         facts = _facts(span)
         name, attributes = _name_and_attributes(span, opened, self._recorded.run)
-        attributes |= conventions.session_attributes(opened.session) | conventions.place_attributes(facts)
+        attributes |= otel.session_attributes(opened.session) | otel.place_attributes(facts)
         if failed:
-            attributes["error.type"] = conventions.error_type(facts)
+            attributes["error.type"] = otel.error_type(facts)
         if not span.has_end:
             attributes["critiqor.unfinished"] = True
         end_us = self._last_us if span.end_us is None else span.end_us
@@ -226,7 +226,7 @@ class _SpanBuilder:
             if opened is None:
                 self._inputs[event.session_key] = text
             elif "input.value" not in opened.attributes:
-                opened.attributes |= conventions.question_attributes(text)
+                opened.attributes |= otel.question_attributes(text)
 
     def _add_reply(self, run: AgentRun, event: Event, text: str) -> None:
         """Add the text of a reply to its model call, and to the agent run as its latest answer."""
@@ -234,14 +234,14 @@ class _SpanBuilder:
         reason = event.payload.get("stop_reason")
         reason = reason if isinstance(reason, str) else None
         if call is not None and reason:
-            call.attributes |= conventions.finish_attributes(reason)
+            call.attributes |= otel.finish_attributes(reason)
         if not self._recorded.content:
             return
         if call is not None:
-            call.attributes |= conventions.reply_attributes(text, event.payload.get("tool_calls"), reason)
+            call.attributes |= otel.reply_attributes(text, event.payload.get("tool_calls"), reason)
         agent = self._open.get(run.attempt) if run.attempt is not None else None
         if agent is not None and text:
-            agent.attributes |= conventions.answer_attributes(text, reason)
+            agent.attributes |= otel.answer_attributes(text, reason)
 
     def _model_call_of_reply(self, run: AgentRun) -> OtlpSpan | _OpenSpan | None:
         """Return the model call that a reply belongs to: the open one, else the last that ended."""
@@ -278,11 +278,11 @@ class _SpanBuilder:
         created_us = us_of(ms_from_iso(run.timestamps.created_at) or 0)
         start_us = created_us if self._first_us is None else self._first_us
         end_us = max(start_us, self._last_us)
-        attributes = conventions.run_attributes(run, self._recorded.diagnosis)
+        attributes = otel.run_attributes(run, self._recorded.diagnosis)
         if self._exit_code is not None:
             attributes["process.exit.code"] = self._exit_code
         if failed := bool(self._exit_code):
-            attributes["error.type"] = conventions.error_type({"exit_code": self._exit_code or 0})
+            attributes["error.type"] = otel.error_type({"exit_code": self._exit_code or 0})
         return OtlpSpan(
             id=self._root,
             parent=None,
@@ -307,12 +307,12 @@ def _name_and_attributes(span: Span[Description], opened: _OpenSpan, run: RunHea
     facts = _facts(span)
     if span.kind == "agent":
         agent = str(facts.get("agent_id") or label(run.metadata.agent_id))
-        return f"invoke_agent {agent}", conventions.agent_attributes(facts, agent)
+        return f"invoke_agent {agent}", otel.agent_attributes(facts, agent)
     if span.kind == "model":
         model = opened.requested_model or facts.get("model")
-        return f"chat {model or ''}".rstrip(), conventions.chat_attributes(facts, model)
+        return f"chat {model or ''}".rstrip(), otel.chat_attributes(facts, model)
     tool = span.data.name if span.data is not None else "unknown tool"
-    return f"execute_tool {tool}", conventions.tool_attributes(facts, tool)
+    return f"execute_tool {tool}", otel.tool_attributes(facts, tool)
 
 
 def _digest(size: int, *parts: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from critiqor.model.formatting import counted
 from critiqor.model.profiles import (
     ArtifactKind,
     CodeFrame,
@@ -11,7 +12,7 @@ from critiqor.model.profiles import (
     FunctionTime,
     ProfileSummary,
 )
-from critiqor.timeline.formatting import count_of, format_pid, ms
+from critiqor.timeline.formatting import format_pid, ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
 from critiqor.timeline.profiles.artifacts import TROUBLE_TEXTS
 
@@ -86,7 +87,7 @@ def _problems(summary: ProfileSummary) -> list[Item]:
 
 def _busy(summary: ProfileSummary) -> str:
     own = f", {ms(summary.profiling_ms)} of it for writing trace events" if summary.profiling_ms else ""
-    return f"{ms(summary.busy_ms)} in {count_of(summary.threads_total, 'thread')}{own}"
+    return f"{ms(summary.busy_ms)} in {counted(summary.threads_total, 'thread')}{own}"
 
 
 def _threads(summary: ProfileSummary) -> Table:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from critiqor.cli.drawings.show import diagnosis_parts
 from critiqor.cli.terminal.screen import FAINT, indented, styled, untrusted
-from critiqor.cli.views.show import diagnosis_parts
 from critiqor.model import Diagnosis
 from critiqor.model.verdict import fresh_verdict
 from critiqor.run.diagnosis import Rediagnosis

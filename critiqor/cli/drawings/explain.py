@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from critiqor.cli.drawings.chain import evidence_tree, explained_tree
 from critiqor.cli.terminal.bars import bar
 from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, next_command, styled, untrusted
-from critiqor.cli.views.chain import evidence_tree, explained_tree
 from critiqor.run.explanation import Explanation
 
 SHOWN = 3

@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from critiqor.cli.drawings.chain import chain_tree
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.summary import SHOWN_FINDINGS, cost_text, format_status, time_text
+from critiqor.cli.run_summary import SHOWN_FINDINGS, cost_text, format_status, time_text
 from critiqor.cli.terminal.bars import bar, context_growth, score_style, trust_bar
 from critiqor.cli.terminal.lanes import Lane, LanesChart
 from critiqor.cli.terminal.screen import (
@@ -24,7 +25,6 @@ from critiqor.cli.terminal.screen import (
     unbroken,
     untrusted,
 )
-from critiqor.cli.views.chain import chain_tree
 from critiqor.model import Diagnosis, Finding, RunHead
 from critiqor.model.formatting import counted, format_trust
 from critiqor.model.verdict import Verdict

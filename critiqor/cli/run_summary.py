@@ -51,7 +51,7 @@ def run_summary(view: RunView) -> str:
 
 def run_drawing(view: RunView) -> RenderableType:
     """Draw the summary of a run, with time lanes unless the run is very long."""
-    from critiqor.cli.views.show import ShownRun, sealed_run, unsealed_run
+    from critiqor.cli.drawings.show import ShownRun, sealed_run, unsealed_run
 
     if view.diagnosis is None or view.verdict is None or view.head.seal is None:
         return unsealed_run(view.head, *_unsealed_state(view.head))

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.timeline.figures import (
+from critiqor.timeline.aggregators import (
     ChildAggregator,
     PluginAggregator,
     ProviderAggregator,
@@ -58,7 +58,7 @@ _COMPACT_EVERY = 16
 """Calls of `take`."""
 
 
-class Aggregator:
+class RecordProcessor:
     """Statistics of the records taken so far."""
 
     def __init__(self, irregular: ProblemCounter) -> None:

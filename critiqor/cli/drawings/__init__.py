@@ -1,0 +1,1 @@
+"""What each verb draws on a terminal; a drawing has the name of its verb."""

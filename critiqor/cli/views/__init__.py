@@ -1,1 +1,0 @@
-"""Terminal drawings; a view has the name of its verb."""
