@@ -20,10 +20,10 @@ from critiqor.run.finalization import seal_aborted
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import exclusive
 from critiqor.storage import run_record as records
+from critiqor.storage.atomic import file_digest
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.redaction import Redactor
-from critiqor.storage.seal import file_digest
 from critiqor.storage.session_document import read_coverage, read_sealed_events
 from critiqor.timeline import Timing
 

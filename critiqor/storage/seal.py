@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -11,13 +10,13 @@ from critiqor.model import Coverage, Event, Metrics
 from critiqor.model.evidence import SealedFile
 from critiqor.model.record import SessionRecord
 from critiqor.storage import AtomicFile, SessionPaths
+from critiqor.storage.atomic import file_digest
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.session_document import SessionDocumentWriter, encode
 
 SEALED_MODE = 0o400
-_CHUNK_BYTES = 1 << 20
 
 
 class SealedEvidence(NamedTuple):
@@ -53,20 +52,6 @@ def seal_evidence(
         coverage.timeline = _sealed_file(paths.timeline_path(run_id), record.cut.timeline_bytes)
         document.finish(counter.metrics, coverage)
     return SealedEvidence(file.digest, file.size, document.events_start, document.events_end, counter.metrics, coverage)
-
-
-def file_digest(path: Path, limit: int | None = None) -> str | None:
-    """Return `sha256:` and the digest of a file, or of its first `limit` bytes; None if the file does not exist."""
-    digest = hashlib.sha256()
-    left = limit
-    try:
-        with path.open("rb", buffering=0) as file:
-            while data := file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left)):
-                digest.update(data)
-                left = None if left is None else left - len(data)
-    except FileNotFoundError:
-        return None
-    return f"sha256:{digest.hexdigest()}"
 
 
 def _sealed_file(path: Path, size: int | None) -> SealedFile | None:

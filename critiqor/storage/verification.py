@@ -18,8 +18,8 @@ from critiqor.model.evidence import SealedFile
 from critiqor.model.record import RunHead
 from critiqor.model.verdict import Integrity
 from critiqor.storage import SessionPaths
+from critiqor.storage.atomic import file_digest
 from critiqor.storage.run_record import load_head
-from critiqor.storage.seal import file_digest
 from critiqor.storage.session_document import read_coverage
 
 
