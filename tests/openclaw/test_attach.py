@@ -72,7 +72,7 @@ def test_a_gateway_that_runs_by_itself_is_attached_recorded_and_left_as_it_was(t
             assert len(made.events("tool_call")) == len(made.events("tool_output")) == 4
             said = [event["payload"].get("text") for event in made.events("message_end")]
             assert FINAL_WORDS in said
-            assert any("ran by itself" in note for note in made.evidence()["coverage"]["notes"])
+            assert any("attached to a running OpenClaw" in note for note in made.evidence()["coverage"]["notes"])
             again = answer(made, "attach", "openclaw")
             assert (again["run_id"], again["changes"]) == ("run_002", [])
             kept = [*(made.folder / "home" / ".openclaw" / "critiqor").iterdir(), *made.runs.rglob("*")]
