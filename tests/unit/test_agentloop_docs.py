@@ -38,7 +38,7 @@ def test_every_key_of_the_configuration_is_documented(struct: type[msgspec.Struc
 
 def test_the_table_of_files_matches_the_package() -> None:
     folder = ROOT / "critiqor" / "agentloop"
-    table = TEXT.partition("## The contract")[2].partition("## Configuration")[0]
+    table = TEXT.partition("## Parts of the loop")[2].partition("## Configuration")[0]
     named = set(re.findall(r"`([\w*]+\.py)`", table))
     files = {path.name for path in folder.rglob("*.py") if path.parent.name != "tools"} - {"__init__.py"}
     assert [name for name in named if not any(fnmatch(file, name) for file in files)] == []

@@ -139,7 +139,7 @@ def test_show_draws_the_growth_of_the_context_the_causal_chain_and_the_lanes(hom
     [context] = [line for line in drawn.lines if line.startswith("context ")]
     assert context.split()[1] == "▂▃▄▆▇█▁"
     assert "20,000 → 1,000 tokens, at most 94% of 128,000, compacted 1x" in drawn.words
-    chain = drawn.text.split("  how it came about\n")[1].splitlines()
+    chain = drawn.text.split("  how it happened\n")[1].splitlines()
     assert [line[:6] for line in chain[:2]] == ["  ├── ", "  └── "]
     lanes = {line[:11].strip(): line[11:64] for line in drawn.lines if line[:11].strip() in LANES and "█" in line}
     assert [*lanes] == ["agent runs", "model", "tools", "compaction"]
@@ -157,7 +157,7 @@ def test_explain_draws_the_chain_as_a_tree_with_its_events(home: Path) -> None:
     branches = [line for line in drawn.lines if line.startswith(("├── ", "└── "))]
     assert any("retried → Called again" in branch for branch in branches)
     assert any("tool_output exec ok" in line for line in drawn.lines if line.startswith("│   ├── "))
-    assert "sure        ██████████████░░  90 of 100" in drawn.lines
+    assert "confidence  ██████████████░░  90 of 100" in drawn.lines
 
 
 def test_timeline_draws_the_slowest_turn_in_its_parts_and_the_run_on_lanes(home: Path) -> None:

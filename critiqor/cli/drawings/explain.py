@@ -40,10 +40,10 @@ def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> It
         yield Text()
     yield facts_grid(
         [
-            ("sure", bar(finding.confidence / 100).append(f"  {finding.confidence} of 100")),
+            ("confidence", bar(finding.confidence / 100).append(f"  {finding.confidence} of 100")),
             ("trust", Text(trust)),
             ("wasted", Text(wasted)),
-            ("change", untrusted(finding.recommendation)),
+            ("fix", untrusted(finding.recommendation)),
             ("verify", untrusted(finding.verification)),
         ]
     )
