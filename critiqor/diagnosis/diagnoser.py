@@ -1,7 +1,7 @@
-"""From events to a diagnosis: one pass over the evidence, then the detectors, then the scores.
+"""Builds a diagnosis from events: one pass over the evidence, then the detectors, then the scores.
 
-Every lost point of trust belongs to a finding. What the recorder missed lowers confidence, never trust; and where the
-agent was not observed there is no trust score at all.
+Every lost trust point is assigned to a finding. Gaps in the recording lower confidence, never trust; if no agent was
+observed, there is no trust score.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ ENGINE_VERSION = "1.0.0"
 RULE_SET_VERSION = "3"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
-# 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first where no
-# agent was observed; a run that was cut off is recommended to be run again.
+# 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
+# agent was observed; for a run that was cut off, the recommendation is to run it again.
 MAX_FINDINGS = 200
-"""Findings that are listed; by then no point of trust is left."""
+"""Maximum number of listed findings."""
 _TYPES = list(FAILURE_TYPES)
 
 
 class Diagnoser:
-    """Observes every event once, and diagnoses what it has observed."""
+    """Observes every event of a recording once, and diagnoses the recording."""
 
     def __init__(self) -> None:
         self._recording = Recording()
@@ -59,16 +59,16 @@ class Diagnoser:
         self._detection = Detection(self._recording)
 
     def observe(self, event: Event) -> None:
-        """Take in one event, in order."""
+        """Process the next event."""
         self._recording.observe(event)
         if event.source_layer != "supervisor":
             self._ledger.observe(event)
             self._detection.observe()
 
     def findings(self, coverage: Coverage) -> list[Finding]:
-        """Return the findings so far, the worst first. Cheap enough to be called every few events.
+        """Return the findings so far, most severe first. Cheap enough to be called every few events.
 
-        A tool call is judged once it has returned, and what began after it once it has.
+        A tool call, and the spans that started after it, are judged once it has returned.
         """
         self._recording.coverage = coverage
         causes = _by_cause(self._detection.findings())
@@ -84,7 +84,7 @@ class Diagnoser:
         generated_at: str,
         timing: TimelineSummary | None = None,
     ) -> Diagnosis:
-        """Return the diagnosis of everything observed, and of the timing that OpenClaw's timeline shows."""
+        """Return the diagnosis of all observed events, and of the timing in OpenClaw's timeline."""
         recording = self._recording
         recording.coverage = coverage
         runs = recording.runs
@@ -125,7 +125,7 @@ class Diagnoser:
 
 
 class _Waste:
-    """What findings wasted. A model call that several of them name is counted once in the total."""
+    """Tokens, cost and time wasted by findings. A model call of several findings is counted once in the total."""
 
     def __init__(self) -> None:
         self._counted: dict[str, ModelCall] = {}
@@ -139,7 +139,7 @@ class _Waste:
         return _money(self._counted.values())
 
     def of(self, drafts: list[Draft]) -> Impact:
-        """Return what one finding wasted, wherever it happened."""
+        """Return what one finding wasted, over all agent runs, and add its model calls to the total."""
         tool_calls = {call.order: call for draft in drafts for call in draft.wasted_tool_calls}
         requested_by = [call.model_call for call in tool_calls.values() if call.model_call is not None]
         wasted = (call for draft in drafts for call in draft.wasted_model_calls)
@@ -174,10 +174,10 @@ def _by_cause(drafts: list[Draft]) -> dict[str, list[Draft]]:
 
 
 def _finding(cause: str, drafts: list[Draft], waste: _Waste) -> Finding:
-    """Return the finding of all drafts with one cause, described as in the worst of them."""
-    worst = min(drafts, key=_gravity)
+    """Return one finding for all drafts with the same cause, described by the most severe of them."""
+    worst = min(drafts, key=_severity_key)
     runs = {draft.scope for draft in drafts}
-    places = [draft.first_bad_step for draft in drafts if draft.first_bad_step is not None]
+    first_steps = [draft.first_bad_step for draft in drafts if draft.first_bad_step is not None]
     where = f" This happened in {len(runs)} agent runs; the worst one is shown." if len(runs) > 1 else ""
     return Finding(
         type=worst.type,
@@ -189,7 +189,7 @@ def _finding(cause: str, drafts: list[Draft], waste: _Waste) -> Finding:
         evidence=cite(event for draft in drafts for event in draft.evidence),
         occurrences=sum(draft.occurrences for draft in drafts),
         scope=_common(runs),
-        first_bad_step=min(places, default=None),
+        first_bad_step=min(first_steps, default=None),
         causal_chain=[CausalStep(step.event_id, sanitize_line(step.happened), step.relation) for step in worst.chain],
         impact=waste.of(drafts),
         recommendation=sanitize_line(worst.recommendation),
@@ -198,29 +198,30 @@ def _finding(cause: str, drafts: list[Draft], waste: _Waste) -> Finding:
 
 
 def _common(scopes: set[Scope]) -> Scope:
-    """Return what scopes have in common: an agent run, its session, or only the recording."""
+    """Return the smallest common scope: the agent run, else the session, else the whole recording."""
     if len(scopes) == 1:
         return next(iter(scopes))
     sessions = {scope.session_key for scope in scopes}
     return Scope(next(iter(sessions))) if len(sessions) == 1 else Scope()
 
 
-def _gravity(draft: Draft | Finding) -> tuple[int, int, int, str]:
+def _severity_key(draft: Draft | Finding) -> tuple[int, int, int, str]:
+    """Return a sort key: most severe first, then by failure type, confidence and place."""
     place = draft.first_bad_step or ""
     return (SEVERITIES.index(draft.severity), _TYPES.index(draft.type), -draft.confidence, place)
 
 
 def _scored(findings: list[Finding], *, observed: bool) -> list[Finding]:
-    """Sort findings by severity, number them, and assign the points of trust that each one costs.
+    """Sort findings by severity, number them, and assign the trust points that each one costs.
 
-    Where no agent was observed, that finding comes first, and no points are assigned.
+    If no agent was observed, the finding about that comes first, and no points are assigned.
     """
     left = 100
     scored = []
-    order = sorted(findings, key=lambda finding: (*_gravity(finding), finding.cause))
+    ordered = sorted(findings, key=lambda finding: (*_severity_key(finding), finding.cause))
     if not observed:
-        order.sort(key=lambda finding: finding.type not in RECORDER_TYPES)
-    for number, finding in enumerate(order[:MAX_FINDINGS], 1):
+        ordered.sort(key=lambda finding: finding.type not in RECORDER_TYPES)
+    for number, finding in enumerate(ordered[:MAX_FINDINGS], 1):
         points = trust_points(finding.type, finding.severity, left) if observed else 0
         left -= points
         impact = msgspec.structs.replace(finding.impact, trust_points=points)
