@@ -39,8 +39,8 @@ EXPECTED_TYPES: dict[str, frozenset[str]] = {
 GRID: dict[str, tuple[object, str, tuple[float, ...]]] = {
     "stale calls": (tool_loop, "STALE_CALLS", (1, 2, 3)),
     "misses": (tool_loop, "MISSES", (3, 4, 5)),
-    "guesses": (repeated_tool_failure, "GUESSES", (2, 3, 4)),
-    "alike": (repeated_tool_failure, "ALIKE", (0.3, 0.4, 0.5)),
+    "guesses": (repeated_tool_failure, "MIN_GUESSES", (2, 3, 4)),
+    "similarity": (repeated_tool_failure, "MIN_SIMILARITY", (0.3, 0.4, 0.5)),
 }
 
 
