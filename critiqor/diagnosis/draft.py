@@ -83,11 +83,12 @@ class Citations:
 class CallGroup:
     """Tool calls that belong to one finding. Adding a call costs the same however many there are."""
 
-    __slots__ = ("again", "citations", "distinct", "evidence", "first", "last", "tools")
+    __slots__ = ("again", "all", "citations", "distinct", "evidence", "first", "last", "tools")
 
     def __init__(self, first: ToolCall) -> None:
         self.first = first
         self.last = first
+        self.all = [first]
         self.again: list[ToolCall] = []
         """All but the first."""
         self.evidence = {first.evidence}
@@ -99,10 +100,11 @@ class CallGroup:
         self.tools = {first.tool}
 
     def __len__(self) -> int:
-        return 1 + len(self.again)
+        return len(self.all)
 
     def add(self, call: ToolCall) -> None:
         self.last = call
+        self.all.append(call)
         self.again.append(call)
         self.evidence.add(call.evidence)
         self.citations.add(call.evidence)

@@ -21,7 +21,15 @@ class _Row:
 
     def __init__(self) -> None:
         self.calls: list[ModelCall] = []
+        self.again: list[ModelCall] = []
+        """All but the first."""
         self.citations = Citations()
+
+    def add(self, call: ModelCall) -> None:
+        if self.calls:
+            self.again.append(call)
+        self.calls.append(call)
+        self.citations.add(call.event_id)
 
 
 class RetryStorm(RunDetector[ModelCall]):
@@ -42,8 +50,7 @@ class RetryStorm(RunDetector[ModelCall]):
             if self._row.calls:
                 self._longest, self._row = self._longest_so_far(), _Row()
         elif cause_of(span) != "stopped":
-            self._row.calls.append(span)
-            self._row.citations.add(span.event_id)
+            self._row.add(span)
 
     def _longest_so_far(self) -> _Row:
         return self._row if len(self._row.calls) > len(self._longest.calls) else self._longest
@@ -73,7 +80,7 @@ class RetryStorm(RunDetector[ModelCall]):
                     CausalStep(calls[1].event_id, "Sent again, failed again", "retried"),
                     CausalStep(calls[-1].event_id, f"Failure number {len(calls)} in a row", "retried"),
                 ],
-                wasted_model_calls=calls[1:],
+                wasted_model_calls=longest.again,
                 scope=self.run.scope,
                 recommendation="Limit the number of retries, wait longer between them, and configure a fallback model.",
                 verification=f"Run the same task again: fewer than {STORM} model calls fail in a row.",
