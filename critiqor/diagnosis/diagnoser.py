@@ -6,7 +6,6 @@ agent was not observed there is no trust score at all.
 
 from __future__ import annotations
 
-
 import msgspec
 
 from critiqor.diagnosis.analyses import context_analysis, latency_analysis, memory_analysis

@@ -83,7 +83,7 @@ class Citations:
 class CallGroup:
     """Tool calls that belong to one finding. Adding a call costs the same however many there are."""
 
-    __slots__ = ("again", "all", "citations", "distinct", "evidence", "first", "last", "tools")
+    __slots__ = ("again", "all", "citations", "distinct", "evidence", "first", "last", "names_seen", "tools")
 
     def __init__(self, first: ToolCall) -> None:
         self.first = first
@@ -98,6 +98,8 @@ class CallGroup:
         self.distinct = {first.same_call: first}
         """The first of each different call."""
         self.tools = {first.tool}
+        self.names_seen = {first.name: None}
+        """The first different names: one more than a sentence lists."""
 
     def __len__(self) -> int:
         return len(self.all)
@@ -108,13 +110,16 @@ class CallGroup:
         self.again.append(call)
         self.evidence.add(call.evidence)
         self.citations.add(call.evidence)
-        self.distinct.setdefault(call.same_call, call)
-        self.tools.add(call.tool)
+        if call.same_call not in self.distinct:
+            self.distinct[call.same_call] = call
+            self.tools.add(call.tool)
+            if len(self.names_seen) <= MAX_NAMED:
+                self.names_seen[call.name] = None
 
     @property
     def names(self) -> str:
         """What the calls are called in a sentence."""
-        return name_calls(self.distinct.values())
+        return _join_names(list(self.names_seen))
 
 
 def name_calls(calls: Iterable[ToolCall]) -> str:
@@ -124,7 +129,10 @@ def name_calls(calls: Iterable[ToolCall]) -> str:
         names[call.name] = None
         if len(names) > MAX_NAMED:
             break
-    listed = list(names)
-    if len(listed) > MAX_NAMED:
-        return f"{', '.join(listed[:MAX_NAMED])} and others"
-    return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1]))) if listed else ""
+    return _join_names(list(names))
+
+
+def _join_names(names: list[str]) -> str:
+    if len(names) > MAX_NAMED:
+        return f"{', '.join(names[:MAX_NAMED])} and others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
