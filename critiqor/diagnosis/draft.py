@@ -85,11 +85,12 @@ class Citations:
 class CallGroup:
     """Tool calls that belong to one finding. Adding a call takes constant time."""
 
-    __slots__ = ("again", "citations", "distinct", "evidence", "first", "last", "tools")
+    __slots__ = ("again", "all", "citations", "distinct", "evidence", "first", "last", "names_seen", "tools")
 
     def __init__(self, first: ToolCall) -> None:
         self.first = first
         self.last = first
+        self.all = [first]
         self.again: list[ToolCall] = []
         """All calls but the first."""
         self.evidence = {first.evidence}
@@ -99,22 +100,28 @@ class CallGroup:
         self.distinct = {first.same_call: first}
         """The first of each different call."""
         self.tools = {first.tool}
+        self.names_seen = {first.name: None}
+        """The first different names: one more than a sentence lists."""
 
     def __len__(self) -> int:
-        return 1 + len(self.again)
+        return len(self.all)
 
     def add(self, call: ToolCall) -> None:
         self.last = call
+        self.all.append(call)
         self.again.append(call)
         self.evidence.add(call.evidence)
         self.citations.add(call.evidence)
-        self.distinct.setdefault(call.same_call, call)
-        self.tools.add(call.tool)
+        if call.same_call not in self.distinct:
+            self.distinct[call.same_call] = call
+            self.tools.add(call.tool)
+            if len(self.names_seen) <= MAX_NAMED:
+                self.names_seen[call.name] = None
 
     @property
     def names(self) -> str:
         """The names of the calls, for a sentence."""
-        return name_calls(self.distinct.values())
+        return _join_names(list(self.names_seen))
 
 
 def name_calls(calls: Iterable[ToolCall]) -> str:
@@ -124,7 +131,10 @@ def name_calls(calls: Iterable[ToolCall]) -> str:
         names[call.name] = None
         if len(names) > MAX_NAMED:
             break
-    listed = list(names)
-    if len(listed) > MAX_NAMED:
-        return f"{', '.join(listed[:MAX_NAMED])} and others"
-    return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1]))) if listed else ""
+    return _join_names(list(names))
+
+
+def _join_names(names: list[str]) -> str:
+    if len(names) > MAX_NAMED:
+        return f"{', '.join(names[:MAX_NAMED])} and others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""

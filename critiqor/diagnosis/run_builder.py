@@ -323,7 +323,7 @@ class RunBuilder:
         what = excerpt(str(event.payload.get("query") or event.payload.get("key") or ""), 160)
         lookup = MemoryLookup(order=self._events, event_id=event.event_id, what=what, outcome=str(outcome))
         if run.answered is not None and run.answered[0] == event.tool_call_id is not None:
-            lookup.step = run.answered[1]
+            lookup.tool_call = run.answered[1]
         run.lookups.append(lookup)
         run.spans.append(lookup)
         words = news(plain_text(event.payload.get("result")), what) if outcome == "found" else None

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.draft import Citations, Draft, cite
+from critiqor.diagnosis.draft import Citations, Draft
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -97,6 +97,32 @@ def _grew(before: ModelCall | None, after: ModelCall | None, limit: int) -> bool
     return after.request_bytes - before.request_bytes > limit
 
 
+class _LargeRequests:
+    """Requests that filled the context window or exceeded it."""
+
+    def __init__(self) -> None:
+        self.calls: list[ModelCall] = []
+        """In order."""
+        self.citations = Citations()
+        self.largest: ModelCall | None = None
+        self.share = 0.0
+        """The share of the budget that the largest one used."""
+
+    def add(self, call: ModelCall, share: float) -> None:
+        insort(self.calls, call, key=_order)
+        self.citations.add(call.event_id)
+        if self.largest is None or (share, -call.order) > (self.share, -self.largest.order):
+            self.largest, self.share = call, share
+
+    @property
+    def size(self) -> str:
+        """How large the largest one was."""
+        largest = self.largest
+        if largest is None or saturation(largest) is not None:
+            return f"{largest.input_tokens} of {largest.budget_tokens} tokens" if largest is not None else ""
+        return excerpt(largest.error or "", 100)
+
+
 class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
     """Keeps the requests that exceeded or nearly filled the context window, and the largest results."""
 
@@ -109,13 +135,12 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
         self._last_order = 0
         self._largest: list[ToolCall] = []
         self._last: ModelCall | None = None
-        self._over: list[ModelCall] = []
-        """Requests above the budget, and requests that the provider rejected because of their size, in order."""
-        self._over_cited = Citations()
+        self._over = _LargeRequests()
+        """Requests above the budget, and requests that the provider rejected because of their size."""
         self._is_over = False
         """Whether a request was above the budget."""
-        self._full: list[ModelCall] = []
-        """Requests since the last compaction that nearly filled the window, in order."""
+        self._full = _LargeRequests()
+        """Requests since the last compaction that nearly filled the window."""
         self._compacted = 0
         """Order of the last compaction."""
         self._unknown: list[ModelCall] = []
@@ -141,16 +166,15 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             self._unknown.clear()
         elif is_compaction(span):
             self._compacted = span.order
-            self._full.clear()
+            self._full = _LargeRequests()
 
     def _judge(self, call: ModelCall, *, is_rejected: bool) -> None:
         share = saturation(call) or 0
         if share > 1 or is_rejected:
             self._is_over |= share > 1
-            insort(self._over, call, key=_order)
-            self._over_cited.add(call.event_id)
+            self._over.add(call, share)
         if share >= MIN_FULL_SHARE and call.order > self._compacted:
-            insort(self._full, call, key=_order)
+            self._full.add(call, share)
 
     @property
     def giants(self) -> list[ToolCall]:
@@ -159,29 +183,27 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
 
     def findings(self) -> list[Draft]:
         giants = self.giants
-        if self._over:
-            calls = self._over
+        if self._over.calls:
+            calls = self._over.calls
             # A request that was rejected, shortened and sent again was handled correctly.
             severity: Severity = "high" if self._is_over or calls[-1] is self._last else "medium"
-            title = f"{counted(len(calls), 'request')} exceeded the context window: {_how_far(calls)}"
-            return [self._draft("over", severity, calls, giants, title)]
-        if self._full:
-            title = f"The context window was {max(saturation(call) or 0 for call in self._full):.0%} full"
+            title = f"{counted(len(calls), 'request')} exceeded the context window: {self._over.size}"
+            return [self._draft("over", severity, self._over, giants, title)]
+        if self._full.calls:
+            title = f"The context window was {self._full.share:.0%} full"
             return [self._draft("full", "medium", self._full, giants, title)]
         if giants:
             largest = max(giants, key=lambda call: call.output_size)
             title = f"`{largest.tool}` put {largest.output_size // 1000} KB into the context window at once"
-            return [self._draft("giant", "low", [], giants, title)]
+            return [self._draft("giant", "low", _LargeRequests(), giants, title)]
         return []
 
-    def _draft(
-        self, how: str, severity: Severity, requests: list[ModelCall], giants: list[ToolCall], title: str
-    ) -> Draft:
+    def _draft(self, how: str, severity: Severity, large: _LargeRequests, giants: list[ToolCall], title: str) -> Draft:
+        requests = large.calls
         largest = [call for call in self._largest if call.output_size > 1000]
         fillers = ", ".join(f"`{call.tool}` {call.output_size // 1000} KB" for call in largest)
         first = requests[0].event_id if requests else giants[0].evidence
         before = [call for call in self._largest if not requests or call.order < requests[0].order]
-        cited = self._over_cited.cited() if how == "over" else [call.event_id for call in requests]
         return Draft(
             type=TYPE,
             about=(how, *sorted({call.tool for call in giants})),
@@ -190,7 +212,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             title=title,
             explanation="What does not fit is truncated or dropped, and the model answers from the rest."
             + (f" The largest results: {fillers}." if fillers else ""),
-            evidence=cite([*(call.evidence for call in before[:2]), *cited]),
+            evidence=large.citations.cited(*(call.evidence for call in before[:2])),
             occurrences=max(1, len(requests) or len(giants)),
             first_bad_step=first,
             chain=[
@@ -206,10 +228,3 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             "earlier.",
             verification=f"Run the same task again: requests stay below {MIN_FULL_SHARE:.0%} of the context budget.",
         )
-
-
-def _how_far(calls: list[ModelCall]) -> str:
-    worst = max(calls, key=lambda call: saturation(call) or 0)
-    if saturation(worst) is not None:
-        return f"{worst.input_tokens} of {worst.budget_tokens} tokens"
-    return excerpt(worst.error or "", 100)

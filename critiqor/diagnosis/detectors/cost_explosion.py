@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from math import fsum
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.context_pollution import is_compaction
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.draft import Citations, Draft
+from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Severity
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall, Moment, ToolCall
@@ -23,30 +23,34 @@ CARRIED = 1_000_000
 BYTES_A_TOKEN = 4
 
 
-class _Waste:
-    """The tool calls that other findings call wasted, and the model calls that requested them.
-
-    The lists of drafts mostly only grow, so that each call is taken in once.
-    """
+class _CallSummary:
+    """What a finding shows of its tool calls."""
 
     def __init__(self) -> None:
-        self._taken: dict[int, tuple[list[ToolCall], int]] = {}
-        self.calls: dict[int, ToolCall] = {}
-        self.requests: dict[int, ModelCall] = {}
+        self.count = 0
+        self.first: ToolCall | None = None
+        self.last: ToolCall | None = None
+        self.citations = Citations()
 
-    def take(self, drafts: list[Draft]) -> None:
-        lists = {id(draft.wasted_tool_calls): draft.wasted_tool_calls for draft in drafts if draft.wasted_tool_calls}
-        if any(key not in lists or len(lists[key]) < length for key, (_, length) in self._taken.items()):
-            self._taken.clear()
-            self.calls.clear()
-            self.requests.clear()
-        for key, wasted in lists.items():
-            _, length = self._taken.get(key, (wasted, 0))
-            for call in wasted[length:]:
-                self.calls[call.order] = call
-                if call.model_call is not None:
-                    self.requests[call.model_call.order] = call.model_call
-            self._taken[key] = (wasted, len(wasted))
+    def add(self, call: ToolCall) -> None:
+        self.count += 1
+        self.citations.add(call.call)
+        if self.first is None or call.order < self.first.order:
+            self.first = call
+        if self.last is None or call.order > self.last.order:
+            self.last = call
+
+
+class _WastedToolCalls(Waste):
+    """The tool calls that other findings call wasted, and the model calls that requested them."""
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.summary = _CallSummary()
+
+    def _add_tool_call(self, call: ToolCall) -> None:
+        super()._add_tool_call(call)
+        self.summary.add(call)
 
 
 class CostExplosion(RunDetector[ModelCall | Moment]):
@@ -60,7 +64,7 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._waste = _Waste()
+        self._waste = _WastedToolCalls()
         self._requests: list[int] = []
         """Orders of the model calls."""
         self._compactions: list[int] = []
@@ -79,6 +83,7 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         elif span.event_type == "agent_end":
             self._tokens += sum(call.tokens or 0 for call in self._unknown)
             self._unknown.clear()
+            self._waste.read_late_usage()
         elif is_compaction(span):
             self._compactions.append(span.order)
 
@@ -91,11 +96,10 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
 
     def _wasted(self, others: list[Draft]) -> list[Draft]:
         """Report that at least half of the tokens went into tool calls that other findings call wasted."""
-        self._waste.take(others)
-        requests = self._waste.requests.values()
+        self._waste.update(draft.wasted_tool_calls for draft in others)
         spent = self._tokens
-        wasted = sum(call.tokens or 0 for call in requests)
-        money = fsum(call.cost_usd or 0 for call in requests)
+        wasted = self._waste.tokens or 0
+        money = self._waste.cost_usd or 0
         if wasted * 2 < spent or (wasted < TOKENS and money < MONEY):
             return []
         causes = sorted({draft.type for draft in others if draft.wasted_tool_calls})
@@ -103,7 +107,7 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         title = f"{wasted / spent:.0%} of {spent:,} tokens{dollars} were wasted"
         explanation = f"They were spent on tool calls of these findings: {', '.join(causes)}. Every further model call "
         explanation += "sends the whole context again."
-        return [self._draft("high", 85, "wasted", list(self._waste.calls.values()), title, explanation)]
+        return [self._draft("high", 85, "wasted", self._waste.summary, title, explanation)]
 
     def _carried(self, giants: list[ToolCall]) -> list[Draft]:
         """Report that at least half of the tokens went into sending the same giant results again and again."""
@@ -121,12 +125,17 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
             return []
         title = f"About {carried / spent:.0%} of {spent:,} tokens were the same large results, sent again and again"
         explanation = "The result of a tool stays in the context window, and every further model call sends it again."
-        return [self._draft("medium", 65, "carried", giants, title, explanation)]
+        summary = _CallSummary()
+        for call in giants:
+            summary.add(call)
+        return [self._draft("medium", 65, "carried", summary, title, explanation)]
 
     def _draft(
-        self, severity: Severity, confidence: int, how: str, calls: list[ToolCall], title: str, explanation: str
+        self, severity: Severity, confidence: int, how: str, calls: _CallSummary, title: str, explanation: str
     ) -> Draft:
-        first, last = min(calls, key=lambda call: call.order), max(calls, key=lambda call: call.order)
+        first, last = calls.first, calls.last
+        if first is None or last is None:
+            raise ValueError("a cost without calls")
         return Draft(
             type=TYPE,
             about=(how,),
@@ -134,8 +143,8 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
             confidence=confidence,
             title=title,
             explanation=explanation,
-            evidence=cite(call.call for call in calls),
-            occurrences=len(calls),
+            evidence=calls.citations.cited(),
+            occurrences=calls.count,
             first_bad_step=first.call,
             chain=[
                 CausalStep(first.call, "The first of these calls", None),

@@ -34,12 +34,16 @@ class _Lookups:
         self.all: list[MemoryLookup] = []
         self.citations = Citations()
         self.explains: set[str] = set()
+        self.repetitions: list[ToolCall] = []
+        """The tool calls of all but the first."""
 
     def add(self, lookup: MemoryLookup) -> None:
+        if lookup.tool_call is not None:
+            self.explains.add(lookup.tool_call.evidence)
+            if self.all:
+                self.repetitions.append(lookup.tool_call)
         self.all.append(lookup)
         self.citations.add(lookup.event_id)
-        if lookup.step is not None:
-            self.explains.add(lookup.step.evidence)
 
 
 class MemoryFailure(RunDetector[MemoryLookup]):
@@ -81,7 +85,7 @@ class MemoryFailure(RunDetector[MemoryLookup]):
         if repeated is not None:
             title = f"The same memory lookup was made {counted(len(repeated.all), 'time')}: {repeated.all[0].what}"
             draft = self._draft("repeated", "medium", repeated, title)
-            draft.wasted_tool_calls = [lookup.step for lookup in repeated.all[1:] if lookup.step is not None]
+            draft.wasted_tool_calls = repeated.repetitions
             return [draft]
         if len(found) >= UNREAD and all(lookup.unread for lookup in found) and self._has_answered():
             title = f"{counted(len(found), 'memory lookup')} found something, but none of it was used"

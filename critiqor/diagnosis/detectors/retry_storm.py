@@ -21,7 +21,15 @@ class _Sequence:
 
     def __init__(self) -> None:
         self.calls: list[ModelCall] = []
+        self.again: list[ModelCall] = []
+        """All but the first."""
         self.citations = Citations()
+
+    def add(self, call: ModelCall) -> None:
+        if self.calls:
+            self.again.append(call)
+        self.calls.append(call)
+        self.citations.add(call.event_id)
 
 
 class RetryStorm(RunDetector[ModelCall]):
@@ -42,8 +50,7 @@ class RetryStorm(RunDetector[ModelCall]):
             if self._current.calls:
                 self._longest, self._current = self._longest_so_far(), _Sequence()
         elif cause_of(span) != "stopped":
-            self._current.calls.append(span)
-            self._current.citations.add(span.event_id)
+            self._current.add(span)
 
     def _longest_so_far(self) -> _Sequence:
         return self._current if len(self._current.calls) > len(self._longest.calls) else self._longest
@@ -73,7 +80,7 @@ class RetryStorm(RunDetector[ModelCall]):
                     CausalStep(calls[1].event_id, "Sent again, failed again", "retried"),
                     CausalStep(calls[-1].event_id, f"Failure number {len(calls)} in a row", "retried"),
                 ],
-                wasted_model_calls=calls[1:],
+                wasted_model_calls=longest.again,
                 scope=self.run.scope,
                 recommendation="Limit the number of retries, wait longer between them, and configure a fallback model.",
                 verification=f"Run the same task again: fewer than {MIN_FAILED_CALLS} model calls fail in a row.",

@@ -121,7 +121,7 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
                 CausalStep(first.call, f"Called with {excerpt(first.arguments, 80)}", None),
                 CausalStep(first.evidence, f"Rejected: {excerpt(first.error or '', 80)}", "caused"),
             ],
-            wasted_tool_calls=[first, *group.again],
+            wasted_tool_calls=group.all,
             explains=group.evidence,
             scope=self.run.scope,
             recommendation=f"Give the agent a tool named `{tool}`, or remove that name from its instructions."
