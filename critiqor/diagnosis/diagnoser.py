@@ -55,7 +55,7 @@ class Diagnoser:
         self._ledger = Ledger()
         self._detection = Detection(self._recording)
         self._waste: dict[str, Waste] = {}
-        """What the findings waste that were last asked for, by cause."""
+        """Waste of each finding of the last call of `findings`, by cause."""
 
     def observe(self, event: Event) -> None:
         """Process the next event."""

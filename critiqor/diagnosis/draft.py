@@ -101,7 +101,7 @@ class CallGroup:
         """The first of each different call."""
         self.tools = {first.tool}
         self.names_seen = {first.name: None}
-        """The first different names: one more than a sentence lists."""
+        """The first different names, at most `MAX_NAMED` + 1."""
 
     def __len__(self) -> int:
         return len(self.all)

@@ -1,4 +1,4 @@
-"""What findings waste: tool calls and model calls, with their tokens, money and time."""
+"""Waste of findings: wasted tool calls and model calls, with their tokens, cost and time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ WastedCalls = list[ToolCall] | list[ModelCall]
 class Waste:
     """Wasted tool calls, the model calls that requested them, and other wasted model calls. Each counts once.
 
-    The lists of wasted calls mostly only grow, so `update` takes in each call once, however often it is called. Where a
-    list is gone or has become shorter, everything is counted again.
+    The lists of wasted calls usually only grow, so `update` adds each call once, however often it is called. If a list
+    is gone or has become shorter, all calls are counted again.
     """
 
     def __init__(self) -> None:
         self._lists: dict[int, tuple[WastedCalls, int]] = {}
-        """The lists by identity, and how many calls of each were counted."""
+        """The lists by identity, and the number of calls of each list that were counted."""
         self._clear()
 
     def _clear(self) -> None:
@@ -28,7 +28,7 @@ class Waste:
         """Orders of the tool calls."""
         self._model_calls: set[int] = set()
         self._without_usage: list[ModelCall] = []
-        """Model calls whose usage may come with the end of their agent run."""
+        """Model calls whose usage may arrive with the end of their agent run."""
         self._usage = 0
         """Number of model calls with known tokens."""
         self._tokens = 0
@@ -36,7 +36,7 @@ class Waste:
         self._duration_ms = 0
 
     def update(self, lists: Iterable[WastedCalls]) -> None:
-        """Count what these lists contain, and nothing else."""
+        """Count the calls of these lists, and no others."""
         current = {id(calls): calls for calls in lists if calls}
         if any(key not in current or len(current[key]) < length for key, (_, length) in self._lists.items()):
             self._clear()
@@ -74,37 +74,37 @@ class Waste:
             self._prices.add(call.cost_usd)
 
     def read_late_usage(self) -> None:
-        """Count usage that an agent run has reported with its end."""
+        """Count the usage that agent runs have reported with their end."""
         waiting, self._without_usage = self._without_usage, []
         for call in waiting:
             self._add_usage(call)
 
     @property
     def tokens(self) -> int | None:
-        """The tokens of the model calls; None if none are known."""
+        """The tokens of the model calls; None if no usage is known."""
         return self._tokens if self._usage else None
 
     @property
     def cost_usd(self) -> float | None:
-        """The price of the model calls; None if none is known."""
+        """The cost of the model calls in US dollars; None if no cost is known."""
         return self._prices.total if self._prices.is_known else None
 
     @property
     def duration_ms(self) -> int | None:
-        """The time that all calls took, in milliseconds; None if there are none."""
+        """The total duration of all calls in milliseconds; None if there are no calls."""
         return self._duration_ms if self._lists else None
 
 
 class ExactSum:
-    """A sum of floating-point numbers without rounding errors, like that of `math.fsum`, to which more can be added."""
+    """A sum of floats without rounding errors, like `math.fsum`, to which numbers can be added later."""
 
     __slots__ = ("_parts", "is_known")
 
     def __init__(self) -> None:
         self._parts: list[float] = []
-        """Numbers that do not overlap and have the same sum, the smallest first."""
+        """Non-overlapping numbers with the same sum, smallest first."""
         self.is_known = False
-        """Whether anything was added."""
+        """Whether a number was added."""
 
     def add(self, value: float) -> None:
         self.is_known = True
@@ -118,5 +118,5 @@ class ExactSum:
 
     @property
     def total(self) -> float:
-        """The sum of everything that was added."""
+        """The sum of all added numbers."""
         return fsum(self._parts)

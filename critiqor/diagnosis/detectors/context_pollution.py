@@ -98,15 +98,15 @@ def _grew(before: ModelCall | None, after: ModelCall | None, limit: int) -> bool
 
 
 class _LargeRequests:
-    """Requests that filled the context window or exceeded it."""
+    """Requests that nearly filled or exceeded the context window."""
 
     def __init__(self) -> None:
         self.calls: list[ModelCall] = []
-        """In order."""
+        """The model calls, in order."""
         self.citations = Citations()
         self.largest: ModelCall | None = None
         self.share = 0.0
-        """The share of the budget that the largest one used."""
+        """Share of the budget that the largest request used."""
 
     def add(self, call: ModelCall, share: float) -> None:
         insort(self.calls, call, key=_order)
@@ -116,7 +116,7 @@ class _LargeRequests:
 
     @property
     def size(self) -> str:
-        """How large the largest one was."""
+        """Size of the largest request, or the error of the provider, for a title."""
         largest = self.largest
         if largest is None or saturation(largest) is not None:
             return f"{largest.input_tokens} of {largest.budget_tokens} tokens" if largest is not None else ""

@@ -14,17 +14,18 @@ from critiqor.spans.calls import ModelCall, Moment, ToolCall
 
 TYPE = "cost_explosion"
 MEANING = "the agent run spent far more than its progress explains"
-TOKENS = 200_000
-"""Wasted tokens from which it matters."""
-MONEY = 1.0
-"""The same in dollars."""
-CARRIED = 1_000_000
-"""Tokens of a few giant results that were sent again with every request."""
-BYTES_A_TOKEN = 4
+MIN_WASTED_TOKENS = 200_000
+"""Minimum number of wasted tokens of a finding."""
+MIN_WASTED_USD = 1.0
+"""Minimum wasted cost of a finding in US dollars, if fewer tokens were wasted."""
+MIN_CARRIED_TOKENS = 1_000_000
+"""Minimum number of tokens that were spent on sending giant results again with every request."""
+BYTES_PER_TOKEN = 4
+"""Approximate size of a token."""
 
 
 class _CallSummary:
-    """What a finding shows of its tool calls."""
+    """Number, citations, first and last of the tool calls of a finding."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -42,7 +43,7 @@ class _CallSummary:
 
 
 class _WastedToolCalls(Waste):
-    """The tool calls that other findings call wasted, and the model calls that requested them."""
+    """Tool calls that other findings count as wasted, and the model calls that requested them."""
 
     def _clear(self) -> None:
         super()._clear()
@@ -54,9 +55,9 @@ class _WastedToolCalls(Waste):
 
 
 class CostExplosion(RunDetector[ModelCall | Moment]):
-    """Compares what the other findings call wasted with what the agent run spent.
+    """Compares the waste of other findings with the total usage of the agent run.
 
-    It does not look at tool calls itself, but at what other detectors found: see `findings_beside`.
+    It does not observe tool calls, but uses the findings of other detectors: see `findings_beside`.
     """
 
     NEEDS = (ModelCall,)
@@ -71,7 +72,7 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         """Orders of the compactions."""
         self._tokens = 0
         self._unknown: list[ModelCall] = []
-        """Model calls whose usage may come with the end of the agent run."""
+        """Model calls whose usage may arrive with the end of the agent run."""
 
     def observe(self, span: ModelCall | Moment, /) -> None:
         if isinstance(span, ModelCall):
@@ -91,16 +92,16 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         return self.findings_beside([], [])
 
     def findings_beside(self, others: list[Draft], giants: list[ToolCall]) -> list[Draft]:
-        """Return the findings, given what the other detectors found in the agent run and its giant results."""
+        """Return the findings, given the findings of the other detectors and the giant results of the agent run."""
         return (self._wasted(others) or self._carried(giants)) if self._tokens else []
 
     def _wasted(self, others: list[Draft]) -> list[Draft]:
-        """Report that at least half of the tokens went into tool calls that other findings call wasted."""
+        """Report if at least half of the tokens were spent on tool calls that other findings count as wasted."""
         self._waste.update(draft.wasted_tool_calls for draft in others)
         spent = self._tokens
         wasted = self._waste.tokens or 0
         money = self._waste.cost_usd or 0
-        if wasted * 2 < spent or (wasted < TOKENS and money < MONEY):
+        if wasted * 2 < spent or (wasted < MIN_WASTED_TOKENS and money < MIN_WASTED_USD):
             return []
         causes = sorted({draft.type for draft in others if draft.wasted_tool_calls})
         dollars = f" (${money:.2f})" if money else ""
@@ -110,18 +111,18 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         return [self._draft("high", 85, "wasted", self._waste.summary, title, explanation)]
 
     def _carried(self, giants: list[ToolCall]) -> list[Draft]:
-        """Report that at least half of the tokens went into sending the same giant results again and again."""
+        """Report if at least half of the tokens were spent on sending the same giant results repeatedly."""
         spent = self._tokens
         carried = 0
-        for call in giants if spent >= CARRIED else ():
-            # A compaction takes it out of the context window.
+        for call in giants if spent >= MIN_CARRIED_TOKENS else ():
+            # A compaction removes the result from the context window.
             dropped = bisect_right(self._compactions, call.order)
             until = len(self._requests)
             if dropped < len(self._compactions):
                 until = bisect_right(self._requests, self._compactions[dropped])
             again = until - bisect_right(self._requests, call.order) - 1
-            carried += max(0, again) * (call.output_size // BYTES_A_TOKEN)
-        if carried < CARRIED or carried * 2 < spent or carried > spent:
+            carried += max(0, again) * (call.output_size // BYTES_PER_TOKEN)
+        if carried < MIN_CARRIED_TOKENS or carried * 2 < spent or carried > spent:
             return []
         title = f"About {carried / spent:.0%} of {spent:,} tokens were the same large results, sent again and again"
         explanation = "The result of a tool stays in the context window, and every further model call sends it again."

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from critiqor.diagnosis.claims.assertions import asks_for
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.signals.text import is_already_so, tells_of_absence
+from critiqor.diagnosis.signals.text import reports_absence, reports_already_done
 from critiqor.model import CausalStep, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
@@ -42,7 +42,7 @@ class _SupportingCalls:
         if not call.failed:
             if call.kind not in self.worked:
                 self.worked.append(call.kind)
-        elif tells_of_absence(call.error or "") or is_already_so(call.error or ""):
+        elif reports_absence(call.error or "") or reports_already_done(call.error or ""):
             return  # the call only checked whether something exists
         in_background = call.kind is Kind.WAIT and call.error_kind.startswith("exit code")
         if call.kind in _EFFECTS or in_background:

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.draft import CallGroup, Draft
-from critiqor.diagnosis.signals.text import is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.signals.text import likeness_of_calls, reports_absence, reports_already_done, words
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -65,7 +65,7 @@ class _Streak(CallGroup):
     def _is_search(self) -> bool:
         """Whether every call was different, and the error says that something does not exist or is already done."""
         error = self.first.error or ""
-        return len(self.distinct) == len(self) and (tells_of_absence(error) or is_already_so(error))
+        return len(self.distinct) == len(self) and (reports_absence(error) or reports_already_done(error))
 
 
 class RepeatedToolFailure(RunDetector[ToolCall]):

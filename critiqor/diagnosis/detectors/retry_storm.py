@@ -22,7 +22,7 @@ class _Sequence:
     def __init__(self) -> None:
         self.calls: list[ModelCall] = []
         self.again: list[ModelCall] = []
-        """All but the first."""
+        """All calls but the first."""
         self.citations = Citations()
 
     def add(self, call: ModelCall) -> None:

@@ -8,7 +8,7 @@ from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.draft import Draft, cite, name_calls
-from critiqor.diagnosis.signals.text import is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.signals.text import likeness_of_calls, reports_absence, reports_already_done, words
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
@@ -45,7 +45,7 @@ class _Failure:
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
-        absent = tells_of_absence(call.error or "")
+        absent = reports_absence(call.error or "")
         self.is_lookup = call.kind in _READING or absent
         """Whether the call only looked something up, such as whether a file exists."""
         self.is_resolved_by_tool = self.is_lookup and (not runs_commands(call.tool) or absent)
@@ -73,9 +73,9 @@ class _Failure:
     def is_answer(self, requested: set[str]) -> bool:
         """Return whether the error is itself an answer, such as a missing file that the user did not ask about."""
         error = self.call.error or ""
-        if is_already_so(error):
+        if reports_already_done(error):
             return True
-        if self.call.kind not in _READING or not tells_of_absence(error):
+        if self.call.kind not in _READING or not reports_absence(error):
             return False
         return not any(name <= requested for name in self.named_files)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_TELLING = re.compile(r"[^\W\d_]{6,}|\w*\d\w*")
+_DISTINCTIVE = re.compile(r"[^\W\d_]{6,}|\w*\d\w*")
 MAX_CHARACTERS = 20_000
 """Maximum number of characters of a text that are examined."""
 MIN_WORDS = 5
@@ -13,12 +13,12 @@ MAX_WORDS = 600
 """Maximum number of distinctive words of a tracked result; some words of a longer one are always used."""
 
 
-def telling_words(text: str) -> frozenset[str]:
+def distinctive_words(text: str) -> frozenset[str]:
     """Return the distinctive words of a text: words of at least six letters, and words with a digit."""
-    return frozenset(_TELLING.findall(text[:MAX_CHARACTERS].lower()))
+    return frozenset(_DISTINCTIVE.findall(text[:MAX_CHARACTERS].lower()))
 
 
-def news(answer: str, question: str) -> frozenset[str]:
+def new_words(answer: str, question: str) -> frozenset[str]:
     """Return the distinctive words of an answer that are not in its question; none if there are too few or too many."""
-    words = telling_words(answer) - telling_words(question)
+    words = distinctive_words(answer) - distinctive_words(question)
     return words if MIN_WORDS <= len(words) <= MAX_WORDS else frozenset()

@@ -103,52 +103,52 @@ _NUMBER = re.compile(
     r"((?:http\S*|status|code|error|failed)\W{1,3}[45]\d\d\b)|0x[0-9a-fA-F]+|\b[0-9a-fA-F]{12,}\b|\d+(?:[.,]\d+)*",
     re.IGNORECASE,
 )
-_TELLING = re.compile(
+_ERROR_WORDS = re.compile(
     r"error|exception|fail|not found|no such|denied|refused|cannot|can't|unable|invalid|unexpected|timed? ?out|missing",
     re.IGNORECASE,
 )
 
 
-def telling_line(text: str) -> str:
+def error_line(text: str) -> str:
     """Return the line of an output that describes a failure best; empty if the output is empty."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # A stack trace has its cause at the end, a message at the beginning.
     is_trace = any(line.startswith(("Traceback", "at ")) for line in lines[:8])
-    telling = next((line for line in (reversed(lines) if is_trace else lines) if _TELLING.search(line)), None)
-    return telling or (lines[-1] if lines else "")
+    chosen = next((line for line in (reversed(lines) if is_trace else lines) if _ERROR_WORDS.search(line)), None)
+    return chosen or (lines[-1] if lines else "")
 
 
 @lru_cache(maxsize=4096)
 def error_kind(text: str) -> str:
     """Return the kind of an error: its text without names, paths and numbers."""
-    line = telling_line(text)
+    line = error_line(text)
     _, marker, reason = line.rpartition("due to: ")
     line = (reason if marker else line)[:MAX_LINE]
     line = _NUMBER.sub(lambda found: found[1] or "#", _PLACE.sub("…", _QUOTED.sub("…", line)))
     return " ".join(line.lower().split())[:160]
 
 
-_ABSENCE = re.compile(
+_DOES_NOT_EXIST = re.compile(
     r"not found|\bno (?:such|results?|match|module)|n[o']t exist|(?:can(?:not|'t)|could not) find"
     r"|\b(?:404|410|enoent)\b|missing script|unknown (?:command|host)",
     re.IGNORECASE,
 )
-_ALREADY = re.compile(
+_ALREADY_DONE = re.compile(
     r"\balready (?:exists?|up|installed|in place)|file exists|nothing to (?:commit|do|push)|no changes made",
     re.IGNORECASE,
 )
 
 
 @lru_cache(maxsize=4096)
-def tells_of_absence(error: str) -> bool:
+def reports_absence(error: str) -> bool:
     """Return whether an error says that something does not exist, which can be an answer and not a failure."""
-    return _ABSENCE.search(error) is not None
+    return _DOES_NOT_EXIST.search(error) is not None
 
 
 @lru_cache(maxsize=4096)
-def is_already_so(error: str) -> bool:
+def reports_already_done(error: str) -> bool:
     """Return whether an error says that the requested state already exists."""
-    return _ALREADY.search(error) is not None
+    return _ALREADY_DONE.search(error) is not None
 
 
 _WORD = re.compile(r"[^\W_]+")
