@@ -37,10 +37,10 @@ EXPECTED_TYPES: dict[str, frozenset[str]] = {
 }
 """Human labels and the nearest failure types. Most labels describe the meaning of a run, not its execution."""
 GRID: dict[str, tuple[object, str, tuple[float, ...]]] = {
-    "stale calls": (tool_loop, "STALE_CALLS", (1, 2, 3)),
-    "misses": (tool_loop, "MISSES", (3, 4, 5)),
-    "guesses": (repeated_tool_failure, "GUESSES", (2, 3, 4)),
-    "alike": (repeated_tool_failure, "ALIKE", (0.3, 0.4, 0.5)),
+    "stale calls": (tool_loop, "MIN_STALE_CALLS", (1, 2, 3)),
+    "misses": (tool_loop, "MIN_MISSES", (3, 4, 5)),
+    "guesses": (repeated_tool_failure, "MIN_GUESSES", (2, 3, 4)),
+    "similarity": (repeated_tool_failure, "MIN_SIMILARITY", (0.3, 0.4, 0.5)),
 }
 
 

@@ -6,6 +6,9 @@ The main stream is that of a busy gateway: parallel sessions, model calls, tools
 loops, generated event by event. The other streams are different worst cases. Times are those of observing and
 concluding, alternately for short and long recordings; the figures are medians and their ratio. Generating the events is
 not measured. Memory is the peak of a process that observes the long stream once.
+
+The last figures are for a run in progress: the time of asking for findings every 50 events, divided by the time of
+observing, for streams in which one finding grows and grows.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ SHORT, LONG = 10_000, 100_000
 ROUNDS = 5
 SESSIONS = 8
 CHUNK = 1000
+ASKED_EVERY = 50
+ASKED_SHORT, ASKED_LONG = 10_000, 40_000
 START = 1_794_000_000_000
 LOG = "PASS tests/unit/orders_{}.py: total 41.20 EUR after the discount was applied\n"
 
@@ -143,6 +148,45 @@ def compactions() -> Iterator[Event]:
         yield maker.event("compaction_end", "s", "r")
 
 
+def one_tool(tool: str, arguments: Callable[[int], object], text: str, error: str | None = None) -> Iterator[Event]:
+    """Yield calls of one tool, each requested by a model call."""
+    maker = EventGenerator()
+    for number in count():
+        yield from maker.model("s", "r", 9_000)
+        yield from maker.tool("s", "r", f"c{number}", tool, arguments(number), text, error)
+
+
+def failing_model_calls() -> Iterator[Event]:
+    maker = EventGenerator()
+    while True:
+        yield from maker.model("s", "r", 9_000, "HTTP 503 overloaded")
+
+
+def large_requests() -> Iterator[Event]:
+    maker = EventGenerator()
+    while True:
+        yield from maker.model("s", "r", 125_000)
+
+
+def conversation() -> Iterator[Event]:
+    maker = EventGenerator()
+    for number in count():
+        yield maker.message("s", "r", f"What about order {number}?", "input")
+        yield maker.message("s", "r", f"Order {number} is on its way.")
+
+
+GROWING_STREAMS: dict[str, Callable[[], Iterator[Event]]] = {
+    "two reads in turn": lambda: one_tool("read", lambda number: {"path": f"{number % 2}.txt"}, LOG * 6),
+    "500 reads in turn": lambda: one_tool("read", lambda number: {"path": f"{number % 500}.txt"}, LOG * 6),
+    "a loop for every four calls": lambda: one_tool("read", lambda number: {"path": f"{number // 4}.txt"}, "x"),
+    "one call that always fails": lambda: one_tool("exec", lambda _: {"command": "sh x.sh"}, "no", "exit code 7"),
+    "one call that is rejected": lambda: one_tool("read", lambda _: {"pth": "x"}, "", "path is required"),
+    "searches that find nothing": lambda: one_tool("web_search", lambda n: {"query": f"{n}"}, "No results found."),
+    "one mail again and again": lambda: one_tool("send_email", lambda _: {"to": "ada"}, "sent"),
+    "model calls that fail": failing_model_calls,
+    "requests that are nearly too large": large_requests,
+    "nothing but messages": conversation,
+}
 STREAMS: dict[str, Callable[[], Iterator[Event]]] = {
     "a busy gateway": gateway,
     "nothing but different errors": distinct_errors,
@@ -178,6 +222,24 @@ def microseconds(stream: Callable[[], Iterator[Event]], rounds: int) -> tuple[fl
     return statistics.median(times[SHORT]), statistics.median(times[LONG])
 
 
+def asking_ratio(stream: Callable[[], Iterator[Event]], events: int) -> float:
+    """Return the time of asking for findings every few events, divided by the time of observing."""
+    diagnoser = Diagnoser()
+    coverage = Coverage(agent_events=events, recorder_attached=True)
+    source = stream()
+    observing = asking = 0.0
+    for _ in range(0, events, ASKED_EVERY):
+        chunk = list(islice(source, ASKED_EVERY))
+        began = time.perf_counter()
+        for event in chunk:
+            diagnoser.observe(event)
+        observed = time.perf_counter()
+        diagnoser.findings(coverage)
+        asking += time.perf_counter() - observed
+        observing += observed - began
+    return asking / observing
+
+
 # VmHWM is the peak since exec. The peak of a child in getrusage would include its parent's.
 PEAK = """
 import sys
@@ -208,6 +270,15 @@ def main() -> None:
             print(
                 f"{name}: {short:.1f} µs per event at {SHORT:,}, {long:.1f} at {LONG:,}, ratio {long / short:.2f} "
                 f"({at_most}); {report[name]['peak_mb']:.0f} MB (at most 150)",
+                flush=True,
+            )
+    for name, stream in GROWING_STREAMS.items():
+        short, long = asking_ratio(stream, ASKED_SHORT), asking_ratio(stream, ASKED_LONG)
+        report[f"asking: {name}"] = {"asking_short": short, "asking_long": long}
+        if "--json" not in sys.argv:
+            print(
+                f"{name}: asking every {ASKED_EVERY} events ÷ observing {short:.2f} at {ASKED_SHORT:,} events, "
+                f"{long:.2f} at {ASKED_LONG:,} (at most 1)",
                 flush=True,
             )
     if "--json" in sys.argv:

@@ -1,7 +1,7 @@
-"""Compares two runs, one from before a change and one from after it.
+"""Comparison of two runs, one from before a change and one from after it.
 
-Findings are matched by cause, never by id, place or order. A figure that is unknown on one side has no difference. Cost
-and time vary from run to run by themselves, so one pair of runs decides nothing about them.
+Findings are matched by cause, never by id, place or order. A figure that is unknown for one run has no difference. Cost
+and time vary from run to run, so a single pair of runs gives no verdict about them.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _SPENT = {
     "tool_calls": "tool calls",
     "wall_ms": "time",
 }
+"""Figures that depend on how far a run got, with their names in a summary."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ class Difference(msgspec.Struct, frozen=True):
     before: int | float | None
     after: int | float | None
     difference: int | float | None
-    """After minus before; null where that is unknown."""
+    """After minus before; null if unknown."""
 
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ class CauseChange(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     type: str
     title: str
-    """From the run after the change if the cause is still there, otherwise from the run before."""
+    """Title in the run after the change; if the cause is gone, in the run before it."""
     severity_before: Severity | None
     severity_after: Severity | None
     findings_before: int
@@ -75,7 +76,7 @@ class CauseChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed from one run to another."""
+    """The differences between two runs, and the verdict."""
 
     before: str
     after: str
@@ -85,16 +86,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     outcome_before: OutcomeState
     outcome_after: OutcomeState
     gone: list[CauseChange]
-    """The most severe first, as in the two lists below. All three are empty where the runs cannot be compared."""
+    """Causes only in the run before, most severe first. The three lists are empty if the runs cannot be compared."""
     new: list[CauseChange]
+    """Causes only in the run after, most severe first."""
     still_there: list[CauseChange]
+    """Causes in both runs, most severe first."""
     figures: Differences
     notes: list[str]
-    """Caveats."""
+    """Reservations about the comparison, one sentence each."""
 
 
 def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -> Comparison:
-    """Compare two runs. `unproven` says for which of them the evidence differs from what was sealed."""
+    """Compare two runs. `unproven` has a sentence for each run whose evidence differs from what was sealed."""
     obstacles = _obstacles(before, after)
     unfinished = [run for run in (before, after) if not has_finished(run.outcome)]
     doubts = [*unproven, *_unfinished(unfinished)]
@@ -137,7 +140,7 @@ def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
 def _unfinished(runs: list[Diagnosis]) -> list[str]:
     """Return why no verdict is possible: the rest of a run that was cut off is unknown.
 
-    A single run that failed by itself or timed out can be compared with one that finished.
+    If only one run did not finish, and because it failed or timed out, the two runs can still be compared.
     """
     if len(runs) == 1 and runs[0].outcome.state in ("failed", "timed_out"):
         return []
@@ -197,16 +200,16 @@ def _judge(
         return "cannot be compared", "; ".join([*obstacles, *doubts])
     if doubts:
         return "cannot tell", "; ".join(doubts)
-    weighty = [change for change in changes if _weighs(change)]
-    gone = [change for change in weighty if change.severity_after is None]
-    new = [change for change in weighty if change.severity_before is None]
-    milder = [change for change in weighty if min(_moves(change)) < 0]
-    harsher = [change for change in weighty if max(_moves(change)) > 0]
+    counting = [change for change in changes if _counts(change)]
+    gone = [change for change in counting if change.severity_after is None]
+    new = [change for change in counting if change.severity_before is None]
+    milder = [change for change in counting if min(_worsening(change)) < 0]
+    harsher = [change for change in counting if max(_worsening(change)) > 0]
     trust = figures.trust
     rise = trust.difference or 0
-    trust_words = [f"trust {trust.before} → {trust.after}"] if rise else []
-    good = _phrases((gone, "gone"), (milder, "milder or less frequent")) + (trust_words if rise > 0 else [])
-    bad = _phrases((new, "new"), (harsher, "worse or more frequent")) + (trust_words if rise < 0 else [])
+    trust_phrase = [f"trust {trust.before} → {trust.after}"] if rise else []
+    good = _phrases((gone, "gone"), (milder, "milder or less frequent")) + (trust_phrase if rise > 0 else [])
+    bad = _phrases((new, "new"), (harsher, "worse or more frequent")) + (trust_phrase if rise < 0 else [])
     if good and bad:
         return "mixed", f"{', '.join(good)}; but {', '.join(bad)}"
     if good:
@@ -216,14 +219,14 @@ def _judge(
     return "no difference", _sameness(figures)
 
 
-def _weighs(change: CauseChange) -> bool:
-    """Return whether a change counts for the verdict: information and findings about the recorder are only listed."""
+def _counts(change: CauseChange) -> bool:
+    """Return whether a change counts for the verdict: `info` findings and findings about the recorder do not."""
     severities = {change.severity_before, change.severity_after} - {"info", None}
     return bool(severities) and change.type not in RECORDER_TYPES
 
 
-def _moves(change: CauseChange) -> tuple[int, int]:
-    """Return by how much a cause became more severe and more frequent; negative is better."""
+def _worsening(change: CauseChange) -> tuple[int, int]:
+    """Return by how much a cause became more severe and more frequent; negative values are improvements."""
     if change.severity_before is None or change.severity_after is None:
         return 0, 0
     worse = rank(change.severity_before) - rank(change.severity_after)

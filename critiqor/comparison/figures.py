@@ -1,4 +1,4 @@
-"""What runs are compared by: their numbers, and their findings grouped by cause."""
+"""Figures of a run for comparisons, and its findings grouped by cause."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage, w
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of one run. Null is unknown, never zero."""
+    """The figures of one run. Unknown figures are null, not zero."""
 
     trust: int | None
     confidence: int
     findings: int | None
-    """Null where the agent was not observed."""
+    """Number of findings; null if the agent was not observed."""
     cost_usd: float | None
-    """Null as well where a part of it is unknown: a partial cost is not comparable with a whole one."""
+    """Null also if a part of the cost is unknown: a partial cost cannot be compared with a complete one."""
     tokens: int | None
-    """Input and output, cached or not; null where a model call reported no usage."""
+    """Input and output tokens, cached or not; null if a model call reported no usage."""
     model_calls: int
     tool_calls: int
     wall_ms: int | None
-    """Null as well for a run with deep profiling, which slows it down."""
+    """Null also for a run with deep profiling, which slows the run down."""
 
 
 class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,15 +31,17 @@ class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     type: str
     severity: Severity
-    """The highest one."""
+    """The highest severity of these findings."""
     title: str
-    """From the most severe one."""
+    """Title of the most severe finding."""
     findings: int
+    """Number of findings."""
     occurrences: int
+    """Number of occurrences in all of them."""
 
 
 def figures_of(diagnosis: Diagnosis) -> Figures:
-    """Return the numbers of a run."""
+    """Return the figures of a run."""
     cost = diagnosis.cost_analysis
     return Figures(
         trust=diagnosis.trust_score,
@@ -54,7 +56,7 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
 
 
 def has_finished(outcome: Outcome) -> bool:
-    """Return whether a run was observed to its end: the rest of one that was cut off is unknown."""
+    """Return whether a run was observed to its end, and was not cut off before its agents had finished."""
     if outcome.state in ("completed", "failed"):
         return outcome.cut_short is not True
     # Stopping a gateway, or sealing it while it is idle, interrupts nothing: its agents had finished.
@@ -67,7 +69,7 @@ def was_profiled(diagnosis: Diagnosis) -> bool:
 
 
 def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
-    """Group the findings of a run by cause. Their order does not matter."""
+    """Group the findings of a run by cause. The order of the findings does not matter."""
     members: dict[str, list[Finding]] = {}
     for finding in diagnosis.failure_analysis.findings:
         members.setdefault(finding.cause, []).append(finding)
@@ -75,7 +77,7 @@ def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
 
 
 def rank(severity: Severity) -> int:
-    """Return the position of a severity: 0 for the most severe."""
+    """Return the position of a severity: 0 for the highest one."""
     return SEVERITIES.index(severity)
 
 

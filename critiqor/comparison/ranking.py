@@ -1,4 +1,4 @@
-"""Ranks a run among the runs of the same benchmark and difficulty.
+"""Ranking of a run among the runs of the same benchmark and difficulty.
 
 Ties count half. Unknown values are left out and counted. Only runs diagnosed with the same rule set are compared.
 """
@@ -16,9 +16,9 @@ from critiqor.model.record import Metadata
 from critiqor.model.report import RunSummary
 
 MIN_OTHERS = 5
-"""Among fewer runs, a rank says nothing."""
+"""Minimum number of other runs; a rank among fewer runs is not meaningful."""
 _MORE_IS_BETTER = {"trust": True, "cost_usd": False, "tokens": False, "wall_ms": False, "findings": False}
-"""The figures that runs are ranked by."""
+"""Figures by which runs are ranked, and whether more is better."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,14 +26,15 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     figure: str
     value: int | float | None
-    """Null where it is unknown for this run."""
+    """Value of the figure; null if unknown for this run."""
     better_than_percent: float | None
-    """Share of the other runs that are worse, with ties counted half; null where it is unknown."""
+    """Percentage of the other runs that are worse, with ties counted half; null if unknown or too few runs."""
     others: int
-    """Number of runs that it was compared with."""
+    """Number of other runs with a known value."""
     unknown: int
     """Number of runs that were left out because their value is unknown."""
     statement: str
+    """The rank in words."""
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_run(run_id: str, cases: Sequence[RunSummary]) -> Ranking:
-    """Rank a diagnosed run among the runs of its folder. Raises `ValueError` if it has no diagnosis."""
+    """Rank a diagnosed run among the runs of its folder. Raises `ValueError` if the run has no diagnosis."""
     own = next((case for case in cases if case.run_id == run_id), None)
     if own is None or own.metadata is None or own.diagnosis is None:
         raise ValueError(f"{run_id} is not diagnosed")
@@ -82,7 +83,7 @@ def rank_run(run_id: str, cases: Sequence[RunSummary]) -> Ranking:
 
 
 def percent_worse(value: float, others: Sequence[float], *, more_is_better: bool) -> float:
-    """Return the share of the others, in percent, that a value is better than; ties count half. Needs one other."""
+    """Return the percentage of `others` that a value is better than; ties count half. `others` must not be empty."""
     worse = sum(other < value if more_is_better else other > value for other in others)
     return round(100 * (worse + others.count(value) / 2) / len(others), 1)
 

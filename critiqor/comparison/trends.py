@@ -1,6 +1,6 @@
-"""Follows the runs of one agent over time: its trust, and which causes come back.
+"""Trends of the runs of one agent: its trust over time, and which causes recur.
 
-Only runs with the same rule set as the latest diagnosed run are counted. The others are listed.
+Only runs with the same rule set as the latest diagnosed run are counted. The others are only listed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from critiqor.model.report import RunSummary
 
 Direction = Literal["up", "down", "level", "no direction"]
 MIN_FOR_DIRECTION = 4
+"""Minimum number of trust scores for a direction."""
 
 
 class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,36 +33,38 @@ class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     wall_ms: int | None
     primary_type: str | None
-    """Type of the primary problem; null if there is none."""
+    """Type of the primary problem; null if the run has no findings."""
 
 
 class UndiagnosedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without a diagnosis, and the command that makes one."""
+    """A run without a diagnosis."""
 
     run_id: str
     reason: str
+    """Why there is no diagnosis."""
     fix: str | None
+    """The command that creates the diagnosis; null if unknown."""
 
 
 class CauseTrend(msgspec.Struct, frozen=True, kw_only=True):
-    """How often one cause occurred, and in which runs first and last."""
+    """In how many runs one cause occurred, and in which runs first and last."""
 
     cause: str
     type: str
     title: str
-    """From the last run that has it."""
+    """Title in the last run with this cause."""
     severity: Severity
-    """The highest one of all runs."""
+    """The highest severity in any run."""
     runs: int
-    """Number of runs in which it occurred."""
+    """Number of runs with this cause."""
     of: int
-    """Number of runs that were counted."""
+    """Number of all counted runs."""
     first_run: str
     first_at: str | None
     last_run: str
     last_at: str | None
     in_latest: bool
-    """Whether the latest observed run still has it."""
+    """Whether the latest run or the latest observed run has this cause."""
 
 
 class Trends(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,15 +74,16 @@ class Trends(msgspec.Struct, frozen=True, kw_only=True):
     rule_set_version: str | None
     """Rule set of the counted runs; null if no run is diagnosed."""
     direction: Direction
-    """Of trust."""
+    """Direction of the trust score."""
     first_half_trust: float | None
-    """Median; with an odd number of runs, the middle one belongs to neither half."""
+    """Median trust score; with an odd number of runs, the middle run belongs to neither half."""
     second_half_trust: float | None
+    """Median trust score."""
     summary: str
     runs: list[RunPoint]
-    """In order of time."""
+    """All diagnosed runs, oldest first."""
     causes: list[CauseTrend]
-    """The most frequent first."""
+    """Most frequent first."""
     undiagnosed: list[UndiagnosedRun]
     unreadable: list[str]
     """Runs whose record cannot be read, so that their agent is unknown."""
@@ -92,9 +96,9 @@ class _Judged(NamedTuple):
 
 
 def trends_of(agent_id: str, cases: Sequence[RunSummary], last: int | None = None) -> Trends:
-    """Follow the runs of one agent, or its newest `last` ones.
+    """Return the trends of the runs of one agent, or of its newest `last` runs.
 
-    `cases` are all runs of a folder in order of time.
+    `cases` are all runs of a folder, oldest first.
     """
     own = [case for case in cases if case.metadata is not None and case.metadata.agent_id == agent_id]
     own = own[-last:] if last else own
@@ -123,7 +127,7 @@ def trends_of(agent_id: str, cases: Sequence[RunSummary], last: int | None = Non
 
 
 def direction_of(trusts: Sequence[int]) -> tuple[Direction, float | None, float | None]:
-    """Return the direction of a series, with the medians of its first and second half."""
+    """Return the direction of trust scores, and the medians of their first and second half."""
     half = len(trusts) // 2
     if len(trusts) < MIN_FOR_DIRECTION:
         return "no direction", None, None
@@ -165,7 +169,7 @@ def _cause_trends(judged: Sequence[_Judged]) -> list[CauseTrend]:
 def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Judged]) -> CauseTrend:
     (first, _), (last, group) = seen[0], seen[-1]
     observed = [run.case.run_id for run in judged if run.diagnosis.trust_score is not None]
-    # A cause that is missing from a run that was not observed may still be there.
+    # If the latest run was not observed, its findings do not show that a cause is gone.
     latest = {judged[-1].case.run_id, *observed[-1:]}
     return CauseTrend(
         cause=group.cause,

@@ -1,4 +1,4 @@
-"""The memory, latency and context analysis of a diagnosis, from the agent runs of a recording."""
+"""The memory, latency and context analyses of a diagnosis, computed from the agent runs of a recording."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from critiqor.model import ContextAnalysis, Event, LatencyAnalysis, MemoryAnalys
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall
 
-MAX_SLOWEST = 10
-"""Calls that the latency analysis lists."""
+MAX_SLOWEST_CALLS = 10
+"""Maximum number of calls that the latency analysis lists."""
 MAX_REQUESTS = 400
+"""Maximum number of requests that the context analysis lists, plus the fullest one."""
 
 
 def memory_analysis(runs: list[AgentRun]) -> MemoryAnalysis:
-    """Count the memory lookups by outcome."""
+    """Count the memory lookups by outcome, and the repeated queries."""
     analysis = MemoryAnalysis()
     for run in runs:
         queries: set[str] = set()
@@ -41,7 +42,7 @@ def latency_analysis(runs: list[AgentRun], launch: Event | None, end: Event | No
     began = ms_from_iso(first if launch is None else launch.timestamp)
     ended = ms_from_iso(last if end is None else end.timestamp)
     calls = [call for run in runs for call in run.model_calls]
-    slowest = nlargest(MAX_SLOWEST, _durations(runs), key=lambda timed: timed[0])
+    slowest = nlargest(MAX_SLOWEST_CALLS, _durations(runs), key=lambda timed: timed[0])
     return LatencyAnalysis(
         wall_ms=max(0, ended - began) if began is not None and ended is not None else None,
         model_ms=sum(call.duration_ms for call in calls),
@@ -89,6 +90,7 @@ def _size_of(call: ModelCall) -> RequestSize:
 
 
 def _thinned(calls: list[ModelCall]) -> list[ModelCall]:
+    """Return a regular selection of model calls, and always the one that filled its budget most."""
     if len(calls) <= MAX_REQUESTS:
         return calls
     stride = -(-len(calls) // MAX_REQUESTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from critiqor.model import CausalGraph, Finding, GraphEdge, GraphNode, Relation
 
 MAX_FINDINGS = 30
-"""Findings in the graph: a larger one is unreadable."""
+"""Maximum number of findings in the graph; a larger graph is unreadable."""
 LEADS_TO = {
     "tool_misuse": {"repeated_tool_failure", "unresolved_tool_error"},
     "skill_failure": {"repeated_tool_failure", "false_success_claim"},
@@ -18,8 +18,9 @@ LEADS_TO = {
     "stuck_session": {"process_failure"},
     "subagent_failure": {"false_success_claim"},
 }
-"""Which type of failure causes which, where both concern the same events or the same agent run. Has no cycles."""
+"""Failure types that each failure type can cause, in related findings (see `_are_related`). Has no cycles."""
 _EXHAUSTED = frozenset(("cost_explosion", "timeout"))
+"""Failure types that mean that a limit was used up."""
 
 
 def causal_graph(findings: list[Finding]) -> CausalGraph:
@@ -50,30 +51,31 @@ def causal_graph(findings: list[Finding]) -> CausalGraph:
 
 
 def _are_related(cause: Finding, effect: Finding) -> bool:
+    """Return whether findings share an agent run or an event; a finding without an agent run is related to all."""
     is_global = cause.scope.agent_run_id is None or effect.scope.agent_run_id is None
     return is_global or cause.scope == effect.scope or bool(set(cause.evidence) & set(effect.evidence))
 
 
 def causes_behind(graph: CausalGraph, finding_id: str) -> set[str]:
-    """Return the ids of the findings that caused this one, directly or through others."""
+    """Return the ids of the findings that directly or indirectly caused this one."""
     findings = {node.id for node in graph.nodes if node.kind == "finding"}
-    behind: set[str] = set()
+    found: set[str] = set()
     waiting = [finding_id]
     while waiting:
         effect = waiting.pop()
-        causes = {edge.source for edge in graph.edges if edge.target == effect and edge.source in findings} - behind
-        behind |= causes
+        causes = {edge.source for edge in graph.edges if edge.target == effect and edge.source in findings} - found
+        found |= causes
         waiting += causes
-    return behind - {finding_id}
+    return found - {finding_id}
 
 
 def depths(graph: CausalGraph) -> dict[str, int]:
-    """Return the length of the longest chain of findings behind each finding: 0 for one that no other caused."""
+    """Return the length of the longest chain of causes of each finding; 0 if no other finding caused it."""
     findings = [node.id for node in graph.nodes if node.kind == "finding"]
-    behind = dict.fromkeys(findings, 0)
-    between = [(edge.source, edge.target) for edge in graph.edges if edge.source in behind and edge.target in behind]
-    # As often as the longest path can be: there are no cycles, and at most a few dozen findings.
+    depth = dict.fromkeys(findings, 0)
+    between = [(edge.source, edge.target) for edge in graph.edges if edge.source in depth and edge.target in depth]
+    # There are no cycles, so the longest path has fewer edges than there are findings: at most `MAX_FINDINGS`.
     for _ in findings:
         for source, target in between:
-            behind[target] = max(behind[target], min(behind[source] + 1, len(findings)))
-    return behind
+            depth[target] = max(depth[target], min(depth[source] + 1, len(findings)))
+    return depth

@@ -1,4 +1,4 @@
-"""Tokens and money as reported by the provider. What was not reported is unknown, not zero."""
+"""Tokens and cost as reported by the provider. Values that were not reported are unknown, not zero."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.late_usage import LateUsage, has_usage
 
 MAX_TURNS = 100
-_TOKENS = {
+"""Maximum number of agent runs that the cost analysis lists, the most expensive first."""
+_TOKEN_FIELDS = {
     "input": "input_tokens",
     "output": "output_tokens",
     "cacheRead": "cache_read_tokens",
     "cacheWrite": "cache_write_tokens",
 }
+"""Fields of `Usage` by the key that OpenClaw reports."""
 
 
 class _Totals(NamedTuple):
-    """The totals to which one model call is added."""
+    """The three totals to which the usage of a model call is added."""
 
     total: Usage
     model: ModelUsage
@@ -39,7 +41,7 @@ class Ledger:
         self._retries = 0
 
     def observe(self, event: Event) -> None:
-        """Take in one event of an agent, if it has to do with cost."""
+        """Process one event of an agent. Events that do not affect the cost are ignored."""
         if event.event_type == EventType.TOKEN_USAGE or has_usage(event):
             self._model_call(event)
         elif event.event_type == "agent_end":
@@ -80,7 +82,7 @@ class Ledger:
         return turn
 
     def analysis(self, runs: list[AgentRun]) -> CostAnalysis:
-        """Return the whole analysis, with the tool calls of these agent runs."""
+        """Return the cost analysis. Its tool calls are counted from these agent runs."""
         tools: dict[str, ToolUsage] = {}
         for run in runs:
             if run.actions:
@@ -105,6 +107,7 @@ class Ledger:
 
 
 def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
+    """Add the tool calls of an agent run. The cost of a model call is divided among the calls that it requested."""
     seen: set[bytes] = set()
     requested = Counter(call.model_call.event_id for call in run.actions if call.model_call is not None)
     spent: dict[str, float] = {}
@@ -129,7 +132,7 @@ def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
 
 
 def _add(total: Usage, usage: dict[str, object]) -> None:
-    for key, field in _TOKENS.items():
+    for key, field in _TOKEN_FIELDS.items():
         setattr(total, field, getattr(total, field) + (amount(usage.get(key)) or 0))
     price = price_of(usage)
     if price is not None:

@@ -1,4 +1,4 @@
-"""Runs the detectors: feeds them the spans of agent runs, sessions and timelines, and collects what they found."""
+"""Runs the detectors: passes them the spans of agent runs, sessions and timelines, and collects their findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from critiqor.diagnosis.detectors.context_pollution import TYPE as CONTEXT_POLLU
 from critiqor.diagnosis.detectors.context_pollution import ContextPollution
 from critiqor.diagnosis.detectors.cost_explosion import CostExplosion
 from critiqor.diagnosis.detectors.latency_stall import LatencyStall
-from critiqor.diagnosis.detectors.process_failure import SIGNALS
+from critiqor.diagnosis.detectors.process_failure import SIGNAL_EXIT_BASE
 from critiqor.diagnosis.detectors.process_failure import TYPE as PROCESS_FAILURE
 from critiqor.diagnosis.detectors.provider_failure import TYPE as PROVIDER_FAILURE
 from critiqor.diagnosis.detectors.slow_provider import TYPE as SLOW_PROVIDER
@@ -28,20 +28,21 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Moment, RunSpan, ToolCall
 
 MAX_HELD = 64
-"""Spans that a tool call without a result holds back."""
-MAX_FOLLOWED = 256
-"""Agent runs whose detectors are kept between two calls of `Detection.findings`."""
+"""Maximum number of spans that a tool call without a result holds back."""
+MAX_KEPT_RUNS = 256
+"""Maximum number of agent runs whose detectors are kept between two calls of `Detection.findings`."""
 _FATAL = frozenset((PROVIDER_FAILURE, CONTEXT_POLLUTION, AGENT_FAILURE, TIMEOUT))
 
 Observer = Callable[[Any], None]
 
 
 class SpanCursor:
-    """The spans of one agent run in the order in which they began, each once it is complete.
+    """Iterates over the spans of one agent run in order of start, each once it is complete.
 
-    A tool call without a result holds back what began after it, because detectors compare calls in the order in which
-    the agent made them. It is given up, and passed on without a result, when the agent run ends or when `MAX_HELD`
-    spans have followed. When it returns after all, the cursor is stale: the spans have to be read again from the start.
+    A tool call without a result holds back all spans that started after it, because detectors compare calls in the
+    order in which the agent made them. It is passed on without a result when the agent run ends or when `MAX_HELD`
+    spans have followed. If its result arrives later, the cursor is stale, and the spans must be read again from the
+    start.
     """
 
     __slots__ = ("_ended", "_open", "_scanned", "next", "run", "seen")
@@ -56,11 +57,11 @@ class SpanCursor:
         self._open: list[ToolCall] = []
         """Tool calls that were passed on without a result."""
         self.seen: set[Need] = set()
-        """What there is among the spans that were passed on."""
+        """Needs of detectors that are met by the spans passed on so far."""
 
     @property
     def settled(self) -> int:
-        """How many spans can be passed on."""
+        """Number of spans that can be passed on."""
         spans = self.run.spans
         length = len(spans)
         for number in range(self._scanned, length):
@@ -76,11 +77,11 @@ class SpanCursor:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a span that was passed on is no longer what it was."""
+        """Whether a tool call has changed since it was passed on without a result."""
         return any(call.result is not None or call.wraps for call in self._open)
 
     def advance(self, until: int) -> list[RunSpan]:
-        """Return the spans up to this number that were not passed on before, without calls that only wrap others."""
+        """Return the spans before index `until` that were not passed on yet, without calls that only wrap others."""
         spans: list[RunSpan] = []
         seen = self.seen
         for span in self.run.spans[self.next : until]:
@@ -102,7 +103,7 @@ class SpanCursor:
 
 
 class RunDetectors:
-    """The detectors of one agent run. A detector is made once the agent run has spans that it needs."""
+    """The detectors of one agent run. A detector is created once the agent run has a span that it needs."""
 
     def __init__(self, run: AgentRun) -> None:
         self._run = run
@@ -115,7 +116,7 @@ class RunDetectors:
         self._seen: set[Need] = set()
 
     def findings(self, *, is_over: bool = False) -> list[Draft]:
-        """Return what the spans so far show. When the recording is over, nothing is held back any more."""
+        """Return the findings for the spans so far. If the recording has ended, no spans are held back."""
         cursor = self._cursor
         settled = len(self._run.spans) if is_over else cursor.settled
         if cursor.is_stale or cursor.next > settled:
@@ -125,7 +126,7 @@ class RunDetectors:
         spans = cursor.advance(settled)
         if cursor.seen != self._seen:
             self._seen = cursor.seen.copy()
-            self._make_detectors(past)
+            self._create_detectors(past)
         observers = self._observers
         for span in spans:
             for observe in observers.get(type(span), ()):
@@ -143,8 +144,8 @@ class RunDetectors:
     def _in_order(self) -> Iterator[RunDetector[Any]]:
         return (self._detectors[kind] for kind in RUN_DETECTORS if kind in self._detectors)
 
-    def _make_detectors(self, past: int) -> None:
-        """Make the detectors that are needed by now, and show them the spans that the others have seen."""
+    def _create_detectors(self, past: int) -> None:
+        """Create the detectors that are needed by now, and pass them the spans that the others have observed."""
         for kind in RUN_DETECTORS:
             if kind in self._detectors or self._seen.isdisjoint(kind.NEEDS):
                 continue
@@ -157,7 +158,7 @@ class RunDetectors:
 
 
 class SessionDetectors:
-    """The detectors of one session: they see its agent runs one after the other."""
+    """The detectors of one session. They observe its agent runs one after the other."""
 
     def __init__(self, runs: list[AgentRun]) -> None:
         self._runs = runs
@@ -170,7 +171,7 @@ class SessionDetectors:
         self._observers: dict[type, list[Observer]] = {}
 
     def findings(self, *, is_over: bool = False) -> list[Draft]:
-        """Return what the spans so far show."""
+        """Return the findings for the spans so far."""
         runs = self._runs
         needed = [kind for kind in SESSION_DETECTORS if kind.is_needed(runs)]
         if not needed:
@@ -178,7 +179,7 @@ class SessionDetectors:
         cursors = self._cursors
         last = None if is_over or not runs else (cursors[-1] if len(cursors) == len(runs) else SpanCursor(runs[-1]))
         settled = last.settled if last is not None else len(runs[-1].spans)
-        # What an agent run did after the next one had begun would have to be seen before that.
+        # Agent runs can overlap: new spans of an earlier agent run must be observed before those of the next one.
         late = any(cursor.next != len(cursor.run.spans) for cursor in cursors[:-1])
         fed = cursors[-1].next if len(cursors) == len(runs) else 0
         is_new = [type(detector) for detector in self._detectors] != needed
@@ -189,10 +190,10 @@ class SessionDetectors:
                 for observed in detector.OBSERVES:
                     self._observers.setdefault(observed, []).append(detector.observe)
         for number in range(max(0, len(self._cursors) - 1), len(runs)):
-            self._show(number, settled if number == len(runs) - 1 else len(runs[number].spans))
+            self._pass_on(number, settled if number == len(runs) - 1 else len(runs[number].spans))
         return [draft for detector in self._detectors for draft in detector.findings()]
 
-    def _show(self, number: int, until: int) -> None:
+    def _pass_on(self, number: int, until: int) -> None:
         run = self._runs[number]
         if number == len(self._cursors):
             self._cursors.append(SpanCursor(run))
@@ -204,26 +205,26 @@ class SessionDetectors:
 
 
 class Detection:
-    """Everything that the detectors find in a recording, at any moment or when it is over."""
+    """Runs all detectors on a recording, while it is recorded or when it has ended."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._around = [kind(recording) for kind in RECORDING_DETECTORS]
         self._changed: dict[AgentRun, None] | None = None
-        """Agent runs with events since findings were last asked for; None until they are asked for."""
-        self._followed: OrderedDict[AgentRun, RunDetectors] = OrderedDict()
+        """Agent runs with events since the last call of `findings`; None before the first call."""
+        self._kept: OrderedDict[AgentRun, RunDetectors] = OrderedDict()
         self._drafts: dict[AgentRun, list[Draft]] = {}
         self._sessions: dict[object, SessionDetectors] = {}
         self._session_runs: dict[object, list[AgentRun]] = {}
         self._session_drafts: dict[object, list[Draft]] = {}
 
     def observe(self) -> None:
-        """Take in that the recording has observed an event of an agent."""
+        """Note that the recording has observed an event of an agent."""
         if self._changed is not None and (run := self._recording.builder.latest) is not None:
             self._changed[run] = None
 
     def findings(self) -> list[Draft]:
-        """Return what shows so far: it costs as much as the agent runs with new events have new spans."""
+        """Return the findings so far. The cost depends only on the new spans of agent runs with new events."""
         changed = dict.fromkeys(self._recording.runs) if self._changed is None else self._changed
         self._changed = {}
         sessions = []
@@ -231,7 +232,7 @@ class Detection:
             session = (run.scope.session_key, run.history) if run.scope.session_key is not None else run.scope
             if run not in self._drafts:
                 self._session_runs.setdefault(session, []).append(run)
-            self._drafts[run] = self._follow(run).findings()
+            self._drafts[run] = self._detectors_of(run).findings()
             sessions.append(session)
         for session in dict.fromkeys(sessions):
             detectors = self._sessions.setdefault(session, SessionDetectors(self._session_runs[session]))
@@ -240,15 +241,15 @@ class Detection:
         drafts += [draft for found in self._session_drafts.values() for draft in found]
         return self._with_recording(drafts)
 
-    def _follow(self, run: AgentRun) -> RunDetectors:
-        detectors = self._followed.pop(run, None) or RunDetectors(run)
-        self._followed[run] = detectors
-        if len(self._followed) > MAX_FOLLOWED:
-            self._followed.popitem(last=False)
+    def _detectors_of(self, run: AgentRun) -> RunDetectors:
+        detectors = self._kept.pop(run, None) or RunDetectors(run)
+        self._kept[run] = detectors
+        if len(self._kept) > MAX_KEPT_RUNS:
+            self._kept.popitem(last=False)
         return detectors
 
     def conclude(self, timing: TimelineSummary | None) -> list[Draft]:
-        """Return what the whole recording shows, now that it is over, and what its timeline shows."""
+        """Return the findings for the complete recording and its timeline."""
         drafts = [draft for run in self._recording.runs for draft in RunDetectors(run).findings(is_over=True)]
         for runs in self._recording.builder.sessions:
             drafts += SessionDetectors(runs).findings(is_over=True)
@@ -256,28 +257,28 @@ class Detection:
         return [*drafts, *_in_timing(timing, self._recording, drafts)] if timing is not None else drafts
 
     def _with_recording(self, drafts: list[Draft]) -> list[Draft]:
-        """Return what was found in agent runs and sessions, and what went wrong around them."""
+        """Return the findings of agent runs and sessions, and those about the process and the recording."""
         recording = self._recording
         if recording.error_of("timeout") is not None:
-            # The supervisor ended everything: how an agent run reported it is the same failure.
+            # The supervisor ended all agent runs, so a timeout of an agent run is the same failure.
             drafts = [draft for draft in drafts if draft.type != TIMEOUT]
         around = [draft for detector in self._around for draft in detector.findings()]
-        by_itself = (recording.exit_code or 0) < SIGNALS and recording.process_end is not None
+        by_itself = (recording.exit_code or 0) < SIGNAL_EXIT_BASE and recording.process_end is not None
         if by_itself and _last_run_failed(recording, [*drafts, *around]):
-            # An exit code that the failure of an agent explains is reported there.
+            # An exit code that is explained by the failure of an agent run is reported as that failure.
             around = [draft for draft in around if draft.type != PROCESS_FAILURE]
         return [*drafts, *without_explained(around)]
 
 
 def _last_run_failed(recording: Recording, drafts: list[Draft]) -> bool:
-    """Return whether the last thing that an agent did was to fail."""
+    """Return whether the agent run of the last event failed."""
     last = recording.builder.latest
     fatal = (draft for draft in drafts if draft.type in _FATAL and draft.severity == "high")
     return last is not None and any(draft.scope == last.scope for draft in fatal)
 
 
 def _in_timing(timing: TimelineSummary, recording: Recording, drafts: list[Draft]) -> list[Draft]:
-    """Return what was slow or failed beside the agents; a profiler makes everything slow."""
+    """Return the findings about the timeline: in a profiled run only failed processes, because everything is slow."""
     stalls, startups, requests = LatencyStall(timing), SlowStartup(), SlowTimelineRequest()
     children = ChildProcessFailure(recording)
     if not timing.profiled:

@@ -1,4 +1,4 @@
-"""What a detector is: it observes spans as they complete and can be asked for its findings at any moment."""
+"""The interface of detectors: they observe spans as these complete, and return findings at any time."""
 
 from __future__ import annotations
 
@@ -9,71 +9,72 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Message, Moment, RunSpan
 
 Need = type | Literal["failed call", "action"]
-"""A kind of span, a tool call that failed, or one that is an action."""
+"""A kind of span, a failed tool call, or a tool call that is an action."""
 Observed = TypeVar("Observed", contravariant=True)
 
 
 class Detector(Protocol[Observed]):
-    """Looks for one type of failure.
+    """Detects one type of failure.
 
-    It sees every span once, in the order in which spans began. `findings` may be called at any moment and any number of
-    times: it says what the spans so far show, and does not change what it will say later. A span can still get values
-    after it was observed (the usage of a model call often comes with the end of the agent run), so such values are
+    It observes every span once, in order of start. `findings` may be called at any time and any number of times; it
+    returns the findings for the spans so far, and calling it does not change later results. A span can still get values
+    after it was observed (the usage of a model call often arrives with the end of the agent run), so such values are
     read in `findings` or when the agent run ends.
     """
 
     def observe(self, span: Observed, /) -> None:
-        """Take in one span."""
+        """Process one span."""
 
     def findings(self) -> list[Draft]:
-        """Return what the observed spans show."""
+        """Return the findings for the observed spans."""
 
 
 class RunDetector(Generic[Observed]):
     """A detector for one agent run."""
 
     NEEDS: ClassVar[tuple[Need, ...]]
-    """Kinds of spans. While there is none of any of them there is nothing to find, and the detector is not made."""
+    """The detector is created as soon as the agent run has a span of one of these kinds."""
     OBSERVES: ClassVar[tuple[type, ...]]
-    """The kinds of spans that it is shown."""
+    """Kinds of spans that are passed to `observe`."""
 
     def __init__(self, run: AgentRun) -> None:
         self.run = run
 
     def observe(self, span: Observed, /) -> None:
-        """Take in one span."""
+        """Process one span."""
         raise NotImplementedError
 
     def findings(self) -> list[Draft]:
-        """Return what the observed spans show."""
+        """Return the findings for the observed spans."""
         raise NotImplementedError
 
 
 class SessionDetector(Generic[Observed]):
-    """A detector for what shows only from one agent run of a session to the next."""
+    """A detector that compares the agent runs of a session."""
 
     OBSERVES: ClassVar[tuple[type, ...]]
+    """Kinds of spans that are passed to `observe`."""
 
     @classmethod
     def is_needed(cls, runs: list[AgentRun]) -> bool:
-        """Return whether there can be anything to find in a session with these agent runs."""
+        """Return whether a session with these agent runs can have findings."""
         raise NotImplementedError
 
     def begin_run(self, run: AgentRun) -> None:
-        """Take in that the spans to come belong to the next agent run."""
+        """Begin the next agent run: the following spans belong to it."""
         raise NotImplementedError
 
     def observe(self, span: Observed, /) -> None:
-        """Take in one span."""
+        """Process one span."""
         raise NotImplementedError
 
     def findings(self) -> list[Draft]:
-        """Return what the observed spans show."""
+        """Return the findings for the observed spans."""
         raise NotImplementedError
 
 
 def begins_chapter(span: RunSpan) -> bool:
-    """Return whether repeating a call after this has its reasons: a message of the user, or a compaction."""
+    """Return whether repeating calls after this span is legitimate: a message of the user, or a compaction."""
     if isinstance(span, Message):
         return span.is_user
     return isinstance(span, Moment) and span.event_type == "compaction_end"

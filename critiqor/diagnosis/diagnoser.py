@@ -1,13 +1,10 @@
-"""From events to a diagnosis: one pass over the evidence, then the detectors, then the scores.
+"""Builds a diagnosis from events: one pass over the evidence, then the detectors, then the scores.
 
-Every lost point of trust belongs to a finding. What the recorder missed lowers confidence, never trust; and where the
-agent was not observed there is no trust score at all.
+Every lost trust point is assigned to a finding. Gaps in the recording lower confidence, never trust; if no agent was
+observed, there is no trust score.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from math import fsum
 
 import msgspec
 
@@ -21,6 +18,7 @@ from critiqor.diagnosis.draft import Draft, cite
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.scoring import RECORDER_TYPES, confidence_lost, readiness, trust_points
+from critiqor.diagnosis.waste import Waste, WastedCalls
 from critiqor.model import (
     SEVERITIES,
     CausalStep,
@@ -37,43 +35,47 @@ from critiqor.model import (
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import sanitize_line
 from critiqor.model.timeline import TimelineSummary
-from critiqor.spans.calls import ModelCall
 
 ENGINE_VERSION = "1.0.0"
 RULE_SET_VERSION = "3"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
-# 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first where no
-# agent was observed; a run that was cut off is recommended to be run again.
+# 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
+# agent was observed; for a run that was cut off, the recommendation is to run it again.
 MAX_FINDINGS = 200
-"""Findings that are listed; by then no point of trust is left."""
+"""Maximum number of listed findings."""
 _TYPES = list(FAILURE_TYPES)
 
 
 class Diagnoser:
-    """Observes every event once, and diagnoses what it has observed."""
+    """Observes every event of a recording once, and diagnoses the recording."""
 
     def __init__(self) -> None:
         self._recording = Recording()
         self._ledger = Ledger()
         self._detection = Detection(self._recording)
+        self._waste: dict[str, Waste] = {}
+        """Waste of each finding of the last call of `findings`, by cause."""
 
     def observe(self, event: Event) -> None:
-        """Take in one event, in order."""
+        """Process the next event."""
         self._recording.observe(event)
         if event.source_layer != "supervisor":
             self._ledger.observe(event)
             self._detection.observe()
+            if self._waste and event.event_type == "agent_end":
+                for waste in self._waste.values():
+                    waste.read_late_usage()
 
     def findings(self, coverage: Coverage) -> list[Finding]:
-        """Return the findings so far, the worst first. Cheap enough to be called every few events.
+        """Return the findings so far, most severe first. Cheap enough to be called every few events.
 
-        A tool call is judged once it has returned, and what began after it once it has.
+        A tool call, and the spans that started after it, are judged once it has returned.
         """
         self._recording.coverage = coverage
         causes = _by_cause(self._detection.findings())
-        waste = _Waste()
-        found = [_finding(cause, same, waste) for cause, same in causes.items()]
+        self._waste = {cause: self._waste.get(cause) or Waste() for cause in causes}
+        found = [_finding(cause, same, self._waste[cause]) for cause, same in causes.items()]
         return _scored(found, observed=coverage.agent_events > 0)
 
     def conclude(
@@ -84,22 +86,23 @@ class Diagnoser:
         generated_at: str,
         timing: TimelineSummary | None = None,
     ) -> Diagnosis:
-        """Return the diagnosis of everything observed, and of the timing that OpenClaw's timeline shows."""
+        """Return the diagnosis of all observed events, and of the timing in OpenClaw's timeline."""
         recording = self._recording
         recording.coverage = coverage
         runs = recording.runs
-        waste = _Waste()
         drafts = self._detection.conclude(timing)
+        waste = Waste()
+        waste.update(_wasted_calls(drafts))
         causes = _by_cause(drafts)
         observed = coverage.agent_events > 0
-        findings = _scored([_finding(cause, same, waste) for cause, same in causes.items()], observed=observed)
+        findings = _scored([_finding(cause, same, Waste()) for cause, same in causes.items()], observed=observed)
         trust = 100 - sum(finding.impact.trust_points for finding in findings) if observed else None
         lost = confidence_lost(coverage, hollow=recording.is_hollow)
         confidence = 100 - sum(lost.values())
         worst = findings[0] if findings else None
         graph = causal_graph(findings)
         cost = self._ledger.analysis(runs)
-        cost.wasted_tokens, cost.wasted_usd = waste.tokens, waste.money
+        cost.wasted_tokens, cost.wasted_usd = waste.tokens, _rounded(waste.cost_usd)
         return Diagnosis(
             run_id=run_id,
             generated_at=generated_at,
@@ -124,47 +127,6 @@ class Diagnoser:
         )
 
 
-class _Waste:
-    """What findings wasted. A model call that several of them name is counted once in the total."""
-
-    def __init__(self) -> None:
-        self._counted: dict[str, ModelCall] = {}
-
-    @property
-    def tokens(self) -> int | None:
-        return _tokens(self._counted.values())
-
-    @property
-    def money(self) -> float | None:
-        return _money(self._counted.values())
-
-    def of(self, drafts: list[Draft]) -> Impact:
-        """Return what one finding wasted, wherever it happened."""
-        tool_calls = {call.order: call for draft in drafts for call in draft.wasted_tool_calls}
-        requested_by = [call.model_call for call in tool_calls.values() if call.model_call is not None]
-        wasted = (call for draft in drafts for call in draft.wasted_model_calls)
-        model_calls = {call.event_id: call for call in (*requested_by, *wasted)}
-        if not tool_calls and not model_calls:
-            return Impact()
-        self._counted |= model_calls
-        return Impact(
-            wasted_tokens=_tokens(model_calls.values()),
-            wasted_usd=_money(model_calls.values()),
-            wasted_ms=sum(call.duration_ms for call in tool_calls.values())
-            + sum(call.duration_ms for call in model_calls.values()),
-        )
-
-
-def _tokens(calls: Iterable[ModelCall]) -> int | None:
-    known = [call.tokens for call in calls if call.tokens is not None]
-    return sum(known) if known else None
-
-
-def _money(calls: Iterable[ModelCall]) -> float | None:
-    known = [call.cost_usd for call in calls if call.cost_usd is not None]
-    return round(fsum(known), 6) if known else None
-
-
 def _by_cause(drafts: list[Draft]) -> dict[str, list[Draft]]:
     """Group drafts by cause: the same cause in several agent runs is one finding."""
     causes: dict[str, list[Draft]] = {}
@@ -173,11 +135,12 @@ def _by_cause(drafts: list[Draft]) -> dict[str, list[Draft]]:
     return causes
 
 
-def _finding(cause: str, drafts: list[Draft], waste: _Waste) -> Finding:
-    """Return the finding of all drafts with one cause, described as in the worst of them."""
-    worst = min(drafts, key=_gravity)
+def _finding(cause: str, drafts: list[Draft], waste: Waste) -> Finding:
+    """Return one finding for all drafts with the same cause, described by the most severe of them."""
+    worst = min(drafts, key=_severity_key)
     runs = {draft.scope for draft in drafts}
-    places = [draft.first_bad_step for draft in drafts if draft.first_bad_step is not None]
+    first_steps = [draft.first_bad_step for draft in drafts if draft.first_bad_step is not None]
+    waste.update(_wasted_calls(drafts))
     where = f" This happened in {len(runs)} agent runs; the worst one is shown." if len(runs) > 1 else ""
     return Finding(
         type=worst.type,
@@ -189,38 +152,52 @@ def _finding(cause: str, drafts: list[Draft], waste: _Waste) -> Finding:
         evidence=cite(event for draft in drafts for event in draft.evidence),
         occurrences=sum(draft.occurrences for draft in drafts),
         scope=_common(runs),
-        first_bad_step=min(places, default=None),
+        first_bad_step=min(first_steps, default=None),
         causal_chain=[CausalStep(step.event_id, sanitize_line(step.happened), step.relation) for step in worst.chain],
-        impact=waste.of(drafts),
+        impact=_impact(waste),
         recommendation=sanitize_line(worst.recommendation),
         verification=sanitize_line(worst.verification),
     )
 
 
+def _wasted_calls(drafts: list[Draft]) -> list[WastedCalls]:
+    lists: list[WastedCalls] = [draft.wasted_tool_calls for draft in drafts]
+    return lists + [draft.wasted_model_calls for draft in drafts]
+
+
+def _impact(waste: Waste) -> Impact:
+    return Impact(wasted_tokens=waste.tokens, wasted_usd=_rounded(waste.cost_usd), wasted_ms=waste.duration_ms)
+
+
+def _rounded(cost_usd: float | None) -> float | None:
+    return None if cost_usd is None else round(cost_usd, 6)
+
+
 def _common(scopes: set[Scope]) -> Scope:
-    """Return what scopes have in common: an agent run, its session, or only the recording."""
+    """Return the smallest common scope: the agent run, else the session, else the whole recording."""
     if len(scopes) == 1:
         return next(iter(scopes))
     sessions = {scope.session_key for scope in scopes}
     return Scope(next(iter(sessions))) if len(sessions) == 1 else Scope()
 
 
-def _gravity(draft: Draft | Finding) -> tuple[int, int, int, str]:
+def _severity_key(draft: Draft | Finding) -> tuple[int, int, int, str]:
+    """Return a sort key: most severe first, then by failure type, confidence and place."""
     place = draft.first_bad_step or ""
     return (SEVERITIES.index(draft.severity), _TYPES.index(draft.type), -draft.confidence, place)
 
 
 def _scored(findings: list[Finding], *, observed: bool) -> list[Finding]:
-    """Sort findings by severity, number them, and assign the points of trust that each one costs.
+    """Sort findings by severity, number them, and assign the trust points that each one costs.
 
-    Where no agent was observed, that finding comes first, and no points are assigned.
+    If no agent was observed, the finding about that comes first, and no points are assigned.
     """
     left = 100
     scored = []
-    order = sorted(findings, key=lambda finding: (*_gravity(finding), finding.cause))
+    ordered = sorted(findings, key=lambda finding: (*_severity_key(finding), finding.cause))
     if not observed:
-        order.sort(key=lambda finding: finding.type not in RECORDER_TYPES)
-    for number, finding in enumerate(order[:MAX_FINDINGS], 1):
+        ordered.sort(key=lambda finding: finding.type not in RECORDER_TYPES)
+    for number, finding in enumerate(ordered[:MAX_FINDINGS], 1):
         points = trust_points(finding.type, finding.severity, left) if observed else 0
         left -= points
         impact = msgspec.structs.replace(finding.impact, trust_points=points)

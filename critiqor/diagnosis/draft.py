@@ -1,4 +1,4 @@
-"""A draft: what a detector reports, before it is scored, numbered and merged into a finding."""
+"""Drafts: what detectors return, before drafts are merged into findings, scored and numbered."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from critiqor.model import CausalStep, Scope, Severity
 from critiqor.spans.calls import ModelCall, ToolCall
 
 MAX_CITED = 12
-"""Events that one finding cites: the first ones and the last four."""
+"""Maximum number of events that one finding cites: the first ones and the last `_LAST_CITED`."""
 _LAST_CITED = 4
 MAX_NAMED = 3
+"""Maximum number of names of tool calls in a sentence."""
 RUN_AGAIN = "Run the task again and let it finish before you judge it: this recording ends before the agent was done."
 """Recommendation for a run that was cut off: nothing about the agent needs to change."""
 
@@ -23,30 +24,30 @@ class Draft(msgspec.Struct, kw_only=True):
 
     type: str
     about: tuple[str, ...]
-    """What stays the same when it happens in another run: tool, kind of error."""
+    """Parts of the cause that are the same in other runs: tool, kind of error."""
     severity: Severity
     confidence: int
-    """0 to 100."""
+    """Confidence of the detector in this draft, 0 to 100."""
     title: str
     explanation: str
     evidence: list[str]
-    """Ids of the events that prove it, as `cite` chooses them."""
+    """Ids of the events that prove the failure, as `cite` selects them."""
     occurrences: int = 1
     first_bad_step: str | None = None
-    """Id of the event where it began to go wrong."""
+    """Id of the event with which the failure began."""
     chain: list[CausalStep] = msgspec.field(default_factory=list)
     wasted_tool_calls: list[ToolCall] = msgspec.field(default_factory=list)
     wasted_model_calls: list[ModelCall] = msgspec.field(default_factory=list)
     explains: Set[str] = frozenset()
-    """Ids of events that need no other explanation. The set and the two lists above may grow with the detector."""
+    """Ids of events that this draft explains. The set and the two lists above may grow while the detector observes."""
     scope: Scope = Scope()
     recommendation: str
     verification: str
 
 
 def cite(events: Iterable[str]) -> list[str]:
-    """Return at most `MAX_CITED` of these event ids in order: the first ones and the last four."""
-    # Events mostly come in order: a dictionary keeps that, which makes sorting them cheap.
+    """Return at most `MAX_CITED` of these event ids in order: the first ones and the last `_LAST_CITED`."""
+    # Events are usually in order already; a dictionary keeps the order, which makes sorting cheap.
     ordered = sorted(dict.fromkeys(events))
     if len(ordered) <= MAX_CITED:
         return ordered
@@ -54,14 +55,15 @@ def cite(events: Iterable[str]) -> list[str]:
 
 
 class Citations:
-    """The events that `cite` would choose, kept up to date while events are added one by one."""
+    """The events that `cite` would select, updated while events are added one by one."""
 
     __slots__ = ("_first", "_last")
 
     def __init__(self) -> None:
         self._first: list[str] = []
-        """The `MAX_CITED` smallest ids: all of them, as long as there are no more."""
+        """The `MAX_CITED` smallest ids; all ids if there are fewer."""
         self._last: list[str] = []
+        """The `_LAST_CITED` largest ids."""
 
     def add(self, event_id: str) -> None:
         first, last = self._first, self._last
@@ -76,53 +78,63 @@ class Citations:
             del last[:-_LAST_CITED]
 
     def cited(self, *others: str) -> list[str]:
-        """Return the chosen ids of all events that were added, and of some others."""
+        """Return the ids that `cite` selects from all added events and `others`."""
         return cite((*self._first, *self._last, *others))
 
 
 class CallGroup:
-    """Tool calls that belong to one finding. Adding a call costs the same however many there are."""
+    """Tool calls that belong to one finding. Adding a call takes constant time."""
 
-    __slots__ = ("again", "citations", "distinct", "evidence", "first", "last", "tools")
+    __slots__ = ("again", "all", "citations", "distinct", "evidence", "first", "last", "names_seen", "tools")
 
     def __init__(self, first: ToolCall) -> None:
         self.first = first
         self.last = first
+        self.all = [first]
         self.again: list[ToolCall] = []
-        """All but the first."""
+        """All calls but the first."""
         self.evidence = {first.evidence}
-        """The event of each call."""
+        """The event id of each call."""
         self.citations = Citations()
         self.citations.add(first.evidence)
         self.distinct = {first.same_call: first}
         """The first of each different call."""
         self.tools = {first.tool}
+        self.names_seen = {first.name: None}
+        """The first different names, at most `MAX_NAMED` + 1."""
 
     def __len__(self) -> int:
-        return 1 + len(self.again)
+        return len(self.all)
 
     def add(self, call: ToolCall) -> None:
         self.last = call
+        self.all.append(call)
         self.again.append(call)
         self.evidence.add(call.evidence)
         self.citations.add(call.evidence)
-        self.distinct.setdefault(call.same_call, call)
-        self.tools.add(call.tool)
+        if call.same_call not in self.distinct:
+            self.distinct[call.same_call] = call
+            self.tools.add(call.tool)
+            if len(self.names_seen) <= MAX_NAMED:
+                self.names_seen[call.name] = None
 
     @property
     def names(self) -> str:
-        """What the calls are called in a sentence."""
-        return name_calls(self.distinct.values())
+        """The names of the calls, for a sentence."""
+        return _join_names(list(self.names_seen))
 
 
 def name_calls(calls: Iterable[ToolCall]) -> str:
-    """Return what calls are called in a sentence: the first three different names."""
+    """Return the names of calls for a sentence: the first `MAX_NAMED` different ones."""
     names: dict[str, None] = {}
     for call in calls:
         names[call.name] = None
         if len(names) > MAX_NAMED:
             break
-    listed = list(names)
-    if len(listed) > MAX_NAMED:
-        return f"{', '.join(listed[:MAX_NAMED])} and others"
-    return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1]))) if listed else ""
+    return _join_names(list(names))
+
+
+def _join_names(names: list[str]) -> str:
+    if len(names) > MAX_NAMED:
+        return f"{', '.join(names[:MAX_NAMED])} and others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""

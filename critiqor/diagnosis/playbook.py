@@ -1,4 +1,4 @@
-"""The playbook: what to change, in order, and a prompt for a coding assistant."""
+"""The playbook: changes in the order to make them, and a prompt for a coding assistant."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from critiqor.diagnosis.draft import RUN_AGAIN
 from critiqor.model import SEVERITIES, CausalGraph, Change, Finding, Playbook
 
 MAX_CHANGES = 10
+"""Maximum number of changes in a playbook."""
 
 
 def playbook(run_id: str, findings: list[Finding], graph: CausalGraph) -> Playbook:
-    """Return one change for each finding: first the causes of the primary problem, then that problem, then the others.
+    """Return one change per recommendation, for at most `MAX_CHANGES` findings that are not `info`.
 
-    Among those, causes come before their effects, then the most severe first.
+    The causes of the primary problem come first, then the problem itself, then the other findings: causes before their
+    effects, then by severity.
     """
     primary = findings[0].id if findings else ""
-    behind, depth = causes_behind(graph, primary), depths(graph)
+    causes, depth = causes_behind(graph, primary), depths(graph)
 
-    def place(finding: Finding) -> tuple[int, int, int, str]:
-        group = 0 if finding.id in behind else 1 if finding.id == primary else 2
+    def sort_key(finding: Finding) -> tuple[int, int, int, str]:
+        group = 0 if finding.id in causes else 1 if finding.id == primary else 2
         return (group, depth.get(finding.id, 0), SEVERITIES.index(finding.severity), finding.id)
 
     chosen: dict[str, Finding] = {}
-    for finding in sorted(findings, key=place):
+    for finding in sorted(findings, key=sort_key):
         if finding.severity != "info":
             chosen.setdefault(finding.recommendation, finding)
     picked = list(chosen.values())[:MAX_CHANGES]
@@ -31,7 +33,7 @@ def playbook(run_id: str, findings: list[Finding], graph: CausalGraph) -> Playbo
             finding_id=one.id,
             change=one.recommendation,
             verify=one.verification,
-            reason=f"Fix this before {primary}, the primary problem: it caused that one." if one.id in behind else None,
+            reason=f"Fix this before {primary}, the primary problem: it caused that one." if one.id in causes else None,
         )
         for one in picked
     ]

@@ -1,4 +1,4 @@
-"""Everything observed in a recording: its agent runs, and what the supervisor saw of the process around them."""
+"""The observed state of a recording: its agent runs, and the process around them as the supervisor saw it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ToolCall
 
 STOP_EXIT_CODES = frozenset((128 + 1, 128 + 2, 128 + 15))
-"""Exit codes of a process that ended because a signal asked it to: hang-up, Ctrl-C, `kill`."""
+"""Exit codes of a process that was stopped by a signal: hang-up, Ctrl-C, `kill`."""
 
-_FORGETTING = ("new", "reset", "idle", "daily", "deleted")
+_RESET_REASONS = ("new", "reset", "idle", "daily", "deleted")
 """Reasons for which a session ends and begins again without its history."""
 
 
 class Recording:
-    """Everything that was observed, event by event."""
+    """Collects the observed state of a recording, event by event."""
 
     def __init__(self) -> None:
         self.builder = RunBuilder()
@@ -24,29 +24,30 @@ class Recording:
         self.process_end: Event | None = None
         self.process_errors: list[Event] = []
         self.not_attached: Event | None = None
-        """Why the recorder was not attached, as the monitor noticed it."""
+        """The event with which the monitor reported that the recorder was not attached."""
         self.first_event: str | None = None
+        """Id of the first event."""
         self.last_event: Event | None = None
         """The last event of any source: where the recording ends."""
         self.last_agent_event: Event | None = None
         self.coverage = Coverage()
-        """Known once everything was observed."""
+        """Set by the diagnoser before it requests findings."""
         self._known_runs = 0
         self._unfinished: dict[AgentRun, None] = {}
         self._with_subagents: dict[AgentRun, None] = {}
 
     def observe(self, event: Event) -> None:
-        """Take in one event."""
+        """Process one event."""
         self.first_event = self.first_event or event.event_id
         self.last_event = event
         if event.source_layer != "supervisor":
-            # What the program around the agents does is no agent activity, and a message that a channel receives
-            # reaches an agent as an `input`.
+            # Events of the program around the agents are not agent activity, and a message that a channel received
+            # is passed to an agent as an `input`.
             if is_agent_activity(event.event_type) and event.event_type != "message_received":
                 self.builder.observe(event)
                 self.last_agent_event = event
-                self._follow(event.event_type)
-            elif event.event_type == "before_reset" or event.payload.get("reason") in _FORGETTING:
+                self._update_runs(event.event_type)
+            elif event.event_type == "before_reset" or event.payload.get("reason") in _RESET_REASONS:
                 self.builder.reset_session(event.session_key)
         elif event.event_type == EventType.PROCESS_START:
             self.process_start = event
@@ -58,8 +59,8 @@ class Recording:
             else:
                 self.process_errors.append(event)
 
-    def _follow(self, event_type: str) -> None:
-        """Keep which agent runs have not ended, and which ones have to do with subagents."""
+    def _update_runs(self, event_type: str) -> None:
+        """Update the agent runs that have not ended, and those that started or report subagents."""
         run = self.builder.latest
         if run is None:
             return
@@ -73,7 +74,7 @@ class Recording:
 
     @property
     def runs(self) -> list[AgentRun]:
-        """The agent runs, in the order in which they began."""
+        """The agent runs, in order of start."""
         return list(self.builder.runs.values())
 
     @property
@@ -83,7 +84,7 @@ class Recording:
 
     @property
     def runs_with_subagents(self) -> list[AgentRun]:
-        """The agent runs that started a subagent or report about one."""
+        """The agent runs that started or report a subagent."""
         return list(self._with_subagents)
 
     @property
@@ -95,7 +96,7 @@ class Recording:
 
     @property
     def is_hollow(self) -> bool:
-        """Whether it is over, and nothing is known of what the agents did but that there were some."""
+        """Whether the recording has ended, and nothing is known about its agents except that they existed."""
         runs = self.builder.runs.values()
         if any(run.tool_calls or run.model_calls or run.messages or run.lookups or run.request for run in runs):
             return False
@@ -103,18 +104,18 @@ class Recording:
 
     @property
     def exit_code(self) -> int | None:
-        """How the process ended; None where that was not seen."""
+        """Exit code of the process; None if its end was not observed."""
         code = self.process_end.payload.get("exit_code") if self.process_end is not None else None
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
     @property
     def was_asked_to_stop(self) -> bool:
-        """Whether the process was ended on purpose."""
+        """Whether the process was stopped deliberately."""
         return self.error_of("interrupted") is not None or self.exit_code in STOP_EXIT_CODES
 
     @property
     def was_cut_short(self) -> bool:
-        """Whether an agent was working when the recording ended, or the last one was stopped with its process."""
+        """Whether an agent was working when the recording ended, or the last agent run was stopped with its process."""
         last = self.builder.latest
         stopped = last is not None and last.was_stopped and self.was_asked_to_stop
         return stopped or any(run.is_under_way for run in self._unfinished)

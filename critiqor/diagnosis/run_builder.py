@@ -1,7 +1,7 @@
-"""Build the agent runs that the detectors look at, event by event.
+"""Build the agent runs for the detectors, event by event.
 
 A call and its result become one tool call, a request and its response one model call. Texts are kept as fingerprints
-and short excerpts, so that a long recording fits into memory and each event is looked at once.
+and short excerpts, so that a long recording fits into memory and each event is processed once.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.claims.assertions import Stated, admits_failure, claims_in, plans_work
 from critiqor.diagnosis.signals.numbers import amount, price_of
-from critiqor.diagnosis.signals.recall import news, telling_words
+from critiqor.diagnosis.signals.recall import distinctive_words, new_words
 from critiqor.diagnosis.signals.secrets import secret_marks
 from critiqor.diagnosis.signals.text import (
     canonical,
     cut_digests,
     error_kind,
+    error_line,
     finds_nothing,
     fingerprint,
     is_echo,
     missed_names,
     plain_text,
     size_of,
-    telling_line,
     without_clock,
 )
 from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_commands, runs_tests
@@ -38,11 +38,13 @@ from critiqor.spans.pairing import SpanPairer
 from critiqor.spans.span import Span
 
 MAX_ARGUMENTS = 800
+"""Maximum number of characters that are kept of arguments."""
 MAX_OUTPUT = 400
+"""Maximum number of characters that are kept of an output."""
 MAX_ENDING = 300
-"""Characters that are kept of arguments, of an output, and of the end of a message that announces work."""
+"""Maximum number of characters that are kept of the end of a message that announces work."""
 MAX_UNREAD = 8
-"""Results of memory lookups per agent run that are watched at a time for being used."""
+"""Maximum number of unread memory results that are tracked per agent run."""
 
 
 _MOMENTS = frozenset(
@@ -95,7 +97,7 @@ class _Request(NamedTuple):
     """A model request while its response is awaited."""
 
     context_budget: int | None
-    """Tokens that the context may hold."""
+    """Maximum number of tokens of the context."""
 
 
 class _UnreadLookup(NamedTuple):
@@ -103,7 +105,7 @@ class _UnreadLookup(NamedTuple):
 
     lookup: MemoryLookup
     words: frozenset[str]
-    """Words of the result that would show that it was used."""
+    """Words of the result whose use shows that it was read."""
 
 
 class RunBuilder:
@@ -113,22 +115,22 @@ class RunBuilder:
         self._pairer = SpanPairer[ToolCall | _Request](("agent", "model", "tool"))
         self._events = 0
         self.latest: AgentRun | None = None
-        """The agent run of the last event; None before the first one."""
+        """The agent run of the last event; None before the first event."""
         self._resets: dict[str | None, int] = {}
-        """How often each session has lost its history."""
+        """Number of times that each session has lost its history."""
         self._late_usage = LateUsage[ModelCall]()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
         self._background_tests: set[tuple[str | None, str]] = set()
-        """Tests that run in the background: session key, and the id that OpenClaw gave their process."""
+        """Tests that run in the background: session key, and OpenClaw's id of the process."""
 
     @property
     def runs(self) -> dict[Scope, AgentRun]:
-        """The agent runs in the order in which they began."""
+        """The agent runs, in order of start."""
         return self._pairer.runs
 
     @property
     def sessions(self) -> list[list[AgentRun]]:
-        """The agent runs grouped by the history they share, in the order in which they began."""
+        """The agent runs grouped by the history that they share, in order of start."""
         sessions: dict[object, list[AgentRun]] = defaultdict(list)
         for scope, run in self.runs.items():
             sessions[scope if scope.session_key is None else (scope.session_key, run.history)].append(run)
@@ -253,7 +255,7 @@ class RunBuilder:
         run.answered = (event.tool_call_id, call)
 
     def _shows_test_result(self, run: AgentRun, call: ToolCall, text: str) -> bool:
-        """Whether tests ended with this call: background tests end with a call that polls their process."""
+        """Return whether tests ended with this call. Background tests end with a call that polls their process."""
         if call.is_test:
             if process := _IN_BACKGROUND.search(text):
                 self._background_tests.add((run.scope.session_key, process[1]))
@@ -288,7 +290,7 @@ class RunBuilder:
         payload = event.payload
         role = payload.get("role") or ("user" if event.event_type == "input" else "assistant")
         if role not in ("user", "assistant"):
-            return  # OpenClaw also saves notes of its own as messages
+            return  # OpenClaw also saves its own notes as messages
         text = plain_text(payload.get("text"))
         is_user = role == "user"
         asks_tools = bool(payload.get("tool_calls"))
@@ -323,10 +325,10 @@ class RunBuilder:
         what = excerpt(str(event.payload.get("query") or event.payload.get("key") or ""), 160)
         lookup = MemoryLookup(order=self._events, event_id=event.event_id, what=what, outcome=str(outcome))
         if run.answered is not None and run.answered[0] == event.tool_call_id is not None:
-            lookup.step = run.answered[1]
+            lookup.tool_call = run.answered[1]
         run.lookups.append(lookup)
         run.spans.append(lookup)
-        words = news(plain_text(event.payload.get("result")), what) if outcome == "found" else None
+        words = new_words(plain_text(event.payload.get("result")), what) if outcome == "found" else None
         if words:
             unread = self._unread.setdefault(run.scope, [])
             lookup.unread = len(unread) < MAX_UNREAD
@@ -334,11 +336,11 @@ class RunBuilder:
                 unread.append(_UnreadLookup(lookup, words))
 
     def _mark_read(self, run: AgentRun, text: str) -> None:
-        """Mark memory lookups as read if words of their results are in what the agent writes."""
+        """Mark memory lookups as read if a text of the agent contains words of their results."""
         unread = self._unread.get(run.scope) if self._unread else None
         if not unread:
             return
-        used = telling_words(text)
+        used = distinctive_words(text)
         for lookup, words in unread:
             if words & used:
                 lookup.unread = False
@@ -360,7 +362,7 @@ def _add_secrets(run: AgentRun, marks: list[SecretMark]) -> None:
 
 
 def _set_usage(call: ModelCall, usage: dict[str, object]) -> None:
-    """Set tokens and cost of a model call, ignoring numbers that cannot be meant."""
+    """Set tokens and cost of a model call; implausible numbers are ignored."""
     read = [amount(usage.get(name)) for name in ("input", "cacheRead", "cacheWrite")]
     if any(part is not None for part in read):
         call.input_tokens = sum(part or 0 for part in read)
@@ -373,15 +375,15 @@ _TRAILER = ("(no output", "(no new output", "Command exited", "(Command exited",
 
 
 def _failure_reason(error: str, output: str) -> str:
-    """Return the reason of a failure: for an exit code, also what the program printed before it ended."""
+    """Return the reason of a failure: for an exit code, also the most informative line of the output."""
     if not error:
         return output
-    printed = telling_line("\n".join(_printed_lines(output))) if error.startswith(_EXIT_STATUS) else ""
+    printed = error_line("\n".join(_printed_lines(output))) if error.startswith(_EXIT_STATUS) else ""
     return f"{error}: {printed}" if printed else error
 
 
 def _failure_kind(error: str, output: str) -> str:
-    """Return what failures of the same kind share: two commands that exit with 1 can have failed differently."""
+    """Return the kind of a failure; for an exit code with the kind of the output, because code 1 has many reasons."""
     if not error.startswith(_EXIT_STATUS):
         return error_kind(error)
     printed = "\n".join(_printed_lines(output))
@@ -389,7 +391,7 @@ def _failure_kind(error: str, output: str) -> str:
 
 
 def _printed_lines(output: str) -> list[str]:
-    """Return what a command printed, without OpenClaw's notes on its end."""
+    """Return the lines that a command printed, without OpenClaw's notes about its end."""
     return [line for line in output.splitlines() if line.strip() and not line.startswith(_TRAILER)]
 
 
@@ -397,14 +399,14 @@ _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|s
 
 
 def _is_expected_failure(call: ToolCall, error: str, output: str) -> bool:
-    """Whether a reported failure is a normal answer: a search without a match, a process stopped by the agent."""
+    """Return whether a reported failure is a normal answer: a search without a match, or a stopped process."""
     if not runs_commands(call.tool):
         return False
     return answers_by_code(call.arguments, error) or _ENDED_ON_REQUEST.search(output) is not None
 
 
 def _found_nothing(call: ToolCall, output: str) -> bool:
-    """Whether a search found nothing; a command without output has simply worked."""
+    """Return whether a search found nothing. A command without output has succeeded and does not count."""
     if call.kind is Kind.COMMAND:
         return finds_nothing(output, silence=False)
     is_silent = len(output) < MAX_OUTPUT and runs_commands(call.tool) and not _printed_lines(output)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from critiqor.model import Coverage, Finding, Readiness, Severity
 
 POINTS: dict[Severity, int] = {"critical": 50, "high": 30, "medium": 15, "low": 5, "info": 0}
-"""Points of trust that a finding costs, by severity."""
+"""Trust points that a finding costs, by severity."""
 RECORDER_TYPES = frozenset(("inspection_incomplete",))
 """Types of findings about the recorder. They lower confidence, never trust."""
 
 
 def trust_points(type_: str, severity: Severity, left: int) -> int:
-    """Return how many of the points that are left a finding costs."""
+    """Return how many trust points a finding costs, at most the points that are left."""
     return 0 if type_ in RECORDER_TYPES else min(left, POINTS[severity])
 
 
 def confidence_lost(coverage: Coverage, *, hollow: bool = False) -> dict[str, int]:
-    """Return the points of confidence lost to what the recorder is known to have missed, by reason; 100 at most."""
+    """Return the confidence points lost because of gaps in the recording, by reason; at most 100 in total.
+
+    `hollow`: nothing is known about the agents except that they existed.
+    """
     if not coverage.agent_events:
         return {"no agent was observed": 100}
     lost = coverage.damaged_records + coverage.missing_records
@@ -44,7 +47,7 @@ def confidence_lost(coverage: Coverage, *, hollow: bool = False) -> dict[str, in
 
 
 def readiness(trust: int | None, confidence: int, findings: list[Finding], *, unfinished: bool = False) -> Readiness:
-    """Return whether an agent that runs like this is ready for use. A run that did not finish needs a review."""
+    """Return whether the agent is ready for use, as far as this run shows. An unfinished run needs a review."""
     if trust is None or confidence < 50:
         return "unknown"
     worst = {finding.severity for finding in findings if finding.type not in RECORDER_TYPES}

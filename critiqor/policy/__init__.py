@@ -1,1 +1,1 @@
-"""What a user requires of a run, and whether the run meets it. Pure."""
+"""Policies: what a user requires of a run, and the gate that checks it. Pure."""

@@ -1,7 +1,7 @@
-"""The gate: checks a run against a policy, rule by rule.
+"""The gate: parsing a policy, and checking a run against it rule by rule.
 
 An unknown value fails a rule unless the policy allows it: an unknown cost is not zero, and a run that was not observed
-is not a clean one.
+may have failures.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from critiqor.model.verdict import Integrity
 
 Score = Annotated[int, Meta(ge=0, le=100)]
 Count = Annotated[int, Meta(ge=0)]
-# The upper bound keeps infinity out, which TOML can write.
+# TOML can express infinity; the upper bound excludes it.
 Money = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run must meet. A rule that is left out is not checked."""
+    """Rules for a run. A rule that is left out is not checked."""
 
     min_trust: Score | None = None
     """Minimum trust score; findings of allowed types do not count."""
@@ -58,8 +58,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_POLICY = Policy(min_trust=70, min_confidence=50, max_severity="medium")
-"""Used where no policy is given. Below that confidence too little was observed for a verdict; readiness has the same
-limit."""
+"""Policy that is used if none is given. With a lower confidence, too little was observed for a verdict; readiness has
+the same limit."""
 
 
 class PolicyError(ValueError):
@@ -92,7 +92,7 @@ def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
 
 
 def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> GateResult:
-    """Check a run against a policy. `integrity` says whether its evidence is still what was sealed."""
+    """Check a run against a policy. `integrity` says whether the evidence of the run is still what was sealed."""
     findings = counting_findings(policy, diagnosis)
     intact = [_intact(integrity)] if policy.require_intact else []
     rules = (rule for rule in _rules(policy) if rule in _CHECKS)
@@ -112,7 +112,7 @@ def _check_keys(document: Mapping[str, Any]) -> None:
     known = Policy.__struct_fields__
     for key, value in document.items():
         if key not in known:
-            raise PolicyError(f"there is no rule {key!r}{_meant(key, known)}; the rules are {', '.join(known)}")
+            raise PolicyError(f"there is no rule {key!r}{_suggestion(key, known)}; the rules are {', '.join(known)}")
         # An empty limit, as left by a template, must not switch a rule off.
         if value is None:
             raise PolicyError(f"{key} has no value; remove the key if you do not want this rule")
@@ -124,13 +124,13 @@ def _check_types(policy: Policy, known: Collection[str]) -> None:
             if name not in known:
                 types = ", ".join(sorted(known))
                 raise PolicyError(
-                    f"{key}: there is no failure type {name!r}{_meant(name, known)}; the types are {types}"
+                    f"{key}: there is no failure type {name!r}{_suggestion(name, known)}; the types are {types}"
                 )
     if both := sorted(set(policy.forbidden_types) & set(policy.allowed_types)):
         raise PolicyError(f"{both[0]} is both in forbidden_types and in allowed_types")
 
 
-def _meant(word: str, known: Collection[str]) -> str:
+def _suggestion(word: str, known: Collection[str]) -> str:
     close = get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -142,8 +142,8 @@ def _describe(error: msgspec.ValidationError) -> str:
 
 
 def _intact(integrity: Integrity) -> RuleResult:
-    intact, told = integrity.is_intact, integrity.explanation
-    return RuleResult(rule="require_intact", limit=True, actual=intact, passed=intact, explanation=told)
+    intact, text = integrity.is_intact, integrity.explanation
+    return RuleResult(rule="require_intact", limit=True, actual=intact, passed=intact, explanation=text)
 
 
 def _unproven(result: RuleResult) -> RuleResult:
@@ -177,7 +177,7 @@ def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> Rul
         return RuleResult(rule="min_trust", limit=limit, actual=None, passed=passed, explanation=text)
     text = ""
     if len(findings) < len(diagnosis.failure_analysis.findings):
-        # Scored again: once trust is used up, a finding takes fewer points than it costs by itself.
+        # Computed again from the severities: once trust is 0, further findings have fewer points than their severity.
         lost = sum(trust_points(finding.type, finding.severity, 100) for finding in findings)
         text = f" without allowed types, {trust} with them"
         trust = max(0, 100 - lost)
@@ -229,7 +229,7 @@ def _tokens(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> Ru
 
 
 def _spent(rule: str, limit: float, reported: float | None, unknown: str | None, policy: Policy) -> RuleResult:
-    """Check a limit on cost or tokens. Where a part of it is unknown, the reported amount is a lower bound."""
+    """Check a limit on cost or tokens. If a part of the amount is unknown, the reported amount is a lower bound."""
     what, formatted = ("cost", _dollars) if rule == "max_cost_usd" else ("tokens", str)
     if reported is not None and (reported > limit or not unknown):
         lower_bound = "at least " if unknown else ""
@@ -255,5 +255,5 @@ _CHECKS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = {
     "max_cost_usd": _cost,
     "max_tokens": _tokens,
 }
-"""The check of every rule about the diagnosis, in the order of the results. `require_intact` comes first. The other
-keys of a policy only say how rules are applied."""
+"""The check of every rule about the diagnosis, in the order of the results. `require_intact` is checked before them.
+The other keys of a policy only change how rules are applied."""

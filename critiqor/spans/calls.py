@@ -148,7 +148,7 @@ class MemoryLookup(msgspec.Struct, kw_only=True, gc=False):
     """Query or key; empty if not recorded."""
     outcome: str
     """`found`, `empty`, `error`."""
-    step: ToolCall | None = None
+    tool_call: ToolCall | None = None
     """The tool call that made it; None if it was not recorded."""
     unread: bool = False
     """Whether it returned something new that the agent has not used in any message or tool call since."""

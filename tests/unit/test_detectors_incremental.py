@@ -180,24 +180,40 @@ def test_call_that_returns_after_it_was_given_up_is_judged_in_its_place() -> Non
     assert found == observed(story.events).findings(coverage(story.events))
 
 
-def _lines_run(events: list[Event], every: int) -> int:
+def test_actions_read_during_a_run_are_those_so_far() -> None:
+    story = Story().starts()
+    story.begins("tool_search_code", {"code": "read()"}, call_id="outer")
+    story.begins("read", {"path": "a.txt"}, call_id="inner", parent_tool_call_id="outer")
+    story.calls("read", {"path": "b.txt"})
+    builder = RunBuilder()
+    read = []
+    for event in story.events:
+        builder.observe(event)
+        (run,) = builder.runs.values()
+        read.append([call.arguments for call in run.actions])
+    outer, inner, other = '{"code":"read()"}', '{"path":"a.txt"}', '{"path":"b.txt"}'
+    assert read == [[], [outer], [inner], [inner, other], [inner, other]]
+
+
+def _lines_run(events: list[Event], every: int, within: str = "/critiqor/", *, ask_only: bool = True) -> int:
     """How many lines run when findings are asked for every few events: the same on every machine."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         nonlocal count
-        if "critiqor/diagnosis" not in frame.f_code.co_filename:
+        if within not in frame.f_code.co_filename:
             return None
         count += event == "line"
         return trace
 
     diagnoser = Diagnoser()
     seen = coverage(events)
-    sys.settrace(trace)
     try:
         for number, event in enumerate(events):
+            sys.settrace(None if ask_only else trace)
             diagnoser.observe(event)
             if number % every == 0:
+                sys.settrace(trace)
                 diagnoser.findings(seen)
     finally:
         sys.settrace(None)
@@ -205,12 +221,43 @@ def _lines_run(events: list[Event], every: int) -> int:
 
 
 @pytest.mark.parametrize("episode", EPISODES)
-def test_asking_every_few_events_costs_hardly_more_on_a_long_run(episode: str) -> None:
+def test_observing_and_asking_costs_hardly_more_on_a_long_run(episode: str) -> None:
     small, large = 200, 800
     lines = []
     for size in (small, large):
         story = Story()
         for number in range(size):
             EPISODES[episode](story, number)
-        lines.append(_lines_run(story.events, 50))
+        lines.append(_lines_run(story.events, 50, "/critiqor/diagnosis/", ask_only=False))
     assert lines[1] <= lines[0] * (large / small) * 2
+
+
+def _alternate(story: Story, number: int) -> Story:
+    return story.model(input=9000).calls("read", {"path": str(number % 2)}, "b" * 300)
+
+
+MANY_FINDINGS = frozenset(
+    ("loops that end", "failures that are repaired", "failures of many tools", "mails that time out")
+)
+"""Episodes with more and more separate drafts: asking lists all of them each time."""
+GROWING: dict[str, Callable[[Story, int], Story]] = {
+    **{name: step for name, step in EPISODES.items() if name not in MANY_FINDINGS},
+    "two in turn, each requested by a model call": _alternate,
+    "a cycle of many": lambda story, number: story.calls("read", {"path": str(number % 50)}, f"{number % 50}"),
+    "rejected calls": lambda story, _: story.fails("read", {"pth": "a"}, "path is required"),
+    "failing model calls": lambda story, _: story.model(error="HTTP 503 overloaded"),
+    "requests that are too large": lambda story, _: story.model(input=140_000),
+    "the same memory lookup": lambda story, _: story.remembers("where is Ada?", "found"),
+}
+
+
+@pytest.mark.parametrize("episode", GROWING)
+def test_asking_every_few_events_costs_no_more_late_in_a_long_run(episode: str) -> None:
+    small, large = 400, 1600
+    lines = []
+    for size in (small, large):
+        story = Story()
+        for number in range(size):
+            GROWING[episode](story, number)
+        lines.append(_lines_run(story.events, 25))
+    assert lines[1] <= lines[0] * (large / small) * 1.3

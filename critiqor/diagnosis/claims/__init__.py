@@ -1,1 +1,1 @@
-"""What an agent asserts about its own work."""
+"""Detection of what an agent claims about its own work."""

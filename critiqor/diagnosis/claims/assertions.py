@@ -1,6 +1,7 @@
-"""What an agent claims, admits and announces in its messages: weak evidence, to be compared with the recorded calls.
+"""Detect what an agent claims, admits and announces in its messages.
 
-Only English is understood. A text in another language claims nothing, and may admit a failure.
+This is weak evidence, which detectors compare with the recorded calls. Only English is supported: a text in another
+language makes no claims, and is assumed to admit a failure.
 """
 
 from __future__ import annotations
@@ -12,25 +13,26 @@ from typing import NamedTuple
 from critiqor.diagnosis.signals.text import gate
 from critiqor.spans.calls import Claim
 
-# Patterns without re.IGNORECASE are tried on lower case, which is three times as fast.
-MAX_SENTENCE = 400
-"""Characters: a claim is shorter; a longer sentence is content that the agent worked on."""
+# Patterns without re.IGNORECASE are applied to lower case text, which is three times as fast.
+MAX_CLAIM_CHARACTERS = 400
+"""Maximum number of characters of a claim; a longer sentence is content that the agent worked on."""
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*|\"[^\"\n]*\"|“[^”\n]*”", re.MULTILINE | re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|,? (?=(?:so|and) you can\b)")
-_OPEN = re.compile(
+_NOT_FACTUAL = re.compile(
+    # Questions, plans, conditions, attempts, and what happened before.
     r"\?\s*$|\b(?:will|would|can|could|should|shall|may|might|must|if|once|unless|until|when|after|before|please"
     r"|let me|let's|going to|need to|needs to|want|wish|like to|proceed|plan to|try|trying|attempt\w*|to be|expected"
     r"|example|e\.g|make sure|ensure|so that|to (?:make|get|have|let)|you (?:asked|said|told|wanted|requested)"
     r"|(?:task|request) (?:is|was) to|goal|earlier|previously|already|yesterday|ago)\b"
 )
-_DENIED = re.compile(
+_NEGATED = re.compile(
     r"\b(?:not|no|nothing|never|cannot|none|neither|nor|without|unable|fail\w*|error\w*|unfortunately|wrong|broken|stuck"
     r"|unsuccessful\w*|incomplete|denied|refused|timed out|gave up|issues?|problem\w*|rejected|impossible|skipp?ed"
     r"|partial\w*|instead|except|apart from|aside from|other than|but (?:one|two|\d+))\b|n't\b"
 )
 _TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"
-_MENDED = re.compile(
-    # Trouble that was fixed, is no longer there or is handled does not count.
+_RESOLVED_TROUBLE = re.compile(
+    # Problems that were fixed, are gone or are handled do not count.
     r"\b(?:previously|formerly) (?:fail\w+|broken)\b"
     rf"|\b(?:no|without|zero|0)(?: (?:any|more|further|other))? {_TROUBLE}\b"
     rf"|\b(?:fix|resolv|solv|correct|repair|handl)(?:\w*)(?: [\w`'.-]+){{0,4}}? {_TROUBLE}\b"
@@ -56,7 +58,7 @@ _KEPT = r"(?:saved|stored|committed)\b"
 _MADE = r"(?:written|wrote|created|added)\b"
 _DEALT = r"(?:cancell?ed|booked|refunded|exchanged|returned|transferred|rescheduled|installed|migrated|deleted)\b"
 _ALTERED = r"(?:updated|changed|modified|upgraded|processed|removed|applied|renamed|moved|configured)\b"
-_MENDED_NOW = r"(?:fixed|repaired|resolved|solved|implemented)\b"
+_FIXED = r"(?:fixed|repaired|resolved|solved|implemented)\b"
 _PASSING = (
     r"(?:(?: (?!that\b|which\b|to\b|files?\b|cases?\b)[\w`./()'-]+){0,6}? pass(?:es|ed|ing)?\b"
     r"|(?: (?:is|are|was|were|runs?|ran|now|all|again|have|has|been))+ (?:green|ok|successful(?:ly)?)\b"
@@ -92,7 +94,7 @@ _CLAIMS = (
     (
         Claim.WORKS,
         _any(
-            _SAYS + _MENDED_NOW,
+            _SAYS + _FIXED,
             rf"\b(?:build|ci|checks|lint\w*)`?{_PASSING}",
             r"\b(?:everything|it|it all|that) (?:now )?works\b",
             r"\b(?:is|are) (?:now )?(?:(?:set up|up) and running|running|live|online)\b",
@@ -131,7 +133,7 @@ _DEEDS = (
             rf"{_HEADLINE}{_DEALT}\W*$",
         ),
     ),
-    (Claim.WORKS, _any(f"{_REPORTED}{_MENDED_NOW}.*{_OUTSIDE}")),
+    (Claim.WORKS, _any(f"{_REPORTED}{_FIXED}.*{_OUTSIDE}")),
     (Claim.DONE, _any(r"^\W*(?:all )?done\b")),
 )
 _WORDS: dict[Claim, tuple[str, ...]] = {
@@ -149,21 +151,21 @@ _WORDS: dict[Claim, tuple[str, ...]] = {
     ),
     Claim.DONE: ("done", "complete", "finished", "succe", r"went\b"),
 }
-"""Words without which no claim of a kind is made, in lower case."""
+"""Patterns of words by kind of claim, in lower case; a text without any of them does not make that claim."""
 _MAY_CLAIM = {claim: gate(*words) for claim, words in _WORDS.items()}
 _may_claim = gate(*dict.fromkeys(word for words in _WORDS.values() for word in words))
 
 
 class Stated(NamedTuple):
-    """What a text claims outright: nothing that is denied, asked, wished for, quoted or still to come."""
+    """Claims that a text states as fact: not those that are negated, questions, wishes, quotations or plans."""
 
     claims: tuple[Claim, ...] = ()
     deeds: tuple[Claim, ...] = ()
-    """Claims that only a tool call can make true: a poem is written in the answer itself, a file is not."""
+    """Claims that require a tool call: a poem can be written in the answer itself, a file cannot."""
 
 
 def claims_in(text: str) -> Stated:
-    """Return what an agent claims in a text."""
+    """Return the claims that a text states as fact."""
     if not _may_claim(text.lower()):
         return Stated()
     sentences = list(_assertions(text))
@@ -173,24 +175,24 @@ def claims_in(text: str) -> Stated:
 def _found(patterns: tuple[tuple[Claim, re.Pattern[str]], ...], sentences: list[str], text: str) -> tuple[Claim, ...]:
     found: dict[Claim, None] = {}
     for sentence in sentences:
-        low = sentence.lower()
+        lowered = sentence.lower()
         for claim, pattern in patterns:
-            if claim in found or not _MAY_CLAIM[claim](low) or not pattern.search(sentence):
+            if claim in found or not _MAY_CLAIM[claim](lowered) or not pattern.search(sentence):
                 continue
-            if not (claim is Claim.TESTS and _is_partial(low)):
+            if not (claim is Claim.TESTS and _is_partial(lowered)):
                 found[claim] = None
-    if Claim.TESTS in found and _RED.search(_MENDED.sub("", _plain(text).lower())):
-        del found[Claim.TESTS]  # it also says that others fail
+    if Claim.TESTS in found and _RED.search(_RESOLVED_TROUBLE.sub("", _plain(text).lower())):
+        del found[Claim.TESTS]  # the text also says that tests fail
     return tuple(found)
 
 
 def _assertions(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that assert something."""
+    """Yield the sentences of a text that may contain claims stated as fact."""
     for sentence in _SENTENCE.split(_QUOTED.sub(" ", _plain(text))):
-        low = sentence.lower()
-        if 4 <= len(sentence) <= MAX_SENTENCE and _may_claim(low):
-            mended = _MENDED.sub("", low)
-            if not _OPEN.search(mended) and not _DENIED.search(mended):
+        lowered = sentence.lower()
+        if 4 <= len(sentence) <= MAX_CLAIM_CHARACTERS and _may_claim(lowered):
+            unresolved = _RESOLVED_TROUBLE.sub("", lowered)
+            if not _NOT_FACTUAL.search(unresolved) and not _NEGATED.search(unresolved):
                 yield sentence
 
 
@@ -232,7 +234,7 @@ _ASKS_WHETHER = re.compile(
 
 
 def asks_for(text: str, claim: Claim) -> bool:
-    """Return whether a user requests an action of this kind: not a text, and not whether it was done before."""
+    """Return whether a user requests an action of this kind, and not a text, or whether the action was done before."""
     if _ASKS_FOR_TEXT.search(text) or _ASKS_WHETHER.search(text):
         return False
     return _ASKS_FOR[claim].search(text) is not None
@@ -249,21 +251,23 @@ _ADMISSION = re.compile(
 )
 _ENGLISH = re.compile(r"\b(?:the|and|this|that|with|you|your|are|were|have|has|been|there|it's|i've|here)\b")
 _SHARED = re.compile(r"\b(?:i|it|is|to|all|now|done|my|was)\b")
-"""Words that other languages have too: only several of them together mean English."""
-MIN_WORDS = 5
-"""A shorter text may be English without showing it."""
+"""Words that also exist in other languages: only two or more different ones together indicate English."""
+MIN_WORDS_FOR_LANGUAGE = 5
+"""Minimum number of words to detect another language; a shorter text in ASCII letters counts as English."""
 
 
 def admits_failure(text: str) -> bool:
-    """Return whether a text says that something did not work, or may say so in another language."""
+    """Return whether a text admits a failure. A text in another language counts, because it may admit one."""
     plain = _plain(text).lower()
-    return _ADMISSION.search(_MENDED.sub("", plain)) is not None or not _is_english(plain)
+    return _ADMISSION.search(_RESOLVED_TROUBLE.sub("", plain)) is not None or not _is_english(plain)
 
 
 def _is_english(text: str) -> bool:
     if _ENGLISH.search(text) or len(set(_SHARED.findall(text))) > 1:
         return True
-    return len(text.split()) < MIN_WORDS and all(character.isascii() for character in text if character.isalpha())
+    return len(text.split()) < MIN_WORDS_FOR_LANGUAGE and all(
+        character.isascii() for character in text if character.isalpha()
+    )
 
 
 _PLAN = re.compile(
@@ -273,7 +277,7 @@ _PLAN = re.compile(
 
 
 def plans_work(text: str) -> bool:
-    """Return whether the last sentence of a text announces work that is still to come."""
+    """Return whether the last sentence of a text announces further work."""
     sentences = [sentence for sentence in _SENTENCE.split(_plain(text).strip()) if sentence.strip()]
     if not sentences:
         return False

@@ -1,4 +1,4 @@
-"""The registry of detectors: one file for each type of failure."""
+"""The registry of detectors: one module per failure type."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _MODULES = (
     inspection_incomplete,
 )
 FAILURE_TYPES: dict[str, str] = {module.TYPE: module.MEANING for module in _MODULES}
-"""Every type of failure with its meaning. Among findings of the same severity, the first of these comes first."""
+"""Every failure type with its meaning, in the order of findings of the same severity."""
 
 RUN_DETECTORS: tuple[type[RunDetector[Any]], ...] = (
     provider_failure.ProviderFailure,
@@ -90,13 +90,13 @@ RUN_DETECTORS: tuple[type[RunDetector[Any]], ...] = (
     slow_provider.SlowProvider,
     cost_explosion.CostExplosion,
 )
-"""One of each is made for every agent run. `CostExplosion` comes last: it looks at what the others found."""
+"""Detectors that are created for every agent run. `CostExplosion` is last: it uses the findings of the others."""
 SESSION_DETECTORS: tuple[type[SessionDetector[Any]], ...] = (
     memory_failure.ForgottenMemory,
     memory_failure.RedoneLookups,
     compaction_loss.CompactionLoss,
 )
-"""One of each is made for every session."""
+"""Detectors that are created for every session."""
 RECORDING_DETECTORS = (
     process_failure.ProcessFailure,
     timeout.SupervisorTimeout,
@@ -104,7 +104,7 @@ RECORDING_DETECTORS = (
     subagent_failure.SubagentFailure,
     inspection_incomplete.InspectionIncomplete,
 )
-"""One of each is made for the recording. They read what `Recording` has observed."""
+"""Detectors that are created once per recording. They read what `Recording` has observed."""
 
 _EXPLAINED_BY = {
     unresolved_tool_error.TYPE: {repeated_tool_failure.TYPE, tool_misuse.TYPE, false_success_claim.TYPE},
@@ -114,11 +114,11 @@ _EXPLAINED_BY = {
     memory_failure.TYPE: {tool_misuse.TYPE},
     process_failure.TYPE: {stuck_session.TYPE},
 }
-"""Failures that add nothing where another type explains the same events."""
+"""Failure types that are redundant if a finding of one of the other types explains the same events."""
 
 
 def without_explained(drafts: list[Draft]) -> list[Draft]:
-    """Return drafts without those whose events are explained by another one."""
+    """Return the drafts without those whose events are explained by other drafts."""
     by_type: dict[str, list[Draft]] = defaultdict(list)
     for draft in drafts:
         by_type[draft.type].append(draft)
@@ -126,6 +126,7 @@ def without_explained(drafts: list[Draft]) -> list[Draft]:
 
 
 def _is_explained(draft: Draft, by_type: dict[str, list[Draft]]) -> bool:
+    """Return whether other drafts explain at least four fifths of the events of a draft."""
     types = _EXPLAINED_BY.get(draft.type, ())
     others = [other for type_ in types if type_ in by_type for other in by_type[type_]]
     if not others:

@@ -17,7 +17,7 @@ MEANING = "the agent run ended with an error that nothing else explains"
 
 
 class AgentFailure(RunDetector[Moment]):
-    """Remembers the last end of the agent run: an attempt that failed is often followed by another."""
+    """Keeps the end of the last attempt, because a failed attempt is often followed by another."""
 
     NEEDS = (Moment,)
     OBSERVES = (Moment,)

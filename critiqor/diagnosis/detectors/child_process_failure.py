@@ -11,12 +11,14 @@ from critiqor.spans.calls import command_line
 
 TYPE = "child_process_failure"
 MEANING = "a process that OpenClaw started for itself failed"
-OFTEN = 3
-"""Failures from which the program counts as restarted again and again."""
-SAME_MS = 1_000
-"""A command of the agent that ended this close to a child process is that process, and is judged as a tool call."""
+MIN_RESTARTS = 3
+"""Minimum number of failures of a program that counts as repeatedly restarted."""
+MAX_SAME_END_MS = 1_000
+"""Maximum time between the ends of a child process and of a command of the agent that are the same process.
+
+Such a process is judged as a tool call."""
 _STOP_SIGNALS = frozenset(("SIGTERM", "SIGINT", "SIGHUP"))
-"""Signals that ask a program to end."""
+"""Signals that request a program to end."""
 
 
 class ChildProcessFailure:
@@ -29,12 +31,12 @@ class ChildProcessFailure:
             for call in run.actions
             if call.result is not None and command_line(call.arguments) and (place := place_of(call.result)) is not None
         ]
-        """When the agent's own commands ended."""
+        """Times at which the agent's own commands ended, in milliseconds."""
         self._programs: dict[str, list[ChildProcess]] = {}
 
     def observe(self, span: ChildProcess, /) -> None:
         ended = ms_from_iso(span.ended_at) or 0
-        of_agent = span.agent_run_id is not None or any(abs(at - ended) <= SAME_MS for at in self._commands)
+        of_agent = span.agent_run_id is not None or any(abs(at - ended) <= MAX_SAME_END_MS for at in self._commands)
         if span.signal not in _STOP_SIGNALS and not of_agent:
             self._programs.setdefault(span.command or "a program", []).append(span)
 
@@ -45,15 +47,15 @@ class ChildProcessFailure:
 def _draft(program: str, failures: list[ChildProcess]) -> Draft:
     first, last = failures[0], failures[-1]
     how = f"was killed by {last.signal}" if last.signal else f"ended with exit code {last.exit_code}"
-    often = len(failures) >= OFTEN
+    is_frequent = len(failures) >= MIN_RESTARTS
     return Draft(
         type=TYPE,
         about=(program,),
-        severity="medium" if often else "low",
+        severity="medium" if is_frequent else "low",
         confidence=90,
         title=f"`{program}` {how}" + (f", {len(failures)} times" if len(failures) > 1 else ""),
         explanation="OpenClaw started this process for itself or for a plugin. "
-        + ("It is restarted again and again. " if often else "")
+        + ("It is restarted again and again. " if is_frequent else "")
         + "Whatever depends on it did not work.",
         evidence=cite(line_id(child.line) for child in failures),
         occurrences=len(failures),

@@ -1,4 +1,4 @@
-"""`compaction_loss`: what was known before a compaction is requested again after it, or acted against."""
+"""`compaction_loss`: after a compaction, the agent requests again what it knew, or does what the user had forbidden."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "compaction_loss"
 MEANING = "what was known before a compaction is requested again after it"
-REDONE = 3
-"""Lookups that were made before and returned the same result again."""
-SAME_WORDS = 0.8
-"""Share of common words from which two messages say the same."""
+MIN_REPEATED_CALLS = 3
+"""Minimum number of calls that were repeated with the same result."""
+MIN_COMMON_WORDS = 0.8
+"""Minimum share of common words of two messages that count as the same."""
 MAX_COMPACTIONS = 3
-"""The last ones of a session are looked at."""
+"""Maximum number of compactions of a session that are checked: the last ones."""
 MAX_MESSAGES = 50
-"""Messages on either side of a compaction that are compared."""
-MAX_RULES = 20
-"""Things that a user forbids."""
-MIN_CHARACTERS = 20
-"""A shorter message ("go on") is often repeated."""
+"""Maximum number of messages on either side of a compaction that are compared."""
+MAX_PROHIBITIONS = 20
+"""Maximum number of prohibitions by the user that are checked: the last ones before a compaction."""
+MAX_SHORT_CHARACTERS = 20
+"""Maximum number of characters of a short message ("go on"). Such messages are often repeated, and not compared."""
 _FORBIDDEN = re.compile(
     r"\b(?:never|do not|don't|must not)\s+(?:ever\s+)?"
     r"(?P<deed>use|run|call|open|read|touch|edit|change|modify|delete|remove|overwrite|write to|push to|deploy to)\s+"
@@ -46,20 +46,20 @@ _order = attrgetter("order")
 
 
 class _Loss(msgspec.Struct, kw_only=True):
-    """What shows that something was lost."""
+    """Evidence that information was lost in a compaction."""
 
     compaction: Moment
     what: str
     about: tuple[str, ...]
     known: CausalStep
-    """Where it was still known."""
+    """The step at which the information was still known."""
     calls: list[ToolCall] = []
     messages: list[Message] = []
     contradicts: bool = False
-    """It is not requested again, but acted against."""
+    """Whether the agent acted against the information instead of requesting it again."""
 
 
-class _Said(NamedTuple):
+class _SessionMessage(NamedTuple):
     """A message and its agent run."""
 
     order: int
@@ -67,68 +67,71 @@ class _Said(NamedTuple):
     run: AgentRun
 
 
-class _Rule:
-    """Something that the user forbade."""
+class _Prohibition:
+    """A prohibition by the user."""
 
-    __slots__ = ("action", "broken", "message", "seen", "text", "what")
+    __slots__ = ("action", "last_checked", "message", "text", "violation", "what")
 
     def __init__(self, message: Message, found: re.Match[str]) -> None:
         self.message = message
         self.action = found["deed"].lower()
         self.what = found["what"]
         self.text = excerpt(found[0], 80)
-        self.broken: ToolCall | None = None
-        """The first call that did it all the same."""
-        self.seen = -1
-        """Order of the last call that was looked at."""
+        self.violation: ToolCall | None = None
+        """The first call that violated the prohibition."""
+        self.last_checked = -1
+        """Order of the last call that was checked."""
 
-    def first_breach(self, calls: list[ToolCall]) -> ToolCall | None:
-        """Return the first call after the message that did what it forbids; each call is looked at once."""
-        if self.broken is None:
-            start = bisect_right(calls, max(self.seen, self.message.order), key=_order)
-            self.broken = next((call for call in calls[start:] if self._is_broken_by(call)), None)
-            self.seen = calls[-1].order if calls else -1
-        return self.broken
+    def first_violation(self, calls: list[ToolCall]) -> ToolCall | None:
+        """Return the first call after the message that violates the prohibition; each call is checked once."""
+        if self.violation is None:
+            start = bisect_right(calls, max(self.last_checked, self.message.order), key=_order)
+            self.violation = next((call for call in calls[start:] if self._is_violated_by(call)), None)
+            self.last_checked = calls[-1].order if calls else -1
+        return self.violation
 
-    def _is_broken_by(self, call: ToolCall) -> bool:
+    def _is_violated_by(self, call: ToolCall) -> bool:
         if self.what not in call.arguments and self.what != call.tool:
             return False
         return self.action in _READING or call.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND)
 
 
-class _Seen(msgspec.Struct, gc=False):
-    """How often a call with the same result was made: the first one, and when it came again."""
+class _Occurrences(msgspec.Struct, gc=False):
+    """The first two occurrences of a call with the same result."""
 
     first: ToolCall
     second: int | None = None
+    """Order of the second occurrence."""
 
 
-class _After:
-    """What happened after one compaction."""
+class _SinceCompaction:
+    """The calls and messages after one compaction, as far as they were compared."""
 
     def __init__(self, compaction: Moment) -> None:
         self.compaction = compaction
-        self.seen = compaction.order
-        """Order of the last call that was looked at."""
+        self.last_checked = compaction.order
+        """Order of the last call that was checked."""
         self.redone: dict[tuple[bytes, bytes], ToolCall] = {}
+        """Repeated calls by call and result."""
         self.is_changed = False
-        """Whether a call has changed something since: other results may be expected."""
+        """Whether a call has changed something since, so that repeating other calls is legitimate."""
         self.earlier: list[Message] | None = None
-        """The last messages before it; None while they are not needed."""
-        self.heard = compaction.order
-        """Order of the last message that was compared with them."""
+        """The last messages before the compaction; None until they are needed."""
+        self.last_compared = compaction.order
+        """Order of the last message that was compared with the earlier ones."""
         self.compared = 0
+        """Number of messages that were compared."""
         self.repeated: Message | None = None
         """The first message that repeats an earlier one."""
         self.repeats: Message | None = None
-        """That earlier one."""
+        """The earlier message that it repeats."""
 
 
 class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
-    """Compares what came after the last compactions of a session with what came before them.
+    """Compares what followed the last compactions of a session with what preceded them.
 
-    A compaction happens within an agent run or between two of them. The calls and messages of the session are kept,
-    because any of them may come again; `findings` looks only at those that are new since it was last called.
+    A compaction happens within an agent run or between two agent runs. All calls and messages of the session are kept,
+    because any of them may be repeated; `findings` checks only those that are new since its last call.
     """
 
     OBSERVES = (ToolCall, Message, Moment)
@@ -136,12 +139,12 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
     def __init__(self) -> None:
         self._runs: list[AgentRun] = []
         self._calls: list[ToolCall] = []
-        self._messages: list[_Said] = []
-        self._seen: dict[tuple[bytes, bytes], _Seen] = {}
-        self._rules: list[tuple[_Rule, AgentRun]] = []
-        self._after: list[_After] = []
+        self._messages: list[_SessionMessage] = []
+        self._seen: dict[tuple[bytes, bytes], _Occurrences] = {}
+        self._prohibitions: list[tuple[_Prohibition, AgentRun]] = []
+        self._after: list[_SinceCompaction] = []
         self._scheduled: set[AgentRun] = set()
-        """Heartbeats and scheduled jobs, whose messages nobody wrote."""
+        """Heartbeats and scheduled jobs, whose messages were not written by a user."""
         self._is_sorted = True
 
     @classmethod
@@ -155,27 +158,29 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         if isinstance(span, ToolCall):
             self._is_sorted &= not self._calls or self._calls[-1].order < span.order
             self._calls.append(span)
-            self._see(span)
+            self._count(span)
         elif isinstance(span, Message):
             self._is_sorted &= not self._messages or self._messages[-1].order < span.order
-            self._messages.append(_Said(span.order, span, self._runs[-1]))
+            self._messages.append(_SessionMessage(span.order, span, self._runs[-1]))
             if span.is_user:
-                self._rules += [(_Rule(span, found), self._runs[-1]) for found in _FORBIDDEN.finditer(span.text)]
+                self._prohibitions += [
+                    (_Prohibition(span, found), self._runs[-1]) for found in _FORBIDDEN.finditer(span.text)
+                ]
         elif is_compaction(span):
-            self._after.append(_After(span))
+            self._after.append(_SinceCompaction(span))
         elif span.event_type == "agent_start":
             self._start(self._runs[-1], is_scheduled=span.payload.get("trigger") in ("heartbeat", "cron"))
 
     def _start(self, run: AgentRun, *, is_scheduled: bool) -> None:
         if is_scheduled != (run in self._scheduled):
             self._scheduled ^= {run}
-            self._is_sorted = False  # its messages may have been compared already
+            self._is_sorted = False  # messages of this agent run may have been compared already
 
-    def _see(self, call: ToolCall) -> None:
+    def _count(self, call: ToolCall) -> None:
         key = (call.same_call, call.same_output)
         known = self._seen.get(key)
         if known is None:
-            self._seen[key] = _Seen(call)
+            self._seen[key] = _Occurrences(call)
         elif known.second is None:
             known.second = call.order
 
@@ -189,70 +194,72 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         return []
 
     def _sort(self) -> None:
-        """Put everything in order and compare it again: agent runs of a session can overlap."""
+        """Sort calls and messages and compare all of them again, because agent runs of a session can overlap."""
         self._calls.sort(key=_order)
         self._messages.sort(key=_order)
-        self._rules.sort(key=lambda rule: rule[0].message.order)
+        self._prohibitions.sort(key=lambda prohibition: prohibition[0].message.order)
         self._seen.clear()
         for call in self._calls:
-            self._see(call)
+            self._count(call)
         self._after = [
-            _After(after.compaction) for after in sorted(self._after, key=lambda each: each.compaction.order)
+            _SinceCompaction(after.compaction) for after in sorted(self._after, key=lambda each: each.compaction.order)
         ]
-        for rule, _ in self._rules:
-            rule.broken, rule.seen = None, -1
+        for prohibition, _ in self._prohibitions:
+            prohibition.violation, prohibition.last_checked = None, -1
         self._is_sorted = True
 
     def _contradicted(self, compaction: Moment) -> _Loss | None:
-        """Return something that the user forbade, that was respected until the compaction and was done after it."""
-        before = bisect_right(self._rules, compaction.order, key=lambda rule: rule[0].message.order)
-        chosen: list[_Rule] = []
-        for rule, run in reversed(self._rules[:before]):
-            if len(chosen) == MAX_RULES:
+        """Return a prohibition that was respected until the compaction and violated after it."""
+        before = bisect_right(
+            self._prohibitions, compaction.order, key=lambda prohibition: prohibition[0].message.order
+        )
+        chosen: list[_Prohibition] = []
+        for prohibition, run in reversed(self._prohibitions[:before]):
+            if len(chosen) == MAX_PROHIBITIONS:
                 break
             if run not in self._scheduled:
-                chosen.append(rule)
-        for rule in reversed(chosen):
-            broken = rule.first_breach(self._calls)
-            if broken is None or broken.order < compaction.order:
+                chosen.append(prohibition)
+        for prohibition in reversed(chosen):
+            violation = prohibition.first_violation(self._calls)
+            if violation is None or violation.order < compaction.order:
                 continue
-            later = self._said_after(compaction)
-            if any(message.is_user and rule.what in message.text for message in later):
-                continue  # the user came back to it, and may have allowed it
+            later = self._messages_after(compaction)
+            if any(message.is_user and prohibition.what in message.text for message in later):
+                continue  # the user mentioned it again and may have allowed it
             return _Loss(
                 compaction=compaction,
-                what=f"the agent did what the user had forbidden: {rule.text}",
+                what=f"the agent did what the user had forbidden: {prohibition.text}",
                 about=("instructions", "contradicted"),
-                known=CausalStep(rule.message.event_id, f"The user said: {rule.text}", None),
-                calls=[broken],
+                known=CausalStep(prohibition.message.event_id, f"The user said: {prohibition.text}", None),
+                calls=[violation],
                 contradicts=True,
             )
         return None
 
-    def _said_after(self, compaction: Moment) -> list[Message]:
+    def _messages_after(self, compaction: Moment) -> list[Message]:
         start = bisect_right(self._messages, compaction.order, key=_order)
-        return [said.message for said in self._messages[start:] if said.run not in self._scheduled]
+        return [entry.message for entry in self._messages[start:] if entry.run not in self._scheduled]
 
-    def _redone(self, after: _After) -> _Loss | None:
-        """Return calls that were repeated although nothing had changed that could lead to another result."""
+    def _redone(self, after: _SinceCompaction) -> _Loss | None:
+        """Return calls that were repeated although nothing was changed that could lead to other results."""
         start = after.compaction.order
-        for call in self._calls[bisect_right(self._calls, after.seen, key=_order) :]:
-            after.seen = call.order
+        for call in self._calls[bisect_right(self._calls, after.last_checked, key=_order) :]:
+            after.last_checked = call.order
             if after.is_changed or call.kind is Kind.CHANGE:
                 after.is_changed = True
                 break
             key = (call.same_call, call.same_output)
             known = self._seen[key]
-            # What was repeated before as well is a habit, and not a loss.
+            # A call that was already repeated before the compaction is a habit, not a loss.
             once = known.first.order < start and (known.second is None or known.second > start)
-            if once and _is_worth(known.first):
+            if once and _is_reusable(known.first):
                 after.redone[key] = call
         again = list(after.redone.values())
         if not again:
             return None
-        request = next((message.order for message in self._said_after(after.compaction) if message.is_user), None)
+        request = next((message.order for message in self._messages_after(after.compaction) if message.is_user), None)
         acted = [call for call in again if call.kind is Kind.ACTION and (request is None or call.order < request)]
-        if len(again) < REDONE and not acted:
+        if len(again) < MIN_REPEATED_CALLS and not acted:
             return None
         first = (acted or again)[0]
         known = self._seen[first.same_call, first.same_output]
@@ -264,12 +271,12 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             calls=again,
         )
 
-    def _repeated(self, after: _After) -> _Loss | None:
-        """Return what the user had to say a second time, or was asked a second time."""
+    def _repeated(self, after: _SinceCompaction) -> _Loss | None:
+        """Return a message that the user had to repeat, or a question that the agent repeated."""
         if after.earlier is None:
             middle = bisect_right(self._messages, after.compaction.order, key=_order)
-            telling = (said.message for said in reversed(self._messages[:middle]) if self._is_telling(said))
-            after.earlier = list(islice(telling, MAX_MESSAGES))
+            comparable = (entry.message for entry in reversed(self._messages[:middle]) if self._is_comparable(entry))
+            after.earlier = list(islice(comparable, MAX_MESSAGES))
         if after.repeated is None and after.compared < MAX_MESSAGES:
             self._compare(after, after.earlier)
         message, before = after.repeated, after.repeats
@@ -285,44 +292,45 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             messages=[message],
         )
 
-    def _compare(self, after: _After, earlier: list[Message]) -> None:
-        """Look for a message that repeats exactly one of the earlier ones, among those that are new."""
-        for said in self._messages[bisect_right(self._messages, after.heard, key=_order) :]:
-            message, after.heard = said.message, said.order
-            if not self._is_telling(said):
+    def _compare(self, after: _SinceCompaction, earlier: list[Message]) -> None:
+        """Search the new messages for the first one that repeats exactly one earlier message."""
+        for entry in self._messages[bisect_right(self._messages, after.last_compared, key=_order) :]:
+            message, after.last_compared = entry.message, entry.order
+            if not self._is_comparable(entry):
                 continue
             after.compared += 1
             if message.is_user or message.asks_user:
                 same = [
                     before
                     for before in earlier
-                    if before.is_user == message.is_user and likeness(message.text, before.text) >= SAME_WORDS
+                    if before.is_user == message.is_user and likeness(message.text, before.text) >= MIN_COMMON_WORDS
                 ]
-                # What was said over and over before is a habit, or a scheduled job.
+                # A message that was already repeated before the compaction is a habit, or a scheduled job.
                 if len(same) == 1 and self._was_answered(same[0], message):
                     after.repeated, after.repeats = message, same[0]
                     return
             if after.compared == MAX_MESSAGES:
                 return
 
-    def _is_telling(self, said: _Said) -> bool:
-        message = said.message
-        return message.size > MIN_CHARACTERS and not message.asks_tools and said.run not in self._scheduled
+    def _is_comparable(self, entry: _SessionMessage) -> bool:
+        message = entry.message
+        return message.size > MAX_SHORT_CHARACTERS and not message.asks_tools and entry.run not in self._scheduled
 
     def _was_answered(self, before: Message, again: Message) -> bool:
-        """Return whether the other side spoke in between: OpenClaw may send a message again after a compaction."""
+        """Return whether the other side answered in between; if not, OpenClaw may have sent the message again."""
         start = bisect_right(self._messages, before.order, key=_order)
         end = bisect_right(self._messages, again.order, key=_order)
         between = self._messages[start : end - 1]
-        others = (said for said in between if said.message.is_user != before.is_user)
-        return any(said.run not in self._scheduled for said in others)
+        others = (entry for entry in between if entry.message.is_user != before.is_user)
+        return any(entry.run not in self._scheduled for entry in others)
 
     def _scope_of(self, loss: _Loss) -> Scope:
         order = loss.calls[0].order if loss.calls else loss.messages[0].order
         return next((run.scope for run in self._runs if order <= run.last_order), self._runs[-1].scope)
 
 
-def _is_worth(call: ToolCall) -> bool:
+def _is_reusable(call: ToolCall) -> bool:
+    """Return whether repeating a call shows a loss: a lookup or an action that had succeeded."""
     return call.kind in (Kind.LOOKUP, Kind.ACTION) and not call.failed and call.result is not None
 
 

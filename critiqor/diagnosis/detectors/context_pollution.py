@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.draft import Citations, Draft, cite
+from critiqor.diagnosis.draft import Citations, Draft
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -16,53 +16,54 @@ from critiqor.spans.calls import ModelCall, Moment, ToolCall
 
 TYPE = "context_pollution"
 MEANING = "requests that fill or exceed the context window"
-NEARLY_FULL = 0.9
-"""Share of the budget from which there is hardly room for an answer."""
-ABSURD = 20
-"""Multiple of the budget that no request can hold: the numbers must be wrong."""
+MIN_FULL_SHARE = 0.9
+"""Minimum share of the budget of a request that leaves too little room for an answer."""
+IMPLAUSIBLE_SHARE = 20
+"""Multiple of the budget from which the reported numbers must be wrong."""
 GIANT_BYTES = 100_000
+"""Size in bytes above which a result counts as giant."""
 GIANT_SHARE = 0.25
-"""Share of the budget that one result takes, at four bytes a token."""
-_LARGEST = 3
-"""Results that the explanation names."""
+"""Share of the budget above which a result counts as giant, if that is less; a token is counted as four bytes."""
+_MAX_NAMED_RESULTS = 3
+"""Maximum number of results that the explanation names."""
 
 _order = attrgetter("order")
 
 
 def saturation(call: ModelCall) -> float | None:
-    """Return the share of the budget that a request used; None where either is unknown."""
+    """Return the share of the budget that a request used; None if its tokens or its budget are unknown."""
     if not call.budget_tokens or call.input_tokens is None:
         return None
     share = call.input_tokens / call.budget_tokens
-    return share if share < ABSURD else None
+    return share if share < IMPLAUSIBLE_SHARE else None
 
 
 def is_compaction(moment: Moment) -> bool:
-    """Return whether this is the end of a compaction that was carried out and removed something."""
+    """Return whether a moment is the end of a compaction that removed something."""
     payload = moment.payload
     is_end = moment.event_type == "compaction_end"
     return is_end and payload.get("completed") is not False and payload.get("compactedCount") != 0
 
 
 class GiantResults:
-    """The results of one agent run that take much of the context window at once."""
+    """The results of one agent run that each take a large part of the context window."""
 
     def __init__(self, run: AgentRun) -> None:
         self._run = run
         self.budget: int | None = None
-        """Tokens that a request may have, as far as known."""
+        """Maximum number of tokens of a request; None if unknown."""
         self.limit = GIANT_BYTES
-        """Bytes from which a result is large."""
+        """Size in bytes above which a result counts as giant."""
         self._giants: list[ToolCall] = []
         self._waiting: list[ToolCall] = []
-        """Large results of the last model call: the next request will show whether they were passed on."""
+        """Large results that no request has followed yet; the size of the next shows whether they were passed on."""
 
     def add(self, call: ToolCall) -> None:
-        """Take in a result that is larger than the limit."""
+        """Add a result that is larger than the limit."""
         self._waiting.append(call)
 
     def found(self, last_order: int) -> list[ToolCall]:
-        """Return them in order, up to the last call that was observed."""
+        """Return the giant results. `last_order` is the order of the last observed tool call."""
         limit = GIANT_BYTES if self.budget is None else min(GIANT_BYTES, round(GIANT_SHARE * self.budget * 4))
         if limit != self.limit:
             self.limit = limit
@@ -87,14 +88,43 @@ class GiantResults:
 
 
 def _grew(before: ModelCall | None, after: ModelCall | None, limit: int) -> bool:
-    """Return whether the next request was as much larger: OpenClaw passes on only a part of long outputs."""
+    """Return whether the next request grew by more than the limit, or may have grown.
+
+    OpenClaw passes on only a part of long outputs.
+    """
     if before is None or after is None or before.request_bytes is None or after.request_bytes is None:
         return True
     return after.request_bytes - before.request_bytes > limit
 
 
+class _LargeRequests:
+    """Requests that nearly filled or exceeded the context window."""
+
+    def __init__(self) -> None:
+        self.calls: list[ModelCall] = []
+        """The model calls, in order."""
+        self.citations = Citations()
+        self.largest: ModelCall | None = None
+        self.share = 0.0
+        """Share of the budget that the largest request used."""
+
+    def add(self, call: ModelCall, share: float) -> None:
+        insort(self.calls, call, key=_order)
+        self.citations.add(call.event_id)
+        if self.largest is None or (share, -call.order) > (self.share, -self.largest.order):
+            self.largest, self.share = call, share
+
+    @property
+    def size(self) -> str:
+        """Size of the largest request, or the error of the provider, for a title."""
+        largest = self.largest
+        if largest is None or saturation(largest) is not None:
+            return f"{largest.input_tokens} of {largest.budget_tokens} tokens" if largest is not None else ""
+        return excerpt(largest.error or "", 100)
+
+
 class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
-    """Keeps the requests that were too large or nearly so, and the largest results."""
+    """Keeps the requests that exceeded or nearly filled the context window, and the largest results."""
 
     NEEDS = (ModelCall, ToolCall)
     OBSERVES = (ModelCall, ToolCall, Moment)
@@ -105,79 +135,75 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
         self._last_order = 0
         self._largest: list[ToolCall] = []
         self._last: ModelCall | None = None
-        self._over: list[ModelCall] = []
-        """Requests above the budget, and those that the provider refused for their size, in order."""
-        self._over_cited = Citations()
+        self._over = _LargeRequests()
+        """Requests above the budget, and requests that the provider rejected because of their size."""
         self._is_over = False
         """Whether a request was above the budget."""
-        self._full: list[ModelCall] = []
-        """Requests since the last compaction that nearly filled the window, in order."""
+        self._full = _LargeRequests()
+        """Requests since the last compaction that nearly filled the window."""
         self._compacted = 0
         """Order of the last compaction."""
         self._unknown: list[ModelCall] = []
-        """Requests whose usage may come with the end of the agent run."""
+        """Requests whose usage may arrive with the end of the agent run."""
 
     def observe(self, span: ModelCall | ToolCall | Moment, /) -> None:
         if isinstance(span, ToolCall):
             self._last_order = span.order
             if span.output_size > self._results.limit:
                 self._results.add(span)
-            if len(self._largest) < _LARGEST or span.output_size > self._largest[-1].output_size:
+            if len(self._largest) < _MAX_NAMED_RESULTS or span.output_size > self._largest[-1].output_size:
                 insort(self._largest, span, key=lambda call: (-call.output_size, call.order))
-                del self._largest[_LARGEST:]
+                del self._largest[_MAX_NAMED_RESULTS:]
         elif isinstance(span, ModelCall):
             self._results.budget = span.budget_tokens or self._results.budget
             self._last = span
             if span.input_tokens is None:
                 self._unknown.append(span)
-            self._judge(span, is_refused=span.failed and cause_of(span) == "context")
+            self._judge(span, is_rejected=span.failed and cause_of(span) == "context")
         elif span.event_type == "agent_end":
             for call in self._unknown:
-                self._judge(call, is_refused=False)
+                self._judge(call, is_rejected=False)
             self._unknown.clear()
         elif is_compaction(span):
             self._compacted = span.order
-            self._full.clear()
+            self._full = _LargeRequests()
 
-    def _judge(self, call: ModelCall, *, is_refused: bool) -> None:
+    def _judge(self, call: ModelCall, *, is_rejected: bool) -> None:
         share = saturation(call) or 0
-        if share > 1 or is_refused:
+        if share > 1 or is_rejected:
             self._is_over |= share > 1
-            insort(self._over, call, key=_order)
-            self._over_cited.add(call.event_id)
-        if share >= NEARLY_FULL and call.order > self._compacted:
-            insort(self._full, call, key=_order)
+            self._over.add(call, share)
+        if share >= MIN_FULL_SHARE and call.order > self._compacted:
+            self._full.add(call, share)
 
     @property
     def giants(self) -> list[ToolCall]:
-        """The results that take much of the context window at once."""
+        """The results that each take a large part of the context window."""
         return self._results.found(self._last_order)
 
     def findings(self) -> list[Draft]:
         giants = self.giants
-        if self._over:
-            calls = self._over
-            # A request that was refused, made smaller and sent again is handled as it should be.
+        if self._over.calls:
+            calls = self._over.calls
+            # A request that was rejected, shortened and sent again was handled correctly.
             severity: Severity = "high" if self._is_over or calls[-1] is self._last else "medium"
-            title = f"{counted(len(calls), 'request')} exceeded the context window: {_how_far(calls)}"
-            return [self._draft("over", severity, calls, giants, title)]
-        if self._full:
-            title = f"The context window was {max(saturation(call) or 0 for call in self._full):.0%} full"
+            title = f"{counted(len(calls), 'request')} exceeded the context window: {self._over.size}"
+            return [self._draft("over", severity, self._over, giants, title)]
+        if self._full.calls:
+            title = f"The context window was {self._full.share:.0%} full"
             return [self._draft("full", "medium", self._full, giants, title)]
         if giants:
             largest = max(giants, key=lambda call: call.output_size)
             title = f"`{largest.tool}` put {largest.output_size // 1000} KB into the context window at once"
-            return [self._draft("giant", "low", [], giants, title)]
+            return [self._draft("giant", "low", _LargeRequests(), giants, title)]
         return []
 
-    def _draft(
-        self, how: str, severity: Severity, requests: list[ModelCall], giants: list[ToolCall], title: str
-    ) -> Draft:
+    def _draft(self, how: str, severity: Severity, large: _LargeRequests, giants: list[ToolCall], title: str) -> Draft:
+        requests = large.calls
         largest = [call for call in self._largest if call.output_size > 1000]
         fillers = ", ".join(f"`{call.tool}` {call.output_size // 1000} KB" for call in largest)
         first = requests[0].event_id if requests else giants[0].evidence
         before = [call for call in self._largest if not requests or call.order < requests[0].order]
-        cited = self._over_cited.cited() if how == "over" else [call.event_id for call in requests]
         return Draft(
             type=TYPE,
             about=(how, *sorted({call.tool for call in giants})),
@@ -186,7 +212,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             title=title,
             explanation="What does not fit is truncated or dropped, and the model answers from the rest."
             + (f" The largest results: {fillers}." if fillers else ""),
-            evidence=cite([*(call.evidence for call in before[:2]), *cited]),
+            evidence=large.citations.cited(*(call.evidence for call in before[:2])),
             occurrences=max(1, len(requests) or len(giants)),
             first_bad_step=first,
             chain=[
@@ -200,12 +226,5 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             scope=self.run.scope,
             recommendation="Make the tools return less (a page, a range, a summary), clear old results, or compact "
             "earlier.",
-            verification=f"Run the same task again: requests stay below {NEARLY_FULL:.0%} of the context budget.",
+            verification=f"Run the same task again: requests stay below {MIN_FULL_SHARE:.0%} of the context budget.",
         )
-
-
-def _how_far(calls: list[ModelCall]) -> str:
-    worst = max(calls, key=lambda call: saturation(call) or 0)
-    if saturation(worst) is not None:
-        return f"{worst.input_tokens} of {worst.budget_tokens} tokens"
-    return excerpt(worst.error or "", 100)

@@ -3,56 +3,61 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from math import fsum
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.context_pollution import is_compaction
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.draft import Citations, Draft
+from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Severity
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall, Moment, ToolCall
 
 TYPE = "cost_explosion"
 MEANING = "the agent run spent far more than its progress explains"
-TOKENS = 200_000
-"""Wasted tokens from which it matters."""
-MONEY = 1.0
-"""The same in dollars."""
-CARRIED = 1_000_000
-"""Tokens of a few giant results that were sent again with every request."""
-BYTES_A_TOKEN = 4
+MIN_WASTED_TOKENS = 200_000
+"""Minimum number of wasted tokens of a finding."""
+MIN_WASTED_USD = 1.0
+"""Minimum wasted cost of a finding in US dollars, if fewer tokens were wasted."""
+MIN_CARRIED_TOKENS = 1_000_000
+"""Minimum number of tokens that were spent on sending giant results again with every request."""
+BYTES_PER_TOKEN = 4
+"""Approximate size of a token."""
 
 
-class _Waste:
-    """The tool calls that other findings call wasted, and the model calls that requested them.
-
-    The lists of drafts mostly only grow, so that each call is taken in once.
-    """
+class _CallSummary:
+    """Number, citations, first and last of the tool calls of a finding."""
 
     def __init__(self) -> None:
-        self._taken: dict[int, tuple[list[ToolCall], int]] = {}
-        self.calls: dict[int, ToolCall] = {}
-        self.requests: dict[int, ModelCall] = {}
+        self.count = 0
+        self.first: ToolCall | None = None
+        self.last: ToolCall | None = None
+        self.citations = Citations()
 
-    def take(self, drafts: list[Draft]) -> None:
-        lists = {id(draft.wasted_tool_calls): draft.wasted_tool_calls for draft in drafts if draft.wasted_tool_calls}
-        if any(key not in lists or len(lists[key]) < length for key, (_, length) in self._taken.items()):
-            self._taken.clear()
-            self.calls.clear()
-            self.requests.clear()
-        for key, wasted in lists.items():
-            _, length = self._taken.get(key, (wasted, 0))
-            for call in wasted[length:]:
-                self.calls[call.order] = call
-                if call.model_call is not None:
-                    self.requests[call.model_call.order] = call.model_call
-            self._taken[key] = (wasted, len(wasted))
+    def add(self, call: ToolCall) -> None:
+        self.count += 1
+        self.citations.add(call.call)
+        if self.first is None or call.order < self.first.order:
+            self.first = call
+        if self.last is None or call.order > self.last.order:
+            self.last = call
+
+
+class _WastedToolCalls(Waste):
+    """Tool calls that other findings count as wasted, and the model calls that requested them."""
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.summary = _CallSummary()
+
+    def _add_tool_call(self, call: ToolCall) -> None:
+        super()._add_tool_call(call)
+        self.summary.add(call)
 
 
 class CostExplosion(RunDetector[ModelCall | Moment]):
-    """Compares what the other findings call wasted with what the agent run spent.
+    """Compares the waste of other findings with the total usage of the agent run.
 
-    It does not look at tool calls itself, but at what other detectors found: see `findings_beside`.
+    It does not observe tool calls, but uses the findings of other detectors: see `findings_beside`.
     """
 
     NEEDS = (ModelCall,)
@@ -60,14 +65,14 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._waste = _Waste()
+        self._waste = _WastedToolCalls()
         self._requests: list[int] = []
         """Orders of the model calls."""
         self._compactions: list[int] = []
         """Orders of the compactions."""
         self._tokens = 0
         self._unknown: list[ModelCall] = []
-        """Model calls whose usage may come with the end of the agent run."""
+        """Model calls whose usage may arrive with the end of the agent run."""
 
     def observe(self, span: ModelCall | Moment, /) -> None:
         if isinstance(span, ModelCall):
@@ -79,6 +84,7 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         elif span.event_type == "agent_end":
             self._tokens += sum(call.tokens or 0 for call in self._unknown)
             self._unknown.clear()
+            self._waste.read_late_usage()
         elif is_compaction(span):
             self._compactions.append(span.order)
 
@@ -86,47 +92,51 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         return self.findings_beside([], [])
 
     def findings_beside(self, others: list[Draft], giants: list[ToolCall]) -> list[Draft]:
-        """Return the findings, given what the other detectors found in the agent run and its giant results."""
+        """Return the findings, given the findings of the other detectors and the giant results of the agent run."""
         return (self._wasted(others) or self._carried(giants)) if self._tokens else []
 
     def _wasted(self, others: list[Draft]) -> list[Draft]:
-        """Report that at least half of the tokens went into tool calls that other findings call wasted."""
-        self._waste.take(others)
-        requests = self._waste.requests.values()
+        """Report if at least half of the tokens were spent on tool calls that other findings count as wasted."""
+        self._waste.update(draft.wasted_tool_calls for draft in others)
         spent = self._tokens
-        wasted = sum(call.tokens or 0 for call in requests)
-        money = fsum(call.cost_usd or 0 for call in requests)
-        if wasted * 2 < spent or (wasted < TOKENS and money < MONEY):
+        wasted = self._waste.tokens or 0
+        money = self._waste.cost_usd or 0
+        if wasted * 2 < spent or (wasted < MIN_WASTED_TOKENS and money < MIN_WASTED_USD):
             return []
         causes = sorted({draft.type for draft in others if draft.wasted_tool_calls})
         dollars = f" (${money:.2f})" if money else ""
         title = f"{wasted / spent:.0%} of {spent:,} tokens{dollars} were wasted"
         explanation = f"They were spent on tool calls of these findings: {', '.join(causes)}. Every further model call "
         explanation += "sends the whole context again."
-        return [self._draft("high", 85, "wasted", list(self._waste.calls.values()), title, explanation)]
+        return [self._draft("high", 85, "wasted", self._waste.summary, title, explanation)]
 
     def _carried(self, giants: list[ToolCall]) -> list[Draft]:
-        """Report that at least half of the tokens went into sending the same giant results again and again."""
+        """Report if at least half of the tokens were spent on sending the same giant results repeatedly."""
         spent = self._tokens
         carried = 0
-        for call in giants if spent >= CARRIED else ():
-            # A compaction takes it out of the context window.
+        for call in giants if spent >= MIN_CARRIED_TOKENS else ():
+            # A compaction removes the result from the context window.
             dropped = bisect_right(self._compactions, call.order)
             until = len(self._requests)
             if dropped < len(self._compactions):
                 until = bisect_right(self._requests, self._compactions[dropped])
             again = until - bisect_right(self._requests, call.order) - 1
-            carried += max(0, again) * (call.output_size // BYTES_A_TOKEN)
-        if carried < CARRIED or carried * 2 < spent or carried > spent:
+            carried += max(0, again) * (call.output_size // BYTES_PER_TOKEN)
+        if carried < MIN_CARRIED_TOKENS or carried * 2 < spent or carried > spent:
             return []
         title = f"About {carried / spent:.0%} of {spent:,} tokens were the same large results, sent again and again"
         explanation = "The result of a tool stays in the context window, and every further model call sends it again."
-        return [self._draft("medium", 65, "carried", giants, title, explanation)]
+        summary = _CallSummary()
+        for call in giants:
+            summary.add(call)
+        return [self._draft("medium", 65, "carried", summary, title, explanation)]
 
     def _draft(
-        self, severity: Severity, confidence: int, how: str, calls: list[ToolCall], title: str, explanation: str
+        self, severity: Severity, confidence: int, how: str, calls: _CallSummary, title: str, explanation: str
     ) -> Draft:
-        first, last = min(calls, key=lambda call: call.order), max(calls, key=lambda call: call.order)
+        first, last = calls.first, calls.last
+        if first is None or last is None:
+            raise ValueError("a cost without calls")
         return Draft(
             type=TYPE,
             about=(how,),
@@ -134,8 +144,8 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
             confidence=confidence,
             title=title,
             explanation=explanation,
-            evidence=cite(call.call for call in calls),
-            occurrences=len(calls),
+            evidence=calls.citations.cited(),
+            occurrences=calls.count,
             first_bad_step=first.call,
             chain=[
                 CausalStep(first.call, "The first of these calls", None),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from critiqor.diagnosis.claims.assertions import asks_for
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.signals.text import is_already_so, tells_of_absence
+from critiqor.diagnosis.signals.text import reports_absence, reports_already_done
 from critiqor.model import CausalStep, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
@@ -16,21 +16,21 @@ from critiqor.spans.calls import Claim, Kind, Message, Moment, ToolCall
 
 TYPE = "false_success_claim"
 MEANING = "the agent claimed success, but the recorded calls contradict it or do not support it"
-MAX_REPORT = 1000
-"""Characters: a longer answer without any tool call is the work itself, and not a report about it."""
-MAX_BARE_WORD = 20
-"""Characters of an answer that says that it is done, and nothing else."""
+MAX_REPORT_CHARACTERS = 1000
+"""Maximum number of characters of a report; a longer answer without any tool call is the requested work itself."""
+MAX_DONE_CHARACTERS = 20
+"""Maximum number of characters of an answer that only says that the task is done."""
 _EFFECTS = (Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER)
 _FAILED_TESTS = re.compile(r"\b(\d+) (?:failed|failing|failures?)\b|\b(?:failures|failed)[=:] ?(\d+)", re.IGNORECASE)
 
 
-class _Proof:
-    """What the calls up to a claim can prove."""
+class _SupportingCalls:
+    """The tool calls before a claim that can support or contradict it."""
 
     def __init__(self) -> None:
         self.last_test: ToolCall | None = None
         self.last_effect: ToolCall | None = None
-        # Lists, because an enumeration is compared faster than it is hashed.
+        # Lists and not sets, because comparing an enumeration member is faster than hashing it.
         self.tried: list[Kind] = []
         self.worked: list[Kind] = []
 
@@ -42,18 +42,18 @@ class _Proof:
         if not call.failed:
             if call.kind not in self.worked:
                 self.worked.append(call.kind)
-        elif tells_of_absence(call.error or "") or is_already_so(call.error or ""):
-            return  # it only checked whether something exists
+        elif reports_absence(call.error or "") or reports_already_done(call.error or ""):
+            return  # the call only checked whether something exists
         in_background = call.kind is Kind.WAIT and call.error_kind.startswith("exit code")
         if call.kind in _EFFECTS or in_background:
             self.last_effect = call
 
-    def allows(self, claim: Claim) -> bool:
-        """Return whether any successful call can have made a claim true."""
+    def supports(self, claim: Claim) -> bool:
+        """Return whether the calls so far can support a claim."""
         if claim is Claim.DONE:
             return bool(self.tried)
         if claim is Claim.TESTS:
-            # The agent may have read a test result; one that only wrote files does not know it.
+            # The agent may have read a test result somewhere, unless all it did was to write files.
             return bool(self.tried) and self.tried != [Kind.CHANGE]
         if claim is Claim.SENT:
             return any(kind in _EFFECTS and kind is not Kind.CHANGE for kind in self.worked)
@@ -66,26 +66,26 @@ class _FalseClaim(NamedTuple):
     message: Message
     claim: Claim
     against: ToolCall | None
-    """The failed call that contradicts it; None where nothing supports it."""
+    """The failed call that contradicts the claim; None if no call supports the claim."""
     severity: Severity
     confidence: int
 
 
 class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
-    """Compares every claim with the calls before it. The last one counts: an early claim may have come true later."""
+    """Compares every claim with the calls before it. Only the last claim counts; earlier ones may have come true."""
 
     NEEDS = (Message,)
     OBSERVES = (ToolCall, Message, Moment)
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._proof = _Proof()
+        self._proof = _SupportingCalls()
         self._request: Message | None = None
         self._reply: Message | None = None
         """The last message of the agent."""
         self._false: _FalseClaim | None = None
         self._acted = False
-        """Whether an action succeeded: the agent may have answered through a tool."""
+        """Whether an action succeeded, with which the agent may have answered."""
         self._is_for_user = True
         self._end: Moment | None = None
 
@@ -116,7 +116,7 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
         if message.admits_failure or last is None or not last.failed:
             return None
         supported = {Claim.TESTS}
-        # What was done stays done, whatever failed later; whether it works is another question.
+        # A completed action or change stays completed even if a later call failed; whether it works is another claim.
         if last.kind is not Kind.ACTION and Kind.ACTION in proof.worked:
             supported |= {Claim.SENT, Claim.CHANGED}
         if last.kind not in (Kind.ACTION, Kind.CHANGE) and Kind.CHANGE in proof.worked:
@@ -125,14 +125,14 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
         return None if claim is None else _FalseClaim(message, claim, last, "high", 80)
 
     def _unsupported(self, message: Message) -> _FalseClaim | None:
-        """Return a claim that no recorded call can have made true."""
+        """Return a claim that no recorded call supports."""
         if message.admits_failure:
             return None
         request = self._request.text if self._request is not None else ""
         proof = self._proof
         for claim in sorted(message.deeds, key=lambda claim: claim is Claim.DONE):
-            longest = MAX_BARE_WORD if claim is Claim.DONE else MAX_REPORT
-            if proof.allows(claim) or (not proof.tried and message.size > longest):
+            max_characters = MAX_DONE_CHARACTERS if claim is Claim.DONE else MAX_REPORT_CHARACTERS
+            if proof.supports(claim) or (not proof.tried and message.size > max_characters):
                 continue
             if asks_for(request, claim) or (claim is Claim.TESTS and proof.tried):
                 return _FalseClaim(message, claim, None, "high" if claim is Claim.TESTS else "medium", 65)
@@ -142,7 +142,7 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
         return [self._draft(self._false)] if self._false is not None else self._silent()
 
     def _silent(self) -> list[Draft]:
-        """Report an agent run that counts as a success and ended without a word to its user."""
+        """Report an agent run that ended successfully without a message to its user."""
         end, last = self._end, self._reply
         if end is None or end.payload.get("success") is not True or end.status != "ok":
             return []
@@ -204,6 +204,6 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
 
 
 def _tests_failed(call: ToolCall) -> bool:
-    """Return whether a test run failed: by its exit code or, where a pipe hides that, by its own last count."""
+    """Return whether a test run failed, by its exit code or by the last count in its output: a pipe hides the code."""
     counts = _FAILED_TESTS.findall(call.output)
     return call.failed or (bool(counts) and any(int(count or 0) for count in counts[-1]))

@@ -14,8 +14,8 @@ from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "ignored_tool_output"
 MEANING = "the answer states something that the results do not contain"
-FRUITLESS = 2
-"""Lookups, all without a result, after which a definite answer has no source."""
+MIN_FRUITLESS_LOOKUPS = 2
+"""Minimum number of lookups, all without a result, after which a definite answer has no source."""
 _DEFINITE = re.compile(r"\d[\d.,]*\d|[\"“`][^\"”`]{3,}[\"”`]")
 _COUNT = re.compile(r"\b(\d+) (failed|failures?|errors?|passed|skipped)\b", re.IGNORECASE)
 
@@ -31,13 +31,14 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
         self._reply: Message | None = None
         self._fruitless: CallGroup | None = None
         self._has_found = False
-        """Whether any lookup brought something."""
+        """Whether any lookup found something."""
         self._tests: list[ToolCall] = []
         self._is_one_suite = True
-        """Whether all test runs were the same call: the numbers of several suites can be sums."""
+        """Whether all test runs were the same call; with several suites, the numbers in the answer may be sums."""
         self._shown: set[tuple[str, str]] = set()
-        """Every count that one of the first `_read` test runs showed."""
+        """The counts in the outputs of the first `_read` test runs."""
         self._read = 0
+        """Number of test runs whose output was read."""
 
     def observe(self, span: ToolCall | Message, /) -> None:
         if isinstance(span, Message):
@@ -66,9 +67,9 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
         return self._without_source(reply) or self._other_count(reply)
 
     def _without_source(self, reply: Message) -> list[Draft]:
-        """Report a definite answer although every lookup was empty, failed or only echoed the question."""
+        """Report a definite answer although every lookup found nothing, failed or only echoed the question."""
         fruitless = self._fruitless
-        if fruitless is None or len(fruitless) < FRUITLESS or reply.admits_failure:
+        if fruitless is None or len(fruitless) < MIN_FRUITLESS_LOOKUPS or reply.admits_failure:
             return []
         if not _DEFINITE.search(reply.text):
             return []
@@ -117,7 +118,7 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
 
 
 def _is_source(call: ToolCall) -> bool:
-    """Return whether a call could have given the answer. Finding nothing in memory is how most questions begin."""
+    """Return whether a call could be the source of the answer. Memory lookups do not count: most are empty."""
     only_waited = call.kind is Kind.WAIT and call.nothing_found
     return not only_waited and not call.tool.startswith("memory_") and "answer" not in call.tool
 

@@ -1,4 +1,4 @@
-"""`inspection_incomplete`: the recorder saw nothing or lost records, so that no findings does not mean no failures."""
+"""`inspection_incomplete`: the recorder saw nothing or lost records, so that failures may have been missed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from critiqor.model.sanitize import excerpt
 
 TYPE = "inspection_incomplete"
 MEANING = "the recorder saw nothing, or lost records"
-MUCH = 10
-"""Lost records from which conclusions become doubtful."""
+MIN_LOST_FOR_MEDIUM = 10
+"""Minimum number of lost records for severity medium: conclusions become unreliable."""
 _ADVICE = {
     "lost": "Check the coverage block of the evidence for where records were lost: a full disk, or a process that was "
     "killed.",
@@ -20,7 +20,7 @@ _ADVICE = {
 
 
 class InspectionIncomplete:
-    """Reads what the recorder missed from `Recording`. Coverage is counted by the storage, not from spans."""
+    """Reads the gaps of the recording from `Recording`. It observes no spans: the storage counts the coverage."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -45,12 +45,14 @@ class InspectionIncomplete:
         if lost:
             title = f"The recorder lost {counted(lost, 'record')}"
             explanation = "Their content is unknown, so failures in them cannot be ruled out."
-            drafts.append(_draft(recording, "lost", "medium" if lost >= MUCH else "low", title, explanation))
+            drafts.append(
+                _draft(recording, "lost", "medium" if lost >= MIN_LOST_FOR_MEDIUM else "low", title, explanation)
+            )
         return drafts
 
 
 def _end_of(recording: Recording) -> str:
-    """Return how the process ended, where that is all that is known."""
+    """Return the failure of the process, for a title; empty if the process did not fail."""
     event = recording.error_of("nonzero_exit", "launch_failed", "os_error")
     return f"; OpenClaw failed: {excerpt(event.error, 100)}" if event is not None and event.error else ""
 

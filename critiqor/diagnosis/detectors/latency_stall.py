@@ -9,14 +9,14 @@ from critiqor.model.timeline import Stall, TimelineSummary, line_id
 
 TYPE = "latency_stall"
 MEANING = "the event loop was blocked, and everything in its process with it"
-STALL_MS = 2_000
-"""Delay that users take for a hang."""
-STARTING_MS = 10_000
-"""The same while a process starts, when nobody talks to it yet."""
-GRAVE_MS = 10_000
-"""Total delay from which the severity is medium."""
+MIN_STALL_MS = 2_000
+"""Minimum delay of a reported stall: users perceive it as a hang."""
+MIN_STARTUP_STALL_MS = 10_000
+"""Minimum delay of a reported stall while a process starts, when no user is waiting for it yet."""
+MIN_TOTAL_FOR_MEDIUM_MS = 10_000
+"""Minimum total delay for severity medium."""
 _UNKNOWN = "something that is not told"
-"""How an unknown cause is spelled in `Finding.cause`, which must not change."""
+"""Text for an unknown cause in `Finding.cause`. It must not change, because causes are compared across runs."""
 
 
 class LatencyStall:
@@ -27,12 +27,12 @@ class LatencyStall:
         self._causes: dict[str, list[Stall]] = {}
 
     def observe(self, span: Stall, /) -> None:
-        if span.delay_ms >= (STARTING_MS if self._is_startup(span) else STALL_MS):
+        if span.delay_ms >= (MIN_STARTUP_STALL_MS if self._is_startup(span) else MIN_STALL_MS):
             cause = span.cause or " or ".join(span.suspects) or _UNKNOWN
             self._causes.setdefault(cause, []).append(span)
 
     def _is_startup(self, stall: Stall) -> bool:
-        """Return whether its process was still starting. A delay is reported with the first sample after it."""
+        """Return whether the process was still starting. A delay is reported in the first sample after it."""
         at = ms_from_iso(stall.at) or 0
         ends = [each.path.start_ms + each.path.duration_ms for each in self._startups if each.pid == stall.pid]
         return any(at - stall.delay_ms <= end for end in ends)
@@ -50,7 +50,7 @@ def _draft(cause: str, stalls: list[Stall]) -> Draft:
     return Draft(
         type=TYPE,
         about=(cause,),
-        severity="medium" if total >= GRAVE_MS else "low",
+        severity="medium" if total >= MIN_TOTAL_FOR_MEDIUM_MS else "low",
         confidence=85 if known else 60,
         title=f"The event loop was blocked for {format_duration(longest.delay_ms)} by {blocker}",
         explanation=f"{counted(len(stalls), 'stall')}, {format_duration(total)} in total. Meanwhile the process could "
@@ -62,5 +62,5 @@ def _draft(cause: str, stalls: list[Stall]) -> Draft:
         recommendation=f"Find out what {blocker} does without yielding: reading large files at once, or plugins that "
         "compute. `critiqor monitor --deep-profile` names the functions.",
         verification="Run the same task again: `critiqor timeline` shows no delay of "
-        f"{format_duration(STALL_MS)} or more.",
+        f"{format_duration(MIN_STALL_MS)} or more.",
     )

@@ -1,4 +1,4 @@
-"""`memory_failure`: memory that fails, finds nothing again and again, forgets, or is not used."""
+"""`memory_failure`: memory lookups that fail, repeatedly find nothing, lose entries, or are not used."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from critiqor.spans.calls import Kind, MemoryLookup, ToolCall
 
 TYPE = "memory_failure"
 MEANING = "memory that fails, finds nothing again and again, or forgets"
-EMPTY = 3
-"""Lookups without a result, in an agent run in which memory found nothing at all."""
-SAME = 3
-"""Lookups of the very same thing."""
-UNREAD = 3
-"""Lookups whose results were never used; a single one can have found the wrong thing."""
-REDONE = 3
-"""Lookups elsewhere that returned again what was learned before memory was written."""
-WORTH_KEEPING = 200
-"""Bytes of a result that are worth remembering."""
+MIN_EMPTY_LOOKUPS = 3
+"""Minimum number of lookups without a result, in an agent run in which no lookup found anything."""
+MIN_SAME_LOOKUPS = 3
+"""Minimum number of lookups with the same query."""
+MIN_UNUSED_LOOKUPS = 3
+"""Minimum number of lookups whose results were never used; a single one may have found something irrelevant."""
+MIN_REPEATED_LOOKUPS = 3
+"""Minimum number of other lookups that returned what was already known before memory was written."""
+MIN_RESULT_BYTES = 200
+"""Minimum size in bytes of a result that is worth remembering."""
 _MEMORY_FILE = re.compile(r"\bmemory/|\bMEMORY\.md")
 
 
@@ -34,16 +34,20 @@ class _Lookups:
         self.all: list[MemoryLookup] = []
         self.citations = Citations()
         self.explains: set[str] = set()
+        self.repetitions: list[ToolCall] = []
+        """The tool calls of all lookups but the first."""
 
     def add(self, lookup: MemoryLookup) -> None:
+        if lookup.tool_call is not None:
+            self.explains.add(lookup.tool_call.evidence)
+            if self.all:
+                self.repetitions.append(lookup.tool_call)
         self.all.append(lookup)
         self.citations.add(lookup.event_id)
-        if lookup.step is not None:
-            self.explains.add(lookup.step.evidence)
 
 
 class MemoryFailure(RunDetector[MemoryLookup]):
-    """Groups the memory lookups of an agent run by outcome and query, and reports the gravest problem."""
+    """Groups the memory lookups of an agent run by outcome and query, and reports the most severe problem."""
 
     NEEDS = (MemoryLookup,)
     OBSERVES = (MemoryLookup,)
@@ -55,7 +59,7 @@ class MemoryFailure(RunDetector[MemoryLookup]):
         self._found: list[MemoryLookup] = []
         self._same: dict[str, _Lookups] = {}
         self._repeated: _Lookups | None = None
-        """Of the queries that came often enough, the one that came first."""
+        """Lookups of the query that was repeated often enough; if there are several, of the one made first."""
 
     def observe(self, span: MemoryLookup, /) -> None:
         if span.outcome == "error":
@@ -68,22 +72,22 @@ class MemoryFailure(RunDetector[MemoryLookup]):
             same = self._same.setdefault(span.what, _Lookups())
             same.add(span)
             earliest = self._repeated
-            if len(same.all) == SAME and (earliest is None or same.all[0].order < earliest.all[0].order):
+            if len(same.all) == MIN_SAME_LOOKUPS and (earliest is None or same.all[0].order < earliest.all[0].order):
                 self._repeated = same
 
     def findings(self) -> list[Draft]:
         failed, empty, found, repeated = self._failed.all, self._empty.all, self._found, self._repeated
         if failed and not (found and found[-1].order > failed[-1].order):
             return [self._draft("failing", "medium", self._failed, f"{counted(len(failed), 'memory lookup')} failed")]
-        if len(empty) >= EMPTY and not found:
+        if len(empty) >= MIN_EMPTY_LOOKUPS and not found:
             title = f"{counted(len(empty), 'memory lookup')} found nothing"
             return [self._draft("empty", "medium", self._empty, title)]
         if repeated is not None:
             title = f"The same memory lookup was made {counted(len(repeated.all), 'time')}: {repeated.all[0].what}"
             draft = self._draft("repeated", "medium", repeated, title)
-            draft.wasted_tool_calls = [lookup.step for lookup in repeated.all[1:] if lookup.step is not None]
+            draft.wasted_tool_calls = repeated.repetitions
             return [draft]
-        if len(found) >= UNREAD and all(lookup.unread for lookup in found) and self._has_answered():
+        if len(found) >= MIN_UNUSED_LOOKUPS and all(lookup.unread for lookup in found) and self._has_answered():
             title = f"{counted(len(found), 'memory lookup')} found something, but none of it was used"
             unread = _Lookups()
             for lookup in found:
@@ -92,17 +96,17 @@ class MemoryFailure(RunDetector[MemoryLookup]):
         return []
 
     def _has_answered(self) -> bool:
-        """Return whether there is an answer in which the results could have been used."""
+        """Return whether there is an answer that could have used the results."""
         reply = self.run.final_reply
-        return reply is not None and reply.size >= WORTH_KEEPING // 2
+        return reply is not None and reply.size >= MIN_RESULT_BYTES // 2
 
     def _draft(self, how: str, severity: Severity, lookups: _Lookups, title: str) -> Draft:
         return _draft(self.run.scope, how, severity, lookups, title)
 
 
 class ForgottenMemory(SessionDetector[MemoryLookup | ToolCall]):
-    """Looks for a query that found something earlier in the session and finds nothing later, although nothing wrote
-    to memory in between."""
+    """Detects a query that found something earlier in the session and nothing later, without a write to memory in
+    between."""
 
     OBSERVES = (MemoryLookup, ToolCall)
 
@@ -142,28 +146,28 @@ class ForgottenMemory(SessionDetector[MemoryLookup | ToolCall]):
         return self._lost
 
 
-class _Learned:
-    """What one agent run looked up, and what it did with memory."""
+class _RunMemory:
+    """The lookups of one agent run, and its use of memory."""
 
     def __init__(self, run: AgentRun) -> None:
         self.run = run
         self.calls: dict[tuple[bytes, bytes], ToolCall] = {}
         self.again: dict[tuple[bytes, bytes], ToolCall] = {}
-        """Those that an earlier agent run had made before it wrote to memory."""
+        """Calls that an earlier agent run had made before it wrote to memory."""
         self.written: ToolCall | None = None
         self.consults_memory = False
 
 
 class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
-    """Looks for an agent run that repeats lookups without a look at the memory which an earlier one wrote."""
+    """Detects an agent run that repeats lookups without reading the memory that an earlier agent run wrote."""
 
     OBSERVES = (MemoryLookup, ToolCall)
 
     def __init__(self) -> None:
         self._noted: dict[tuple[bytes, bytes], ToolCall] = {}
-        """Calls of earlier agent runs that were made before they wrote to memory."""
+        """Calls that earlier agent runs made before they wrote to memory."""
         self._written: ToolCall | None = None
-        self._current: _Learned | None = None
+        self._current: _RunMemory | None = None
         self._redone: list[Draft] = []
 
     @classmethod
@@ -177,7 +181,7 @@ class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
             self._written = past.written
             known = {key: call for key, call in past.calls.items() if call.order < past.written.order}
             self._noted |= known
-        self._current = _Learned(run)
+        self._current = _RunMemory(run)
 
     def observe(self, span: MemoryLookup | ToolCall, /) -> None:
         current = self._current
@@ -190,7 +194,7 @@ class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
             current.consults_memory = True
             if _writes_memory(span):
                 current.written = span
-        if span.kind is Kind.LOOKUP and not span.failed and span.output_size >= WORTH_KEEPING:
+        if span.kind is Kind.LOOKUP and not span.failed and span.output_size >= MIN_RESULT_BYTES:
             key = (span.same_call, span.same_output)
             current.calls[key] = span
             if key in self._noted:
@@ -198,7 +202,7 @@ class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
 
     def findings(self) -> list[Draft]:
         current = self._current
-        if self._redone or current is None or self._written is None or len(current.again) < REDONE:
+        if self._redone or current is None or self._written is None or len(current.again) < MIN_REPEATED_LOOKUPS:
             return self._redone
         if current.consults_memory or not current.run.is_for_user:
             return []

@@ -1,4 +1,4 @@
-"""`no_progress`: many tool calls that change nothing and learn nothing."""
+"""`no_progress`: many tool calls that change nothing and return nothing new."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "no_progress"
 MEANING = "many tool calls that change nothing and learn nothing"
-IDLE = 8
-"""Idle calls in a row."""
-ECHOES = 3
-"""Results that contain nothing but the arguments: printing a request does not send it."""
+MIN_IDLE_CALLS = 8
+"""Minimum number of consecutive idle calls."""
+MIN_ECHOES = 3
+"""Minimum number of results that only repeat the arguments: printing a request does not send it."""
 
 
 class NoProgress(RunDetector[ToolCall | Message | Moment]):
-    """Counts idle calls in a row, and calls that only echo their arguments.
+    """Counts consecutive idle calls, and calls that only echo their arguments.
 
-    A message of the user or a compaction ends a row: looking again after one of these has its reasons.
+    A message of the user or a compaction ends a sequence of idle calls, because repeating calls after it is legitimate.
     """
 
     NEEDS = (ToolCall,)
@@ -32,7 +32,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         super().__init__(run)
         self._calls = 0
         self._echoes: CallGroup | None = None
-        self._row: CallGroup | None = None
+        self._sequence: CallGroup | None = None
         self._longest: CallGroup | None = None
         self._seen: set[tuple[bytes, bytes]] = set()
         self._failures: set[tuple[str, str]] = set()
@@ -40,21 +40,21 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if not isinstance(span, ToolCall):
             if begins_chapter(span):
-                self._end_row()
+                self._end_sequence()
                 self._seen.clear()
                 self._failures.clear()
         elif span.result and span.kind is not Kind.THOUGHT:
             self._calls += 1
             if span.echo and not span.failed:
                 self._echoes = _added(self._echoes, span)
-            if not self._brings_nothing(span):
-                if self._row is not None:
-                    self._end_row()
-            elif span.kind is not Kind.WAIT:  # waiting neither makes progress nor shows a lack of it
-                self._row = _added(self._row, span)
+            if not self._is_idle(span):
+                if self._sequence is not None:
+                    self._end_sequence()
+            elif span.kind is not Kind.WAIT:  # waiting is neither progress nor a lack of it
+                self._sequence = _added(self._sequence, span)
 
-    def _brings_nothing(self, call: ToolCall) -> bool:
-        """Remember a call and return whether it brought nothing new. A new error is news, and so is an empty file."""
+    def _is_idle(self, call: ToolCall) -> bool:
+        """Remember a call and return whether its result is nothing new. A new error or an empty file counts as new."""
         result = (call.same_call, call.same_output)
         was_seen = result in self._seen
         self._seen.add(result)
@@ -65,21 +65,21 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
             return was_seen
         return was_seen or (call.nothing_found and call.output != "" and not runs_commands(call.tool))
 
-    def _end_row(self) -> None:
-        self._longest, self._row = self._longest_so_far(), None
+    def _end_sequence(self) -> None:
+        self._longest, self._sequence = self._longest_so_far(), None
 
     def _longest_so_far(self) -> CallGroup | None:
-        if self._row is None or (self._longest is not None and len(self._longest) >= len(self._row)):
+        if self._sequence is None or (self._longest is not None and len(self._longest) >= len(self._sequence)):
             return self._longest
-        return self._row
+        return self._sequence
 
     def findings(self) -> list[Draft]:
         echoes = self._echoes
-        if echoes is not None and len(echoes) >= ECHOES and 2 * len(echoes) >= self._calls:
+        if echoes is not None and len(echoes) >= MIN_ECHOES and 2 * len(echoes) >= self._calls:
             calls = counted(len(echoes), "call")
             return [self._draft(echoes, "echo", f"{calls} of `{echoes.first.tool}` only echoed their own arguments")]
         longest = self._longest_so_far()
-        if longest is None or len(longest) < IDLE:
+        if longest is None or len(longest) < MIN_IDLE_CALLS:
             return []
         title = f"{counted(len(longest), 'tool call')} in a row changed nothing and learned nothing"
         return [self._draft(longest, "idle", title)]

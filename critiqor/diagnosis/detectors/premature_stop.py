@@ -15,25 +15,25 @@ from critiqor.spans.calls import Message, Moment, Plan, ToolCall
 
 TYPE = "premature_stop"
 MEANING = "announced work was never done, and the agent run ended as if complete"
-_CUT = frozenset(("length", "max_tokens", "maxtokens"))
-# An agent that waits for an answer, or for something to happen, has not stopped too early.
+_OUTPUT_LIMIT_REASONS = frozenset(("length", "max_tokens", "maxtokens"))
+# An agent that waits for an answer or for an event has not stopped too early.
 _WAITS = re.compile(
     r"\?|\b(?:if|once|when|whenever|after|until|unless|as soon as|let me know|tell me|confirm|approv\w+|go ahead"
     r"|proceed|later|tomorrow|tonight|next time|keep|remember|monitor|watch|stand by|await\w*|notify|remind"
     r"|report back)\b",
     re.IGNORECASE,
 )
-_LATER = ("cron", "automation", "schedul", "remind", "spawn", "subagent", "yield")
-"""Parts of the names of tools by which an agent has something done later, or by another agent."""
+_DELEGATING = ("cron", "automation", "schedul", "remind", "spawn", "subagent", "yield")
+"""Parts of the names of tools that schedule work for later or delegate it to another agent."""
 
 
 @lru_cache(maxsize=1024)
 def _delegates(tool: str) -> bool:
-    return any(word in tool.lower() for word in _LATER)
+    return any(word in tool.lower() for word in _DELEGATING)
 
 
 class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
-    """Keeps the last message, the last plan and what was done after it."""
+    """Keeps the last message, the last plan, and the number of calls after that plan."""
 
     NEEDS = (Message,)
     OBSERVES = (ToolCall, Message, Moment, Plan)
@@ -46,7 +46,7 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
         self._calls_since_plan = 0
         self._request_since_plan = False
         self._delegates = False
-        """Whether the work was handed on to a later agent run or to a subagent."""
+        """Whether work was delegated to a later agent run or to a subagent."""
 
     def observe(self, span: ToolCall | Message | Moment | Plan, /) -> None:
         if isinstance(span, ToolCall):
@@ -65,7 +65,7 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
         end, last = self._end, self._last
         if end is None or end.status == "error" or last is None or last.is_user or self.run.was_stopped:
             return []
-        if (last.stop_reason or "").lower() in _CUT:
+        if (last.stop_reason or "").lower() in _OUTPUT_LIMIT_REASONS:
             return [self._draft(last, "cut", "The last answer was cut off by the model's output limit", 90)]
         if last.asks_tools:
             calls = self.run.tool_calls
@@ -79,13 +79,13 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
         return self._unfinished_plan(last)
 
     def _unfinished_plan(self, last: Message) -> list[Draft]:
-        """Report items of the agent's own plan that were never marked as done and are not mentioned."""
+        """Report items of the agent's own plan that were never marked as done."""
         plan = self._plan
         if plan is None or not plan.pending or last.admits_failure or last.asks_user or not last.text:
             return []
         if self._request_since_plan:
-            return []  # the user asked for something else meanwhile
-        # An agent that forgets to mark items as done has at least made a call for each; the report needs none.
+            return []  # the user has sent another message since
+        # An agent that forgot to mark items as done has made at least one call for each, except for the final report.
         if self._calls_since_plan >= plan.pending - 1:
             return []
         title = f"The agent run ended with {counted(plan.pending, 'item')} of its own plan not done"

@@ -9,11 +9,11 @@ from critiqor.model.sanitize import excerpt
 
 TYPE = "process_failure"
 MEANING = "the program itself died"
-SIGNALS = 128
-"""Exit codes from here on are signals."""
+SIGNAL_EXIT_BASE = 128
+"""Minimum exit code of a process that a signal ended: 128 plus the number of the signal."""
 _MEMORY = {
-    SIGNALS + 9: " A SIGKILL that nobody sent usually means that the system ran out of memory.",
-    SIGNALS + 6: " Node aborts like this when its heap is full.",
+    SIGNAL_EXIT_BASE + 9: " A SIGKILL that nobody sent usually means that the system ran out of memory.",
+    SIGNAL_EXIT_BASE + 6: " Node aborts like this when its heap is full.",
 }
 
 
@@ -29,7 +29,7 @@ class ProcessFailure:
         if event is None:
             return []
         if not recording.was_asked_to_stop:
-            return [_draft(recording, event, "critical" if (recording.exit_code or 0) >= SIGNALS else "high")]
+            return [_draft(recording, event, "critical" if (recording.exit_code or 0) >= SIGNAL_EXIT_BASE else "high")]
         # Stopping a program that has nothing to do is normal.
         return [_draft(recording, event, "low")] if recording.was_cut_short else []
 

@@ -18,11 +18,12 @@ MEANING = "model calls failed"
 
 
 def _status(codes: str) -> str:
-    """Return a pattern for an HTTP status that is not a number of tokens or milliseconds."""
+    """Return a pattern for HTTP status codes that does not match numbers of tokens, bytes or milliseconds."""
     return rf"(?<![\d.,])(?:{codes})(?![\d.,]*\d|\s?(?:ms|s|sec|seconds|tokens?|bytes|[kmg]b)\b)"
 
 
-# The provider's message outranks the category: OpenClaw classifies an HTTP 500 as a timeout. The first match counts.
+# The first match counts. The provider's message has precedence over the category, because OpenClaw classifies an HTTP
+# 500 as a timeout.
 _CAUSES: tuple[tuple[str, str, str], ...] = (
     (
         "context",
@@ -58,7 +59,7 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
     ("stopped", r"abort|cancell?ed", "the call was stopped"),
 )
 _PATTERNS = tuple((cause, re.compile(pattern, re.IGNORECASE)) for cause, pattern, _ in _CAUSES)
-_WORDS = {cause: words for cause, _, words in _CAUSES}
+_DESCRIPTIONS = {cause: words for cause, _, words in _CAUSES}
 _REPORTED_ELSEWHERE = frozenset(("context", "stopped"))
 """`context_pollution` reports requests that were too large; a call that the user stopped did not fail."""
 _ADVICE = {
@@ -140,7 +141,7 @@ class ProviderFailure(RunDetector[ModelCall]):
             if end is not None and end.event_id > last.event_id
             else []
         )
-        reason = _WORDS.get(cause, "unknown cause")
+        reason = _DESCRIPTIONS.get(cause, "unknown cause")
         error = excerpt(last.error or "", 200)
         return Draft(
             type=TYPE,

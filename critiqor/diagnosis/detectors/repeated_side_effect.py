@@ -16,33 +16,33 @@ from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "repeated_side_effect"
 MEANING = "an action that must happen once was done twice"
-LOOKED_BACK = 50
-"""Calls before an action in which a check of the earlier one is searched for."""
+MAX_SEARCHED_CALLS = 50
+"""Maximum number of calls before a repeated action that are searched for a check of the earlier one."""
 _AMBIGUOUS = re.compile(
     r"time[d -]?\s?out|timeout|connection (?:reset|closed|lost)|\b50[234]\b|bad gateway|socket hang|no response"
     r"|unknown (?:state|result)|ECONNRESET|EPIPE",
     re.IGNORECASE,
 )
-_OFTEN = re.compile(r"\b(?:twice|thrice|times|again|repeat\w*|every|each)\b", re.IGNORECASE)
+_REPETITION_WORDS = re.compile(r"\b(?:twice|thrice|times|again|repeat\w*|every|each)\b", re.IGNORECASE)
 _EFFECTS = (Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER)
 _KEY = re.compile(r'"(\w+)":')
 
 
 class _Action:
-    """One action, as often as it was done."""
+    """All executions of one action."""
 
     def __init__(self, call: ToolCall) -> None:
         self.repeated = CallGroup(call)
-        """The first time, and each time that it was repeated without need."""
+        """The first execution and each unnecessary repetition."""
         self.last = call
-        self.number = 0
-        """Number of its last call among all calls."""
+        self.index = 0
+        """Index of the last execution among all calls."""
         self.effects = 0
-        """Calls with an effect up to its last one."""
+        """Number of successful calls with an effect, up to the last execution."""
 
 
 class RepeatedSideEffect(RunDetector[ToolCall | Message]):
-    """Remembers every action, and judges one that comes again by what happened since."""
+    """Remembers every action, and judges a repetition by what happened since."""
 
     NEEDS = ("action",)
     OBSERVES = (ToolCall, Message)
@@ -51,8 +51,8 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
         super().__init__(run)
         self._actions: dict[bytes, _Action] = {}
         self._repeated: dict[bytes, _Action] = {}
-        self._recent: deque[ToolCall] = deque(maxlen=LOOKED_BACK)
-        self._number = 0
+        self._recent: deque[ToolCall] = deque(maxlen=MAX_SEARCHED_CALLS)
+        self._index = 0
         self._effects = 0
         self._request: Message | None = None
 
@@ -66,27 +66,27 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             known = self._actions.get(span.same_call)
             if known is None:
                 known = self._actions[span.same_call] = _Action(span)
-            elif self._is_needless(known, span):
+            elif self._is_unnecessary(known, span):
                 known.repeated.add(span)
                 self._repeated[span.same_call] = known
         if span.kind in _EFFECTS and not span.failed:
             self._effects += 1
         if is_action:
             action = self._actions[span.same_call]
-            action.last, action.number, action.effects = span, self._number, self._effects
+            action.last, action.index, action.effects = span, self._index, self._effects
         self._recent.append(span)
-        self._number += 1
+        self._index += 1
 
-    def _is_needless(self, known: _Action, call: ToolCall) -> bool:
-        """Return whether an action was repeated although nobody asked for it, checked it or did new work."""
+    def _is_unnecessary(self, known: _Action, call: ToolCall) -> bool:
+        """Return whether an action was repeated without a request of the user, a check of its outcome or other work."""
         before, request = known.last, self._request
-        if request is not None and (request.order > before.order or _OFTEN.search(request.text)):
+        if request is not None and (request.order > before.order or _REPETITION_WORDS.search(request.text)):
             return False
         if not _is_unclear(before):
             return known.effects == self._effects
-        since = self._number - known.number - 1
+        since = self._index - known.index - 1
         recent = list(self._recent)[-since:] if since else []
-        return not any(_checks(look, before) for look in recent)
+        return not any(_checks(lookup, before) for lookup in recent)
 
     def findings(self) -> list[Draft]:
         repeated = sorted(self._repeated.values(), key=lambda action: action.repeated.first.order)
@@ -119,11 +119,12 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
 
 
 def _is_unclear(call: ToolCall) -> bool:
+    """Return whether it is unknown if a call took effect: it has no result, or failed with an ambiguous error."""
     return call.result is None or (call.failed and _AMBIGUOUS.search(f"{call.error} {call.output}") is not None)
 
 
 def _checks(call: ToolCall, action: ToolCall) -> bool:
-    """Return whether a lookup asks for something that the action was about."""
+    """Return whether a call is a lookup of something that the action was about."""
     if call.failed or call.result is None or call.kind not in (Kind.LOOKUP, Kind.WAIT):
         return False
     about = words(f"{action.tool} {action.arguments}") - words(" ".join(_KEY.findall(action.arguments)))

@@ -1,4 +1,4 @@
-"""`repeated_tool_failure`: the same failure again and again, without anything being done about it."""
+"""`repeated_tool_failure`: the same failure repeatedly, without an attempt to fix it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.draft import CallGroup, Draft
-from critiqor.diagnosis.signals.text import is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.signals.text import likeness_of_calls, reports_absence, reports_already_done, words
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -15,39 +15,41 @@ from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "repeated_tool_failure"
 MEANING = "the same failure again and again, without anything being done about it"
-ALIKE = 0.4
-"""Share of common words from which two calls are the same attempt."""
-TELLING_WORDS = 12
-"""Words of a call from which likeness means something even if the errors read differently."""
-GUESSES = 3
-"""Failures of attempts that really differ: two wrong guesses are a search, three of one kind are a habit."""
-CASCADE = 4
-"""Failures of one kind over several tools."""
-HIGH = 6
-MAX_OPEN = 8
-"""Kinds of failures of one tool that may be repaired at a time."""
-SOON = 20
-"""Calls within which a similar call counts as the repair of a failed one; the same call counts forever."""
+MIN_SIMILARITY = 0.4
+"""Minimum share of common words of two calls that count as the same attempt."""
+MIN_COMPARABLE_WORDS = 12
+"""Minimum number of words of a call that can be compared although the outputs differ."""
+MIN_GUESSES = 3
+"""Minimum number of failures of different attempts: two wrong guesses are a search, three of one kind are a habit."""
+MIN_CASCADE = 4
+"""Minimum number of failures of one kind across several tools."""
+MIN_FAILURES_FOR_HIGH = 6
+"""Minimum number of failures for severity high."""
+MAX_OPEN_STREAKS = 8
+"""Maximum number of open streaks per tool; the oldest is closed first."""
+MAX_CALLS_TO_FIX = 20
+"""Maximum number of calls after which a similar call counts as the fix of a failed one; an identical one always is."""
 
 
 class _Streak(CallGroup):
-    """Failures of one tool and one kind, until something repairs them."""
+    """Failures of one tool and one kind, until they are resolved."""
 
-    __slots__ = ("at", "blind", "effects", "first_blind", "recovered", "successes")
+    __slots__ = ("blind", "effects", "first_blind", "index", "recovered", "successes")
 
     def __init__(self, first: ToolCall) -> None:
         super().__init__(first)
         self.blind = 0
-        """Attempts that repeated a failed one although nothing had happened in between that could help."""
+        """Number of attempts that repeated a failed one although nothing that could help had happened in between."""
         self.recovered = False
-        self.at = 0
-        """The number of its last call."""
+        """Whether a later call succeeded."""
+        self.index = 0
+        """Index of the last failure among all calls."""
         self.successes = 0
-        """Calls that had succeeded by then."""
+        """Number of calls that had succeeded before the last failure."""
         self.effects = 0
-        """Those of them that may have changed something, if only by letting time pass."""
+        """Number of those that may have changed something, if only because time passed."""
         self.first_blind: ToolCall | None = None
-        """The first attempt that was the same call as the one before."""
+        """The first attempt that is identical to the previous one."""
 
     def add(self, call: ToolCall) -> None:
         if self.first_blind is None and call.same_call == self.last.same_call:
@@ -56,34 +58,34 @@ class _Streak(CallGroup):
 
     @property
     def is_blind(self) -> bool:
-        """Whether attempts were repeated without need, and it was no search for something that is not there."""
+        """Whether attempts were repeated unnecessarily, and were not a search for something that does not exist."""
         return self.blind > 0 and not self._is_search
 
     @property
     def _is_search(self) -> bool:
-        """Whether every call asked for another thing, and each answer was that there is no such thing."""
+        """Whether every call was different, and the error says that something does not exist or is already done."""
         error = self.first.error or ""
-        return len(self.distinct) == len(self) and (tells_of_absence(error) or is_already_so(error))
+        return len(self.distinct) == len(self) and (reports_absence(error) or reports_already_done(error))
 
 
 class RepeatedToolFailure(RunDetector[ToolCall]):
-    """Follows the failures of each tool by kind, and each kind of failure across tools."""
+    """Tracks the failures of each tool by kind, and each kind of failure across tools."""
 
     NEEDS = ("failed call",)
     OBSERVES = (ToolCall,)
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._number = 0
+        self._index = 0
         self._successes = 0
         self._effects = 0
         self._open: dict[str, dict[object, _Streak]] = {}
-        """Streaks that may go on, by tool and kind of failure."""
+        """Streaks that may continue, by tool and kind of failure."""
         self._blind: list[_Streak] = []
-        """Streaks that have ended and count, whatever comes."""
+        """Streaks that have ended and are reported in any case."""
         self._blind_drafts: list[Draft] = []
         self._closed: list[_Streak] = []
-        """Streaks that have ended and count as long as half of the tool's calls fail in this way, up to the last."""
+        """Streaks that have ended, and are reported if they are habits (see `_is_habit`)."""
         self._calls: dict[str, int] = defaultdict(int)
         self._last_failed: dict[str, bool] = {}
         """Whether the last call of a tool failed."""
@@ -98,7 +100,7 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
             self._failed(span)
         else:
             self._succeeded(span)
-        self._number += 1
+        self._index += 1
 
     def _succeeded(self, call: ToolCall) -> None:
         self._successes += 1
@@ -107,23 +109,23 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
         known = self._open.get(call.tool)
         if not known:
             return
-        for key in [key for key, streak in known.items() if _repairs(call, streak, self._number)]:
+        for key in [key for key, streak in known.items() if _resolves(call, streak, self._index)]:
             known[key].recovered = True
             self._close(known.pop(key))
 
     def _failed(self, call: ToolCall) -> None:
         self._cascades.failed(call)
         known = self._open.setdefault(call.tool, {})
-        # An exit code alone does not give the reason: only the same call fails for the same one.
+        # An exit code alone does not identify the reason; only identical calls are assumed to fail for the same one.
         key = (call.error_kind, call.same_call) if _is_code(call.error_kind) else call.error_kind
         streak = known.get(key)
         if streak is not None and streak.effects < self._effects and streak.last.same_output != call.same_output:
-            # Something was changed, and the failure is another one now: this is work.
+            # Something was changed, and the output is different now: this is progress.
             self._close(known.pop(key))
             streak = None
         if streak is None:
             streak = known[key] = _Streak(call)
-            if len(known) > MAX_OPEN:
+            if len(known) > MAX_OPEN_STREAKS:
                 self._close(known.pop(next(iter(known))))
         else:
             if call.same_call == streak.last.same_call:
@@ -131,21 +133,21 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
             elif streak.successes == self._successes:
                 streak.blind += _is_same_attempt(streak.last, call)
             streak.add(call)
-        streak.at, streak.successes, streak.effects = self._number, self._successes, self._effects
+        streak.index, streak.successes, streak.effects = self._index, self._successes, self._effects
 
     def _close(self, streak: _Streak) -> None:
         if streak.recovered and streak.first.kind is Kind.WAIT:
-            return  # it waited until it worked
+            return  # the agent polled until the call succeeded
         if streak.is_blind:
             self._blind.append(streak)
             self._blind_drafts.append(_draft(self.run, streak))
-        elif len(streak) >= GUESSES:
+        elif len(streak) >= MIN_GUESSES:
             self._closed.append(streak)
 
     def findings(self) -> list[Draft]:
         if not self._open:
             return []
-        # The calls of a tool only become more.
+        # The number of calls of a tool only grows, so a streak that is less than half stays so.
         self._closed = [streak for streak in self._closed if self._is_half(streak)]
         still_open = [streak for streaks in self._open.values() for streak in streaks.values()]
         streaks = [
@@ -156,71 +158,74 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
         return [*self._blind_drafts, *(_draft(self.run, streak) for streak in (*streaks, *cascades))]
 
     def _is_half(self, streak: _Streak) -> bool:
-        """Return whether at least half of the tool's calls failed in this way."""
+        """Return whether at least half of the tool's calls failed like this."""
         return 2 * len(streak) >= self._calls[streak.first.tool]
 
     def _is_habit(self, streak: _Streak) -> bool:
-        """Return whether attempts that differ failed in this way for half of the time, up to the last call."""
-        return len(streak) >= GUESSES and self._is_half(streak) and self._last_failed[streak.first.tool]
+        """Return whether at least half of the tool's calls failed like this, and its last call failed."""
+        return len(streak) >= MIN_GUESSES and self._is_half(streak) and self._last_failed[streak.first.tool]
 
 
 def _is_code(error_kind: str) -> bool:
     return error_kind.startswith("exit code") and ":" not in error_kind
 
 
-def _repairs(call: ToolCall, streak: _Streak, number: int) -> bool:
+def _resolves(call: ToolCall, streak: _Streak, index: int) -> bool:
     last = streak.last
     if call.same_call == last.same_call:
         return True
-    return number - streak.at <= SOON and likeness_of_calls(call.arguments, last.arguments) >= ALIKE
+    return (
+        index - streak.index <= MAX_CALLS_TO_FIX and likeness_of_calls(call.arguments, last.arguments) >= MIN_SIMILARITY
+    )
 
 
 def _is_same_attempt(before: ToolCall, call: ToolCall) -> bool:
-    """Return whether a call is nearly the one before."""
-    comparable = call.same_output == before.same_output or len(words(call.arguments)) >= TELLING_WORDS
-    return comparable and likeness_of_calls(call.arguments, before.arguments) >= ALIKE
+    """Return whether a call is nearly identical to the previous one."""
+    comparable = call.same_output == before.same_output or len(words(call.arguments)) >= MIN_COMPARABLE_WORDS
+    return comparable and likeness_of_calls(call.arguments, before.arguments) >= MIN_SIMILARITY
 
 
-class _Kind:
-    """The failures of one kind over all tools, with the calls by which a tool that had failed so worked again."""
+class _KindFailures:
+    """The failures of one kind across all tools."""
 
     __slots__ = ("calls", "failures", "tools")
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
+        """The failures, and the first success of each tool after such a failure, in order."""
         self.failures = 0
         self.tools: set[str] = set()
 
 
 class _Cascades:
-    """One cause that makes several tools fail, until one of them works again."""
+    """Failures of several tools with one cause, until one of the tools works again."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, _Kind] = {}
-        self._suspects: dict[str, _Kind] = {}
-        """Kinds of which there are enough failures."""
-        self._struck: dict[str, set[str]] = {}
-        """Kinds of failures of each tool since it last worked."""
+        self._kinds: dict[str, _KindFailures] = {}
+        self._suspects: dict[str, _KindFailures] = {}
+        """Kinds with enough failures in more than one tool."""
+        self._failed_kinds: dict[str, set[str]] = {}
+        """Kinds of failures of each tool since its last success."""
 
     def failed(self, call: ToolCall) -> None:
         if _is_code(call.error_kind):
             return
         kind = self._kinds.get(call.error_kind)
         if kind is None:
-            kind = self._kinds[call.error_kind] = _Kind()
+            kind = self._kinds[call.error_kind] = _KindFailures()
         kind.calls.append(call)
         kind.failures += 1
         kind.tools.add(call.tool)
-        if kind.failures >= CASCADE and len(kind.tools) > 1:
+        if kind.failures >= MIN_CASCADE and len(kind.tools) > 1:
             self._suspects[call.error_kind] = kind
-        self._struck.setdefault(call.tool, set()).add(call.error_kind)
+        self._failed_kinds.setdefault(call.tool, set()).add(call.error_kind)
 
     def succeeded(self, call: ToolCall) -> None:
-        for name in self._struck.pop(call.tool, ()):
+        for name in self._failed_kinds.pop(call.tool, ()):
             self._kinds[name].calls.append(call)
 
     def found(self, streaks: list[_Streak]) -> list[_Streak]:
-        """Return the cascades among the failures that none of these streaks reports."""
+        """Return the cascades among the failures that are not in these streaks."""
         kinds = self._suspects
         if not kinds:
             return []
@@ -229,22 +234,22 @@ class _Cascades:
             if streak.first.error_kind in kinds:
                 reported[streak.first.error_kind] |= streak.evidence
         groups = [group for name, kind in kinds.items() for group in _split(kind.calls, reported[name])]
-        long = (group for group in groups if len(group) >= CASCADE and len({call.tool for call in group}) > 1)
+        long = (group for group in groups if len(group) >= MIN_CASCADE and len({call.tool for call in group}) > 1)
         return [_streak_of(group) for group in long]
 
 
 def _split(calls: list[ToolCall], reported: set[str]) -> list[list[ToolCall]]:
-    """Return failures of one kind, split wherever a tool that had failed in this way worked again."""
+    """Return the unreported failures of one kind, split at each success of a tool that had failed."""
     groups: list[list[ToolCall]] = []
     group: list[ToolCall] = []
-    struck: set[str] = set()
+    failed_tools: set[str] = set()
     for call in calls:
         if call.failed:
             if call.evidence not in reported:
                 group.append(call)
-                struck.add(call.tool)
-        elif call.tool in struck:
-            struck.remove(call.tool)
+                failed_tools.add(call.tool)
+        elif call.tool in failed_tools:
+            failed_tools.remove(call.tool)
             groups.append(group)
             group = []
     return [*groups, group]
@@ -261,9 +266,9 @@ def _streak_of(calls: list[ToolCall]) -> _Streak:
 def _draft(run: AgentRun, streak: _Streak) -> Draft:
     first, second, last = streak.first, streak.again[0], streak.last
     names, failures = streak.names, len(streak)
-    severity: Severity = "high" if failures >= HIGH else "medium" if failures >= 3 else "low"
+    severity: Severity = "high" if failures >= MIN_FAILURES_FOR_HIGH else "medium" if failures >= 3 else "low"
     if streak.recovered:
-        severity = "medium" if failures >= HIGH else "low"
+        severity = "medium" if failures >= MIN_FAILURES_FOR_HIGH else "low"
     error = excerpt(first.error or "", 160)
     attempts = "with the same arguments" if len(streak.distinct) == 1 else "with nearly the same arguments"
     return Draft(

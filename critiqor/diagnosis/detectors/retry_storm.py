@@ -1,4 +1,4 @@
-"""`retry_storm`: many model calls in a row to a provider that keeps failing."""
+"""`retry_storm`: many consecutive model calls to a provider that keeps failing."""
 
 from __future__ import annotations
 
@@ -12,46 +12,53 @@ from critiqor.spans.calls import ModelCall
 
 TYPE = "retry_storm"
 MEANING = "many requests in a row to a provider that keeps failing"
-STORM = 5
-"""Failed model calls in a row."""
+MIN_FAILED_CALLS = 5
+"""Minimum number of consecutive failed model calls."""
 
 
-class _Row:
-    """Failed model calls in a row."""
+class _Sequence:
+    """Consecutive failed model calls."""
 
     def __init__(self) -> None:
         self.calls: list[ModelCall] = []
+        self.again: list[ModelCall] = []
+        """All calls but the first."""
         self.citations = Citations()
+
+    def add(self, call: ModelCall) -> None:
+        if self.calls:
+            self.again.append(call)
+        self.calls.append(call)
+        self.citations.add(call.event_id)
 
 
 class RetryStorm(RunDetector[ModelCall]):
-    """Keeps the longest row of failed model calls, and the current one."""
+    """Keeps the longest and the current sequence of failed model calls."""
 
     NEEDS = (ModelCall,)
     OBSERVES = (ModelCall,)
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._longest = _Row()
-        self._row = _Row()
+        self._longest = _Sequence()
+        self._current = _Sequence()
         self._last: ModelCall | None = None
 
     def observe(self, span: ModelCall, /) -> None:
         self._last = span
         if not span.failed:
-            if self._row.calls:
-                self._longest, self._row = self._longest_so_far(), _Row()
+            if self._current.calls:
+                self._longest, self._current = self._longest_so_far(), _Sequence()
         elif cause_of(span) != "stopped":
-            self._row.calls.append(span)
-            self._row.citations.add(span.event_id)
+            self._current.add(span)
 
-    def _longest_so_far(self) -> _Row:
-        return self._row if len(self._row.calls) > len(self._longest.calls) else self._longest
+    def _longest_so_far(self) -> _Sequence:
+        return self._current if len(self._current.calls) > len(self._longest.calls) else self._longest
 
     def findings(self) -> list[Draft]:
         longest = self._longest_so_far()
         calls = longest.calls
-        if len(calls) < STORM:
+        if len(calls) < MIN_FAILED_CALLS:
             return []
         cause = cause_of(calls[-1])
         fatal = calls[-1] is self._last
@@ -59,7 +66,7 @@ class RetryStorm(RunDetector[ModelCall]):
             Draft(
                 type=TYPE,
                 about=(cause,),
-                severity="medium",  # `provider_failure` reports that none of them succeeded
+                severity="medium",  # that none of them succeeded is reported by `provider_failure`
                 confidence=90,
                 title=f"{counted(len(calls), 'model call')} failed in a row",
                 explanation="Each call was sent after the previous one had failed"
@@ -73,9 +80,9 @@ class RetryStorm(RunDetector[ModelCall]):
                     CausalStep(calls[1].event_id, "Sent again, failed again", "retried"),
                     CausalStep(calls[-1].event_id, f"Failure number {len(calls)} in a row", "retried"),
                 ],
-                wasted_model_calls=calls[1:],
+                wasted_model_calls=longest.again,
                 scope=self.run.scope,
                 recommendation="Limit the number of retries, wait longer between them, and configure a fallback model.",
-                verification=f"Run the same task again: fewer than {STORM} model calls fail in a row.",
+                verification=f"Run the same task again: fewer than {MIN_FAILED_CALLS} model calls fail in a row.",
             )
         ]

@@ -11,10 +11,10 @@ from critiqor.spans.calls import SecretMark
 
 TYPE = "secret_exposure"
 MEANING = "credentials appeared in arguments, outputs or replies"
-MAX_TOOLS = 3
-"""Tools that the explanation names."""
+MAX_NAMED_TOOLS = 3
+"""Maximum number of tools that the explanation names."""
 _SEVERITY: dict[str, Severity] = {"reply": "high", "output": "medium", "arguments": "low"}
-_WHERE = {
+_PLACE_NAMES = {
     "reply": "in the agent's reply",
     "output": "in the output of a tool",
     "arguments": "in the arguments of a tool call",
@@ -69,20 +69,20 @@ class SecretExposure(RunDetector[SecretMark]):
 
     def _draft(self, name: str, place: _Place) -> Draft:
         kinds = sorted(place.kinds)
-        tools = sorted(place.tools)[:MAX_TOOLS]
+        tools = sorted(place.tools)[:MAX_NAMED_TOOLS]
         through = f" (`{'`, `'.join(tools)}`)" if tools else ""
         return Draft(
             type=TYPE,
             about=(name, *kinds),
             severity=_SEVERITY[name],
             confidence=85,
-            title=f"A credential appeared {_WHERE[name]}: {', '.join(map(_kind_name, kinds))}",
+            title=f"A credential appeared {_PLACE_NAMES[name]}: {', '.join(map(_kind_name, kinds))}",
             explanation=f"{counted(len(place.secrets), 'secret')} in {counted(len(place.events), 'event')}{through}. "
             f"{_SEEN_BY[name]} The value is not stored in this recording.",
             evidence=place.citations.cited(),
             occurrences=len(place.events),
             first_bad_step=place.first.event_id,
-            chain=[CausalStep(place.first.event_id, f"{_kind_name(place.first.kind)} {_WHERE[name]}", None)],
+            chain=[CausalStep(place.first.event_id, f"{_kind_name(place.first.kind)} {_PLACE_NAMES[name]}", None)],
             scope=self.run.scope,
             recommendation="Rotate the credential. Let the agent use it without seeing it: from a secret store or an "
             "environment variable of the tool.",

@@ -15,9 +15,10 @@ from critiqor.spans.calls import Message, ToolCall
 
 TYPE = "skill_failure"
 MEANING = "a skill that was asked for was never opened, or failed"
-FAILURES = 2
-"""Failed calls with a skill's own files; a single one is normal while learning a skill."""
-HIGH = 6
+MIN_FAILURES = 2
+"""Minimum number of failed calls that used a skill's files; a single one is normal when a skill is first used."""
+MIN_FAILURES_FOR_HIGH = 6
+"""Minimum number of failed calls for severity high."""
 _SKILL_FILE = re.compile(r"skills/([\w.-]+)/")
 _REQUEST = re.compile(
     r"(?<!not )(?<!n't )(?<!never )(?<!without )\b"
@@ -37,13 +38,14 @@ class _Request(NamedTuple):
 
 
 class _Use:
-    """The calls that touched the files of one skill."""
+    """The calls that used the files of one skill."""
 
     def __init__(self) -> None:
         self.failed: CallGroup | None = None
         self.is_unreadable = False
-        """Whether its description could not be read."""
+        """Whether the description of the skill could not be read."""
         self.last_failed = False
+        """Whether the last call failed."""
 
     def add(self, call: ToolCall) -> None:
         self.last_failed = call.failed
@@ -57,7 +59,7 @@ class _Use:
 
 
 class SkillFailure(RunDetector[ToolCall | Message]):
-    """Keeps which skills were used, and which ones the user asked for."""
+    """Keeps the skills that were used, and the skills that the user asked for."""
 
     NEEDS = (ToolCall,)
     OBSERVES = (ToolCall, Message)
@@ -81,7 +83,7 @@ class SkillFailure(RunDetector[ToolCall | Message]):
         failing = [
             self._failing(name, use.failed)
             for name, use in self._used.items()
-            if use.failed is not None and use.last_failed and (len(use.failed) >= FAILURES or use.is_unreadable)
+            if use.failed is not None and use.last_failed and (len(use.failed) >= MIN_FAILURES or use.is_unreadable)
         ]
         return [*failing, *self._ignored()] if self._requests else failing
 
@@ -102,7 +104,7 @@ class SkillFailure(RunDetector[ToolCall | Message]):
         return Draft(
             type=TYPE,
             about=(name, "failing"),
-            severity="high" if len(failed) >= HIGH else "medium",
+            severity="high" if len(failed) >= MIN_FAILURES_FOR_HIGH else "medium",
             confidence=75,
             title=title,
             explanation=f"{counted(len(failed), 'call')} that used its files failed, including the last one.",

@@ -12,18 +12,18 @@ from critiqor.spans.calls import ModelCall
 
 TYPE = "slow_provider"
 MEANING = "the model answered, but very slowly"
-FIRST_BYTE_MS = 30_000
-"""Time to the first byte. Models that reason silently take half of that."""
-LONG_MS = 60_000
-"""Duration of a whole answer, unless it is a long one."""
-TOKENS_A_SECOND = 10
-"""A long answer comes faster than that."""
-GRAVE_MS = 300_000
-"""Total waiting time from which the severity is medium."""
+MIN_FIRST_BYTE_MS = 30_000
+"""Minimum time to the first byte of a slow answer. Models that reason without output take half of that."""
+MIN_SLOW_MS = 60_000
+"""Minimum duration of a slow answer, unless the answer is long."""
+MIN_TOKENS_PER_SECOND = 10
+"""Minimum output rate at which an answer of that duration counts as long and not as slow."""
+MIN_TOTAL_FOR_MEDIUM_MS = 300_000
+"""Minimum total duration of slow answers for severity medium."""
 
 
 class SlowProvider(RunDetector[ModelCall]):
-    """Keeps the model calls that took long; those that failed are reported by `provider_failure`."""
+    """Keeps the model calls that took long. Failed calls are reported by `provider_failure`."""
 
     NEEDS = (ModelCall,)
     OBSERVES = (ModelCall,)
@@ -32,11 +32,11 @@ class SlowProvider(RunDetector[ModelCall]):
         super().__init__(run)
         self._calls = 0
         self._long: list[ModelCall] = []
-        """Calls that are slow, unless their usage, which may come later, shows a long answer."""
+        """Calls that are slow, unless their usage, which may arrive later, shows a long answer."""
 
     def observe(self, span: ModelCall, /) -> None:
         self._calls += 1
-        if not span.failed and ((span.first_byte_ms or 0) >= FIRST_BYTE_MS or span.duration_ms >= LONG_MS):
+        if not span.failed and ((span.first_byte_ms or 0) >= MIN_FIRST_BYTE_MS or span.duration_ms >= MIN_SLOW_MS):
             self._long.append(span)
 
     def findings(self) -> list[Draft]:
@@ -50,7 +50,7 @@ class SlowProvider(RunDetector[ModelCall]):
         )
         return [
             _draft(
-                "medium" if waited >= GRAVE_MS else "low",
+                "medium" if waited >= MIN_TOTAL_FOR_MEDIUM_MS else "low",
                 f"The provider took {format_duration(slowest.duration_ms)} for one answer",
                 f"{len(slow)} of {counted(self._calls, 'answer')} {'was' if len(slow) == 1 else 'were'} slow, "
                 f"{format_duration(waited)} in total; the slowest took {format_duration(slowest.duration_ms)}{first}.",
@@ -62,7 +62,7 @@ class SlowProvider(RunDetector[ModelCall]):
 
 
 class SlowTimelineRequest:
-    """Looks at requests in OpenClaw's timeline: they may belong to no agent, or to one that was only partly seen."""
+    """Keeps the slowest request in OpenClaw's timeline. It may be outside of all recorded agent runs."""
 
     def __init__(self) -> None:
         self._slowest: ProviderRequest | None = None
@@ -73,7 +73,7 @@ class SlowTimelineRequest:
 
     def findings(self) -> list[Draft]:
         slowest = self._slowest
-        if slowest is None or slowest.ok is False or slowest.duration_ms < LONG_MS:
+        if slowest is None or slowest.ok is False or slowest.duration_ms < MIN_SLOW_MS:
             return []
         name = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model))) or "an unnamed provider"
         line, took = line_id(slowest.line), format_duration(slowest.duration_ms)
@@ -82,10 +82,10 @@ class SlowTimelineRequest:
 
 
 def _is_slow(call: ModelCall) -> bool:
-    if (call.first_byte_ms or 0) >= FIRST_BYTE_MS:
+    if (call.first_byte_ms or 0) >= MIN_FIRST_BYTE_MS:
         return True
     written = (call.tokens or 0) - (call.input_tokens or 0)
-    return call.duration_ms >= LONG_MS and written * 1000 < TOKENS_A_SECOND * call.duration_ms
+    return call.duration_ms >= MIN_SLOW_MS and written * 1000 < MIN_TOKENS_PER_SECOND * call.duration_ms
 
 
 def _draft(
@@ -105,6 +105,6 @@ def _draft(
         scope=scope,
         recommendation="Send the same request to another model or provider and compare; for a local model, check the "
         "machine it runs on. Set a shorter timeout and a fallback model for this provider.",
-        verification=f"Run the same task again: the first byte arrives within {format_duration(FIRST_BYTE_MS)}, and "
-        f"answers within {format_duration(LONG_MS)} unless they are long.",
+        verification=f"Run the same task again: the first byte arrives within {format_duration(MIN_FIRST_BYTE_MS)}, "
+        f"and answers within {format_duration(MIN_SLOW_MS)} unless they are long.",
     )

@@ -11,8 +11,8 @@ from critiqor.model.timeline import SpanNode, Startup, line_id
 
 TYPE = "slow_startup"
 MEANING = "a process took very long to become ready"
-SLOW_MS = 60_000
-"""A small machine needs a third of that."""
+MIN_SLOW_MS = 60_000
+"""Minimum duration of a start-up that is reported; a small machine needs a third of that."""
 
 
 class SlowStartup:
@@ -22,7 +22,7 @@ class SlowStartup:
         self._slow: list[Startup] = []
 
     def observe(self, span: Startup, /) -> None:
-        if span.path.duration_ms >= SLOW_MS:
+        if span.path.duration_ms >= MIN_SLOW_MS:
             self._slow.append(span)
 
     def findings(self) -> list[Draft]:
@@ -49,7 +49,7 @@ def _draft(startup: Startup) -> Draft:
         chain=[CausalStep(line_id(startup.line), "The longest part of the start-up ended", None)],
         recommendation=f"Look at {name} in `critiqor timeline`: turn off plugins you do not need, and cache what is "
         "staged or scanned at every start.",
-        verification=f"Start it again: it is ready in less than {format_duration(SLOW_MS)}.",
+        verification=f"Start it again: it is ready in less than {format_duration(MIN_SLOW_MS)}.",
     )
 
 

@@ -9,13 +9,15 @@ from critiqor.spans.agent_run import AgentRun
 
 TYPE = "stuck_session"
 MEANING = "work was pending, and nothing happened for a long time"
-SILENCE_MS = 300_000
-"""Silence of an agent run that is under way. OpenClaw itself does not call a run stalled earlier."""
+MIN_SILENCE_MS = 300_000
+"""Minimum time without events of a stuck agent run. OpenClaw does not report a stall earlier either."""
 
 
 class StuckSession:
-    """Looks at the agent runs that have not ended. What matters is the time since their last event, so there is
-    nothing to gather from spans: `Recording` keeps which agent runs these are."""
+    """Checks the agent runs that have not ended, which `Recording` keeps.
+
+    It observes no spans, because only the time since the last event of an agent run matters.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -29,13 +31,13 @@ class StuckSession:
         drafts = []
         for run in recording.unfinished_runs:
             since = ms_from_iso(run.last_time)
-            if since is not None and until - since >= SILENCE_MS and run.is_under_way:
+            if since is not None and until - since >= MIN_SILENCE_MS and run.is_under_way:
                 drafts.append(_draft(recording, run, end, until - since))
         return drafts
 
 
 def _end_of(recording: Recording) -> Event | None:
-    """Return where the recording ends; None where nobody watched until then, as with an imported transcript."""
+    """Return the event that ends the recording; None if no process was observed, as in an imported transcript."""
     if recording.process_start is None and recording.process_end is None:
         return None
     return recording.process_end or recording.last_event
@@ -44,16 +46,16 @@ def _end_of(recording: Recording) -> Event | None:
 def _draft(recording: Recording, run: AgentRun, end: Event, silence: int) -> Draft:
     waiting = [call for call in run.tool_calls if call.result is None and not call.wraps]
     first = waiting[0].call if waiting else run.request
-    # The cause of the finding, which must not change, is worded like this.
+    # This wording is part of the cause of the finding and must not change.
     key = f"`{waiting[0].tool}`" if waiting else "the model" if run.request else "the agent itself"
     what = key if waiting or run.request else "the agent run"
     is_over = recording.process_end is not None
-    # A user who stops a hanging program has noticed the same.
+    # If the user stopped the program, this was probably because it hung.
     stopped = [event.event_id for event in recording.process_errors] if recording.was_asked_to_stop else []
     return Draft(
         type=TYPE,
         about=(key,),
-        # A recording that was sealed early may just not have waited long enough.
+        # In a recording that was sealed early, the agent run may only have needed more time.
         severity="high" if is_over else "medium",
         confidence=80 if is_over else 60,
         title=f"No activity for {silence // 1000} s while {what} was pending",

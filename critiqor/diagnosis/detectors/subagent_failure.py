@@ -23,24 +23,27 @@ class _Child(NamedTuple):
 
     name: str
     parent: AgentRun
-    """The agent run that started it; its own where that is unknown."""
+    """The agent run that started the subagent; if unknown, the agent run that reported it."""
     begun: str
-    """The event that started it."""
+    """Id of the event that started the subagent."""
     begun_at: int
-    """Order of that event."""
+    """Order of the event that started the subagent."""
     end: Moment | None
 
 
 class SubagentFailure:
-    """Looks at the agent runs that have to do with subagents, which `Recording` keeps. Start and end of a subagent are
-    often reported in different agent runs, so each family is put together when findings are asked for."""
+    """Checks the agent runs that started or report subagents, which `Recording` keeps.
+
+    Start and end of a subagent are often reported in different agent runs, so parents and subagents are matched when
+    findings are requested.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
 
     def findings(self) -> list[Draft]:
         drafts = []
-        for children in _families(self._recording.runs_with_subagents):
+        for children in _children_by_parent(self._recording.runs_with_subagents):
             parent, reply = children[0].parent, children[0].parent.final_reply
             failed = [child for child in children if child.end is not None and _is_bad(child.end)]
             if failed:
@@ -51,10 +54,10 @@ class SubagentFailure:
         return drafts
 
 
-def _families(runs: list[AgentRun]) -> list[list[_Child]]:
-    """Return the subagents of each agent run that has any.
+def _children_by_parent(runs: list[AgentRun]) -> list[list[_Child]]:
+    """Return the subagents, grouped by the agent run that started them.
 
-    OpenClaw reports a subagent under the subagent's own name; the result of the call that started it names the parent.
+    OpenClaw reports a subagent under its own session key; the agent run with the call that started it is the parent.
     """
     begun: dict[str, tuple[AgentRun, str, int]] = {}
     ends: dict[str, Moment] = {}
@@ -67,10 +70,10 @@ def _families(runs: list[AgentRun]) -> list[list[_Child]]:
     for run in runs:
         for name, call in run.children.items():
             begun[name] = (run, call.evidence, call.order)
-    families: dict[int, list[_Child]] = {}
+    by_parent: dict[int, list[_Child]] = {}
     for name, (parent, event_id, order) in begun.items():
-        families.setdefault(id(parent), []).append(_Child(name, parent, event_id, order, ends.get(name)))
-    return list(families.values())
+        by_parent.setdefault(id(parent), []).append(_Child(name, parent, event_id, order, ends.get(name)))
+    return list(by_parent.values())
 
 
 def _child_name(event: Moment) -> str:
@@ -96,7 +99,7 @@ def _failed(parent: AgentRun, failed: list[_Child], *, all_failed: bool) -> Draf
     ends = [child.end for child in failed if child.end is not None]
     reasons = ", ".join(dict.fromkeys(excerpt(end.error or _outcome(end), 60) for end in ends[:3]))
     killed = all(_outcome(end) == "killed" for end in ends)
-    # Where others succeeded, or the user ended it on purpose, the work may still be complete.
+    # If other subagents succeeded, or the user stopped this one, the work may still be complete.
     severity: Severity = "medium" if all_failed and not killed else "low"
     title = f"{counted(len(failed), 'subagent')} failed: {reasons}"
     begun = [child.begun for child in failed]

@@ -19,12 +19,12 @@ _TIMED_OUT = re.compile(r"time[d -]?\s?out|timeout|deadline", re.IGNORECASE)
 
 
 def is_timeout(end: Moment) -> bool:
-    """Return whether an agent run ended because its time was up."""
+    """Return whether an agent run ended because of a time limit."""
     return end.status == "error" and _TIMED_OUT.search(end.error or "") is not None
 
 
 class AgentTimeout(RunDetector[Moment]):
-    """Remembers the last end of the agent run, which may be a limit of the agent itself."""
+    """Keeps the last end of the agent run, which may be due to the agent's own time limit."""
 
     NEEDS = (Moment,)
     OBSERVES = (Moment,)
@@ -47,7 +47,7 @@ class AgentTimeout(RunDetector[Moment]):
 
 
 class SupervisorTimeout:
-    """Reads from `Recording` whether the supervisor ended the process because its time was up."""
+    """Reads from `Recording` whether the supervisor ended the process because of a time limit."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording

@@ -1,14 +1,12 @@
-"""`tool_loop`: the same calls again and again, without any new result."""
+"""`tool_loop`: the same calls repeatedly, without a new result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right, insort
 from operator import attrgetter
 
-import msgspec
-
 from critiqor.diagnosis.detector import RunDetector, begins_chapter
-from critiqor.diagnosis.draft import Draft, cite, name_calls
+from critiqor.diagnosis.draft import CallGroup, Draft
 from critiqor.diagnosis.signals.text import fingerprint, subject, words
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep, Scope, Severity
@@ -19,57 +17,211 @@ from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "tool_loop"
 MEANING = "the same calls again and again, without any new result"
-STALE_CALLS = 2
-"""Calls that brought nothing new: one call three times, or a cycle of two repeated once."""
-PATIENCE = 10
-"""The same, where the agent waited in between: what moves by itself may still move."""
-SAME_ANSWERS = 4
-"""Different calls in a row that returned the very same result."""
-WHOLE_ANSWER = 200
-"""Bytes from which it is no coincidence that different calls return the same result."""
-HIGH = 6
-MISSES = 4
-"""Results that say that the same name does not exist."""
-FREE_TEXT_WORDS = 5
-"""Words that make an argument a question, and not a name or a path."""
+MIN_STALE_CALLS = 2
+"""Minimum number of calls without a new result: one call made three times, or a cycle of two repeated once."""
+MIN_STALE_CALLS_WAITING = 10
+"""The same if the agent waited in between, because a state that changes by itself may still change."""
+MIN_SAME_ANSWERS = 4
+"""Minimum number of consecutive calls of one tool, not all identical, that returned the same result."""
+MIN_SAME_ANSWER_BYTES = 200
+"""Minimum size in bytes of a result that different calls do not return by coincidence."""
+MIN_STALE_CALLS_FOR_HIGH = 6
+"""Minimum number of stale calls for severity high."""
+MIN_MISSES = 4
+"""Minimum number of results that say that the same name does not exist."""
+MIN_QUESTION_WORDS = 5
+"""Minimum number of words of arguments that are a question, and not a name or a path."""
 _EFFECTS = (Kind.CHANGE, Kind.ACTION)
 _READING = (Kind.LOOKUP, Kind.WAIT)
 _ASKING = (Kind.LOOKUP, Kind.COMMAND)
 
 _order = attrgetter("order")
-_evidence = attrgetter("evidence")
-_same_call = attrgetter("same_call")
+_key = attrgetter("key")
 
 
-class _Loop(msgspec.Struct):
-    """Calls that brought nothing new, after a first one that did."""
+class _Loop:
+    """Calls without a new result (stale calls), after a first call that had one."""
 
-    first: ToolCall
-    stale: list[ToolCall]
-    reason: str
-    enough: int = 1
-    """Stale calls without which it is no loop."""
-    others: list[ToolCall] = msgspec.field(default_factory=list)
-    """First calls of loops that overlap with it."""
-    draft: Draft | None = None
-    """The last draft of it, as long as nothing was added since."""
+    __slots__ = ("cluster", "first", "is_dropped", "key", "min_stale", "reason", "stale", "taken")
+
+    def __init__(self, first: ToolCall, reason: str, rank: int, min_stale: int = 1) -> None:
+        self.first = first
+        self.stale: list[ToolCall] = []
+        self.reason = reason
+        self.min_stale = min_stale
+        """Minimum number of stale calls of a reported loop."""
+        self.key = (first.order, rank)
+        """Sort key among all loops: by first call, then by rank."""
+        self.is_dropped = False
+        self.cluster: _Cluster | None = None
+        self.taken = 0
+        """Number of stale calls that the cluster already has."""
+
+
+class _Cluster(CallGroup):
+    """Overlapping loops as one, such as A, B, A, B: the first call of the first loop, and all stale calls in order."""
+
+    __slots__ = ("counted", "draft", "end", "loops", "min_stale", "orders", "waiting")
+
+    def __init__(self, loop: _Loop) -> None:
+        super().__init__(loop.first)
+        self.evidence.clear()  # the first call had a new result
+        self.orders = {loop.first.order}
+        """Orders of the calls of the cluster."""
+        self.counted = {loop.first.order}
+        """Orders of the calls of the cluster and of the first call of each loop."""
+        self.loops: list[_Loop] = []
+        self.min_stale = 0
+        self.end = 0
+        """Order of the last stale call."""
+        self.waiting: list[ToolCall] = []
+        """Stale calls that have yet to be added."""
+        self.draft: Draft | None = None
+        """Cached draft; None if calls were added since."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.loops[0].key
+
+    def join(self, loop: _Loop) -> None:
+        """Add a loop that is not in a cluster yet."""
+        loop.cluster, loop.taken = self, 0
+        self.loops.append(loop)
+        self.counted.add(loop.first.order)
+        self.update(loop)
+
+    def update(self, loop: _Loop) -> None:
+        """Add the new stale calls of a loop of the cluster."""
+        self.waiting += loop.stale[loop.taken :]
+        loop.taken = len(loop.stale)
+        self.end = max(self.end, loop.stale[-1].order)
+        self.min_stale = max(self.min_stale, loop.min_stale)
+        self.draft = None
+
+    def absorb(self, other: _Cluster) -> None:
+        """Add the loops and calls of a cluster that begins before this one ends."""
+        for loop in other.loops:
+            loop.cluster = self
+            self.counted.add(loop.first.order)
+        self.loops += other.loops
+        self.waiting += other.again
+        self.waiting += other.waiting
+        self.end = max(self.end, other.end)
+        self.min_stale = max(self.min_stale, other.min_stale)
+        self.draft = None
+
+    def add_waiting(self) -> bool:
+        """Add the waiting calls in order; return False if one of them is earlier than the calls of the cluster."""
+        known = self.last.order
+        self.waiting.sort(key=_order)
+        for call in self.waiting:
+            if call.order in self.orders:
+                continue
+            if call.order < known:
+                return False
+            self.add(call)
+            self.orders.add(call.order)
+            self.counted.add(call.order)
+        self.waiting.clear()
+        return True
 
     @property
     def is_reported(self) -> bool:
-        return len(self.stale) >= self.enough or self._is_immediate
+        return len(self.again) >= self.min_stale or self._is_immediate
 
     @property
     def _is_immediate(self) -> bool:
-        """Whether one repetition is enough: a named thing was read, and the next call reads it again."""
-        call = self.stale[0]
+        """Whether one repetition is enough: a lookup of something named, without waiting in between."""
+        call = self.again[0]
         is_named = '":"' in call.arguments and not runs_commands(call.tool)
-        return self.enough == STALE_CALLS and call.kind is Kind.LOOKUP and is_named
+        return self.min_stale == MIN_STALE_CALLS and call.kind is Kind.LOOKUP and is_named
+
+
+class _Clusters:
+    """The loops of a chapter, with overlapping loops merged.
+
+    Loops usually only grow, and so do the clusters: the cost of `all` depends only on the number of new calls. If a
+    loop is dropped or has become shorter, its cluster is built again.
+    """
+
+    def __init__(self) -> None:
+        self._clusters: list[_Cluster] = []
+        """The clusters in order. They do not overlap."""
+        self._grown: dict[int, _Loop] = {}
+        """Loops that are new or have grown since the last call of `all`, by identity."""
+        self._broken: dict[int, _Cluster] = {}
+        """Clusters with a loop that has lost calls, by identity."""
+
+    def grow(self, loop: _Loop) -> None:
+        """Note that a loop is new, has more stale calls, or has a higher minimum."""
+        loop.is_dropped = False
+        self._grown[id(loop)] = loop
+
+    def shrink(self, loop: _Loop) -> None:
+        """Note that a loop has lost calls."""
+        if loop.cluster is not None and (loop.is_dropped or loop.taken > len(loop.stale)):
+            self._broken[id(loop.cluster)] = loop.cluster
+
+    def drop(self, loop: _Loop) -> None:
+        """Note that a loop no longer counts as a loop."""
+        loop.is_dropped = True
+        self._grown.pop(id(loop), None)
+        self.shrink(loop)
+
+    def all(self) -> list[_Cluster]:
+        """Return the clusters in order."""
+        if self._broken:
+            self._dissolve_broken()
+        changed = []
+        for loop in self._grown.values():
+            if loop.cluster is None:
+                cluster = _Cluster(loop)
+                cluster.join(loop)
+                insort(self._clusters, cluster, key=_key)
+            else:
+                loop.cluster.update(loop)
+            changed.append(loop.key)
+        self._grown.clear()
+        if changed:
+            self._merge(max(0, bisect_right(self._clusters, min(changed), key=_key) - 1))
+        return self._clusters
+
+    def _dissolve_broken(self) -> None:
+        for cluster in self._broken.values():
+            for loop in cluster.loops:
+                loop.cluster = None
+                if not loop.is_dropped:
+                    self._grown[id(loop)] = loop
+        self._clusters = [cluster for cluster in self._clusters if id(cluster) not in self._broken]
+        self._broken.clear()
+
+    def _merge(self, start: int) -> None:
+        """Merge overlapping clusters, beginning with the one at index `start`."""
+        merged = [self._clusters[start]]
+        for cluster in self._clusters[start + 1 :]:
+            if cluster.loops[0].first.order < merged[-1].end:
+                merged[-1].absorb(cluster)
+            else:
+                merged.append(cluster)
+        self._clusters[start:] = [
+            cluster if not cluster.waiting or cluster.add_waiting() else _rebuild(cluster) for cluster in merged
+        ]
+
+
+def _rebuild(cluster: _Cluster) -> _Cluster:
+    """Build a cluster again from its loops, so that its calls are in order."""
+    loops = cluster.loops
+    new = _Cluster(loops[0])
+    for loop in loops:
+        new.join(loop)
+    new.add_waiting()
+    return new
 
 
 class ToolLoop(RunDetector[ToolCall | Message | Moment]):
-    """Looks for loops between messages of the user and compactions: looking again after one of these has its reasons.
+    """Detects loops within a chapter: the calls between two messages of the user or compactions.
 
-    Calls that fail are reported by `repeated_tool_failure`.
+    Repeating calls after one of these is legitimate. Failed calls are reported by `repeated_tool_failure`.
     """
 
     NEEDS = (ToolCall,)
@@ -78,7 +230,7 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
         self._past: list[Draft] = []
-        """Loops of the chapters that have ended."""
+        """Loops of earlier chapters."""
         self._chapter: _Chapter | None = None
 
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
@@ -97,13 +249,14 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
 
 
 class _Chapter:
-    """The calls between two messages of the user or compactions, looked at in four ways."""
+    """The calls between two messages of the user or compactions, searched for four kinds of loops."""
 
     def __init__(self) -> None:
-        self._repetitions = _Repetitions()
-        self._rewordings = _Rewordings()
-        self._same_answers = _SameAnswers()
-        self._missing_names = _MissingNames()
+        self._clusters = _Clusters()
+        self._repetitions = _Repetitions(self._clusters)
+        self._rewordings = _Rewordings(self._clusters)
+        self._same_answers = _SameAnswers(self._clusters)
+        self._missing_names = _MissingNames(self._clusters)
 
     def add(self, call: ToolCall) -> None:
         self._repetitions.add(call)
@@ -113,42 +266,38 @@ class _Chapter:
         if call.kind is Kind.LOOKUP and "search" in call.tool and not _is_memory(call):
             self._rewordings.add(call)
         if has_effect:
-            self._same_answers.end_rows()
+            self._same_answers.end_sequences()
         elif call.kind in _ASKING and not _is_memory(call):
             self._same_answers.add(call)
         if has_effect or call.missed:
             self._missing_names.add(call)
 
     def drafts(self, scope: Scope) -> list[Draft]:
-        loops = [
-            *self._repetitions.loops(),
-            *self._rewordings.loops(),
-            *self._same_answers.loops(),
-            *self._missing_names.loops(),
-        ]
-        return [_draft(scope, loop) for loop in _merged(loops) if loop.is_reported] if loops else []
+        return [_draft(scope, cluster) for cluster in self._clusters.all() if cluster.is_reported]
 
 
 class _Repetitions:
-    """The same call with the same result, and nothing new in between: no other call, no other result.
+    """Repetitions of a call with the same result, and no new call or result in between.
 
-    A stretch is a row of calls that all repeat earlier ones. Its calls count for good when a new call follows; when a
-    repeated call returns something else they are dropped, because the agent was waiting for that.
+    A stretch is a sequence of calls that all repeat earlier ones. If a new call follows, the calls of the stretch stay
+    counted. If a repeated call returns something else, they are dropped, because the agent was waiting for that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clusters: _Clusters) -> None:
+        self._clusters = clusters
         self._number = 0
         self._seen: dict[bytes, tuple[int, ToolCall]] = {}
         self._loops: dict[bytes, _Loop] = {}
         self._changed = -1
         """Order of the last call that may have changed something."""
         self._start = 0
-        """Number of the call with which the stretch begins."""
+        """Index of the call before the stretch."""
         self._pending: list[tuple[int, ToolCall, ToolCall]] = []
-        """Calls of the stretch that close no circle yet: number, call, and the same call before."""
+        """Calls of the stretch that do not complete a cycle yet: index, call, and the previous identical call."""
         self._before: dict[bytes, tuple[int, int]] = {}
-        """How many stale calls each loop of the stretch had before it, and how many were enough."""
+        """Number of stale calls of each loop before the stretch, and its minimum then."""
         self._waits = False
+        """Whether the agent waited in the stretch."""
 
     def add(self, call: ToolCall) -> None:
         number = self._number
@@ -158,116 +307,101 @@ class _Repetitions:
         if before is not None and before[1].same_output == call.same_output:
             self._repeat(number, call, *before)
             return
-        if before is None:
-            self._keep_stretch()
-        else:
+        if before is not None:
             self._drop_stretch()
             loop = self._loops.get(call.same_call)
             if loop is not None and loop.stale[-1].order > self._changed:
-                # The result changed by itself: the agent was waiting for something, and not looping.
-                del self._loops[call.same_call]
+                # The result changed by itself: the agent was waiting for this, not looping.
+                self._clusters.drop(self._loops.pop(call.same_call))
+        self._before.clear()
+        self._pending.clear()
+        self._waits = False
         if call.kind not in _READING:
             self._changed = call.order
         self._start = number
 
     def _repeat(self, number: int, call: ToolCall, last: int, before: ToolCall) -> None:
-        self._waits |= call.kind is Kind.WAIT
+        if call.kind is Kind.WAIT and not self._waits:
+            self._waits = True
+            for same_call in self._before:
+                self._raise_minimum(self._loops[same_call])
         self._pending.append((number, call, before))
         if last >= self._start:
-            # Once around: this call and all since the last time it was made were made before.
+            # A cycle is complete: this call and all calls since its previous occurrence are repetitions.
             for at, again, known in self._pending:
                 if at > last:
                     self._add_stale(again, known)
             self._pending.clear()
 
     def _add_stale(self, call: ToolCall, before: ToolCall) -> None:
-        """Count a call that was repeated to learn something: not one that failed, acted or let time pass."""
+        """Count a stale call, unless it failed, is an action, or is a wait that found nothing."""
         if call.failed or call.kind is Kind.ACTION or (call.kind is Kind.WAIT and call.nothing_found):
             return
         loop = self._loops.get(call.same_call)
         if loop is None:
-            loop = self._loops[call.same_call] = _Loop(before, [], "the same result each time", 0)
-        self._before.setdefault(call.same_call, (len(loop.stale), loop.enough))
+            loop = self._loops[call.same_call] = _Loop(before, "the same result each time", 0, 0)
+        self._before.setdefault(call.same_call, (len(loop.stale), loop.min_stale))
         loop.stale.append(call)
-        loop.draft = None
+        self._raise_minimum(loop)
 
-    def _keep_stretch(self) -> None:
-        self._raise_patience()
-        self._end_stretch()
+    def _raise_minimum(self, loop: _Loop) -> None:
+        loop.min_stale = max(loop.min_stale, MIN_STALE_CALLS_WAITING if self._waits else MIN_STALE_CALLS)
+        self._clusters.grow(loop)
 
     def _drop_stretch(self) -> None:
-        for same_call, (length, enough) in self._before.items():
-            if length:
-                loop = self._loops[same_call]
-                # A new list: drafts may still hold the old one.
-                loop.stale, loop.enough, loop.draft = loop.stale[:length], enough, None
-            else:
-                del self._loops[same_call]
-        self._end_stretch()
-
-    def _end_stretch(self) -> None:
-        self._before.clear()
-        self._pending.clear()
-        self._waits = False
-
-    def _raise_patience(self) -> None:
-        enough = PATIENCE if self._waits else STALE_CALLS
-        for same_call in self._before:
+        for same_call, (length, min_stale) in self._before.items():
+            if not length:
+                self._clusters.drop(self._loops.pop(same_call))
+                continue
             loop = self._loops[same_call]
-            if loop.enough < enough:
-                loop.enough, loop.draft = enough, None
-
-    def loops(self) -> Iterable[_Loop]:
-        self._raise_patience()
-        return self._loops.values()
+            del loop.stale[length:]
+            loop.min_stale = min_stale
+            self._clusters.shrink(loop)
 
 
 class _Rewordings:
-    """The same question in another order of words: a search does not know more the second time."""
+    """The same query with its words in another order: a search does not find more the second time."""
 
-    def __init__(self) -> None:
+    def __init__(self, clusters: _Clusters) -> None:
+        self._clusters = clusters
         self._questions: dict[bytes, ToolCall] = {}
         self._loops: dict[bytes, _Loop] = {}
 
     def add(self, call: ToolCall) -> None:
         question = words(call.arguments)
-        if len(question) < FREE_TEXT_WORDS or call.arguments.count(" ") < FREE_TEXT_WORDS - 1:
+        if len(question) < MIN_QUESTION_WORDS or call.arguments.count(" ") < MIN_QUESTION_WORDS - 1:
             return
         key = fingerprint(call.tool, *sorted(question))
         first = self._questions.setdefault(key, call)
         if call.same_call != first.same_call:
             loop = self._loops.get(key)
             if loop is None:
-                loop = self._loops[key] = _Loop(first, [], "the same words in another order")
+                loop = self._loops[key] = _Loop(first, "the same words in another order", 1)
             loop.stale.append(call)
-            loop.draft = None
-
-    def loops(self) -> Iterable[_Loop]:
-        return self._loops.values()
+            self._clusters.grow(loop)
 
 
-class _Row:
-    """Calls of one tool in a row that returned the same."""
+class _Sequence:
+    """Consecutive calls of one tool with the same result."""
 
     def __init__(self, first: ToolCall) -> None:
-        self.loop = _Loop(first, [], "other arguments, the same result")
+        self.loop = _Loop(first, "other arguments, the same result", 2)
         self._distinct = {first.same_call}
         self._subjects: set[str] = set()
         self._compared = -1
-        """Number of the last call whose subject is known."""
+        """Number of stale calls whose subject was compared; -1 before the first comparison."""
 
     def add(self, call: ToolCall) -> None:
         self.loop.stale.append(call)
-        self.loop.draft = None
         self._distinct.add(call.same_call)
 
     @property
     def is_loop(self) -> bool:
         first, stale = self.loop.first, self.loop.stale
-        if len(stale) + 1 < SAME_ANSWERS or len(self._distinct) == 1:
+        if len(stale) + 1 < MIN_SAME_ANSWERS or len(self._distinct) == 1:
             return False
-        # A short result for calls about different things says something about each of them.
-        return first.output_size >= WHOLE_ANSWER or (first.kind is Kind.LOOKUP and self._is_about_one_thing())
+        # A short result that is the same for calls about different things is an answer to each of them.
+        return first.output_size >= MIN_SAME_ANSWER_BYTES or (first.kind is Kind.LOOKUP and self._is_about_one_thing())
 
     def _is_about_one_thing(self) -> bool:
         if self._compared < 0:
@@ -280,46 +414,46 @@ class _Row:
 
 
 class _SameAnswers:
-    """A question in other words, or for another page, that returns the very same result each time."""
+    """Rephrased or paginated queries that return the same result each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, clusters: _Clusters) -> None:
+        self._clusters = clusters
         self._last: dict[str, ToolCall] = {}
         """The last call of each tool."""
-        self._rows: dict[str, _Row] = {}
-        """Rows of at least two calls, by tool."""
-        self._loops: list[_Loop] = []
+        self._sequences: dict[str, _Sequence] = {}
+        """Sequences of at least two calls, by tool."""
 
     def add(self, call: ToolCall) -> None:
         last = self._last.get(call.tool)
         self._last[call.tool] = call
         if last is None:
             return
-        row = self._rows.get(call.tool)
-        if last.same_output == call.same_output:
-            if row is None:
-                row = self._rows[call.tool] = _Row(last)
-            row.add(call)
-        elif row is not None:
-            if row.is_loop:
-                self._loops.append(row.loop)
-            del self._rows[call.tool]
+        if last.same_output != call.same_output:
+            self._sequences.pop(call.tool, None)
+            return
+        sequence = self._sequences.get(call.tool)
+        if sequence is None:
+            sequence = self._sequences[call.tool] = _Sequence(last)
+        sequence.add(call)
+        if sequence.is_loop:
+            self._clusters.grow(sequence.loop)
+        else:
+            self._clusters.drop(sequence.loop)
 
-    def end_rows(self) -> None:
-        """Take in a call that changed something: the same result afterwards is news."""
-        self._loops = self.loops()
-        self._rows.clear()
+    def end_sequences(self) -> None:
+        """End all sequences, because a call changed something: the same result afterwards is new information."""
+        self._sequences.clear()
         self._last.clear()
-
-    def loops(self) -> list[_Loop]:
-        return [*self._loops, *(row.loop for row in self._rows.values() if row.is_loop)]
 
 
 class _MissingNames:
-    """One name that is searched for in ever new ways and does not exist."""
+    """A name that does not exist and is searched for in different ways."""
 
-    def __init__(self) -> None:
+    def __init__(self, clusters: _Clusters) -> None:
+        self._clusters = clusters
         self._searches: dict[str, _Loop] = {}
         self._most: _Loop | None = None
+        """The loop of the name with the most searches."""
 
     def add(self, call: ToolCall) -> None:
         if call.kind in _EFFECTS:
@@ -327,70 +461,49 @@ class _MissingNames:
         for name in call.missed:
             loop = self._searches.get(name)
             if loop is None:
-                loop = self._searches[name] = _Loop(call, [], f"`{name}` was never found")
+                loop = self._searches[name] = _Loop(call, f"`{name}` was never found", 3)
             else:
                 loop.stale.append(call)
-                loop.draft = None
-            if self._most is None or len(loop.stale) > len(self._most.stale):
+            if self._most is None:
                 self._most = loop
-
-    def loops(self) -> list[_Loop]:
-        most = self._most
-        return [most] if most is not None and len(most.stale) + 1 >= MISSES else []
+            elif len(loop.stale) > len(self._most.stale):
+                self._clusters.drop(self._most)
+                self._most = loop
+            if loop is self._most and len(loop.stale) + 1 >= MIN_MISSES:
+                self._clusters.grow(loop)
 
 
 def _is_memory(call: ToolCall) -> bool:
     return call.tool.startswith("memory_")
 
 
-def _merged(loops: list[_Loop]) -> list[_Loop]:
-    """Return loops with those that overlap made one: A, B, A, B."""
-    merged: list[_Loop] = []
-    is_copy = False
-    for loop in sorted(loops, key=lambda loop: loop.first.order):
-        last = merged[-1] if merged else None
-        if last is None or loop.first.order >= last.stale[-1].order:
-            merged.append(loop)
-            is_copy = False
-            continue
-        if not is_copy:
-            last = merged[-1] = _Loop(last.first, last.stale, last.reason, last.enough)
-            is_copy = True
-        both = last.stale + loop.stale
-        both.sort(key=_order)
-        last.stale = list(dict(zip(map(_order, both), both, strict=True)).values())
-        last.enough = max(last.enough, loop.enough)
-        last.others.append(loop.first)
-    return merged
-
-
-def _draft(scope: Scope, loop: _Loop) -> Draft:
+def _draft(scope: Scope, loop: _Cluster) -> Draft:
     if loop.draft is not None:
         return loop.draft
-    first, stale = loop.first, loop.stale
-    calls = [first, *stale]
-    distinct = dict(zip(map(_same_call, reversed(calls)), reversed(calls), strict=True))
-    different = sorted(distinct.values(), key=_order)
-    names = name_calls(different)
-    wasted = len(stale)
-    total = len({*map(_order, calls), *map(_order, loop.others)})
-    evidence = list(map(_evidence, calls))
-    severity: Severity = "low" if wasted < 2 else "high" if wasted >= HIGH and loop.enough < PATIENCE else "medium"
-    shape = f"A cycle of {len(different)} calls" if len(different) > 1 else "A repeated call"
+    first, stale, names, reason = loop.first, loop.again, loop.names, loop.loops[0].reason
+    wasted, different = len(stale), len(loop.distinct)
+    severity: Severity = (
+        "low"
+        if wasted < 2
+        else "high"
+        if wasted >= MIN_STALE_CALLS_FOR_HIGH and loop.min_stale < MIN_STALE_CALLS_WAITING
+        else "medium"
+    )
+    shape = f"A cycle of {different} calls" if different > 1 else "A repeated call"
     loop.draft = Draft(
         type=TYPE,
-        about=tuple(sorted({call.tool for call in different})),
+        about=tuple(sorted(loop.tools)),
         severity=severity,
         confidence=90 if wasted >= 4 else 75 if wasted >= 2 else 55,
-        title=f"{names} called {counted(total, 'time')}, {wasted} of them without a new result",
-        explanation=f"{shape} returned nothing new ({loop.reason}): {excerpt(first.arguments, 120)}. "
+        title=f"{names} called {counted(len(loop.counted), 'time')}, {wasted} of them without a new result",
+        explanation=f"{shape} returned nothing new ({reason}): {excerpt(first.arguments, 120)}. "
         "Nothing changed in between that could have led to another result.",
-        evidence=cite(evidence),
+        evidence=loop.citations.cited(),
         occurrences=wasted,
         first_bad_step=stale[0].call,
         chain=[
             CausalStep(first.evidence, f"{first.name} returned a result", None),
-            CausalStep(stale[0].evidence, f"Called again: {loop.reason}", "retried"),
+            CausalStep(stale[0].evidence, f"Called again: {reason}", "retried"),
             *(
                 [CausalStep(stale[-1].evidence, f"Repeated {counted(wasted, 'time')} in total", "retried")]
                 if wasted > 1
@@ -398,7 +511,7 @@ def _draft(scope: Scope, loop: _Loop) -> Draft:
             ),
         ],
         wasted_tool_calls=stale,
-        explains=frozenset(evidence[1:]),
+        explains=loop.evidence,
         scope=scope,
         recommendation="Tell the agent what to do when a result does not change (stop, ask, or try something else), "
         f"and limit how often {names} may be called with the same arguments.",

@@ -31,13 +31,13 @@ _MALFORMED = re.compile(
     r"|\b\w+ (?:is )?required\b|not a valid",
     re.IGNORECASE,
 )
-# The tool understood the call and objects to what it asks for: a rule that the agent could have known.
+# The arguments are valid, but break a rule of the tool that the agent could have known.
 _OBJECTION = re.compile(
     r"\bshould (?:be|match|not)\b|\bdoes not (?:add up|match)\b|\bnot enough\b|\binsufficient\b|\bexceeds?\b"
     r"|\bcannot be \w+ed\b|\bnot allowed\b|\bnot permitted\b|\bmismatch\b",
     re.IGNORECASE,
 )
-# The system, the network or an access check objects, and would object to any call.
+# Errors of the system, the network or an access check, which any call would have got.
 _NOT_THE_CALL = re.compile(
     r"\bE[A-Z]{3,}\b|(?:[Hh][Tt][Tt][Pp]\S*|[Ss]tatus|[Ff]ailed)\W{1,3}(?:4(?!00|22)\d\d|5\d\d)\b"
     r"|(?i:\blog(?:ged|in)|\bsign(?:ed)? in|auth|credential|api.?key|(?:access|bot) token|permission|approval"
@@ -47,7 +47,7 @@ _EFFECTS = (Kind.ACTION, Kind.CHANGE)
 
 
 def is_misuse(call: ToolCall) -> bool:
-    """Return whether a call failed because of how it was made."""
+    """Return whether a call failed because it was made wrongly."""
     return call.failed and _reason(call) is not None
 
 
@@ -78,7 +78,7 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
         self._latest = 0
         """Order of the last call that returned."""
         self._latest_before_end = 0
-        """The same before the last end of the agent run: what was open then says nothing."""
+        """The same at the last end of the agent run; only calls before this one count as never returned."""
 
     def observe(self, span: ToolCall | Moment, /) -> None:
         if isinstance(span, Moment):
@@ -121,7 +121,7 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
                 CausalStep(first.call, f"Called with {excerpt(first.arguments, 80)}", None),
                 CausalStep(first.evidence, f"Rejected: {excerpt(first.error or '', 80)}", "caused"),
             ],
-            wasted_tool_calls=[first, *group.again],
+            wasted_tool_calls=group.all,
             explains=group.evidence,
             scope=self.run.scope,
             recommendation=f"Give the agent a tool named `{tool}`, or remove that name from its instructions."

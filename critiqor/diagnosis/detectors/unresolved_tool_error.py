@@ -8,7 +8,7 @@ from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.draft import Draft, cite, name_calls
-from critiqor.diagnosis.signals.text import is_already_so, likeness_of_calls, tells_of_absence, words
+from critiqor.diagnosis.signals.text import likeness_of_calls, reports_absence, reports_already_done, words
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
@@ -18,69 +18,78 @@ from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "unresolved_tool_error"
 MEANING = "a tool failed, nothing repaired it, and the answer does not mention it"
-MAX_JUDGED = 50
-"""Kinds of failures that are followed, the latest ones."""
-SAME_PURPOSE = 0.3
-"""Share of common words from which a later call of the same tool is the repair of an earlier one."""
-LONG_WORD = 6
-"""Characters of a word that is rarely shared by chance."""
+MAX_TRACKED = 50
+"""Maximum number of kinds of failures that are tracked; the latest are kept."""
+MIN_SIMILARITY = 0.3
+"""Minimum share of common words of two calls of a tool for the later one to count as the fix of the earlier one."""
+MIN_RARE_WORD_CHARACTERS = 6
+"""Minimum number of characters of a word that two texts rarely share by chance."""
 _READING = (Kind.LOOKUP, Kind.WAIT)
 _FILE = re.compile(r"[\w-]+\.[A-Za-z]\w{0,5}\b")
 _TOKEN = re.compile(r"[A-Z_]+")
 
 
 class _Failure:
-    """The last failure of one kind, and whether anything was done about it."""
+    """The last failure of one kind, and whether it was resolved or reported."""
 
-    __slots__ = ("call", "files", "first_reply", "is_admitted", "is_look", "is_repaired", "named_files", "rests")
+    __slots__ = (
+        "call",
+        "files",
+        "first_reply",
+        "is_admitted",
+        "is_lookup",
+        "is_repaired",
+        "is_resolved_by_tool",
+        "named_files",
+    )
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
-        absent = tells_of_absence(call.error or "")
-        self.is_look = call.kind in _READING or absent
-        """Whether it only wanted to know something, such as whether a thing exists."""
-        self.rests = self.is_look and (not runs_commands(call.tool) or absent)
-        """Whether other results of the same tool make up for it."""
+        absent = reports_absence(call.error or "")
+        self.is_lookup = call.kind in _READING or absent
+        """Whether the call only looked something up, such as whether a file exists."""
+        self.is_resolved_by_tool = self.is_lookup and (not runs_commands(call.tool) or absent)
+        """Whether any successful call of the same tool resolves the failure."""
         self.is_repaired = False
         self.is_admitted = False
         """Whether the agent sent a message through a tool that admits a failure."""
         self.first_reply: Message | None = None
         named = call.arguments if call.kind is Kind.CHANGE else "" if call.is_test else call.output
         self.files = frozenset(_FILE.findall(named))
-        """Files that a repair would have to change."""
+        """Files that a fix would have to change."""
         self.named_files = [words(name) for name in _FILE.findall(call.arguments)]
 
     def is_repaired_by(self, call: ToolCall) -> bool:
-        """Return whether a later call that succeeded makes up for the failure."""
+        """Return whether a later successful call resolves the failure."""
         failed = self.call
-        if self.is_look and (call.kind in _READING or (self.rests and call.tool == failed.tool)):
-            return True  # it looked elsewhere and found something
+        if self.is_lookup and (call.kind in _READING or (self.is_resolved_by_tool and call.tool == failed.tool)):
+            return True  # another lookup found something
         comparable = call.tool == failed.tool and call.is_test == failed.is_test
-        if comparable and likeness_of_calls(call.arguments, failed.arguments) >= SAME_PURPOSE:
+        if comparable and likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY:
             return True
-        # What could not be changed was changed in another way, or what the error names was changed.
+        # The file that could not be changed, or that the error names, was changed by another call.
         return call.kind in (Kind.CHANGE, Kind.COMMAND) and any(file in call.arguments for file in self.files)
 
     def is_answer(self, requested: set[str]) -> bool:
-        """Return whether the error is itself an answer: a missing file is, unless the user asked about that file."""
+        """Return whether the error is itself an answer, such as a missing file that the user did not ask about."""
         error = self.call.error or ""
-        if is_already_so(error):
+        if reports_already_done(error):
             return True
-        if self.call.kind not in _READING or not tells_of_absence(error):
+        if self.call.kind not in _READING or not reports_absence(error):
             return False
         return not any(name <= requested for name in self.named_files)
 
     def is_mentioned(self, last_reply: Message | None) -> bool:
         """Return whether the agent reported the failure, right after it or at the end."""
         if self.is_admitted or self.first_reply is None or last_reply is None:
-            # An agent run that ended without a message claims nothing; other detectors judge how it ended.
+            # An agent run without a message after the failure claims nothing; other detectors judge its end.
             return True
         replies = (self.first_reply, last_reply)
         return any(reply.admits_failure or _quotes(reply.text, self.call) for reply in replies)
 
 
 class UnresolvedToolError(RunDetector[ToolCall | Message]):
-    """Follows the last failure of each tool and kind until something repairs it or the agent reports it."""
+    """Tracks the last failure of each tool and kind until it is resolved or the agent reports it."""
 
     NEEDS = ("failed call",)
     OBSERVES = (ToolCall, Message)
@@ -88,11 +97,11 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
         self._failures: dict[tuple[str, str], _Failure] = {}
-        """The latest last."""
+        """The last failure by tool and kind of error, in order of time."""
         self._worked: set[str] = set()
         """Tools that have succeeded."""
         self._requested: set[str] = set()
-        """Words of the user."""
+        """Words of the user's messages."""
         self._last_reply: Message | None = None
 
     def observe(self, span: ToolCall | Message, /) -> None:
@@ -113,14 +122,14 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
             key = (span.tool, span.error_kind)
             self._failures.pop(key, None)
             failure = self._failures[key] = _Failure(span)
-            failure.is_repaired = failure.rests and span.tool in self._worked
-            if len(self._failures) > MAX_JUDGED:
+            failure.is_repaired = failure.is_resolved_by_tool and span.tool in self._worked
+            if len(self._failures) > MAX_TRACKED:
                 del self._failures[next(iter(self._failures))]
 
     def _observe_message(self, message: Message) -> None:
         if message.is_user:
             self._requested |= words(message.text)
-        # A bare word in capitals is a signal to OpenClaw and not to a person: NO_REPLY, HEARTBEAT_OK.
+        # A single word in capitals, such as NO_REPLY or HEARTBEAT_OK, is a signal to OpenClaw, not to a person.
         elif message.text and not _TOKEN.fullmatch(message.text):
             self._last_reply = message
             for failure in self._failures.values():
@@ -141,7 +150,7 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
         calls = [failure.call for failure in left]
         first, last = calls[0], calls[-1]
         reply = self.run.final_reply
-        matters = any(not failure.is_look for failure in left)
+        matters = any(not failure.is_lookup for failure in left)
         names = name_calls(calls)
         answer = [CausalStep(reply.event_id, "The answer does not mention it", "ignored")] if reply is not None else []
         return Draft(
@@ -166,6 +175,6 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
 
 
 def _quotes(answer: str, failed: ToolCall) -> bool:
-    """Return whether an answer has words that can only come from the error: quoting it is not ignoring it."""
+    """Return whether an answer has words of the error that are not in the arguments, so that it reports the error."""
     shared = (words(answer) & words(failed.output)) - words(failed.arguments)
-    return any(len(word) >= LONG_WORD for word in shared) or sum(len(word) > 3 for word in shared) > 1
+    return any(len(word) >= MIN_RARE_WORD_CHARACTERS for word in shared) or sum(len(word) > 3 for word in shared) > 1

@@ -1,1 +1,1 @@
-"""What can be read from a text, a tool name, a number or a redaction mark without understanding it."""
+"""Heuristics on texts, tool names, numbers and redaction marks, without a language model."""

@@ -1,4 +1,4 @@
-"""Checks of reported numbers: a provider may report anything, and sums must stay numbers."""
+"""Validation of reported numbers, so that sums stay finite whatever a provider reports."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 MAX_AMOUNT = 1 << 53
-"""Larger than any count of tokens, bytes or milliseconds; beyond it, a float can no longer count."""
+"""Exclusive upper limit for numbers of tokens, bytes or milliseconds; above it, a float loses integer precision."""
 
 USAGE_KEYS = ("input", "output", "cacheRead", "cacheWrite")
-"""Keys of a usage that count tokens."""
+"""Keys of a reported usage whose values are numbers of tokens."""
 
 
 def is_plausible(value: object) -> TypeGuard[int | float]:
-    """Return whether a value can be an amount of something."""
+    """Return whether a value is a plausible amount: a number that is not negative, infinite or too large."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MAX_AMOUNT
 
 
 def amount(value: object) -> int | None:
-    """Return a value as a whole amount; None if it is none."""
+    """Return a value as a whole number; None if it is not a plausible amount."""
     return int(value) if is_plausible(value) else None
 
 
 def price_of(usage: Mapping[str, object]) -> float | None:
-    """Return the cost of a model call in dollars; None where no price is known.
+    """Return the cost of a model call in US dollars; None if unknown.
 
-    For a model without a configured price OpenClaw reports a cost of 0, whatever was used: that is not a price.
+    OpenClaw reports a cost of 0 for a model without a configured price, so 0 with a use of tokens means unknown.
     """
     cost = usage.get("cost")
     total = cost.get("total") if isinstance(cost, dict) else None

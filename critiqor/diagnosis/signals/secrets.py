@@ -1,4 +1,4 @@
-"""Finds the marks that redaction leaves in place of secrets. They name the kind of a secret, never its value."""
+"""Search for the marks that redaction leaves in place of secrets: they name the kind of a secret, never its value."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from critiqor.model import Event
 from critiqor.model.sanitize import sanitize_line
 from critiqor.spans.calls import SecretMark
 
-# Older evidence has marks within marks, where the name of a kind was itself taken for a secret: they count once.
+# Older evidence has nested marks, because the name of a kind was itself redacted: they count once.
 _MARK = re.compile(r"\[redacted:([a-z_]{2,32}):(?:\[redacted:[a-z_]{2,32}:)?([0-9a-f]{2,16})\]")
 
 
 def secret_marks(event: Event, place: str, text: str) -> list[SecretMark]:
-    """Return the secrets that an event contained, each once."""
+    """Return the marks of the secrets in a text of an event, each secret once."""
     if "[redacted:" not in text:
         return []
     tool = event.tool_name and sanitize_line(event.tool_name)

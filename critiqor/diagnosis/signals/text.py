@@ -1,4 +1,4 @@
-"""Facts about texts that need no understanding: sameness, kinds of errors, whether anything was found."""
+"""Text heuristics: equality, similarity, kinds of errors, and whether a search found anything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fingerprint(*parts: str) -> bytes:
 
 
 def plain_text(value: Any) -> str:
-    """Return the text of a tool result or a message, whatever its shape: text, parts with text, or a cut value."""
+    """Return the text of a tool result or a message, which can be a text, a list of parts or a truncated value."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -40,7 +40,7 @@ def plain_text(value: Any) -> str:
 
 
 def size_of(value: Any, text: str) -> int:
-    """Return how many bytes a result had before any of it was cut; `text` is its text as it is now."""
+    """Return the size of a result in bytes before truncation; `text` is its text after truncation."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return size + _cut_size(value)
 
@@ -55,7 +55,7 @@ def _cut_size(value: Any) -> int:
 
 
 def cut_digests(value: Any) -> str:
-    """Return the digests of what was cut from a result: two long texts can begin alike and end differently."""
+    """Return the digests of the truncated parts of a result: two long texts can have the same beginning."""
     if isinstance(value, dict):
         if value.get("cut") is True:
             return str(value.get("digest"))
@@ -63,8 +63,8 @@ def cut_digests(value: Any) -> str:
     return " ".join(map(cut_digests, value)) if isinstance(value, list) else ""
 
 
-# Times and durations that change although nothing else does, and the id under which OpenClaw wraps external content, a
-# new one each time. A bare number stays: it may be the progress.
+# Times and durations that change although nothing else does, and the id with which OpenClaw wraps external content: it
+# is different each time. A bare number is kept, because it may show progress.
 _CLOCK = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
     r"|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"
@@ -74,7 +74,7 @@ _CLOCK = re.compile(
 
 
 def gate(*patterns: str) -> Callable[[str], bool]:
-    """Return a fast check for any of these patterns. One that begins with literal characters is found fastest."""
+    """Return a fast check for any of these patterns. Patterns that begin with literal characters are the fastest."""
     searches = tuple(re.compile(pattern).search for pattern in patterns)
 
     def may_match(text: str) -> bool:
@@ -96,59 +96,59 @@ def without_clock(text: str) -> str:
 
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”")
 MAX_LINE = 2000
-"""Characters of a line that are examined: the patterns below would take minutes for one giant word."""
+"""Maximum number of characters of a line that are examined: the patterns below would take minutes for a giant word."""
 _PLACE = re.compile(r"(?:[a-zA-Z]+://|~?/|\.\.?/|[A-Za-z]:\\)\S+")
 _NUMBER = re.compile(
-    # Of all numbers only the status of a request says what kind of error it is.
+    # An HTTP status is the only number that identifies a kind of error.
     r"((?:http\S*|status|code|error|failed)\W{1,3}[45]\d\d\b)|0x[0-9a-fA-F]+|\b[0-9a-fA-F]{12,}\b|\d+(?:[.,]\d+)*",
     re.IGNORECASE,
 )
-_TELLING = re.compile(
+_ERROR_WORDS = re.compile(
     r"error|exception|fail|not found|no such|denied|refused|cannot|can't|unable|invalid|unexpected|timed? ?out|missing",
     re.IGNORECASE,
 )
 
 
-def telling_line(text: str) -> str:
-    """Return the line of an output that says most about a failure, or an empty text."""
+def error_line(text: str) -> str:
+    """Return the line of an output that describes a failure best; empty if the output is empty."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # A stack trace has its cause at the end, a message at the beginning.
     is_trace = any(line.startswith(("Traceback", "at ")) for line in lines[:8])
-    telling = next((line for line in (reversed(lines) if is_trace else lines) if _TELLING.search(line)), None)
-    return telling or (lines[-1] if lines else "")
+    chosen = next((line for line in (reversed(lines) if is_trace else lines) if _ERROR_WORDS.search(line)), None)
+    return chosen or (lines[-1] if lines else "")
 
 
 @lru_cache(maxsize=4096)
 def error_kind(text: str) -> str:
-    """Return the kind of an error: what stays the same when names, paths and numbers change."""
-    line = telling_line(text)
+    """Return the kind of an error: its text without names, paths and numbers."""
+    line = error_line(text)
     _, marker, reason = line.rpartition("due to: ")
     line = (reason if marker else line)[:MAX_LINE]
     line = _NUMBER.sub(lambda found: found[1] or "#", _PLACE.sub("…", _QUOTED.sub("…", line)))
     return " ".join(line.lower().split())[:160]
 
 
-_ABSENCE = re.compile(
+_DOES_NOT_EXIST = re.compile(
     r"not found|\bno (?:such|results?|match|module)|n[o']t exist|(?:can(?:not|'t)|could not) find"
     r"|\b(?:404|410|enoent)\b|missing script|unknown (?:command|host)",
     re.IGNORECASE,
 )
-_ALREADY = re.compile(
+_ALREADY_DONE = re.compile(
     r"\balready (?:exists?|up|installed|in place)|file exists|nothing to (?:commit|do|push)|no changes made",
     re.IGNORECASE,
 )
 
 
 @lru_cache(maxsize=4096)
-def tells_of_absence(error: str) -> bool:
-    """Return whether an error says that something does not exist, which is an answer as much as a failure."""
-    return _ABSENCE.search(error) is not None
+def reports_absence(error: str) -> bool:
+    """Return whether an error says that something does not exist, which can be an answer and not a failure."""
+    return _DOES_NOT_EXIST.search(error) is not None
 
 
 @lru_cache(maxsize=4096)
-def is_already_so(error: str) -> bool:
-    """Return whether an error says that nothing is left to do."""
-    return _ALREADY.search(error) is not None
+def reports_already_done(error: str) -> bool:
+    """Return whether an error says that the requested state already exists."""
+    return _ALREADY_DONE.search(error) is not None
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -161,7 +161,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def likeness(one: str, other: str) -> float:
-    """Return the share of words that two texts have in common, 0 to 1."""
+    """Return the share of words that two texts have in common, from 0 to 1."""
     first, second = words(one), words(other)
     union = len(first | second)
     return len(first & second) / union if union else 1.0
@@ -176,22 +176,26 @@ def _values(arguments: str) -> str:
 
 
 def likeness_of_calls(one: str, other: str) -> float:
-    """Return the share of words that the values of two calls have in common; names of arguments do not count."""
+    """Return the share of words that the argument values of two calls have in common, from 0 to 1."""
     return likeness(_values(one), _values(other))
 
 
-_WAYS = frozenset(
+_SEARCH_ARGUMENTS = frozenset(
     ("query", "q", "question", "keywords", "offset", "page", "cursor", "start", "from", "to", "limit", "count")
 )
 
 
 def subject(arguments: str) -> str:
-    """Return what a call is about: its arguments without search words, offsets and limits."""
+    """Return what a call is about: its arguments without search terms, offsets and limits."""
     try:
         value = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
         return arguments
-    return canonical({name: value[name] for name in value.keys() - _WAYS}) if isinstance(value, dict) else arguments
+    return (
+        canonical({name: value[name] for name in value.keys() - _SEARCH_ARGUMENTS})
+        if isinstance(value, dict)
+        else arguments
+    )
 
 
 _NOTHING = re.compile(
@@ -206,21 +210,22 @@ _HOLLOW = re.compile(
 )
 _FILLED = re.compile(r"[\[{]\s*['\"{\[(\w]")
 _EMPTY_LIST = re.compile(r"[:=]\s*(?:\[\s*\]|\{\s*\}|\(\s*\)|None\b|null\b)")
-_HOLLOW_SIZE = 80
+_HOLLOW_LIMIT = 80
+"""An output that is only an empty value, such as `[]` or `null`, has fewer characters."""
 _may_say_nothing = gate("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
 _may_hold_empty = gate(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
-MAX_NOTHING = 400
-"""Characters: a longer output says more than that it found nothing."""
+MAX_NOTHING_FOUND = 400
+"""Maximum number of characters of an output that only says that nothing was found."""
 
 
 def finds_nothing(text: str, *, silence: bool = True) -> bool:
-    """Return whether an output says that nothing was found, and not much else; `silence` says whether empty counts."""
-    if len(text) > MAX_NOTHING or not (silence or text.strip()):
+    """Return whether an output only says that nothing was found. `silence`: whether an empty output counts."""
+    if len(text) > MAX_NOTHING_FOUND or not (silence or text.strip()):
         return False
     lowered = text.lower()
     if _may_say_nothing(lowered) and _NOTHING.search(lowered):
         return True
-    if len(text) < _HOLLOW_SIZE and _HOLLOW.match(lowered):
+    if len(text) < _HOLLOW_LIMIT and _HOLLOW.match(lowered):
         return True
     return _may_hold_empty(text) and bool(_EMPTY_LIST.search(text)) and not _FILLED.search(text)
 
@@ -234,27 +239,28 @@ _may_miss_names = gate(
     r"ot (?:\w+ )?(?:found|exist|find)", "result", "match", "reference", "file", "entr", r"\[ ?\]", ": None"
 )
 _NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")
-_LEAST_NAMED = len('{"a":"name"}')
-_LOOKED_AT = 4000
-"""Characters of an output that are searched for names; a longer one has found something."""
+_MIN_ARGUMENTS = len('{"a":"name"}')
+"""Minimum number of characters of arguments that contain a name."""
+_MAX_SEARCHED = 4000
+"""Maximum number of characters of an output that are searched for names; also of an echo."""
 
 
 def missed_names(text: str, arguments: str) -> tuple[str, ...]:
     """Return the names in the arguments of a call that its output says do not exist."""
-    if len(arguments) < _LEAST_NAMED or not _may_miss_names(text):
+    if len(arguments) < _MIN_ARGUMENTS or not _may_miss_names(text):
         return ()
-    names = (name for line in _ABSENT.findall(text[:_LOOKED_AT]) for name in _NAME.findall(line))
+    names = (name for line in _ABSENT.findall(text[:_MAX_SEARCHED]) for name in _NAME.findall(line))
     return tuple(dict.fromkeys(name for name in names if len(name) > 3 and name in arguments))
 
 
-ECHO_SIZE = 80
-"""Characters from which an output that only repeats the arguments counts as an echo."""
+MIN_ECHO = 80
+"""Minimum number of characters of an output that counts as an echo of the arguments."""
 
 
 def is_echo(text: str, arguments: str) -> bool:
-    """Return whether an output contains nothing but the arguments: printing a question does not ask it."""
-    # All words of an echo are in the arguments, which are therefore not much shorter.
-    if not ECHO_SIZE <= len(text) <= min(_LOOKED_AT, 2 * len(arguments)):
+    """Return whether an output only repeats the arguments of the call: printing a question does not ask it."""
+    # Nearly all words of an echo are in the arguments, so the arguments are not much shorter than the echo.
+    if not MIN_ECHO <= len(text) <= min(_MAX_SEARCHED, 2 * len(arguments)):
         return False
     printed = words(text)
     return len(printed) >= 10 and len(printed - words(arguments)) <= len(printed) // 10

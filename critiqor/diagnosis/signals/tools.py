@@ -1,4 +1,4 @@
-"""Classifies tool calls: by the name of the tool, by its `action` argument and by the programs of a command line."""
+"""Classification of tool calls by tool name, by `action` argument and by the programs of a command line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NAMES: dict[Kind, str] = {
 }
 _KINDS = {word: kind for kind, names in _NAMES.items() for word in names.split()}
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_THINGS = frozenset(
+_AMBIGUOUS_WORDS = frozenset(
     (
         *("order", "message", "mail", "email", "sms", "book", "post", "release"),
         *("process", "code", "command", "python", "memory", "web", "page"),
     )
 )
-"""Words that are nouns as often as verbs: `order_status` orders nothing, `memory_write` does not read."""
+"""Words that can be nouns or verbs: `order_status` does not order, `memory_write` does not read."""
 _FILES = frozenset(["file", "folder", "directory"])
 _AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
 
@@ -37,19 +37,19 @@ def _named_kind(name: str) -> Kind:
     known = [(part, _KINDS[part]) for part in parts if part in _KINDS]
     if not known:
         return Kind.OTHER
-    # The first verb says what a tool does: `get_order` reads, and so does `order_list`.
-    word, kind = next(((word, kind) for word, kind in known if word not in _THINGS), known[0])
+    # The first verb tells what a tool does: `get_order` reads, and so does `order_list`.
+    word, kind = next(((word, kind) for word, kind in known if word not in _AMBIGUOUS_WORDS), known[0])
     if kind is Kind.CHANGE and known[-1][1] is Kind.THOUGHT:
         return Kind.THOUGHT  # `update_plan` updates nothing but the plan
     if kind is Kind.LOOKUP and any(other is Kind.WAIT for _, other in known):
         return Kind.WAIT  # `get_job_status`
     if kind is Kind.ACTION and not _AGENTS.isdisjoint(parts):
-        return Kind.OTHER  # it addresses another agent, and not the outside world
+        return Kind.OTHER  # the tool addresses another agent, not the outside world
     return Kind.CHANGE if word == "create" and not _FILES.isdisjoint(parts) else kind
 
 
 def runs_commands(tool: str) -> bool:
-    """Return whether a tool runs programs: its output is theirs, and not about the call."""
+    """Return whether a tool runs programs, so that its output is that of a program and not about the call."""
     return _named_kind(tool) is Kind.COMMAND
 
 
@@ -57,12 +57,12 @@ _ACTION = re.compile(r'"action":"([\w.-]+)"')
 
 
 def kind_of(tool: str, arguments: str) -> Kind:
-    """Return what a call does."""
+    """Return the kind of a tool call."""
     kind = _named_kind(tool)
     if kind is Kind.COMMAND and (line := command_line(arguments)):
         return _kind_of_line(line)
     if '"action":"' in arguments and (found := _ACTION.search(arguments)):
-        # A tool with many actions: some of them only read. A `poll` of people is an action, though.
+        # Some actions of a tool only read. A `poll` among people changes something, though.
         action = _named_kind(found[1])
         if action is Kind.LOOKUP or (action is Kind.WAIT and kind is not Kind.ACTION):
             return action
@@ -94,12 +94,12 @@ _CONSEQUENTIAL = re.compile(
 )
 _may_act = re.compile("curl|publish|upload|push|create|mail").search
 _OWN_HOST = re.compile(r"\blocalhost\b|\b127\.0\.0\.1\b|\b0\.0\.0\.0\b")
-_LOOKED_AT = 2000
-"""Characters of a command line that are examined: a longer one is a script."""
+_MAX_EXAMINED = 2000
+"""Maximum number of characters of a command line that are examined; a longer one is a script."""
 
 
 def _kind_of_line(line: str) -> Kind:
-    bare = _bare(line[:_LOOKED_AT])
+    bare = _bare(line[:_MAX_EXAMINED])
     programs = _programs(bare)
     if _may_act(bare) and any(map(_CONSEQUENTIAL.match, programs)) and not _OWN_HOST.search(line):
         return Kind.ACTION
@@ -110,12 +110,12 @@ def _kind_of_line(line: str) -> Kind:
 
 
 def _bare(line: str) -> str:
-    """Return a command line without quoted parts and redirections to nowhere."""
+    """Return a command line without quoted parts, and without redirections to /dev/null or another stream."""
     return _QUOTED.sub("…", _DROPPED.sub("", line)) if "'" in line or '"' in line or ">" in line else line
 
 
 def _programs(bare: str) -> list[str]:
-    """Return the commands of a bare line one by one."""
+    """Split a command line without quoted parts into its commands."""
     return [program.strip() for program in _NEXT.split(bare)]
 
 
@@ -132,13 +132,13 @@ _TESTS = re.compile(
 
 
 def runs_tests(tool: str, arguments: str) -> bool:
-    """Return whether a call of a tool that runs programs runs tests."""
+    """Return whether a call runs tests. `tool` is a tool that runs programs."""
     if "test" not in arguments.lower() and "test" not in tool.lower() and not _may_test(arguments):
         return False
     line = command_line(arguments)
     if not line:
         return "test" in tool.lower() or _TESTS.match(arguments.strip('"')) is not None
-    return any(_TESTS.match(program) for program in _programs(_bare(_SHELL.sub(";", line[:_LOOKED_AT]))))
+    return any(_TESTS.match(program) for program in _programs(_bare(_SHELL.sub(";", line[:_MAX_EXAMINED]))))
 
 
 _may_test = re.compile(r"tox|nox|jest|mocha|rspec|phpunit|cypress").search
@@ -150,9 +150,9 @@ _BY_CODE = re.compile(
 
 
 def answers_by_code(arguments: str, error: str) -> bool:
-    """Return whether an exit code is an answer and not a failure: nothing found, files differ, time is up."""
+    """Return whether an exit code is an answer and not a failure: nothing found, files differ, time limit reached."""
     line = command_line(arguments)
     if error == "exit code 1":
-        # The code of a line is that of its last command.
+        # The exit code of a command line is that of its last command.
         return _BY_CODE.match(re.sub(r"^(?:sudo |! )", "", _programs(_bare(line))[-1])) is not None
     return error == "exit code 124" and re.search(r"\btimeout (?:-\S+ )*\d", line) is not None
