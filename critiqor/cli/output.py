@@ -167,7 +167,7 @@ def _explain(error: BaseException) -> _Explanation:
 
 
 def file_error_fix(error: OSError) -> str | None:
-    """Return what to type or change after a file error; None if that depends on what the user wanted."""
+    """Return a suggested fix for a file error; None if it depends on what the user wanted."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free some space on that disk, then run the command again"
     if error.errno == errno.EROFS:

@@ -117,7 +117,7 @@ def changed_lines(change: Rediagnosis) -> list[str]:
 
 
 def format_status(head: RunHead, outcome: str | None = None) -> str:
-    """Return the status of a run. It is that of the recording, so an outcome other than success is added."""
+    """Return the status of the recording, and the outcome of the agent unless it completed."""
     from critiqor.run.store import is_abandoned
 
     if outcome not in (None, "completed"):

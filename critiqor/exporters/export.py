@@ -137,7 +137,7 @@ def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepa
     notes = visibility_notes(RunView(run, EXPORT))
     if format_name == "html":
         return _Prepared(options.pages(run), notes)
-    # Before anything is rendered that could not be printed.
+    # Check for a browser before rendering anything.
     chromium = find_chromium(f"critiqor report {run.id} --format html")
     return _Prepared(printed(options.pages(run), chromium), notes)
 
@@ -150,7 +150,7 @@ def _sending_notes(view: RunView, url: str) -> list[str]:
 
 
 def _checked(output: Path, run: Run) -> Path:
-    """Return the file to write. Raise where that would overwrite something other than a file."""
+    """Return the resolved file to write. Raise an error if it is in the runs folder or is not a regular file."""
     file = output.resolve()
     if file.is_relative_to(run.store.runs_dir.resolve()):
         message = f"{output} is in the runs folder, where it could be mistaken for a run"

@@ -43,7 +43,7 @@ def step_summary(run_report: RunReport, gate: GateResult) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return a text that contains no command for GitHub."""
+    """Return a text with GitHub workflow commands escaped."""
     apart = text.replace(_COMMAND, "# #[")
     return "\n".join(f". {line}" if line.lstrip().startswith("::") else line for line in apart.split("\n"))
 

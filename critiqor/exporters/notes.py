@@ -1,4 +1,4 @@
-"""Notes on an export: what it lacks and why; and the part of the timeline that belongs to a run."""
+"""Notes on what an export lacks and why, and the part of the timeline that belongs to a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from critiqor.timeline.reader.citations import read_cited_lines
 
 
 def visibility_notes(view: RunView) -> list[str]:
-    """Return a note where the export lacks something because of the visibility of the run."""
+    """Return a note if names and texts are left out because the run is anonymous."""
     if not view.is_anonymous:
         return []
     return [f"{view.run_id} is anonymous: this contains structure and numbers, without names, paths and texts."]

@@ -73,7 +73,7 @@ class EventDiagnoser:
         self._timing = Timing(timeline if sealed_bytes is not None else None, sealed_bytes)
 
     def observe(self, event: Event) -> None:
-        """Take in the next event."""
+        """Process the next event."""
         self._diagnoser.observe(event)
         self._timing.observe(event)
 

@@ -39,7 +39,7 @@ class RunView:
     """A run as one viewer sees it."""
 
     def __init__(self, run: Run, viewer: Viewer = OWNER, check: IntegrityCheck = check_run) -> None:
-        """Open a run. Raise `UnknownRunError` where there is none, or none that the viewer may see."""
+        """Open a run. Raise `UnknownRunError` if it does not exist or the viewer may not see it."""
         head = run.head()
         level = visible_level(viewer, head)
         if level is None:
@@ -111,9 +111,9 @@ class RunView:
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """The diagnosis as far as the viewer may see it, with the readiness and the headline of the verdict.
+        """The diagnosis as far as the viewer may see it, with the readiness and headline of the verdict.
 
-        None where there is none that can be read.
+        None if there is no diagnosis that can be read.
         """
         return None if self._judged is None else self._judged.diagnosis
 
@@ -140,13 +140,13 @@ class RunView:
         return BrokenRecordError(f"{self.run_id}: {self.integrity.explanation}", fix=f"critiqor verify {self.run_id}")
 
     def require_diagnosis(self) -> Diagnosis:
-        """Return the diagnosis of the sealed evidence. Raise where there is none; the error names what to type."""
+        """Return the diagnosis of the sealed evidence. Raise an error that names the next command if there is none."""
         if self.problem is not None or self.diagnosis is None:
             raise self.problem or BrokenRecordError(f"{self.run_id} has no diagnosis")
         return self.diagnosis
 
     def require_proof(self) -> Diagnosis:
-        """Return the diagnosis, like `require_diagnosis`. Raise where the evidence does not prove it any more."""
+        """Return the diagnosis, like `require_diagnosis`. Raise an error if the evidence no longer matches its seal."""
         diagnosis = self.require_diagnosis()
         if self.unproven is not None:
             raise self.unproven
@@ -191,7 +191,7 @@ class _Judged(NamedTuple):
 
 
 class _FileState(NamedTuple):
-    """What tells whether a file is still the one that was read."""
+    """Stat values that show whether a file has changed since it was read."""
 
     size: int
     modified_ns: int
@@ -200,7 +200,7 @@ class _FileState(NamedTuple):
 
 
 class IntegrityCache:
-    """Integrity of runs, checked again only where one of their files changed."""
+    """Cache of the integrity of runs; a run is checked again only if one of its files changed."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[_FileState | None, ...], Integrity]] = {}

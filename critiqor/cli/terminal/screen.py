@@ -90,7 +90,7 @@ def printable_line(text: str, max_length: int = MAX_CHARACTERS) -> str:
 
 
 def _even_width(line: str) -> Iterable[str]:
-    """Drop the characters that make terminals disagree on the width of a line."""
+    """Yield the characters without those whose display width differs between terminals."""
     marks = 0
     for character in line:
         kind = unicodedata.category(character)
@@ -131,11 +131,11 @@ def side_by_side(texts: Iterable[Text], width: int) -> Iterator[Text]:
 
 
 def next_command(command: str) -> Text:
-    """Return the suggestion of a command to type next."""
+    """Return a line that suggests the next command."""
     return unbroken(styled("\nNext: ", FAINT).append_text(untrusted(add_runs_dir(command), "bold")))
 
 
 def unbroken(line: Text) -> Text:
-    """Leave wrapping of a line to the terminal: a command with a real line break in it cannot be pasted."""
+    """Leave wrapping of a line to the terminal, so that a command in it can be copied without a line break."""
     line.no_wrap, line.overflow = True, "ignore"
     return line

@@ -87,7 +87,7 @@ def _text(result: GateResult) -> str:
 
 
 def _harmless(result: GateResult) -> GateResult:
-    """Return the result without commands for GitHub in the texts of findings."""
+    """Return the result with GitHub workflow commands in the explanations of its rules escaped."""
     from msgspec.structs import replace
 
     from critiqor.exporters.github import harmless
@@ -114,7 +114,7 @@ def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None
 
 
 def _append(path: Path, summary: bytes) -> None:
-    """Append to the summary of the step, unless it would be too large: GitHub shows nothing of a larger one."""
+    """Append to the summary of the step, unless it gets too large: GitHub then shows nothing of it."""
     from critiqor.exporters.github import MAX_SUMMARY_BYTES
 
     try:

@@ -24,10 +24,10 @@ WHO = ["private", "shared", "anonymous", "public"]
 @runs_dir_option
 @json_option
 def visibility(run: str, who: str | None, runs_dir: str, as_json: bool) -> None:
-    """Show who may see RUN, or change it.
+    """Show or change who may see RUN.
 
     \b
-    critiqor visibility run_001                who sees it now
+    critiqor visibility run_001                show who may see it
     critiqor visibility run_001 anonymous      structure and numbers only, in the dashboard and in exports
     critiqor visibility run_001 private        only you; its links are revoked
 

@@ -19,7 +19,7 @@ WIDE_BAR, NARROW_BAR = 10, 4
 SPARKS = 30
 GUTTER = 2
 JUDGED, PRICED, ROOMY, DATED, WHOSE = 50, 60, 90, 100, 120
-"""Columns that a terminal needs for the verdict, the cost, wide bars, the date, and the agent."""
+"""Minimum terminal columns for the verdict, the cost, wide bars, the date, and the agent."""
 VERDICTS = {"ready": "green", "review": "yellow", "unsafe": "red"}
 
 

@@ -17,7 +17,7 @@ from critiqor.run.tail import Totals
 NAME, SHORT_NAME = 24, 12
 """Columns of event names, on a wide and on a narrow terminal."""
 USUAL = {"model calls": 4, "tools": 4, "errors": 3, "tokens": 9, "cost": 7, "events": 6, "last": 9, "unreadable": 1}
-"""Initial columns of figures, so that growing numbers do not move the rest to another line."""
+"""Minimum columns of figures, so that growing numbers do not move the rest to another line."""
 MIN_EVENT_LINES = 2
 """Lines for events, however small the terminal is."""
 ROOMY = 60
@@ -41,7 +41,7 @@ class LiveRun:
         """The newest last."""
         self._now_ms = now_ms
         self._hints = hints
-        """What the keyboard can do; one line each where they do not fit on one line."""
+        """Available keys; one per line if they do not fit on one line."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width, lines = options.max_width, max(1, console.height - 1)
@@ -49,7 +49,7 @@ class LiveRun:
         hints = list(side_by_side([Text(hint, FAINT) for hint in self._hints], width))
         above, below = [head_line(self._head), *figures, Text()], [Text(), *hints] if hints else []
         if lines - len(above) - len(below) < MIN_EVENT_LINES:
-            # Events are what is watched, so the rest gives way where there is little room.
+            # Events matter most, so everything else is dropped first if there is little room.
             above, below = [head_line(self._head), *figures][: max(0, lines - MIN_EVENT_LINES)], []
         room = max(1, lines - len(above) - len(below))
         latest = [event_line(each, width) for each in self._latest[-room:]] or [Text("nothing yet", FAINT)]

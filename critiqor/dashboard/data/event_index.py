@@ -44,7 +44,7 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
         return {field: value for field in FIELDS if (value := getattr(self, field))}
 
     def wants(self, event: Event) -> bool:
-        """Return whether an event matches, without an index."""
+        """Return whether an event matches the filter; does not use an index."""
         if any(getattr(event, field) != value for field, value in self.names.items()):
             return False
         search = Search(self.text)
@@ -171,7 +171,7 @@ class EventIndex:
     def _connect(self) -> sqlite3.Connection:
         # The file is replaced as a whole; files beside it, such as a journal, are not written by Critiqor.
         base = sqlite3.connect(f"{self._file.as_uri()}?mode=ro&immutable=1", uri=True)
-        # Anybody who can write into the folder of a run could have made it, so it must not execute anything.
+        # Anyone with write access to the run folder could have created it, so it must not execute anything.
         base.execute("PRAGMA trusted_schema = OFF")
         return base
 
@@ -189,7 +189,10 @@ class EventIndex:
 
 
 def _event_at(descriptor: int, offset: int, length: int) -> Event:
-    """Read one whole line of the sealed evidence: a part of it could be made to look like another event."""
+    """Read one event of the sealed evidence, which must be a whole line.
+
+    Part of a line could be crafted to look like another event.
+    """
     if not 0 < length <= 2 * MAX_LINE or offset < 1:
         raise ValueError("the index names a place that cannot be")
     line = os.pread(descriptor, length + 2, offset - 1)

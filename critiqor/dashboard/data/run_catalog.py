@@ -80,7 +80,7 @@ class RunCatalog:
         self._rows: dict[str, tuple[object, RunRow]] = {}
 
     def open(self, run_id: str, viewer: Viewer) -> RunView:
-        """Open a run. Raise `UnknownRunError` where there is none, and where the viewer may not see it."""
+        """Open a run. Raise `UnknownRunError` if it does not exist or the viewer may not see it."""
         try:
             return self._view(self._store.run(run_id), viewer)
         except (UsageError, UnknownRunError):
@@ -128,9 +128,9 @@ class RunCatalog:
 
 
 def _refuse_links(run: Run) -> None:
-    """Raise where a file of a run is a link or a pipe.
+    """Raise an error if a file of a run is a link or a pipe.
 
-    A link would let a run show whatever it points to, and reading a pipe would never end.
+    A link could expose any file, and reading a pipe could block forever.
     """
     paths = run.paths
     files = (
@@ -188,7 +188,7 @@ def _read_row(view: RunView) -> RunRow:
 
 
 def _is(kind: Callable[[int], bool], path: Path) -> bool:
-    """Return whether a path has that kind, or does not exist."""
+    """Return whether a path is of the given kind or does not exist."""
     try:
         return kind(path.lstat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

@@ -42,7 +42,7 @@ _MAX_SEARCHED = 50_000
 
 
 class Undiagnosed(NamedTuple):
-    """Why there is no diagnosis, and what to type."""
+    """Why there is no diagnosis, and the command that makes one."""
 
     reason: str
     fix: str | None
@@ -86,7 +86,7 @@ class RunPageData:
 
     @cached_property
     def _start_ms(self) -> int | None:
-        """The start of the run: where the chart begins, or as the record says."""
+        """Start of the run in milliseconds: that of the chart, or the time in the record if there is no index yet."""
         index = self.index()
         extent = index.extent() if index is not None else None
         if extent is not None:
@@ -104,7 +104,7 @@ class RunPageData:
         return "The evidence cannot be read." if self.is_anonymous else f"{error.message}: {error.fix}"
 
     def coverage(self) -> Coverage | None:
-        """Return the coverage of the evidence; None before the run is sealed. Raise where it cannot be read."""
+        """Return the coverage of the evidence; None before the run is sealed. Raise an error if it cannot be read."""
         if not self.is_sealed:
             return None
         try:
@@ -114,7 +114,7 @@ class RunPageData:
         return anonymous_coverage(coverage) if self.is_anonymous else coverage
 
     def index(self, *, wait: bool = False) -> EventIndex | None:
-        """Return the index if it is built; that of a small run is always waited for."""
+        """Return the index if it is built. Wait for it if `wait` is set or the run is small."""
         if self._index is not None:
             return self._index
         is_small = self.view.seal is not None and self.view.seal.events <= SMALL_RUN
@@ -123,7 +123,7 @@ class RunPageData:
 
     @property
     def index_problem(self) -> str | None:
-        """Why the index cannot be built; the evidence is read without one then."""
+        """Why the index cannot be built; events are then read without it."""
         return self._indexes.problem(self.view)
 
     def events(self, wanted: EventFilter, page: int) -> Found:
@@ -230,7 +230,7 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
 
 
 def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the first match of a search that the lines do not show."""
+    """Return the first match of a search that the lines do not show, as one more line."""
     shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
     text = searchable_text(event)[:_MAX_SEARCHED]
     for match in search.finditer(text, len(event.event_type)):

@@ -39,7 +39,7 @@ class Search:
         return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
 
     def finds(self, event: Event) -> bool:
-        """Return whether an event matches."""
+        """Return whether an event matches the search."""
         text = searchable_text(event)
         lowered = text.lower()
         if not all(word in lowered for words in self._phrases for word in words):

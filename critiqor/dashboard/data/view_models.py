@@ -48,14 +48,14 @@ def diagnosis(data: RunPageData, page: int, size: int) -> dict[str, Any]:
 
 
 def cost(data: RunPageData) -> dict[str, Any]:
-    """Return when each turn began, by the id of its agent run; its cost is in the diagnosis."""
+    """Return the values of the cost page: the start of each turn, by agent run id. Costs are in the diagnosis."""
     timeline = data.diagnosis.timeline if data.diagnosis else None
     turns = timeline.turns if timeline is not None else []
     return {"began": {turn.agent_run_id: turn.started_at for turn in turns if turn.agent_run_id}}
 
 
 def context(data: RunPageData) -> dict[str, Any]:
-    """Return the sizes of requests and their budgets, with the compactions between them."""
+    """Return the values of the context page: request sizes and budgets, with the compactions between them."""
     requests = data.diagnosis.context_analysis.requests if data.diagnosis else []
     ids = [each.event_id for each in requests]
     # Ids sort in the order of events, so the position among the ids says after which request a compaction was.

@@ -36,7 +36,7 @@ class Phase(NamedTuple):
     is_recording: bool = False
     """Whether it is being recorded."""
     is_last: bool = False
-    """Whether nothing will change after it."""
+    """Whether this phase is final."""
 
 
 def phase_of(update: Update, run_id: str) -> Phase:
@@ -98,7 +98,10 @@ class Live:
                 await anyio.sleep(UPDATE_SECONDS)
 
     def _update(self, follower: Follower, data: RunPageData, token: str | None) -> Update:
-        """Return what is new. A link can have been revoked, or the run withdrawn, since the stream began."""
+        """Return what is new; nothing if the viewer may no longer see it.
+
+        A link can have been revoked, or the visibility of the run changed, since the stream began.
+        """
         try:
             viewer = self._site.access.viewer(token)
             view = self._site.catalog.open(data.run_id, viewer) if viewer is not None else None
@@ -110,7 +113,7 @@ class Live:
 
 
 def _row(event: Event) -> dict[str, Any]:
-    """Return what the page shows of an event; the script of the page inserts it as text."""
+    """Return the displayed fields of an event; the page's script inserts them as text."""
     values = "; ".join(f"{name}: {text}" for name, text in informative_values(event))
     return {
         "id": event.event_id,

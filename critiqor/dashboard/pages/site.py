@@ -70,7 +70,7 @@ class Site:
         return f"http://{self.hosts[0]}"
 
     def viewer(self, request: Request) -> Viewer:
-        """Return the viewer of a request. Raise where its token is not valid."""
+        """Return the viewer of a request. Raise an error if its token is invalid."""
         viewer: Viewer | None = request.state.viewer
         if viewer is None:
             raise HTTPException(403, "This link is not valid any more.")

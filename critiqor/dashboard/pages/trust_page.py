@@ -76,7 +76,7 @@ class TrustPage:
         )
 
     def _reach(self) -> dict[str, str | bool | int]:
-        """Return from where links can be opened, and the command that must run for it."""
+        """Return whether links open on this machine only, the port, and the command that serves them."""
         place, port = self._site.place, self._site.port
         host = "" if place.is_loopback else f" --host {place.name}"
         token = " --require-token" if self._site.access.is_token_required else ""

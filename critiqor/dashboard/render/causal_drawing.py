@@ -126,7 +126,7 @@ def _arrow(edge: GraphEdge, corners: dict[str, tuple[int, int]]) -> Arrow:
         start_y, end_y, bend = from_y + BOX_HEIGHT, to_y, ROW_GAP / 2
         path = f"M{start_x:g} {start_y}C{start_x:g} {start_y + bend:g} {end_x:g} {end_y - bend:g} {end_x:g} {end_y}"
         return Arrow(path, (start_x + end_x) / 2, (start_y + end_y) / 2 + 3, edge.relation)
-    # To a box above or in the same row: around below both.
+    # An edge to a box above or in the same row is routed below both boxes.
     low = max(from_y, to_y) + BOX_HEIGHT
     under = low + ROW_GAP * 0.8
     path = f"M{start_x:g} {from_y + BOX_HEIGHT}C{start_x:g} {under:g} {end_x:g} {under:g} {end_x:g} {to_y + BOX_HEIGHT}"

@@ -26,7 +26,7 @@ VERDICTS = {
     "unsafe": "Do not rely on this run.",
     "unknown": "The evidence is not sufficient for a verdict.",
 }
-"""What a readiness means for the reader."""
+"""Sentence shown for each readiness."""
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -54,7 +54,7 @@ def raw(value: Any, max_length: int = MAX_RAW) -> Markup:
 
 
 def island(value: Any) -> Markup:
-    """Format data as JSON that is safe inside a script element."""
+    """Format data as JSON that can be embedded in a script element."""
     return Markup(json.dumps(value, ensure_ascii=True, allow_nan=False).translate(_IN_SCRIPT))
 
 

@@ -79,7 +79,7 @@ class _Activity:
             yield self._slice(run, pairing.closed, failed=event.status == "error")
 
     def finish(self) -> Iterator[Part]:
-        """Yield what has not ended."""
+        """Yield the parts that have not ended."""
         for pairing in self._spans.finish():
             for span in pairing.cut:
                 yield self._slice(pairing.run, span)
