@@ -129,7 +129,7 @@ def _prepare_report(run: Run, format_name: str, options: ExportOptions) -> _Prep
 
 def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepared:
     """Render the pages of the dashboard as one HTML file, or print them to PDF."""
-    from critiqor.exporters.pdf.chromium import find_chromium, printed
+    from critiqor.exporters.pdf.chromium import find_chromium, print_pdf
 
     if options.pages is None:
         message = "only the dashboard can render pages"
@@ -139,7 +139,7 @@ def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepa
         return _Prepared(options.pages(run), notes)
     # Check for a browser before rendering anything.
     chromium = find_chromium(f"critiqor report {run.id} --format html")
-    return _Prepared(printed(options.pages(run), chromium), notes)
+    return _Prepared(print_pdf(options.pages(run), chromium), notes)
 
 
 def _sending_notes(view: RunView, url: str) -> list[str]:

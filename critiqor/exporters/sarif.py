@@ -64,7 +64,7 @@ def _rule(type_: str, rule: Rule) -> _Json:
     name = _one_line(type_)
     entry: _Json = {
         "id": name,
-        # It must differ from the id by more than case.
+        # The name must differ from the id by more than case.
         **({"name": "".join(word.capitalize() for word in name.split("_"))} if "_" in name else {}),
         "shortDescription": {"text": _sentence(rule.meaning)},
         "properties": {"tags": ["agent", "reliability"]},

@@ -25,7 +25,7 @@ _DEPTHS: dict[SpanKind, int] = {"agent": 0, "turn": 1, "model": 2, "tool": 2, "c
 
 
 def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
-    """Whether something was done again: another attempt of an agent run, or a request that its provider had refused."""
+    """Return whether a part is a retry: another attempt of an agent run, or a request that its provider had refused."""
     if isinstance(part, Slice) and part.category == "agent":
         attempt = part.facts.get("attempt")
         return isinstance(attempt, int | float) and attempt > 1

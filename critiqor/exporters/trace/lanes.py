@@ -103,7 +103,7 @@ def _settle(bars: Sequence[_Bar]) -> None:
 
 
 def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
-    """Whether a slice is inside another one that starts up to a grain later."""
+    """Return whether a slice is inside another one that starts up to a grain later."""
     early = outer.start - bar.start
     if not 0 <= early <= min(GRAIN_US, bar.end - outer.start) or not _may_be_inside(bar, outer):
         return False
@@ -113,7 +113,7 @@ def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
 
 
 def _ended_too_late(bar: _Bar, following: _Bar) -> bool:
-    """Whether a slice ended before a following one started, although it reaches up to a grain into it."""
+    """Return whether a slice ended before a following one started, although it reaches up to a grain into it."""
     over = bar.end - following.start
     if not bar.start < following.start < bar.end < following.end or over > GRAIN_US:
         return False
