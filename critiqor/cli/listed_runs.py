@@ -19,7 +19,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     status: str
-    """Status in its record; UNREADABLE where the record cannot be read."""
+    """Status in its record; UNREADABLE if the record cannot be read."""
     created_at: str | None = None
     agent_id: str | None = None
     events: int | None = None

@@ -127,7 +127,7 @@ class _Explanation(NamedTuple):
 
 
 def report_error(error: BaseException, *, as_json: bool) -> int:
-    """Print an error and the next command to type; return the exit code."""
+    """Print an error and the suggested fix; return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.exceptions.NoArgsIsHelpError):

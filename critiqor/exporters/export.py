@@ -24,7 +24,7 @@ from critiqor.storage import AtomicFile
 SENT_FORMAT = "otlp"
 """The format that collectors accept."""
 MAX_MESSAGES = 3
-"""Messages of a collector that are repeated in the notes."""
+"""Maximum number of collector messages that are repeated in the notes."""
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):

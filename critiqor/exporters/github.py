@@ -1,7 +1,7 @@
 """Output for a GitHub workflow: annotations, and the summary of the step.
 
-GitHub executes commands in the output of a step: lines that start with `::`, and `##[` anywhere in a line. Texts from a
-run are made harmless before they are printed.
+GitHub executes commands in the output of a step: lines that start with `::`, and `##[` anywhere in a line. In texts
+from a run, these are escaped before they are printed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from critiqor.model.report import GateResult, RunReport
 from critiqor.model.sanitize import sanitize
 
 MAX_ANNOTATIONS = 10
-"""Errors that GitHub shows for one step; the same limit applies to warnings."""
+"""Maximum number of errors that GitHub shows for one step; the same limit applies to warnings."""
 MAX_SUMMARY_BYTES = 1 << 20
-"""Size of the summary of a step; GitHub shows nothing of a larger one."""
+"""Maximum size of the summary of a step; GitHub shows nothing of a larger one."""
 MAX_TITLE = 120
 MAX_MESSAGE = 2_000
 _COMMAND = "##["
@@ -23,7 +23,7 @@ _COMMAND = "##["
 def annotation_lines(gate: GateResult, diagnosis: Diagnosis) -> list[str]:
     """Return one line per annotation: the failed rules, then the findings, the worst first.
 
-    A high or critical finding is an error where the gate failed, else a warning. Severity `info` is left out.
+    A high or critical finding is an error if the gate failed, else a warning. Severity `info` is left out.
     """
     errors = [
         _command("error", f"{rule.rule} of {gate.run_id}", rule.explanation) for rule in gate.rules if not rule.passed

@@ -47,7 +47,7 @@ from critiqor.storage.seal import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 
 _PIECE = 1 << 18
-"""Bytes of a file that are read at a time."""
+"""Number of bytes of a file that are read at once."""
 _ANONYMOUS = """\
 This run is anonymous: names, paths, messages and payload texts were removed, structure and numbers kept.
 
@@ -77,15 +77,15 @@ DEFAULT_OPTIONS = ExportOptions()
 
 
 class Gathered(NamedTuple):
-    """What a reporter takes."""
+    """The input of a reporter."""
 
     material: Any
     notes: list[str]
-    """What is missing in it, and why; complete once the reporter has read everything."""
+    """What the material lacks, and why; complete when the reporter has read all of it."""
 
 
 def gather(takes: Material, run: Run, options: ExportOptions) -> Gathered:
-    """Gather what a reporter takes from a run."""
+    """Gather the input of a reporter from a run."""
     view = RunView(run, EXPORT)
     gathered = _GATHER[takes](view, options)
     # Changed in place: reading during the export adds further notes to the same list.

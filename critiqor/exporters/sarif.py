@@ -18,9 +18,9 @@ from critiqor.model.sanitize import sanitize
 VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MAX_TEXT = 2_000
-"""Characters of a text."""
+"""Maximum length of a text in characters."""
 MAX_STEPS = 50
-"""Steps of a causal chain."""
+"""Maximum number of steps of a causal chain."""
 _LEVELS: dict[Severity, str] = {
     "critical": "error",
     "high": "error",

@@ -24,7 +24,7 @@ _NEGATIVE_NUMBER = re.compile(r"-\d+(?:\.\d+)?")
 _ANY_SUBCOMMAND = frozenset({"*"})
 _LISTS = frozenset({"add", "remove", "clear"})
 _WRITING_COMMANDS: dict[str, frozenset[str]] = {
-    # The empty word stands for the command without a subcommand.
+    # An empty string means the command without a subcommand.
     "agents": frozenset({"add", "bind", "delete", "set-identity", "team", "unbind"}),
     "browser": frozenset({"create-profile", "delete-profile"}),
     "channels": frozenset({"add", "login", "logout", "remove"}),

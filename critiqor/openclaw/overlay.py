@@ -26,7 +26,7 @@ PLUGIN_ID = "critiqor"
 """The id of the recorder plugin in OpenClaw."""
 
 MAX_INCLUDED_BYTES = 2 * 1024 * 1024
-"""OpenClaw refuses to include a larger file."""
+"""Maximum size of a file that OpenClaw includes."""
 
 # What OpenClaw keeps in `ConfigurationFile.installs_folder`.
 _INSTALLED = (".env", "cron", "extensions", "git", "hooks", "npm", "skills")
@@ -84,8 +84,8 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
         environment={
             "OPENCLAW_CONFIG_PATH": str(path),
             "OPENCLAW_INCLUDE_ROOTS": os.pathsep.join(_roots(base, include_roots(configuration, environment))),
-            # Without it OpenClaw looks for installed plugins, skills, hooks, scheduled jobs and `.env` beside the
-            # overlay, and the recorded agent would not be the user's.
+            # Otherwise OpenClaw would search installed plugins, skills, hooks, scheduled jobs and `.env` beside the
+            # overlay, and the recorded agent would differ from the user's.
             "OPENCLAW_STATE_DIR": str(configuration.state_folder),
         },
         notes=tuple(_notes(configuration, policy)),

@@ -54,7 +54,7 @@ def find_original(saved: SavedFile) -> Path | None:
 
 
 def keep_original(saved: SavedFile, before: bytes) -> Path:
-    """Write the original beside the file, with its permissions."""
+    """Write the original next to the file, with its permissions."""
     path = Path(saved.path)
     beside = path.with_name(f"{path.name}.before-critiqor")
     write_bytes(beside, before)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
 
 MAX_CITED = 8
-"""Events that are cited for one finding of a trace."""
+"""Maximum number of events that are cited for one finding of a trace."""
 
 
 class TraceFinding(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Rediagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
     rule_set: str
     previous_rule_set: str | None
-    """Null where the run had no readable diagnosis before."""
+    """Null if the run had no readable diagnosis before."""
     trust: int | None
     previous_trust: int | None
     gone: list[str]

@@ -126,13 +126,13 @@ class Run:
         return _adopted_events(self.evidence_path, log)
 
     def coverage(self) -> Coverage:
-        """Read what the sealed evidence says about its own completeness."""
+        """Read the coverage of the sealed evidence."""
         return read_coverage(self.evidence_path)
 
     def diagnosis(self) -> Diagnosis:
         """Read the latest diagnosis of the sealed evidence.
 
-        Where there is none, or one of other evidence, the error names the command that makes one.
+        If there is none, or one of other evidence, raise an error that names the command that makes one.
         """
         head = self.head()
         if head.seal is None:

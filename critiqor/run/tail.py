@@ -24,7 +24,7 @@ from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 MAX_READ_BYTES = 1 << 20
-"""Bytes of the journal that one update reads."""
+"""Maximum number of journal bytes that one update reads."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -41,7 +41,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Tokens read and written, as far as providers have reported them."""
     cost_usd: float | None
-    """Null where no price is known."""
+    """Null if no price is known."""
     unreadable: int
     """Lines of the journal that are not events."""
     last_event_at: str | None

@@ -92,7 +92,7 @@ class RunView:
         """The diagnosis on disk, or why it cannot be used."""
         try:
             if self._head.seal is None:
-                return self.run.diagnosis()  # raises, and says what to type
+                return self.run.diagnosis()  # raises an error that names the next command
             return records.load_diagnosis(self.run.paths, self.run_id)
         except CritiqorError as error:
             return error
@@ -119,12 +119,12 @@ class RunView:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict on the run; None where there is no diagnosis."""
+        """The verdict on the run; None if there is no diagnosis."""
         return None if self._judged is None else self._judged.verdict
 
     @cached_property
     def problem(self) -> CritiqorError | None:
-        """Why there is no diagnosis of the sealed evidence, with the command that makes one; None where there is."""
+        """Why there is no diagnosis of the sealed evidence, with the command that makes one; None if there is one."""
         if isinstance(self._stored, CritiqorError):
             return self._stored
         if self._head.seal is not None and self._stored.evidence_digest != self._head.seal.digest:
@@ -134,7 +134,7 @@ class RunView:
 
     @property
     def unproven(self) -> CritiqorError | None:
-        """Why the verdict is not proven, with the command that locates the change; None where it is proven."""
+        """Why the verdict is not proven, with the command that locates the change; None if it is proven."""
         if self.integrity.is_intact:
             return None
         return BrokenRecordError(f"{self.run_id}: {self.integrity.explanation}", fix=f"critiqor verify {self.run_id}")
@@ -157,7 +157,7 @@ class RunView:
         return {} if self._judged is None else format_figures(*self._judged)
 
     def coverage(self) -> Coverage | None:
-        """Return the coverage of the evidence as far as the viewer may see it; None where it cannot be read."""
+        """Return the coverage of the evidence as far as the viewer may see it; None if it cannot be read."""
         try:
             coverage = self.run.coverage()
         except (OSError, BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The lane chart of a run at the width of the terminal: what was active when, and where failures began."""
+"""The lane chart of a run at the width of the terminal: what was active when, and when failures began."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from critiqor.model.trace import Category, Part, Slice, us_of
 MAX_ROWS = 3
 """Maximum rows of one lane for overlapping bars; the last row takes all bars that fit into no other row."""
 LABEL = 11
-"""Columns of the lane names."""
+"""Width of the lane names in columns."""
 MIN_WIDTH_WITH_COUNTS = 60
-"""Columns from which the number of bars is printed beside each lane."""
+"""Minimum terminal columns for the number of bars beside each lane."""
 COUNTS_GUTTER = 2
 ONE, OTHER, FAILED, MOMENT = "█", "▓", "✗", "◆"
 FINDING = "▲"

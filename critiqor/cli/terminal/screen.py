@@ -17,17 +17,17 @@ from critiqor.cli.output import plain, wants_color
 from critiqor.model.sanitize import Replacement, sanitize
 
 MAX_CHARACTERS = 600
-"""Characters of an untrusted text that are drawn; --json and pipes have the rest."""
+"""Maximum length of an untrusted text in characters; --json and pipes have the rest."""
 MAX_MARKS = 2
-"""Combining marks on one character: some scripts need two, and more would run into the lines above and below."""
+"""Maximum combining marks on one character: some scripts need two, more would run into the neighboring lines."""
 SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
 """Styles of findings."""
 FAINT = "dim"
 INDENT = 2
 GUTTER = 3
-"""Columns between texts that are side by side."""
+"""Number of columns between texts that are side by side."""
 LABEL = 12
-"""Columns of labels."""
+"""Width of labels in columns."""
 COLORS = {
     "red": 196,
     "green": 28,

@@ -58,7 +58,7 @@ def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
 
 
 def _check_for_github(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
-    """Check a run in a GitHub workflow. GitHub executes commands in any output, so errors are made harmless too."""
+    """Check a run in a GitHub workflow. GitHub executes commands in any output, so errors are escaped too."""
     from critiqor.exporters import load_report
     from critiqor.exporters.github import harmless
     from critiqor.policy.gate import apply_policy

@@ -58,7 +58,7 @@ def _drawing(result: Comparison, timing: TimingComparison, texts: Texts) -> Rend
 def figure_cells(result: Comparison, name: str, texts: Texts) -> tuple[str, str, str]:
     """Return a figure before and after, and its difference.
 
-    `texts` has trust, cost and time of both runs, also where they cannot be compared.
+    `texts` has trust, cost and time of both runs, even if they cannot be compared.
     """
     from critiqor.model.formatting import format_difference, format_figure
 

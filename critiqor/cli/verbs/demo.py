@@ -87,7 +87,7 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
 
 
 def program() -> str:
-    """Return how to call `critiqor` from the present shell: by its path, where it is not on PATH."""
+    """Return how to call `critiqor` from the current shell: by its path if it is not on PATH."""
     import shutil
     import sys
     from shlex import quote

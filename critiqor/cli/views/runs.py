@@ -14,7 +14,7 @@ from critiqor.cli.terminal.screen import FAINT, next_command, styled, untrusted
 from critiqor.model.formatting import counted
 
 MAX_SHOWN = 50
-"""Newest runs that are shown."""
+"""Maximum number of runs that are shown, the newest ones."""
 WIDE_BAR, NARROW_BAR = 10, 4
 SPARKS = 30
 GUTTER = 2
@@ -24,7 +24,7 @@ VERDICTS = {"ready": "green", "review": "yellow", "unsafe": "red"}
 
 
 def runs_drawing(rows: Sequence[RunRow], no_runs: str) -> Group:
-    """Draw runs, the newest first; `no_runs` is shown where there are none."""
+    """Draw runs, the newest first; `no_runs` is shown if there are none."""
     if not rows:
         return Group(untrusted(no_runs), next_command("critiqor monitor openclaw"))
     return Group(*_parts(rows))

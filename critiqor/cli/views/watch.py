@@ -15,13 +15,13 @@ from critiqor.model.formatting import format_cost, format_number
 from critiqor.run.tail import Totals
 
 NAME, SHORT_NAME = 24, 12
-"""Columns of event names, on a wide and on a narrow terminal."""
+"""Width of event names in columns, on a wide and on a narrow terminal."""
 USUAL = {"model calls": 4, "tools": 4, "errors": 3, "tokens": 9, "cost": 7, "events": 6, "last": 9, "unreadable": 1}
 """Minimum columns of figures, so that growing numbers do not move the rest to another line."""
 MIN_EVENT_LINES = 2
-"""Lines for events, however small the terminal is."""
+"""Minimum number of lines for events, however small the terminal is."""
 ROOMY = 60
-"""Columns that a terminal needs for full names and milliseconds."""
+"""Minimum terminal columns for full names and milliseconds."""
 
 
 class LiveRun:

@@ -134,7 +134,7 @@ class EventIndex:
             return base.execute("SELECT kind, max(lane) FROM bars GROUP BY kind").fetchall()
 
     def long_bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
-        """Return the bars that took at least `least_us`, the longest ones where there are too many."""
+        """Return the bars that took at least `least_us`; only the longest ones if there are too many."""
         with self._query() as base:
             rows = base.execute(
                 "SELECT kind, lane, start_us, end_us, name, failed, event_id, 1 FROM bars"
@@ -145,7 +145,7 @@ class EventIndex:
             return [Bar._make(row) for row in rows]
 
     def short_bars(self, start_us: int, end_us: int, least_us: int) -> list[Bar]:
-        """Return the shorter bars, joined where they are closer than `least_us`, under the name of one of them."""
+        """Return the shorter bars, joined if they are closer than `least_us`, under the name of one of them."""
         with self._query() as base:
             rows = base.execute(
                 "SELECT kind, lane, min(start_us), max(end_us), min(name), max(failed), min(event_id), count(*)"

@@ -22,7 +22,7 @@ from critiqor.run.view import RunView
 
 _BATCH = 500
 _MAX_NAME = 200
-"""Characters of a name that is offered as a filter."""
+"""Maximum length in characters of a name that is offered as a filter."""
 _MAX_NAMES = 200
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);

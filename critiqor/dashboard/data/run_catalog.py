@@ -28,7 +28,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     agent_id: str
     tenant_id: str | None
-    """None where the record cannot be read."""
+    """None if the record cannot be read."""
     visibility: str
     headline: str | None = None
     trust: int | None = None
@@ -40,7 +40,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """The types of all findings."""
     findings: int | None = None
     cost_usd: float | None = None
-    """For the chart; None where a part of it is unknown."""
+    """For the chart; None if a part of it is unknown."""
     wall_ms: int | None = None
     """For the chart, in milliseconds."""
     cost: str = ""

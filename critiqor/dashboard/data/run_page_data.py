@@ -1,6 +1,6 @@
 """Data of the pages of one run for one request: its view, its index and its addresses.
 
-Pages take everything about a run from here. What the viewer may not see is removed on the way.
+Pages read everything about a run from here, without what the viewer may not see.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from critiqor.run.view import RunView
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 PAGE = 100
-"""Events on one page."""
+"""Number of events on one page."""
 SMALL_RUN = 5000
-"""Events up to which the index is built fast enough for a page to wait for it."""
+"""Maximum number of events for which a page waits until the index is built."""
 INDEX_TIMEOUT_SECONDS = 5.0
 _MAX_EXCERPT = 240
-"""Characters of one value of an event."""
+"""Maximum length of one value of an event in characters."""
 _MAX_SEARCHED = 50_000
-"""Characters of an event in which the match of a search is located."""
+"""Maximum number of characters of an event in which the match of a search is located."""
 
 
 class Undiagnosed(NamedTuple):
@@ -81,7 +81,7 @@ class RunPageData:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings, the worst first; none where there is no diagnosis."""
+        """The findings, the worst first; empty if there is no diagnosis."""
         return self.diagnosis.failure_analysis.findings if self.diagnosis is not None else []
 
     @cached_property
@@ -95,7 +95,7 @@ class RunPageData:
         return ms_from_iso(times.started_at or times.created_at)
 
     def since(self, timestamp: str) -> str:
-        """Return the time since the start of the run; empty where it is unknown."""
+        """Return the time since the start of the run; empty if it is unknown."""
         at = ms_from_iso(timestamp)
         return "" if at is None or self._start_ms is None else offset(at - self._start_ms)
 

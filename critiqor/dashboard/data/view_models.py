@@ -1,4 +1,4 @@
-"""View models: the values that the templates of the run pages take, built from `RunPageData`."""
+"""View models: the values for the templates of the run pages, built from `RunPageData`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from critiqor.model import Diagnosis, Event, Finding
 from critiqor.model.diagnosis import SEVERITIES
 
 MAX_CITED = 12
-"""Events of one finding that are shown with their values."""
+"""Maximum number of events of one finding that are shown with their values."""
 
 
 def overview(data: RunPageData) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _indexed_events(data: RunPageData, names: list[str]) -> dict[str, Event]:
 
 
 def _graph(data: RunPageData, diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """Return the causal graph for the script of the page; None where there is nothing to draw."""
+    """Return the causal graph for the script of the page; None if there is nothing to draw."""
     graph = visible_graph(diagnosis)
     if graph is None:
         return None

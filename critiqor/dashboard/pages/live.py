@@ -22,7 +22,7 @@ from critiqor.run.tail import Follower, Update
 
 UPDATE_SECONDS = 0.5
 MAX_EVENTS = 200
-"""Events of one update that are sent, the latest ones; the figures count all."""
+"""Maximum number of events that are sent in one update, the latest ones; the figures count all."""
 WITHDRAWN = "it may no longer be seen"
 
 
@@ -32,7 +32,7 @@ class Phase(NamedTuple):
     badge: str
     text: str
     next: str | None = None
-    """The command to type next."""
+    """The suggested next command."""
     is_recording: bool = False
     """Whether it is being recorded."""
     is_last: bool = False

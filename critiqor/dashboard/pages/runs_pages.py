@@ -21,9 +21,9 @@ ROWS = 50
 FILTERS = ("q", "agent", "type", "tenant", "since", "until")
 """Filters of the list, by their names in the address."""
 MAX_TREND = 200
-"""Newest runs in the chart of the trend."""
+"""Maximum number of runs in the chart of the trend, the newest ones."""
 BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
-"""1 where more is better, -1 where less is better; other figures are neither."""
+"""1 if more is better, -1 if less is better; other figures are neither."""
 
 
 class FigureRow(NamedTuple):

@@ -10,13 +10,13 @@ from critiqor.model import Diagnosis, GraphEdge, GraphNode
 
 MAX_NODES = 150
 MAX_COLUMNS = 5
-"""Boxes side by side; a wider drawing cannot be read on paper."""
+"""Maximum number of boxes side by side; a wider drawing cannot be read on paper."""
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP, MARGIN = 204, 78, 22, 40, 10
 """Sizes in pixels."""
 MAX_LABEL_LINES, LINE_CHARACTERS = 4, 30
-"""Lines of a label, and characters of a line."""
+"""Maximum number of lines of a label, and of characters of a line."""
 MAX_LABEL = 400
-"""Characters of the full label, which is shown as a tooltip."""
+"""Maximum length in characters of the full label, which is shown as a tooltip."""
 
 
 class VisibleGraph(NamedTuple):

@@ -17,9 +17,9 @@ from critiqor.model.formatting import format_duration
 from critiqor.model.sanitize import Replacement, sanitize
 
 MAX_TEXT = 20_000
-"""Characters of one text on a page; the raw event has the rest."""
+"""Maximum length of one text on a page in characters; the raw event has the rest."""
 MAX_RAW = 1_000_000
-"""Characters of a raw event."""
+"""Maximum length of a raw event in characters."""
 VERDICTS = {
     "ready": "No finding speaks against this run.",
     "review": "Review the findings before you rely on this run.",

@@ -17,7 +17,7 @@ from critiqor.model.trace import us_of
 WIDTH, GUTTER, LANE, TOP = 1000, 132, 20, 40
 """Sizes in pixels: width of the time axis, width of the lane names, height of a lane, height of the axis."""
 GAP = 8
-"""Pixels between two kinds of lanes."""
+"""Space between two kinds of lanes in pixels."""
 MAX_TICKS = 8
 MAX_MARKS = 50
 _CHARACTER = 6.6
@@ -198,7 +198,7 @@ def _ticks(window: Window) -> list[Tick]:
 
 
 def _marks(showing: RunPageData, window: Window) -> list[DrawnBar]:
-    """Mark where findings began."""
+    """Return a mark at the start of each finding."""
     index = showing.index()
     if showing.diagnosis is None or index is None:
         return []

@@ -42,11 +42,11 @@ PARTS = {
 }
 """The pages in the file, by the last segment of their address."""
 MAX_FINDINGS = 1000
-"""More than a diagnosis lists, so that all findings are on one page."""
+"""Findings per page: more than a diagnosis lists, so that all findings are on one page."""
 MAX_LINES = 100
-"""Lines of OpenClaw's timeline that findings cite."""
+"""Maximum number of cited lines of OpenClaw's timeline."""
 INDEX_SECONDS = 600.0
-"""How long to wait for the index of the run, which the chart and the quoted events need."""
+"""Maximum time to wait for the index of the run, which the chart and the quoted events need."""
 _CHUNK = 1 << 16
 BOX = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
 _STYLE, _SCRIPTS = "offline.css", ("theme.js", "offline.js")

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from critiqor.model.trace import Slice, Trace, Track
 
 GRAIN_US = 1000
-"""By how much two times with a resolution of one millisecond can be off."""
+"""Maximum error of a time with a resolution of one millisecond."""
 NESTING_LANES = 64
-"""Lanes with nested slices. In further lanes, which are too many to read anyway, slices are only kept apart."""
+"""Maximum number of lanes with nested slices. In further lanes, slices only do not overlap."""
 _NEIGHBOURS = 16
-"""Slices within a grain of a time that are compared."""
+"""Maximum number of slices within a grain of a time that are compared."""
 
 
 class Placed(NamedTuple):
