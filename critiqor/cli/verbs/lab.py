@@ -118,8 +118,8 @@ def run(
     if report is not None:
         report.open("a", encoding="utf-8").close()  # fail now rather than after everything was played
     drawn = sys.stderr.isatty() and not as_json
-    with _progress(sum(place in one.on for one in scenarios), drawn) as tell:
-        result = run_batch(scenarios, Runner(place, openclaw_command), repeat, tell)
+    with _progress(sum(place in one.on for one in scenarios), drawn) as report_result:
+        result = run_batch(scenarios, Runner(place, openclaw_command), repeat, report_result)
     if report is not None:
         report.write_text(lab_markdown(result), encoding="utf-8")
     lines = failure_lines(result) if drawn and sys.stdout.isatty() else lab_lines(result)

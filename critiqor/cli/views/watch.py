@@ -16,11 +16,20 @@ from critiqor.run.tail import Totals
 
 NAME, SHORT_NAME = 24, 12
 """Width of event names in columns, on a wide and on a narrow terminal."""
-USUAL = {"model calls": 4, "tools": 4, "errors": 3, "tokens": 9, "cost": 7, "events": 6, "last": 9, "unreadable": 1}
+MIN_FIGURE_WIDTHS = {
+    "model calls": 4,
+    "tools": 4,
+    "errors": 3,
+    "tokens": 9,
+    "cost": 7,
+    "events": 6,
+    "last": 9,
+    "unreadable": 1,
+}
 """Minimum columns of figures, so that growing numbers do not move the rest to another line."""
 MIN_EVENT_LINES = 2
 """Minimum number of lines for events, however small the terminal is."""
-ROOMY = 60
+MIN_WIDTH_FULL_NAMES = 60
 """Minimum terminal columns for full names and milliseconds."""
 
 
@@ -75,7 +84,7 @@ def figure_texts(totals: Totals, now_ms: int) -> Iterator[Text]:
         texts["unreadable"] = format_number(figures.unreadable)
     for label, figure in texts.items():
         alarming = label in ("errors", "unreadable") and figure != "0"
-        padded = figure.ljust(USUAL[label])
+        padded = figure.ljust(MIN_FIGURE_WIDTHS[label])
         yield styled(f"{label} ", FAINT).append(padded, "bold red" if alarming else "bold")
 
 
@@ -87,7 +96,7 @@ def _whole_seconds(milliseconds: int) -> str:
 
 def event_line(each: EventLine, width: int) -> Text:
     """Return an event on one line; the caller cuts it to the width of the terminal."""
-    columns, clock = (NAME, each.clock) if width >= ROOMY else (SHORT_NAME, each.clock[:8])
+    columns, clock = (NAME, each.clock) if width >= MIN_WIDTH_FULL_NAMES else (SHORT_NAME, each.clock[:8])
     style = "red" if each.failed else ""
     name = untrusted(each.name, style, max_length=columns)
     line = styled(f"{clock}  ", FAINT).append_text(name).append(" " * (columns - name.cell_len + 1))

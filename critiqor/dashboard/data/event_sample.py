@@ -28,7 +28,7 @@ class Choice(NamedTuple):
     """The events in the file."""
 
     events: dict[int, str]
-    """Their ids by their numbers."""
+    """Ids of the events by their numbers."""
     total: int
     """Number of events of the run."""
     fits: bool

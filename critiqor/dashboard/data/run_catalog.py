@@ -58,7 +58,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """First day, such as 2026-11-16."""
     until: str = ""
 
-    def wants(self, row: RunRow) -> bool:
+    def matches(self, row: RunRow) -> bool:
         """Return whether a run matches."""
         words = " ".join((row.run_id, row.agent_id, row.headline or "", *row.problems, row.status)).lower()
         return (

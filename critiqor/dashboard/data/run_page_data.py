@@ -67,7 +67,7 @@ class RunPageData:
             self.undiagnosed = Undiagnosed(message, view.problem.fix)
         else:
             self.diagnosis, self.verdict = view.diagnosis, view.verdict
-        self.at = RunAddresses(self.run_id, self.findings, has_lines=not self.is_anonymous)
+        self.addresses = RunAddresses(self.run_id, self.findings, has_lines=not self.is_anonymous)
 
     @property
     def is_live(self) -> bool:
@@ -147,7 +147,7 @@ class RunPageData:
         found: list[Numbered] = []
         count = 0
         for each in events:
-            if wanted.wants(each.event):
+            if wanted.matches(each.event):
                 if offset <= count < offset + PAGE:
                     found.append(each)
                 count += 1
@@ -184,12 +184,12 @@ class RunPageData:
             return names
         return {name: count for name, count in names.items() if anonymous_name(field, name) == name}
 
-    def bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
+    def bars(self, start_us: int, end_us: int, min_us: int, max_bars: int) -> list[Bar]:
         """Return the bars to draw within a window of time."""
         index = self.index()
         if index is None:
             return []
-        bars = [*index.long_bars(start_us, end_us, least_us, most), *index.short_bars(start_us, end_us, least_us)]
+        bars = [*index.long_bars(start_us, end_us, min_us, max_bars), *index.short_bars(start_us, end_us, min_us)]
         return [bar._replace(name=KINDS[bar.kind]) for bar in bars] if self.is_anonymous else bars
 
     def _all_events(self) -> Iterator[Event]:

@@ -38,7 +38,7 @@ class Search:
         phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self._phrases), key=len, reverse=True)
         return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
 
-    def finds(self, event: Event) -> bool:
+    def matches(self, event: Event) -> bool:
         """Return whether an event matches the search."""
         text = searchable_text(event)
         lowered = text.lower()

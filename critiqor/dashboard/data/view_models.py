@@ -36,7 +36,7 @@ def overview(data: RunPageData) -> dict[str, Any]:
 def diagnosis(data: RunPageData, page: int, size: int) -> dict[str, Any]:
     """Return the findings of one page with their causal chains and events, and the causal graph."""
     found = data.findings
-    pages = Pages(page, size, len(found), data.at.page("diagnosis"), "").within()
+    pages = Pages(page, size, len(found), data.addresses.page("diagnosis"), "").within()
     shown = found[pages.offset : pages.offset + size]
     return {
         "findings": shown,
@@ -128,7 +128,7 @@ def _graph(data: RunPageData, diagnosis: Diagnosis) -> dict[str, Any] | None:
                 "kind": node.kind,
                 "label": node.label[:120],
                 "severity": graph.severities.get(node.id, ""),
-                "href": data.at.finding(node.id) if node.kind == "finding" else data.at.event(node.id),
+                "href": data.addresses.finding(node.id) if node.kind == "finding" else data.addresses.event(node.id),
             }
             for node in graph.nodes
         ],

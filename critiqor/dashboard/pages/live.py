@@ -62,7 +62,7 @@ class Live:
 
     def page(self, request: Request) -> Response:
         data = self._site.run_data(request)
-        return self._site.page(request, "live.html", showing=data, current="live", diagnosis=data.diagnosis)
+        return self._site.page(request, "live.html", run_data=data, current="live", diagnosis=data.diagnosis)
 
     def stream(self, request: Request) -> Response:
         data = self._site.run_data(request)

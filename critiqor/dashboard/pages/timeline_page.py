@@ -33,7 +33,7 @@ class TimelinePage:
         return self._site.page(
             request,
             "timeline.html",
-            showing=data,
+            run_data=data,
             current="timeline",
             diagnosis=data.diagnosis,
             drawing=draw(data, part_of(whole, query.get("from"), query.get("to"))) if whole is not None else None,
