@@ -1,7 +1,6 @@
 """Critiqor: a flight recorder and crash investigator for OpenClaw agents.
 
-What is listed here is the public interface. Each part is imported when it is first used, because start-up is felt on
-every call of the command.
+The names listed here are the public interface. They are imported lazily to keep the command's start-up fast.
 """
 
 from __future__ import annotations

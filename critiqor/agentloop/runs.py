@@ -181,7 +181,7 @@ class Run:
         }
 
     def release_message(self, other: Run) -> bool:
-        """Stop answering another message. Return False if the model may already have seen it."""
+        """Stop answering another message that joined this run. Return False if the model may already have seen it."""
         if other in self.steering:
             self.steering.remove(other)
             return True

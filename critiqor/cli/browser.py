@@ -1,4 +1,4 @@
-"""Whether a person and a display are there, and opening a link in the browser."""
+"""Detect an interactive terminal and a display, and open a link in the browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def is_interactive() -> bool:
-    """Return whether a person is at the terminal: input and output are terminals, and this is no CI job."""
+    """Return whether a person is at the terminal: input and output are terminals, and this is not a CI job."""
     return not os.environ.get("CI") and sys.stdin.isatty() and sys.stdout.isatty()
 
 

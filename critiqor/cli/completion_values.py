@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from critiqor.storage.paths import SessionPaths
 
 MAX_ITEMS = 200
-"""Runs or findings that are offered."""
+"""Maximum number of runs or findings that are offered."""
 MAX_HELP_LENGTH = 80
-"""Characters of the description beside a value."""
+"""Maximum length of the description of a value in characters."""
 _SAFE = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """Names that may be offered: the shell inserts them unquoted, and a file can contain anything."""
 

@@ -1,4 +1,4 @@
-"""Where `report` and `export` write: the file or stream of --output, and the HTML pages of a run."""
+"""Output of `report` and `export`: the file or stream of --output, and the HTML pages of a run."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class _Explanation(NamedTuple):
 
 
 def report_error(error: BaseException, *, as_json: bool) -> int:
-    """Print an error and the next command to type; return the exit code."""
+    """Print an error and the suggested fix; return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -167,7 +167,7 @@ def _explain(error: BaseException) -> _Explanation:
 
 
 def file_error_fix(error: OSError) -> str | None:
-    """Return what to type or change after a file error; None if that depends on what the user wanted."""
+    """Return a suggested fix for a file error; None if it depends on what the user wanted."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free some space on that disk, then run the command again"
     if error.errno == errno.EROFS:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from critiqor.model import Event
 
 MIN_BYTES = 2 << 20
-"""Size of a journal or of evidence from which progress is shown; smaller ones are done before it could be read."""
+"""Minimum size in bytes of a journal or of evidence for which progress is shown; smaller ones finish too fast."""
 
 
 def finalize_progress(run: str | None, runs_dir: str) -> AbstractContextManager[Callable[[Event], None] | None]:

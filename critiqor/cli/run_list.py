@@ -19,7 +19,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     status: str
-    """Status in its record; UNREADABLE where the record cannot be read."""
+    """Status in its record; UNREADABLE if the record cannot be read."""
     created_at: str | None = None
     agent_id: str | None = None
     events: int | None = None
@@ -30,7 +30,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     """How the agent ended."""
     cost_usd: float | None = None
     cost_is_whole: bool = False
-    """Whether `cost_usd` is all that the run cost, as far as usage was reported."""
+    """Whether `cost_usd` is the complete cost of the run, as far as usage was reported."""
     ended: bool = False
     """Whether the recording ended although the run is not finalized."""
     headline: str | None = None
@@ -44,7 +44,10 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 def list_run(run: Run) -> RunRow:
-    """Return one run of a list. A broken record is listed with its problem, and hides no other run."""
+    """Return the list entry of a run.
+
+    A broken record is listed with its problem, so that the other runs are listed too.
+    """
     try:
         return _list_readable(RunView(run))
     except (CritiqorError, OSError) as error:

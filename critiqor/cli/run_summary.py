@@ -1,4 +1,4 @@
-"""Summary of one run: the verdict, the findings, what the recorder did not see, and what to type next."""
+"""Summary of one run: the verdict, the findings, what the recorder did not see, and the next command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHOWN_FINDINGS = 8
 MAX_CHARTED = 20_000
-"""Events up to which the summary draws a run on time lanes; `critiqor timeline` always does."""
+"""Maximum number of events of a run that is drawn on time lanes; `critiqor timeline` draws every run."""
 
 
 def run_summary(view: RunView) -> str:
@@ -62,7 +62,7 @@ def run_drawing(view: RunView) -> RenderableType:
 
 
 def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
-    """Return the time lanes of a run; none where its evidence cannot be read."""
+    """Return the time lanes of a run; an empty list if its evidence cannot be read."""
     from msgspec import DecodeError
 
     from critiqor.cli.terminal.lanes import build_lanes
@@ -117,7 +117,7 @@ def changed_lines(change: Rediagnosis) -> list[str]:
 
 
 def format_status(head: RunHead, outcome: str | None = None) -> str:
-    """Return the status of a run. It is that of the recording, so an outcome other than success is added."""
+    """Return the status of the recording, and the outcome of the agent unless it completed."""
     from critiqor.run.store import is_abandoned
 
     if outcome not in (None, "completed"):
@@ -143,7 +143,7 @@ class _State(NamedTuple):
 
     text: str
     following: str
-    """The command to type next."""
+    """The suggested next command."""
 
 
 def _unsealed_state(head: RunHead) -> _State:

@@ -29,7 +29,7 @@ KEYS = frozenset(
 )
 """Settings that the user's file may contain."""
 USER_ONLY = frozenset({"openclaw_command"})
-"""Settings that a folder may not contain: its author could launch any program on the machine of its user."""
+"""Settings that the file of a folder may not contain: its author could launch any program on the user's machine."""
 _FOLDER_KEYS = KEYS - USER_ONLY
 _SUBCOMMANDS = {"monitor": ("openclaw",), "attach": ("openclaw",), "detach": ("openclaw",), "lab": ("run", "from-run")}
 

@@ -1,1 +1,1 @@
-"""The local web application: what a person looks at after a run."""
+"""The local web application that shows recorded runs and their diagnoses."""

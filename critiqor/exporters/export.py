@@ -24,7 +24,7 @@ from critiqor.storage import AtomicFile
 SENT_FORMAT = "otlp"
 """The format that collectors accept."""
 MAX_MESSAGES = 3
-"""Messages of a collector that are repeated in the notes."""
+"""Maximum number of collector messages that are repeated in the notes."""
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ def _prepare_report(run: Run, format_name: str, options: ExportOptions) -> _Prep
 
 def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepared:
     """Render the pages of the dashboard as one HTML file, or print them to PDF."""
-    from critiqor.exporters.pdf.chromium import find_chromium, printed
+    from critiqor.exporters.pdf.chromium import find_chromium, print_pdf
 
     if options.pages is None:
         message = "only the dashboard can render pages"
@@ -137,9 +137,9 @@ def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepa
     notes = visibility_notes(RunView(run, EXPORT))
     if format_name == "html":
         return _Prepared(options.pages(run), notes)
-    # Before anything is rendered that could not be printed.
+    # Check for a browser before rendering anything.
     chromium = find_chromium(f"critiqor report {run.id} --format html")
-    return _Prepared(printed(options.pages(run), chromium), notes)
+    return _Prepared(print_pdf(options.pages(run), chromium), notes)
 
 
 def _sending_notes(view: RunView, url: str) -> list[str]:
@@ -150,7 +150,7 @@ def _sending_notes(view: RunView, url: str) -> list[str]:
 
 
 def _checked(output: Path, run: Run) -> Path:
-    """Return the file to write. Raise where that would overwrite something other than a file."""
+    """Return the resolved file to write. Raise an error if it is in the runs folder or is not a regular file."""
     file = output.resolve()
     if file.is_relative_to(run.store.runs_dir.resolve()):
         message = f"{output} is in the runs folder, where it could be mistaken for a run"

@@ -12,12 +12,12 @@ report (`RunReport`), a report with policy results (`GateReport`) or with the fi
 
 
 class Format(NamedTuple):
-    """An output format: what users need to know about it, and what its reporter takes."""
+    """An output format: what users need to know about it, and the input of its reporter."""
 
     suffix: str
     """Suffix of the file name."""
     opens_in: str
-    """Where the file can be opened."""
+    """Programs or sites that open the file."""
     takes: Material
     is_report: bool = False
     """Whether it is a report for people, which `critiqor report` writes."""
@@ -35,4 +35,4 @@ FORMATS: dict[str, Format] = {
     "pdf": Format(".pdf", "any viewer of PDF, or a printer", "pages", is_report=True),
     "zip": Format(".zip", "any unzip; in its folder, sha256sum -c SHA256SUMS checks it", "bundle"),
 }
-"""Every format by name. Its reporter is in the module of that name; pages have none."""
+"""All formats by name. The reporter of a format is in the module of the same name; pages have no reporter."""

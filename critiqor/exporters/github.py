@@ -1,7 +1,7 @@
 """Output for a GitHub workflow: annotations, and the summary of the step.
 
-GitHub executes commands in the output of a step: lines that start with `::`, and `##[` anywhere in a line. Texts from a
-run are made harmless before they are printed.
+GitHub executes commands in the output of a step: lines that start with `::`, and `##[` anywhere in a line. In texts
+from a run, these are escaped before they are printed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from critiqor.model.report import GateResult, RunReport
 from critiqor.model.sanitize import sanitize
 
 MAX_ANNOTATIONS = 10
-"""Errors that GitHub shows for one step; the same limit applies to warnings."""
+"""Maximum number of errors that GitHub shows for one step; the same limit applies to warnings."""
 MAX_SUMMARY_BYTES = 1 << 20
-"""Size of the summary of a step; GitHub shows nothing of a larger one."""
+"""Maximum size of the summary of a step; GitHub shows nothing of a larger one."""
 MAX_TITLE = 120
 MAX_MESSAGE = 2_000
 _COMMAND = "##["
@@ -23,18 +23,20 @@ _COMMAND = "##["
 def annotation_lines(gate: GateResult, diagnosis: Diagnosis) -> list[str]:
     """Return one line per annotation: the failed rules, then the findings, the worst first.
 
-    A high or critical finding is an error where the gate failed, else a warning. Severity `info` is left out.
+    A high or critical finding is an error if the gate failed, else a warning. Severity `info` is left out.
     """
     errors = [
-        _command("error", f"{rule.rule} of {gate.run_id}", rule.explanation) for rule in gate.rules if not rule.passed
+        _annotation("error", f"{rule.rule} of {gate.run_id}", rule.explanation)
+        for rule in gate.rules
+        if not rule.passed
     ]
     warnings = []
     for finding in diagnosis.failure_analysis.findings:
         if finding.severity in ("critical", "high") and not gate.passed:
-            errors.append(_found("error", gate.run_id, finding))
+            errors.append(_finding_annotation("error", gate.run_id, finding))
         elif finding.severity != "info":
-            warnings.append(_found("warning", gate.run_id, finding))
-    return [*_shown("error", gate.run_id, errors), *_shown("warning", gate.run_id, warnings)]
+            warnings.append(_finding_annotation("warning", gate.run_id, finding))
+    return [*_limit("error", gate.run_id, errors), *_limit("warning", gate.run_id, warnings)]
 
 
 def step_summary(run_report: RunReport, gate: GateResult) -> str:
@@ -42,29 +44,29 @@ def step_summary(run_report: RunReport, gate: GateResult) -> str:
     return document(run_report, gate) + "\n"
 
 
-def harmless(text: str) -> str:
-    """Return a text that contains no command for GitHub."""
-    apart = text.replace(_COMMAND, "# #[")
-    return "\n".join(f". {line}" if line.lstrip().startswith("::") else line for line in apart.split("\n"))
+def escape_commands(text: str) -> str:
+    """Return a text with GitHub workflow commands escaped."""
+    separated = text.replace(_COMMAND, "# #[")
+    return "\n".join(f". {line}" if line.lstrip().startswith("::") else line for line in separated.split("\n"))
 
 
-def _found(kind: str, run_id: str, finding: Finding) -> str:
+def _finding_annotation(kind: str, run_id: str, finding: Finding) -> str:
     message = f"{finding.title}. {finding.explanation} Next: critiqor explain {run_id} {finding.id}"
-    return _command(kind, f"{finding.severity} {finding.type} in {run_id}", message)
+    return _annotation(kind, f"{finding.severity} {finding.type} in {run_id}", message)
 
 
-def _shown(kind: str, run_id: str, lines: list[str]) -> list[str]:
+def _limit(kind: str, run_id: str, lines: list[str]) -> list[str]:
     if len(lines) <= MAX_ANNOTATIONS:
         return lines
     missing = len(lines) - MAX_ANNOTATIONS + 1
-    more = _command(kind, f"{missing} more in {run_id}", f"critiqor show {run_id}   shows all of them")
+    more = _annotation(kind, f"{missing} more in {run_id}", f"critiqor show {run_id}   shows all of them")
     return [*lines[: MAX_ANNOTATIONS - 1], more]
 
 
-def _command(kind: str, title: str, message: str) -> str:
+def _annotation(kind: str, title: str, message: str) -> str:
     title, message = (
-        harmless(sanitize(title, max_length=MAX_TITLE, collapse=True)),
-        harmless(sanitize(message, max_length=MAX_MESSAGE, collapse=True)),
+        escape_commands(sanitize(title, max_length=MAX_TITLE, collapse=True)),
+        escape_commands(sanitize(message, max_length=MAX_MESSAGE, collapse=True)),
     )
     return f"::{kind} title={_property(title)}::{_data(message)}"
 

@@ -14,7 +14,7 @@ from critiqor.model.sanitize import sanitize
 
 SUITE = "critiqor"
 MAX_LENGTH = 4_000
-"""Characters of an explanation."""
+"""Maximum length of a text in characters."""
 
 
 def report(gate_report: GateReport) -> Iterator[bytes]:

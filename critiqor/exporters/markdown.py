@@ -21,7 +21,7 @@ from critiqor.model.measures import unknown_usage, wall_time_ms
 from critiqor.model.report import GateResult, RunReport
 
 MAX_LENGTH = 64_000
-"""Characters of the whole report."""
+"""Maximum length of the whole report in characters."""
 MAX_SENTENCE = 1_000
 MAX_NAME = 200
 MAX_NOTES = 20
@@ -33,7 +33,7 @@ def report(run_report: RunReport) -> Iterator[bytes]:
 
 
 def document(run_report: RunReport, gate: GateResult | None = None) -> str:
-    """Return the report; with the policy results where a policy was applied to the run."""
+    """Return the report, with the policy results if a policy was applied to the run."""
     diagnosis, verdict = run_report.diagnosis, run_report.verdict
     run_id = run_report.run.run_id
     title = f"## {code_span(run_id)}: {format_verdict(verdict)}{_unknown_reason(run_report)}"

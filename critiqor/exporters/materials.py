@@ -1,4 +1,4 @@
-"""Gathers what reporters take from the files of a run."""
+"""Gathering of the input of each reporter from the files of a run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from critiqor.storage.atomic import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 
 _PIECE = 1 << 18
-"""Bytes of a file that are read at a time."""
+"""Number of bytes of a file that are read at once."""
 _ANONYMOUS = """\
 This run is anonymous: names, paths, messages and payload texts were removed, structure and numbers kept.
 
@@ -77,18 +77,18 @@ DEFAULT_OPTIONS = ExportOptions()
 
 
 class Gathered(NamedTuple):
-    """What a reporter takes."""
+    """The input of a reporter."""
 
     material: Any
     notes: list[str]
-    """What is missing in it, and why; complete once the reporter has read everything."""
+    """What the material lacks, and why; complete when the reporter has read all of it."""
 
 
 def gather(takes: Material, run: Run, options: ExportOptions) -> Gathered:
-    """Gather what a reporter takes from a run."""
+    """Gather the input of a reporter from a run."""
     view = RunView(run, EXPORT)
     gathered = _GATHER[takes](view, options)
-    # Into the same list: reading during the export adds notes to it as well.
+    # Changed in place: reading during the export adds further notes to the same list.
     gathered.notes[:0] = visibility_notes(view)
     return gathered
 
@@ -109,7 +109,7 @@ def gather_recorded(view: RunView, options: ExportOptions) -> Gathered:
     notes = [*integrity_notes(view), *unfinished_notes(view)]
     diagnosis = diagnosis_or_note(view, notes)
     if diagnosis is not None and not view.integrity.is_intact:
-        # A backend would show the score as an evaluation of the run.
+        # Left out, because a backend would show the score as an evaluation of the run.
         diagnosis = msgspec.structs.replace(diagnosis, trust_score=None)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
     moments = timeline_moments((finding.first_event for finding in findings), view.run.timeline_path)

@@ -1,4 +1,4 @@
-"""Notes on an export: what it lacks and why; and the part of the timeline that belongs to a run."""
+"""Notes on what an export lacks and why, and the part of the timeline that belongs to a run."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from critiqor.timeline.reader.citations import read_cited_lines
 
 
 def visibility_notes(view: RunView) -> list[str]:
-    """Return a note where the export lacks something because of the visibility of the run."""
+    """Return a note if names and texts are left out because the run is anonymous."""
     if not view.is_anonymous:
         return []
     return [f"{view.run_id} is anonymous: this contains structure and numbers, without names, paths and texts."]
 
 
 def integrity_notes(view: RunView) -> list[str]:
-    """Return a note where the evidence of the run is no longer what was sealed."""
+    """Return a note if the evidence of the run no longer matches its seal."""
     if view.integrity.state in ("intact", "not sealed"):
         return []
     return [f"Not proven: {view.integrity.explanation} (critiqor verify {view.run_id})."]
 
 
 def unfinished_notes(view: RunView) -> list[str]:
-    """Return a note where the run is still being recorded."""
+    """Return a note if the run is still being recorded."""
     if view.head.status != "MONITORING":
         return []
     return ["The run is not finalized: this contains what was recorded so far."]
 
 
 def diagnosis_or_note(view: RunView, notes: list[str]) -> Diagnosis | None:
-    """Return the diagnosis of the run; where there is none, add a note that says what to type."""
+    """Return the diagnosis of the run; if there is none, add a note with the next command."""
     try:
         return view.require_diagnosis()
     except CritiqorError as error:

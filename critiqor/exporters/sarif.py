@@ -18,9 +18,9 @@ from critiqor.model.sanitize import sanitize
 VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MAX_TEXT = 2_000
-"""Characters of a text."""
+"""Maximum length of a text in characters."""
 MAX_STEPS = 50
-"""Steps of a causal chain."""
+"""Maximum number of steps of a causal chain."""
 _LEVELS: dict[Severity, str] = {
     "critical": "error",
     "high": "error",
@@ -64,7 +64,7 @@ def _rule(type_: str, rule: Rule) -> _Json:
     name = _one_line(type_)
     entry: _Json = {
         "id": name,
-        # It must differ from the id by more than case.
+        # The name must differ from the id by more than case.
         **({"name": "".join(word.capitalize() for word in name.split("_"))} if "_" in name else {}),
         "shortDescription": {"text": _sentence(rule.meaning)},
         "properties": {"tags": ["agent", "reliability"]},

@@ -1,7 +1,8 @@
-"""CPU profiles as a file for speedscope: what each thread was doing, sample by sample.
+"""CPU profiles in speedscope's format: the stack of each thread, sample by sample.
 
-One profile a thread, in microseconds since it began; functions are shared by all. Neighbouring samples of the same
-stack are one. Where a thread was idle its stack is empty. Written piece by piece, so that it is never held as a whole.
+One profile per thread, in microseconds since its start, with a shared table of functions. Consecutive samples of the
+same stack are merged. An idle thread has an empty stack. The file is written in chunks and never held in memory as a
+whole.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from critiqor.model.profiles import IDLE, CodeFrame, CpuProfile
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 ROOT = "(root)"
-"""What V8 puts below everything; speedscope has a root of its own."""
-BATCH = 1000
-"""Samples that are written at once."""
-REMEMBERED = 4096
-"""Stacks that are remembered as text."""
+"""V8's root node; left out, because speedscope has its own root."""
+BATCH_SAMPLES = 1000
+"""Number of samples written at once."""
+MAX_CACHED_STACKS = 4096
+"""Maximum number of stacks whose text is cached."""
 
 _encode = msgspec.json.encode
 
 
 class _Stretch(NamedTuple):
-    """One stack that was seen for a while."""
+    """A period in which a thread had the same stack."""
 
     node: int
     weight: int
@@ -36,42 +37,42 @@ class _Stretch(NamedTuple):
 
 
 def report(profiles: Iterable[CpuProfile]) -> Iterator[bytes]:
-    """The file, piece by piece."""
+    """Yield the file in chunks."""
     frames: dict[CodeFrame, int] = {}
     yield b'{"$schema":' + _encode(SCHEMA) + b',"exporter":"critiqor","activeProfileIndex":0,"profiles":['
-    between = b"\n"
+    separator = b"\n"
     for profile in profiles:
-        yield between
+        yield separator
         yield from _profile(profile, frames)
-        between = b",\n"
+        separator = b",\n"
     yield b'\n],"shared":{"frames":['
-    between = b"\n"
+    separator = b"\n"
     for frame in frames:
-        yield between + _encode(_frame(frame))
-        between = b",\n"
+        yield separator + _encode(_frame(frame))
+        separator = b",\n"
     yield b"\n]}}\n"
 
 
 def _profile(profile: CpuProfile, frames: dict[CodeFrame, int]) -> Iterator[bytes]:
-    numbers = [frames.setdefault(frame, len(frames)) for frame in profile.frames]
-    unseen = [frame.name in (ROOT, IDLE) for frame in profile.frames]
+    indices = [frames.setdefault(frame, len(frames)) for frame in profile.frames]
+    is_hidden = [frame.name in (ROOT, IDLE) for frame in profile.frames]
 
-    @lru_cache(maxsize=REMEMBERED)
+    @lru_cache(maxsize=MAX_CACHED_STACKS)
     def stack(node: int) -> bytes:
         calls = []
         while node >= 0:
             frame = profile.node_frames[node]
-            if not unseen[frame]:
-                calls.append(numbers[frame])
+            if not is_hidden[frame]:
+                calls.append(indices[frame])
             node = profile.node_parents[node]
         return _encode(calls[::-1])
 
-    begin = profile.starts_us[0] if profile.starts_us else 0
+    start = profile.starts_us[0] if profile.starts_us else 0
     head = {
         "type": "sampled",
         "name": _name(profile),
         "unit": "microseconds",
-        "startValue": begin,
+        "startValue": start,
         "endValue": profile.duration_us,
     }
     yield _encode(head)[:-1] + b',"samples":['
@@ -82,7 +83,7 @@ def _profile(profile: CpuProfile, frames: dict[CodeFrame, int]) -> Iterator[byte
 
 
 def _stretches(profile: CpuProfile) -> Iterator[_Stretch]:
-    """Neighbouring samples of the same node as one; what took no time is left out."""
+    """Yield consecutive samples of the same node as one stretch; samples without duration are left out."""
     node, since = -1, 0
     for sample, start in zip(profile.samples, profile.starts_us, strict=True):
         if sample != node:
@@ -94,15 +95,15 @@ def _stretches(profile: CpuProfile) -> Iterator[_Stretch]:
 
 
 def _joined(items: Iterator[bytes]) -> Iterator[bytes]:
-    between = b""
-    while batch := list(islice(items, BATCH)):
-        yield between + b",".join(batch)
-        between = b","
+    separator = b""
+    while batch := list(islice(items, BATCH_SAMPLES)):
+        yield separator + b",".join(batch)
+        separator = b","
 
 
 def _frame(frame: CodeFrame) -> dict[str, str | int]:
-    told: dict[str, str | int | None] = {"name": frame.name, "file": frame.file, "line": frame.line}
-    return {name: value for name, value in told.items() if value is not None}
+    fields: dict[str, str | int | None] = {"name": frame.name, "file": frame.file, "line": frame.line}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _name(profile: CpuProfile) -> str:

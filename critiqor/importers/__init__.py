@@ -71,8 +71,8 @@ def detect_format(path: str | Path) -> str:
 def read_traces(path: str | Path, key: bytes = b"import") -> Iterator[ImportedTrace]:
     """Yield every run in a file.
 
-    A trace that cannot be read at all has no events, and its notes say why. Secrets are replaced by tags derived from
-    `key`; with a secret key, nobody can verify a guess against a tag.
+    A trace that cannot be read has no events, and its notes say why. Secrets are replaced by tags derived from `key`;
+    if the key is secret, a guessed secret cannot be checked against a tag.
     """
     return _FORMATS[detect_format(path)].read(Path(path), key)
 

@@ -136,7 +136,7 @@ def _collected(attributes: Attributes, name: str) -> Any:
 
 
 def _listed(tree: Any) -> Any:
-    """Convert objects whose keys are numbers to lists."""
+    """Convert objects with numeric keys to lists."""
     if isinstance(tree, dict):
         if tree and all(name.isascii() and name.isdigit() and len(name) < 9 for name in tree):
             return [_listed(tree[name]) for name in sorted(tree, key=int)]

@@ -62,7 +62,7 @@ def as_moment(value: Any) -> int | None:
 
 
 def as_ms(value: Any) -> int | None:
-    """Return the same in milliseconds."""
+    """Return milliseconds since 1970, from the same values as `as_moment`."""
     moment = as_moment(value)
     return None if moment is None else moment // 1_000_000
 

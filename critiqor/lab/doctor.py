@@ -46,7 +46,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     """What was found."""
     fix: str | None = None
-    """How to fix it; if all is well, what to do next."""
+    """How to fix it; for a passed check, what to do next."""
 
 
 def run_checks(runs_dir: str | Path, openclaw_command: str, environment: Mapping[str, str]) -> Iterator[Check]:

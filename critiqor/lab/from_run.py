@@ -200,7 +200,7 @@ class _Replay:
                 self._add_reply(turn, event)
 
     def finish(self) -> None:
-        """Let commands without a result hang again when all events were observed."""
+        """Complete the commands after the last event: those without a result hang again in the replay."""
         if self._without_exit_code and (self.timed_out or self._exit_code in _SIGNALS):
             last = self._without_exit_code.pop()
             self.commands[last] = msgspec.structs.replace(self.commands[last], delay_s=HANG_SECONDS)

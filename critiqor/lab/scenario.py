@@ -134,7 +134,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How the agent reaches its model."""
 
     api_key: str = "unused"
-    """Empty: no key."""
+    """Key of the model's API; empty for none."""
     context_window: Annotated[int, Meta(ge=1000, le=10_000_000)] = 128_000
     timeout_s: Seconds | None = None
     """Silence after which the agent gives up a request."""

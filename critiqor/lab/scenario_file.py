@@ -34,7 +34,7 @@ from critiqor.lab.scenario import (
 from critiqor.model import Coverage
 
 MAX_BYTES = 1_000_000
-"""Of a scenario file."""
+"""Maximum size of a scenario file in bytes."""
 SHIPPED = Path(__file__).parent / "scenarios"
 _EVERYTHING_ELSE = "*"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")

@@ -28,7 +28,7 @@ FIGURE_LABELS = {
 
 
 def format_money(usd: float | None) -> str:
-    """Return an amount with as many decimals as matter: cents from a dollar on, more only below."""
+    """Return an amount of money: two decimals from one dollar on, more for smaller amounts."""
     if usd is None:
         return UNKNOWN
     if usd == 0:
@@ -36,7 +36,7 @@ def format_money(usd: float | None) -> str:
     sign, amount = "-" if usd < 0 else "", abs(usd)
     if amount < 0.0001:
         return f"{sign}${amount:.6f}"
-    # What would be rounded to a dollar is written like one.
+    # An amount that rounds to one dollar is formatted like one.
     return f"{sign}${amount:.4f}" if amount < 0.99995 else f"{sign}${amount:,.2f}"
 
 
@@ -98,9 +98,9 @@ def format_difference(name: str, value: float | None) -> str:
 
 
 def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
-    """Return trust, cost and time of a run by the names of these figures.
+    """Return trust, cost and time of a run as text, by figure name.
 
-    Runs are compared by a whole cost and an undisturbed time only; these texts show what is known of them in any case.
+    Comparisons use only complete costs and undisturbed times; these texts show what is known in any case.
     """
     from critiqor.model.measures import wall_time_ms
 

@@ -1,4 +1,4 @@
-"""Cost and wall time of a run: the one definition of each, whatever shows them."""
+"""The definitions of cost and wall time of a run that all outputs use."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def cost_of(usage: Usage) -> Cost:
 
 
 def wall_time_ms(diagnosis: Diagnosis) -> int | None:
-    """Return the time from launch to end in milliseconds, or None where it is unknown.
+    """Return the time from launch to end in milliseconds; None if unknown.
 
-    Launch and end of the process count where it was supervised, else the first and the last event of the agent.
+    Uses launch and end of the process if it was supervised, else the first and last event of the agent.
     """
     return diagnosis.latency_analysis.wall_ms
 

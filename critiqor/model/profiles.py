@@ -72,7 +72,7 @@ class FunctionTime(msgspec.Struct, frozen=True, kw_only=True):
 
     function: CodeFrame
     self_ms: float
-    """In its own code."""
+    """Time in its own code, without callees."""
     total_ms: float
     """Including the functions that it called; recursion counts once."""
 
@@ -166,12 +166,12 @@ class ProfileSummary(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: list[ArtifactFigures] = []
     problems_total: int = 0
     problems: list[ArtifactProblem] = []
-    """The first ones."""
+    """The first problems found."""
     threads_total: int = 0
     threads: list[ProfiledThread] = []
-    """Those that were busy the longest."""
+    """The threads that were busy the longest."""
     busy_ms: float = 0.0
-    """Of all threads together."""
+    """Busy time of all threads together."""
     profiling_ms: float = 0.0
     """Part of the busy time that was spent on writing trace events."""
     by_self_time: list[FunctionTime] = []

@@ -85,7 +85,7 @@ class RunHead(msgspec.Struct, kw_only=True):
     timestamps: Timestamps
     metadata: Metadata
     owner: Owner | None = None
-    """Null where no process of ours owns the session: it is attached to an OpenClaw that runs by itself."""
+    """Null if no Critiqor process owns the session: it is attached to an OpenClaw that Critiqor did not launch."""
     cut: Cut | None = None
     seal: Seal | None = None
     visibility_changes: list[VisibilityChange] = msgspec.field(default_factory=list)

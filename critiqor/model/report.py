@@ -30,7 +30,7 @@ class ReportedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose run it is, when it was recorded, and its diagnosis or why there is none that can be used."""
+    """Agent and time of a run, and its diagnosis or why there is no usable one."""
 
     run_id: str
     created_at: str | None = None
@@ -38,7 +38,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Metadata | None = None
     """Null where the record cannot be read."""
     diagnosis: Diagnosis | None = None
-    """Null where there is none, and where the evidence does not prove it any more."""
+    """Null if there is none, or if it no longer matches the evidence."""
     undiagnosed: str | None = None
     """Why there is no diagnosis."""
     fix: str | None = None

@@ -29,7 +29,7 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07
 
 
 class Replacement(enum.Enum):
-    """What stands in the place of unsafe characters."""
+    """How unsafe characters are replaced."""
 
     SPACE = enum.auto()
     """One space for a run of them."""

@@ -44,7 +44,7 @@ class SpanNode(msgspec.Struct, frozen=True, kw_only=True):
     """Time that no child covers."""
     failed: bool = False
     by_time: bool = False
-    """Whether it was nested by its times, because no parent was reported."""
+    """Whether it was placed in the tree by its times, because it reported no parent."""
     children: list[SpanNode] = msgspec.field(default_factory=list)
     """In the order of their starts."""
     more: int = 0

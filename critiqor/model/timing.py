@@ -61,7 +61,7 @@ class RepeatedFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Nearest rank: the maximum with fewer than twenty runs."""
     max_ms: float
     variance_ms2: float | None
-    """Of the sample, in square milliseconds; null for a single run."""
+    """Sample variance in square milliseconds; null for a single run."""
 
 
 class RepeatedTimings(msgspec.Struct, frozen=True, kw_only=True):

@@ -141,5 +141,5 @@ def began_us(end_ms: float, duration_ms: float | None) -> int | None:
 
 
 def label(text: str) -> str:
-    """Return a name or fact chosen by others as it may stand in a trace: on one line, of bounded length."""
+    """Return an untrusted name or fact in the form used in a trace: on one line, of bounded length."""
     return sanitize(text, max_length=MAX_TEXT)

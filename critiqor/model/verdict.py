@@ -26,7 +26,7 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What every surface says about a run first."""
+    """The verdict on a run, which every output shows first."""
 
     readiness: Readiness
     """`unknown` where the evidence is not intact."""
@@ -60,13 +60,13 @@ def judge(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
 
 
 def fresh_verdict(diagnosis: Diagnosis) -> Verdict:
-    """Return the verdict of a diagnosis that was just made from the evidence at hand."""
+    """Return the verdict of a diagnosis that was just made, whose evidence is therefore intact."""
     return judge(diagnosis, Integrity(state="intact", explanation="the evidence was just diagnosed"))
 
 
 def with_verdict(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:
-    """Return the diagnosis with the readiness and the headline of the verdict.
+    """Return the diagnosis with the readiness and headline of the verdict.
 
-    Scores and findings stay as they were concluded: they say what to look for.
+    Scores and findings are kept, because they still say what to look for.
     """
     return msgspec.structs.replace(diagnosis, readiness=verdict.readiness, headline=verdict.headline)

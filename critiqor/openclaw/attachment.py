@@ -4,8 +4,8 @@ The recorder must be in OpenClaw's own settings, and OpenClaw's own commands put
 plugin, `config patch` enables it. The plugin is copied and not linked, because OpenClaw 2026.6.1 does not start when
 the folder of a linked plugin is missing, as can happen with a virtual environment. Nothing here runs OpenClaw.
 
-The folder `critiqor` in the state folder holds one file, attachment.json. The recorder reads from it where to record,
-and `critiqor detach` what to restore. The settings change once, the file with every run.
+The folder `critiqor` in the state folder holds one file, attachment.json. The recorder reads where
+to record from it, and `critiqor detach` what to restore. The settings change once, the file with every run.
 
 Accepted trade-offs: OpenClaw rewrites its configuration in its own format, without comments. The configuration holds
 secrets, so only its digest is kept. If it was not changed since, the backup that OpenClaw made is restored byte for
@@ -140,7 +140,7 @@ class AttachmentFolder:
         write_json(self.file, attachment)
 
     def plan(self) -> AttachmentPlan:
-        """Return the changes that are needed. Raises `UsageError` if OpenClaw cannot load the recorder."""
+        """Return the changes that are needed. Raise `UsageError` if OpenClaw cannot load the recorder."""
         if not self.configuration.exists:
             raise UsageError(f"there is no OpenClaw configuration at {self.configuration.path}", fix="openclaw onboard")
         policy = read_plugin_policy(self.configuration.path)
@@ -179,12 +179,12 @@ class AttachmentFolder:
         return msgspec.structs.replace(attachment, files=files)
 
     def is_untouched(self, attachment: Attachment) -> bool:
-        """Whether the configuration was not changed since attaching, so that it can be restored as a whole."""
+        """Return whether the configuration is unchanged since attaching, so that whole files can be restored."""
         digests = [(file.after, digest_of(file.path)) for file in attachment.files]
         return bool(digests) and all(after is not None and after == now for after, now in digests)
 
     def is_as_saved(self, attachment: Attachment) -> bool:
-        """Whether the configuration is still unchanged."""
+        """Return whether the configuration is unchanged since `save`."""
         return all(digest_of(file.path) == file.before for file in attachment.files)
 
     def undo_patch(self, attachment: Attachment) -> dict[str, Any]:
@@ -225,7 +225,7 @@ class AttachmentFolder:
     def restore(self, attachment: Attachment, originals: Mapping[str, bytes]) -> list[Rewritten]:
         """Restore the configuration files of which there are originals, byte for byte.
 
-        Returns the files that are not restored, some of them because OpenClaw would revert the change.
+        Return the files that are not restored, some of them because OpenClaw would revert the change.
         """
         left = []
         for file in attachment.files:
@@ -240,7 +240,7 @@ class AttachmentFolder:
         return left
 
     def _is_accepted(self, file: SavedFile, before: bytes) -> bool:
-        """Whether OpenClaw would accept the original; it does not check included files."""
+        """Return whether OpenClaw would accept the original; it does not check included files."""
         path = Path(file.path)
         return path != self.configuration.path or not looks_damaged(before, path.read_bytes())
 
@@ -250,7 +250,7 @@ class AttachmentFolder:
         return self.configuration.exists and setting_at(read_document(self.configuration.path), _ENTRY) is not None
 
     def shortening_patch(self) -> dict[str, Any]:
-        """Return the input of `config patch` that removes all but the name of the recorder; empty if that is done."""
+        """Return the input of `config patch` that removes the recorder's settings but not its name; empty if done."""
         entry = setting_at(read_document(self.configuration.path), _ENTRY)
         parts = [name for name in ("config", "hooks") if setting_at(entry, (name,)) is not None]
         return as_patch({(*_ENTRY, name): None for name in parts})
@@ -264,7 +264,7 @@ class AttachmentFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _is_installed(self, document: Mapping[str, Any]) -> bool:
-        """Whether the current version of the plugin is installed, or its path is in the user's settings."""
+        """Return whether the current version of the plugin is installed, or its path is in the user's settings."""
         paths = setting_at(document, ("plugins", "load", "paths"))
         named = [Path(path).expanduser() for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
         return any(_is_same_plugin(folder) for folder in (self.installed, *named))

@@ -1,6 +1,6 @@
-"""Parse an OpenClaw command line, as far as a recorder must know before it launches OpenClaw.
+"""Parse an OpenClaw command line as far as needed before OpenClaw is launched.
 
-OpenClaw takes its global options anywhere before `--`, also after the subcommand, so `openclaw chat --profile work`
+OpenClaw accepts its global options anywhere before `--`, also after the subcommand, so `openclaw chat --profile work`
 and `openclaw --profile work chat` are the same.
 """
 
@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 _GLOBAL_WITH_VALUE = frozenset({"--profile", "--log-level", "--container"})
-# Options of a parent command that may stand, with their value, in front of the subcommand.
+# Options of a parent command that may precede the subcommand, with their value.
 _PARENT_WITH_VALUE = frozenset({"--agent", "--section"})
-# Options of `openclaw agent` itself, which may stand in front of its subcommand.
+# Options of `openclaw agent` itself that may precede its subcommand.
 _AGENT_WITH_VALUE = frozenset(
     {
         *("-m", "--message", "--message-file", "-t", "--to", "--session-id", "--session-key", "--model", "--thinking"),
@@ -21,17 +21,18 @@ _AGENT_WITH_VALUE = frozenset(
 )
 _NEGATIVE_NUMBER = re.compile(r"-\d+(?:\.\d+)?")
 
-_EVERYTHING = frozenset({"*"})
+_ANY_SUBCOMMAND = frozenset({"*"})
 _LISTS = frozenset({"add", "remove", "clear"})
 _WRITING_COMMANDS: dict[str, frozenset[str]] = {
-    # The empty word stands for the command without a subcommand.
+    # An empty string means the command without a subcommand.
     "agents": frozenset({"add", "bind", "delete", "set-identity", "team", "unbind"}),
     "browser": frozenset({"create-profile", "delete-profile"}),
     "channels": frozenset({"add", "login", "logout", "remove"}),
     "config": frozenset({"", "patch", "set", "unset"}),
-    "configure": _EVERYTHING,
-    "crestodian": _EVERYTHING,
-    # Installing a service copies the environment of the moment, so it would keep a recording's throw-away settings.
+    "configure": _ANY_SUBCOMMAND,
+    "crestodian": _ANY_SUBCOMMAND,
+    # Installing a service copies the current environment, so the service would keep the temporary settings of a
+    # recording.
     "daemon": frozenset({"install"}),
     "exec-policy": frozenset({"preset", "set"}),
     "gateway": frozenset({"install"}),
@@ -46,14 +47,14 @@ _WRITING_COMMANDS: dict[str, frozenset[str]] = {
     "models fallbacks": _LISTS,
     "models image-fallbacks": _LISTS,
     "node": frozenset({"install"}),
-    "onboard": _EVERYTHING,
+    "onboard": _ANY_SUBCOMMAND,
     "plugins": frozenset({"disable", "enable", "install", "uninstall", "update"}),
     "promos": frozenset({"claim"}),
-    "reset": _EVERYTHING,
+    "reset": _ANY_SUBCOMMAND,
     "secrets": frozenset({"apply", "configure"}),
-    "setup": _EVERYTHING,
+    "setup": _ANY_SUBCOMMAND,
     "telemetry": frozenset({"off", "on"}),
-    "uninstall": _EVERYTHING,
+    "uninstall": _ANY_SUBCOMMAND,
     "update": frozenset({"", "repair", "wizard"}),
     "webhooks gmail": frozenset({"setup"}),
 }
@@ -63,14 +64,14 @@ _WRITING_OPTIONS: dict[str, frozenset[str]] = {
     "security": frozenset({"--fix"}),
 }
 _DETACHING_OPTIONS = frozenset({"--auth-env-only", "--config", "--isolated"})
-_HARMLESS_OPTIONS = frozenset({"-h", "--help", "-V", "--version", "--dry-run"})
+_READ_ONLY_OPTIONS = frozenset({"-h", "--help", "-V", "--version", "--dry-run"})
 
 
 def profile_of(arguments: Sequence[str]) -> str | None:
-    """The profile that `--profile NAME` or `--dev` selects; None without one.
+    """Return the profile that `--profile NAME` or `--dev` selects, or None.
 
-    `--dev` after `gateway` is an option of the gateway and selects nothing. A name that OpenClaw would refuse is
-    returned unchanged: OpenClaw itself reports the error.
+    `--dev` after `gateway` is an option of the gateway and selects nothing. An invalid name is returned unchanged:
+    OpenClaw reports the error.
     """
     profile: str | None = None
     for index, argument in enumerate(options := _before_terminator(arguments)):
@@ -83,9 +84,9 @@ def profile_of(arguments: Sequence[str]) -> str | None:
 
 
 def container_of(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """The container in which OpenClaw will run itself (`--container NAME` or `OPENCLAW_CONTAINER`), if any.
+    """Return the container in which OpenClaw will run (`--container NAME` or `OPENCLAW_CONTAINER`), or None.
 
-    Nothing that is prepared on this machine, neither files nor environment, reaches an OpenClaw in a container.
+    Files and environment variables prepared on this machine do not reach an OpenClaw in a container.
     """
     container = environment.get("OPENCLAW_CONTAINER", "").strip()
     options = _before_terminator(arguments)
@@ -95,34 +96,34 @@ def container_of(arguments: Sequence[str], environment: Mapping[str, str]) -> st
 
 
 def command_words(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The words of the command line without its options: `--profile work models auth login` is `models auth login`.
+    """Return the words of a command line without options: `--profile work models auth login` gives `models auth login`.
 
-    Options are known only where they can stand before a subcommand, so words after the subcommand may be values.
+    Only options that may precede a subcommand are known, so words after the subcommand may be option values.
     """
     return _words(arguments, _GLOBAL_WITH_VALUE | _PARENT_WITH_VALUE)
 
 
 def is_detached_exec(arguments: Sequence[str]) -> bool:
-    """Whether this is an `openclaw agent exec` that ignores the configuration that loads the recorder.
+    """Return whether this is an `openclaw agent exec` that ignores the configuration that loads the recorder.
 
     It does so with `--isolated`, `--auth-env-only` and `--config FILE`; any other `agent exec` is recorded. A message
-    that reads "exec" is not one. Asking for help runs nothing.
+    "exec" is not the subcommand, and `--help` runs nothing.
     """
     options = frozenset(argument.split("=", 1)[0] for argument in _before_terminator(arguments))
-    if options & _HARMLESS_OPTIONS or not options & _DETACHING_OPTIONS:
+    if options & _READ_ONLY_OPTIONS or not options & _DETACHING_OPTIONS:
         return False
     words = _words(arguments, _GLOBAL_WITH_VALUE | _PARENT_WITH_VALUE | _AGENT_WITH_VALUE)
     return words[:2] == ("agent", "exec")
 
 
 def writes_configuration(arguments: Sequence[str]) -> bool:
-    """Whether this command line exists to change OpenClaw's settings or to install something.
+    """Return whether this command changes OpenClaw's settings or installs something.
 
-    Such a command cannot work under a recording, where OpenClaw sees a read-only configuration; it has to be run
-    without critiqor. Asking for help or for a dry run changes nothing.
+    Such a command fails while recording, because OpenClaw then has a read-only configuration; it must be run without
+    Critiqor. `--help` and `--dry-run` change nothing.
     """
     options = frozenset(_before_terminator(arguments))
-    if options & _HARMLESS_OPTIONS:
+    if options & _READ_ONLY_OPTIONS:
         return False
     command, sub, third = (*command_words(arguments), "", "", "")[:3]
     if not command:
@@ -134,7 +135,7 @@ def writes_configuration(arguments: Sequence[str]) -> bool:
 
 
 def _words(arguments: Sequence[str], with_value: frozenset[str]) -> tuple[str, ...]:
-    """The arguments that are neither options nor the values of those that are known to take one."""
+    """Return the arguments that are neither options nor values of known options."""
     words: list[str] = []
     skip = False
     for index, argument in enumerate(options := _before_terminator(arguments)):
@@ -148,7 +149,7 @@ def _words(arguments: Sequence[str], with_value: frozenset[str]) -> tuple[str, .
 
 
 def _before_terminator(arguments: Sequence[str]) -> list[str]:
-    """The arguments up to `--`; what follows it is text, never an option."""
+    """Return the arguments before `--`; what follows is text, never an option."""
     options = list(arguments)
     return options[: options.index("--")] if "--" in options else options
 
@@ -162,7 +163,7 @@ def _option_value(arguments: Sequence[str], index: int, option: str) -> str | No
 
 
 def _is_value(following: Sequence[str]) -> bool:
-    """Whether OpenClaw would take the next argument as the value of a global option."""
+    """Return whether OpenClaw would take the next argument as the value of a global option."""
     if not following or not following[0]:
         return False
     return not following[0].startswith("-") or bool(_NEGATIVE_NUMBER.fullmatch(following[0]))

@@ -16,7 +16,7 @@ from critiqor.openclaw.command_line import command_words, container_of
 from critiqor.openclaw.installation import find_openclaw
 
 TIMEOUT_SECONDS = 300.0
-"""How long a command may take: it waits for a running gateway to finish its work."""
+"""Maximum time of a command, which waits for a running gateway to finish its work."""
 
 _CONSENT = "--accept-capabilities"
 _PATCH = ("config", "patch", "--stdin")
@@ -77,7 +77,7 @@ class OpenClawCommands:
             raise CritiqorError(f"`{self.patch_command}` failed: {error}")
 
     def _run(self, arguments: Sequence[str], text: bytes = b"") -> str | None:
-        """Run a command and wait for it. Returns its last lines of output if it failed, else None."""
+        """Run a command and wait for it. Return its last lines of output if it failed, else None."""
         command = [self._installation.command, *self._installation.arguments, *self._options, *arguments]
         try:
             done = subprocess.run(

@@ -1,15 +1,15 @@
 """Find OpenClaw's configuration file and read its plugin settings.
 
-Nothing here starts OpenClaw or writes a file; it follows the same rules as OpenClaw 2026.6.1 and 2026.9.6:
+Nothing here starts OpenClaw or writes a file. The rules are those of OpenClaw 2026.6.1 and 2026.9.6:
 
 1. `OPENCLAW_CONFIG_PATH` names the file, from the environment or from the `.env` file in the state folder.
-2. `--profile NAME` and `--dev` select the state folder `~/.openclaw-NAME`, unless `OPENCLAW_STATE_DIR` names one.
-   `OPENCLAW_PROFILE` alone selects nothing.
-3. Otherwise the file is in the state folder: `OPENCLAW_STATE_DIR` or `~/.openclaw`, or `~/.clawdbot` where an old
-   installation left one. An old file name, `clawdbot.json`, counts where it exists.
+2. `--profile NAME` and `--dev` select the state folder `~/.openclaw-NAME`, unless `OPENCLAW_STATE_DIR` is set.
+   `OPENCLAW_PROFILE` alone has no effect.
+3. Otherwise the file is in the state folder: `OPENCLAW_STATE_DIR`, `~/.openclaw`, or `~/.clawdbot` of an old
+   installation. The old file name `clawdbot.json` is used if it exists.
 
-What is installed (plugins, skills, hooks) is in the state folder, but beside a file that `OPENCLAW_CONFIG_PATH` names
-where nothing names a state folder. The home folder is `OPENCLAW_HOME`, then `HOME`.
+Installed plugins, skills and hooks are in the state folder; but if only `OPENCLAW_CONFIG_PATH` is set, they are beside
+that file. The home folder is `OPENCLAW_HOME`, then `HOME`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from critiqor.openclaw.command_line import profile_of
 from critiqor.openclaw.json5 import Json5Error, parse_json5
 
 MAX_INCLUDE_DEPTH = 10
-"""How many files may include each other in a row before OpenClaw gives up."""
+"""Maximum depth of nested includes that OpenClaw accepts."""
 
 _FILE_NAME = "openclaw.json"
 _FILE_NAMES = (_FILE_NAME, "clawdbot.json")
@@ -41,30 +41,30 @@ class ConfigurationFile(msgspec.Struct, frozen=True):
     """The configuration file that a given OpenClaw command line would use."""
 
     path: Path
-    """The file, absolute, whether it exists or not."""
+    """Absolute path of the file, which may not exist."""
     exists: bool
     chosen_by: str
     """Why it is this file: "OPENCLAW_CONFIG_PATH", "--profile work", "OPENCLAW_STATE_DIR", "default"."""
     state_folder: Path
-    """Where that OpenClaw keeps sessions and credentials."""
+    """Folder of sessions and credentials."""
     installs_folder: Path
-    """Where it keeps installed plugins, skills and hooks: beside the file where `OPENCLAW_CONFIG_PATH` alone chose it,
-    otherwise in the state folder."""
+    """Folder of installed plugins, skills and hooks: that of the file if only `OPENCLAW_CONFIG_PATH` selected it, else
+    the state folder."""
 
 
 class PluginPolicy(msgspec.Struct, frozen=True):
-    """What a configuration says about loading plugins, with its includes resolved."""
+    """The plugin settings of a configuration, with its includes resolved."""
 
     enabled: bool = True
-    """False where `plugins.enabled` is false: no plugin is loaded at all."""
+    """False if `plugins.enabled` is false: no plugin is loaded."""
     allow: tuple[str, ...] | None = None
-    """The only plugins that may load; None, and for OpenClaw also an empty list, means any."""
+    """The only plugins that may be loaded; None means any, and so does an empty list in OpenClaw."""
     deny: tuple[str, ...] = ()
-    """Plugins that may not load, whatever the other settings are."""
+    """Plugins that are never loaded, regardless of the other settings."""
     named: tuple[str, ...] = ()
     """Plugins that have settings in the file: in `plugins.entries`, `plugins.slots` and `channels`."""
     problem: str | None = None
-    """Why the file could not be read; the other fields then hold what OpenClaw assumes by default."""
+    """Why the file could not be read; the other fields then have OpenClaw's defaults."""
 
 
 def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str]) -> ConfigurationFile:
@@ -95,7 +95,7 @@ def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str
 
 
 def read_plugin_policy(path: Path) -> PluginPolicy:
-    """Read what the file and everything it includes says about plugins. Never raises: see `PluginPolicy.problem`."""
+    """Read the plugin settings of the file and its includes. Never raises: see `PluginPolicy.problem`."""
     try:
         document = _read_with_includes(path, (_absolute(str(path)),))
     except _UnreadableError as error:
@@ -104,7 +104,7 @@ def read_plugin_policy(path: Path) -> PluginPolicy:
         return PluginPolicy(problem=f"{path} does not hold an object")
     plugins = _table(document.get("plugins"))
     slots = [slot for slot in _table(plugins.get("slots")).values() if isinstance(slot, str) and slot != "none"]
-    # `defaults` is the one key among the channels that is not a channel.
+    # The key `defaults` is not a channel.
     channels = [channel for channel in _table(document.get("channels")) if channel != "defaults"]
     return PluginPolicy(
         enabled=plugins.get("enabled") is not False,
@@ -115,7 +115,7 @@ def read_plugin_policy(path: Path) -> PluginPolicy:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The whole file with everything it includes; raises `UsageError` where OpenClaw would not read it either."""
+    """Read the file with all its includes. Raise `UsageError` if OpenClaw would reject it too."""
     try:
         document = _read_with_includes(path, (_absolute(str(path)),))
     except _UnreadableError as error:
@@ -126,7 +126,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
-    """The folder that `~` means to OpenClaw."""
+    """Return the folder that OpenClaw uses for `~`."""
 
     def setting(name: str) -> str:
         value = environment.get(name, "").strip()
@@ -144,14 +144,14 @@ def expand_path(text: str, home: Path) -> Path:
 
 
 def include_roots(configuration: ConfigurationFile, environment: Mapping[str, str]) -> list[str]:
-    """The folders outside its own from which the user lets the configuration include files."""
+    """Return the folders outside its own from which the configuration may include files."""
     name = "OPENCLAW_INCLUDE_ROOTS"
     value = environment.get(name, "").strip() or _saved_setting(name, configuration.state_folder) or ""
     return [entry.strip() for entry in value.split(os.pathsep) if entry.strip()]
 
 
 def _state_folder(arguments: Sequence[str], environment: Mapping[str, str], home: Path) -> tuple[Path, str]:
-    """The state folder, and what chose it in words."""
+    """Return the state folder and a description of what selected it."""
     explicit = environment.get("OPENCLAW_STATE_DIR", "").strip()
     if profile := profile_of(arguments):
         selected, inherited = _profile_folder(profile, home), _inherited_folder(environment, home)
@@ -166,7 +166,7 @@ def _state_folder(arguments: Sequence[str], environment: Mapping[str, str], home
 
 
 def _belongs_to_inherited_profile(explicit: str, profile: str, state: Path, environment: Mapping[str, str]) -> bool:
-    """Whether `OPENCLAW_CONFIG_PATH` was set by another profile, so that the requested profile replaces it."""
+    """Return whether `OPENCLAW_CONFIG_PATH` was set by another profile, so that the requested profile replaces it."""
     home = home_folder(environment)
     inherited = _inherited_folder(environment, home)
     switches = state == _profile_folder(profile, home) != inherited
@@ -182,7 +182,7 @@ def _profile_folder(profile: str, home: Path) -> Path:
 
 
 def _saved_setting(name: str, state_folder: Path) -> str | None:
-    """A variable that OpenClaw loads at its start from the `.env` file in the state folder."""
+    """Return a variable from the `.env` file in the state folder, which OpenClaw loads at start."""
     try:
         lines = (state_folder / ".env").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -244,7 +244,7 @@ def _read_included(target: str, chain: tuple[Path, ...]) -> Any:
 
 
 def _merge(base: Any, over: Any) -> Any:
-    """OpenClaw's rule for included files: objects merge, lists are joined, and of anything else the later one wins."""
+    """Merge included files as OpenClaw does: merge objects, join lists, and replace other values by the later one."""
     if isinstance(base, list) and isinstance(over, list):
         return [*base, *over]
     if isinstance(base, dict) and isinstance(over, dict):
@@ -253,7 +253,7 @@ def _merge(base: Any, over: Any) -> Any:
 
 
 def _absolute(path: str) -> Path:
-    # Without resolving links: OpenClaw looks for included files beside the link, not beside its target.
+    # Links are not resolved: OpenClaw searches included files beside the link, not beside its target.
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 

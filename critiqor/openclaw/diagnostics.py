@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 TIMELINE = "timeline"
-_EVERY = frozenset(("1", "true", "all", "*"))
-_NONE = frozenset(("0", "false", "off", "none"))
+_ALL_FLAGS = frozenset(("1", "true", "all", "*"))
+_OFF_FLAGS = frozenset(("0", "false", "off", "none"))
 PROFILING = (
     "--cpu-prof",
     "--heap-prof",
@@ -35,9 +35,9 @@ def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_i
     """
     flags = [flag for flag in re.split(r"[\s,]+", environment.get("OPENCLAW_DIAGNOSTICS", "")) if flag]
     known = {flag.lower() for flag in flags}
-    if known & _NONE:
+    if known & _OFF_FLAGS:
         return Diagnostics({}, ["OPENCLAW_DIAGNOSTICS turns diagnostics off: there will be no timeline."])
-    if not known & (_EVERY | {TIMELINE, f"diagnostics.{TIMELINE}"}):
+    if not known & (_ALL_FLAGS | {TIMELINE, f"diagnostics.{TIMELINE}"}):
         flags.append(TIMELINE)
     notes = []
     other = environment.get("OPENCLAW_DIAGNOSTICS_TIMELINE_PATH")
@@ -60,9 +60,9 @@ def profiling_environment(environment: Mapping[str, str], folder: Path) -> dict[
 
     The user's NODE_OPTIONS are kept; if two options conflict, Node uses the last one.
     """
-    places = (f"--cpu-prof-dir={folder}", f"--heap-prof-dir={folder}", f"--report-dir={folder}")
-    pattern = f"--trace-event-file-pattern={folder}/node-trace-${{pid}}-${{rotation}}.json"
-    added = (*PROFILING, *places, f"--diagnostic-dir={folder}", pattern)
+    folder_options = (f"--cpu-prof-dir={folder}", f"--heap-prof-dir={folder}", f"--report-dir={folder}")
+    trace_option = f"--trace-event-file-pattern={folder}/node-trace-${{pid}}-${{rotation}}.json"
+    added = (*PROFILING, *folder_options, f"--diagnostic-dir={folder}", trace_option)
     options = [environment.get("NODE_OPTIONS", ""), *(_quoted(option) for option in added)]
     return {"NODE_OPTIONS": " ".join(option for option in options if option)}
 

@@ -37,19 +37,19 @@ class Installation(msgspec.Struct, frozen=True):
     """An OpenClaw on this machine."""
 
     command: str
-    """The executable, absolute."""
+    """Absolute path of the executable."""
     arguments: tuple[str, ...] = ()
-    """The words between the executable and OpenClaw's own arguments: of `node openclaw.mjs` it is the second."""
+    """Arguments between the executable and OpenClaw's own arguments, such as `openclaw.mjs` in `node openclaw.mjs`."""
     version: str | None = None
-    """OpenClaw's version, such as "2026.9.6"; None where the command does not lead to its package."""
+    """OpenClaw's version, such as "2026.9.6"; None if its package was not found."""
     node_requirement: str | None = None
-    """The Node versions that it accepts, as npm writes them: ">=24.16.0 <25 || >=26.1.0"."""
+    """npm range of the Node versions that it accepts, such as ">=24.16.0 <25 || >=26.1.0"."""
     node_version: str | None = None
     """The version of the Node that will run it, without the leading v."""
 
 
 class _Package(msgspec.Struct):
-    """The used members of a package.json."""
+    """The fields of package.json that are used."""
 
     name: str = ""
     version: str | None = None
@@ -58,10 +58,10 @@ class _Package(msgspec.Struct):
 
 
 def find_openclaw(command: str, environment: Mapping[str, str]) -> Installation:
-    """Find the OpenClaw behind a command; raises `OpenClawNotFoundError` if there is none.
+    """Find the OpenClaw that a command starts. Raise `OpenClawNotFoundError` if there is none.
 
-    A command is a name or a path, or, where that leads nowhere, a name or path with arguments as a shell would split
-    them. The version comes from the package on disk. Only `node --version` is run.
+    A command is a name or a path; if that does not exist, it is split into a name or path with arguments, as in a
+    shell. The version is read from the package on disk. Only `node --version` is run.
     """
     search_path = environment.get("PATH", os.defpath)
     executable, arguments = _find_command(command, search_path)
@@ -79,7 +79,7 @@ def find_openclaw(command: str, environment: Mapping[str, str]) -> Installation:
 
 
 def node_satisfies(version: str, requirement: str) -> bool | None:
-    """Whether a Node version is in an npm range; None if either is not understood, pre-releases included.
+    """Return whether a Node version is in an npm range; None if either cannot be parsed, or for a pre-release.
 
     >>> node_satisfies("24.16.0", ">=24.16 <25 || >=26.1")
     True
@@ -95,10 +95,9 @@ def node_satisfies(version: str, requirement: str) -> bool | None:
 
 
 def ignores_bundled_plugins_dir(version: str | None) -> bool:
-    """Whether this OpenClaw ignores `OPENCLAW_BUNDLED_PLUGINS_DIR` outside its own package, so that it is safe to set.
+    """Return whether this OpenClaw ignores `OPENCLAW_BUNDLED_PLUGINS_DIR` outside its own package.
 
-    Every OpenClaw gets the documented variable except those that are known to be older and could lose their own
-    plugins by it.
+    Then it is safe to set. False only for versions that are known to be older, which could lose their own plugins.
     """
     parsed = _VERSION.fullmatch((version or "").strip())
     if not parsed:
@@ -111,7 +110,7 @@ def ignores_bundled_plugins_dir(version: str | None) -> bool:
 
 
 def _find_command(command: str, search_path: str) -> tuple[Path, tuple[str, ...]]:
-    """The executable, absolute, and the arguments that are part of the command."""
+    """Return the absolute path of the executable, and the arguments that are part of the command."""
     try:
         split = shlex.split(command)
     except ValueError:
@@ -128,7 +127,10 @@ def _find_command(command: str, search_path: str) -> tuple[Path, tuple[str, ...]
 
 
 def _package_behind(executable: Path, arguments: tuple[str, ...], search_path: str) -> _Package:
-    """The OpenClaw package that a command leads to: by itself, as a shim, or as a launcher of the program."""
+    """Return the OpenClaw package of a command.
+
+    The executable is its program, a shim of it, or launches one of these, which is then an argument.
+    """
     launched = (Path(shutil.which(word, path=search_path) or word) for word in arguments)
     for start in (executable, *launched):
         for program in (start, *_shim_targets(start)):
@@ -138,7 +140,7 @@ def _package_behind(executable: Path, arguments: tuple[str, ...], search_path: s
 
 
 def _shim_targets(shim: Path) -> list[Path]:
-    """The scripts that a shell script mentions, such as the one that pnpm and some of npm's relatives write."""
+    """Return the paths of the JavaScript files in a shell script, such as the shims that pnpm writes."""
     try:
         with shim.open("rb") as file:
             text = file.read(_MAX_SHIM_BYTES).decode("utf-8", "replace")
@@ -151,10 +153,10 @@ def _shim_targets(shim: Path) -> list[Path]:
 
 
 def _package_of(path: Path) -> _Package | None:
-    """The OpenClaw package whose program this is.
+    """Return the OpenClaw package whose program is this file, or None.
 
-    npm links the command into the package. A wrapper script stays where it is, and the package around it, if any, is
-    somebody else's: hence the check that the package names this very file as its program.
+    npm links the command into the package. A wrapper script may be inside another package, so the package must name
+    this file as its program.
     """
     try:
         program = path.resolve(strict=True)
@@ -192,7 +194,7 @@ _HIGHEST: _Triple = (10**9, 0, 0)
 
 
 def _bounds(alternative: str) -> _Bounds | None:
-    """The half-open intervals that a version must all be in; None if the text is not understood."""
+    """Return the half-open intervals that must all contain the version; None if the range cannot be parsed."""
     text = _HYPHEN_RANGE.sub(r">=\1 <=\2", alternative.strip())
     bounds: _Bounds = []
     at = 0
@@ -212,7 +214,7 @@ def _interval(comparator: re.Match[str]) -> tuple[_Triple, _Triple]:
             break
         numbers.append(int(part))
     low = _padded(numbers)
-    # The first version after all those that the written numbers cover: after 24 comes 25.0.0.
+    # The first version after the range that a partial version covers: after 24 comes 25.0.0.
     after = _next(numbers, len(numbers))
     match comparator["operator"]:
         case ">=":
@@ -233,7 +235,7 @@ def _interval(comparator: re.Match[str]) -> tuple[_Triple, _Triple]:
 
 
 def _next(numbers: list[int], length: int) -> _Triple:
-    """The first version that no longer starts with the first `length` numbers."""
+    """Return the first version after all versions that start with the first `length` numbers."""
     if length < 1:
         return _HIGHEST
     return _padded([*numbers[: length - 1], numbers[length - 1] + 1])

@@ -1,10 +1,10 @@
-"""A small, strict reader for JSON5, the format of OpenClaw's configuration file.
+"""A small, strict parser for JSON5, the format of OpenClaw's configuration file.
 
-JSON5 is JSON as people type it: comments, trailing commas, keys without quotes, single quotes, hexadecimal numbers
-(https://spec.json5.org). The standard library does not read it, and one file does not justify a dependency.
+JSON5 adds to JSON: comments, trailing commas, unquoted keys, single quotes, hexadecimal numbers
+(https://spec.json5.org). The standard library does not support it, and one file does not justify a dependency.
 
-Accepted trade-offs: all numbers with a dot or an exponent become floats, and a key that is repeated takes its last
-value, as in JavaScript.
+Accepted trade-offs: numbers with a dot or an exponent become floats, and the last value of a repeated key is used, as
+in JavaScript.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 MAX_NESTING = 200
-"""How many objects and arrays may be open at once; deeper text is an error, never a crash."""
+"""Maximum number of nested objects and arrays; deeper nesting is an error instead of a stack overflow."""
 
 _QUOTES = ('"', "'")
 _LINE_ENDS = "\n\r\u2028\u2029"
@@ -39,7 +39,7 @@ class Json5Error(ValueError):
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {reason}")
         self.reason = reason
-        """What is wrong, without the place."""
+        """What is wrong, without line and column."""
         self.line = line
         """The line, counted from 1."""
         self.column = column
@@ -47,15 +47,15 @@ class Json5Error(ValueError):
 
 
 def parse_json5(text: str) -> Any:
-    """Read one JSON5 value; raises `Json5Error` for anything else.
+    """Parse one JSON5 value. Raise `Json5Error` for anything else.
 
     >>> parse_json5("{plugins: {allow: ['telegram',], }, } // mine")
     {'plugins': {'allow': ['telegram']}}
     """
-    return _Reader(text).document()
+    return _Parser(text).document()
 
 
-class _Reader:
+class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
@@ -123,7 +123,7 @@ class _Reader:
         return True
 
     def _separator(self, bracket: str) -> None:
-        """Step over the comma after a member; the closing bracket may also stand there and is left in place."""
+        """Skip the comma after a member; a closing bracket is accepted instead and not consumed."""
         self._skip_space()
         if self._peek() == ",":
             self._at += 1
@@ -202,7 +202,7 @@ class _Reader:
                 return
 
     def _peek(self) -> str:
-        """The character at the current place; the empty string at the end of the text."""
+        """Return the current character; empty at the end of the text."""
         return self._text[self._at : self._at + 1]
 
     def _here(self) -> str:

@@ -26,7 +26,7 @@ PLUGIN_ID = "critiqor"
 """The id of the recorder plugin in OpenClaw."""
 
 MAX_INCLUDED_BYTES = 2 * 1024 * 1024
-"""OpenClaw refuses to include a larger file."""
+"""Maximum size of a file that OpenClaw includes."""
 
 # What OpenClaw keeps in `ConfigurationFile.installs_folder`.
 _INSTALLED = (".env", "cron", "extensions", "git", "hooks", "npm", "skills")
@@ -57,7 +57,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 
 
 def plugin_folder() -> Path:
-    """The folder of the recorder plugin in the installed package."""
+    """Return the folder of the recorder plugin in the installed package."""
     return Path(__file__).resolve().parent.parent / "clawhub" / "critiqor-openclaw"
 
 
@@ -84,8 +84,8 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
         environment={
             "OPENCLAW_CONFIG_PATH": str(path),
             "OPENCLAW_INCLUDE_ROOTS": os.pathsep.join(_roots(base, include_roots(configuration, environment))),
-            # Without it OpenClaw looks for installed plugins, skills, hooks, scheduled jobs and `.env` beside the
-            # overlay, and the recorded agent would not be the user's.
+            # Otherwise OpenClaw would search installed plugins, skills, hooks, scheduled jobs and `.env` beside the
+            # overlay, and the recorded agent would differ from the user's.
             "OPENCLAW_STATE_DIR": str(configuration.state_folder),
         },
         notes=tuple(_notes(configuration, policy)),
@@ -121,7 +121,7 @@ def recorder_settings(policy: PluginPolicy) -> dict[str, Any]:
         "entries": {PLUGIN_ID: {"enabled": True, "hooks": {"allowConversationAccess": True}}},
     }
     if policy.allow or not policy.enabled:
-        # Only beside a list of the user's: the first name on an empty list would shut out every other plugin.
+        # Only if the user has a list: the first name on an empty list would exclude all other plugins.
         section["allow"] = [PLUGIN_ID]
     if not policy.enabled:
         # The user wants no plugins, so only the recorder may load. Being absent from `allow` is not enough: OpenClaw
@@ -167,7 +167,7 @@ def _notes(configuration: ConfigurationFile, policy: PluginPolicy) -> list[str]:
 
 
 def _is_used(path: Path) -> bool:
-    """Whether the user has anything there; the recorder plugin and hidden files do not count."""
+    """Return whether the user has anything there; the recorder plugin and hidden files do not count."""
     if path.name != "extensions":
         return path.exists()
     names = [plugin.name for plugin in path.iterdir()] if path.is_dir() else []

@@ -54,7 +54,7 @@ def find_original(saved: SavedFile) -> Path | None:
 
 
 def keep_original(saved: SavedFile, before: bytes) -> Path:
-    """Write the original beside the file, with its permissions."""
+    """Write the original next to the file, with its permissions."""
     path = Path(saved.path)
     beside = path.with_name(f"{path.name}.before-critiqor")
     write_bytes(beside, before)
@@ -63,7 +63,7 @@ def keep_original(saved: SavedFile, before: bytes) -> Path:
 
 
 def restore_file(saved: SavedFile, before: bytes) -> bool:
-    """Restore a file or symbolic link; returns whether it worked."""
+    """Restore a file or symbolic link. Return whether it worked."""
     path = Path(saved.path)
     if saved.link is not None and _link(path) is None:
         return _restore_link(path, saved)
@@ -73,7 +73,7 @@ def restore_file(saved: SavedFile, before: bytes) -> bool:
 
 
 def looks_damaged(before: bytes, now: bytes) -> bool:
-    """Whether OpenClaw, having read `now`, would treat `before` as damaged and restore a backup instead."""
+    """Return whether OpenClaw, having read `now`, would treat `before` as damaged and restore a backup instead."""
     try:
         earlier, later = (parse_json5(text.decode("utf-8-sig")) for text in (before, now))
     except (Json5Error, UnicodeDecodeError):

@@ -113,7 +113,7 @@ def _graph(graph: CausalGraph, titles: dict[str, str]) -> CausalGraph:
 
 
 def _cost(cost: CostAnalysis) -> CostAnalysis:
-    """Number the models: the name of a model can identify the company that trained it."""
+    """Return the cost analysis with models numbered, because a model name can identify the company that trained it."""
     return replace(
         cost,
         per_model=[

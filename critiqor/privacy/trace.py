@@ -1,4 +1,4 @@
-"""Anonymized timelines and CPU profiles of OpenClaw."""
+"""Anonymized traces and CPU profiles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def anonymous_parts(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def anonymous_profile(profile: CpuProfile) -> CpuProfile:
-    """Which function called which, and for how long, by number."""
+    """Return a CPU profile with functions replaced by numbers; the call tree and the times are kept."""
     frames = [
         CodeFrame(frame.name if frame.name in _OF_V8 else f"function {number}")
         for number, frame in enumerate(profile.frames, 1)

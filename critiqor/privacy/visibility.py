@@ -23,14 +23,14 @@ MEANINGS: dict[Visibility, str] = {
 
 
 class Viewer(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody or something that looks at runs."""
+    """A person or an export that accesses runs."""
 
     is_owner: bool = False
     """Whether it is the user of this machine at the terminal, who sees every run."""
     is_export: bool = False
-    """Whether it is a file that may be passed on, so that an anonymous run stays anonymous in it."""
+    """Whether it is an export, in which an anonymous run stays anonymous because the file may be passed on."""
     tenants: frozenset[str] = frozenset()
-    """Tenants whose runs the dashboard was started for; empty for everybody but its user."""
+    """For the user who started the dashboard: the tenants it shows; empty for every other viewer."""
     run_id: str | None = None
     """The only run that a shared link gives access to."""
 
@@ -45,7 +45,7 @@ OWNER = Viewer(is_owner=True)
 EXPORT = Viewer(is_owner=True, is_export=True)
 """A report or an export that the user makes."""
 ANYONE = Viewer()
-"""Somebody without a token."""
+"""A viewer without a token."""
 
 
 def visible_level(viewer: Viewer, head: RunHead) -> Level | None:

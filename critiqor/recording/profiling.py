@@ -113,7 +113,7 @@ def _accepts_request(process: psutil.Process, request: _Request) -> bool:
 def _has_handlers(pid: int) -> bool:
     """Whether a process has handlers for both signals; True on a system without /proc.
 
-    Both are needed: until Node has read its options, it has another handler for SIGUSR1, which opens a debugger.
+    Both are needed: before Node has processed its options, SIGUSR1 has a handler that opens the debugger.
     """
     try:
         status = (_STATUS / str(pid) / "status").read_text("ascii", "replace")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
 
 MAX_CITED = 8
-"""Events that are cited for one finding of a trace."""
+"""Maximum number of events that are cited for one finding of a trace."""
 
 
 class TraceFinding(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Rediagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
     rule_set: str
     previous_rule_set: str | None
-    """Null where the run had no readable diagnosis before."""
+    """Null if the run had no readable diagnosis before."""
     trust: int | None
     previous_trust: int | None
     gone: list[str]
@@ -73,7 +73,7 @@ class EventDiagnoser:
         self._timing = Timing(timeline if sealed_bytes is not None else None, sealed_bytes)
 
     def observe(self, event: Event) -> None:
-        """Take in the next event."""
+        """Process the next event."""
         self._diagnoser.observe(event)
         self._timing.observe(event)
 

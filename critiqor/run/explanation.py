@@ -15,7 +15,7 @@ from critiqor.storage.session_document import read_sealed_events
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 MAX_EXCERPT = 200
-"""Characters of one value that are shown."""
+"""Maximum length of a shown value in characters."""
 
 
 class ExplainedStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class ExplainedStep(msgspec.Struct, frozen=True, kw_only=True):
     happened: str = ""
     relation: Relation | None = None
     event: Event | None = None
-    """The event itself; null where the evidence does not contain it, or where a timeline line is cited."""
+    """The event itself; null if the evidence does not contain it, or if a timeline line is cited."""
     line: dict[str, FieldValue] | None = None
     """The fields of the cited line of OpenClaw's timeline; null for an event."""
     shown: list[str] = msgspec.field(default_factory=list)
@@ -41,7 +41,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain_finding(view: RunView, name: str) -> Explanation:
-    """Explain one finding of a run, named by its id, or by its type where only one finding has that type."""
+    """Explain one finding of a run, named by its id, or by its type if only one finding has that type."""
     run = view.run
     finding = _find(view.require_diagnosis(), name)
     cited = {*finding.evidence, *(step.event_id for step in finding.causal_chain)}

@@ -1,7 +1,7 @@
 """Finalizing a session: seal its evidence, diagnose it and complete its record.
 
-A finalize that dies half-way leaves the session FINALIZING and can be repeated: where the evidence ends was set when
-it began, so every attempt seals the same bytes.
+A finalize that is killed leaves the session FINALIZING and can be repeated: the end of the evidence was fixed when it
+began, so every attempt seals the same bytes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class _Finalized(NamedTuple):
 def finalize_session(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """Seal the evidence of a session, diagnose it and complete its record. Return the whole record.
 
-    Without a run, the active session. It can be called again, from several shells at once, and after a kill: the
-    evidence comes out the same, byte for byte.
+    The default is the active session. It can be called repeatedly, concurrently, and after a kill: the evidence is the
+    same, byte for byte.
     """
     handle = finalize(run, RunStore(runs_dir))
     return cast("dict[str, Any]", msgspec.json.decode(handle.record_path.read_bytes()))
@@ -128,5 +128,5 @@ def _conclude(record: SessionRecord, finalized: _Finalized, moment: int) -> None
 
 
 def _forget_redaction_key(run: Run) -> None:
-    """Delete the key: nothing more is redacted in this run, and with it the tags could be tested against guesses."""
+    """Delete the redaction key: it is no longer needed, and could be used to test guesses against the tags."""
     run.paths.redaction_key_path(run.id).unlink(missing_ok=True)

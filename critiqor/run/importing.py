@@ -1,4 +1,4 @@
-"""Importing a trace that another recorder made, as a run of its own."""
+"""Importing a trace from another recorder as a new run."""
 
 from __future__ import annotations
 

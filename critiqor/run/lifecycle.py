@@ -68,7 +68,7 @@ def create_session(
 
 
 def create_attached_session(runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
-    """Start a session for an OpenClaw that runs by itself. No process owns it, so it is never abandoned."""
+    """Start a session for an OpenClaw that Critiqor did not launch. No process owns it, so it is never abandoned."""
     return _start(paths_for(runs_dir), parse_metadata(**metadata), owned=False)
 
 
@@ -89,9 +89,10 @@ def _start(paths: SessionPaths, metadata: Metadata, *, owned: bool = True) -> di
 def append_event_to_run(
     run: RunReference, event: Mapping[str, Any], runs_dir: str | Path = DEFAULT_RUNS_DIR
 ) -> dict[str, Any] | None:
-    """Write a lifecycle event into the run record. Return it as written, or None once the run takes no more events.
+    """Write a lifecycle event into the run record. Return the written event, or None if the run accepts no more events.
 
-    `event` needs an `event_type`; `payload`, `status` and `error` are optional; all other keys go into the payload.
+    `event` needs an `event_type`; `payload`, `status` and `error` are optional; all other keys are moved into the
+    payload.
     """
     handle = RunStore(runs_dir).run(run_id_of(run))
     with exclusive(handle.paths.lock_path):
@@ -105,16 +106,16 @@ def append_event_to_run(
 
 
 def request_finalize(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Set a session to FINALIZING, in its record and in the active slot, and set where its evidence ends.
+    """Set a session to FINALIZING, in its record and in the active slot, and fix the end of its evidence.
 
-    Without a run, the active session. A session that is FINALIZING or COMPLETED already is not changed. Return the
-    head of the record.
+    The default is the active session. A session that is already FINALIZING or COMPLETED is not changed. Return the head
+    of the record.
     """
     return as_dict(start_finalizing(run, RunStore(runs_dir)).head())
 
 
 def start_finalizing(run: RunReference | None, store: RunStore) -> Run:
-    """Set a session, or the active one, to FINALIZING unless it is past that. Return its run."""
+    """Set a session (default: the active one) to FINALIZING, unless it is that already or completed. Return its run."""
     paths = store.paths
     with exclusive(paths.lock_path):
         handle = store.run(run_id_of(run) if run else _active_run_id(paths, "finalize"))
@@ -152,7 +153,7 @@ def abort_session(
 def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
     """Update session.json of a run that is not sealed from its journal, after its recorder was killed."""
     paths = paths_for(runs_dir)
-    # A finalize holds this lock before it takes the lock of the document for good.
+    # A finalize takes this lock before it locks session.json permanently.
     with exclusive(paths.finalize_lock_path(run_id)):
         if paths.journal_path(run_id).exists() and not paths.session_lock_path(run_id).exists():
             write_live_document(paths, run_id)
@@ -164,7 +165,7 @@ def run_id_of(run: RunReference) -> str:
 
 
 def parse_metadata(**named: str) -> Metadata:
-    """Return the metadata of a new run. Raise `UsageError` where a name or a value is not valid."""
+    """Return the metadata of a new run. Raise `UsageError` if a name or value is invalid."""
     unknown = sorted(named.keys() - set(Metadata.__struct_fields__))
     if unknown:
         known = ", ".join(Metadata.__struct_fields__)
@@ -218,7 +219,7 @@ def _refuse_second_session(paths: SessionPaths) -> None:
 
 def _active_run_id(paths: SessionPaths, verb: str) -> str:
     head = records.slot_head(paths)
-    # A completed run still holds the slot when its finalize was killed at the very end.
+    # A completed run still holds the slot if its finalize was killed just before the end.
     if head is not None and head.status in records.ACTIVE | {"COMPLETED"}:
         return head.run_id
     # A session whose slot was lost or damaged must stay reachable.
@@ -272,7 +273,7 @@ def append_event(record: SessionRecord, event: Mapping[str, Any], moment: int | 
 
 
 def set_cut(paths: SessionPaths, record: SessionRecord) -> None:
-    """Set where the evidence of a run ends: at the present end of its journal, lifecycle events and timeline."""
+    """Fix the end of the evidence of a run: the current end of its journal, lifecycle events and timeline."""
     journal = paths.journal_path(record.run_id)
     if not journal.exists():
         restore_journal(paths.evidence_summary_path(record.run_id), journal)

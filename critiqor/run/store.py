@@ -41,7 +41,7 @@ class RunStore:
         return self.paths.has_run(name)
 
     def run(self, run_id: str) -> Run:
-        """Return a handle of a run; its methods raise `UnknownRunError` where there is no such run."""
+        """Return a handle of a run; its methods raise `UnknownRunError` if the run does not exist."""
         return Run(run_id, self.paths)
 
     def runs(self) -> list[Run]:
@@ -64,14 +64,14 @@ class Run:
 
     @classmethod
     def load(cls, run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Run:
-        """Return a run that exists. Raise `UnknownRunError` where there is none of that id."""
+        """Return a handle of an existing run. Raise `UnknownRunError` if there is no run with this id."""
         run = cls(run_id, paths_for(runs_dir))
         run.head()
         return run
 
     @property
     def store(self) -> RunStore:
-        """The runs of its folder."""
+        """The store of the runs folder that contains this run."""
         return RunStore(self.paths.runs_dir)
 
     @property
@@ -126,13 +126,13 @@ class Run:
         return _adopted_events(self.evidence_path, log)
 
     def coverage(self) -> Coverage:
-        """Read what the sealed evidence says about its own completeness."""
+        """Read the coverage of the sealed evidence."""
         return read_coverage(self.evidence_path)
 
     def diagnosis(self) -> Diagnosis:
         """Read the latest diagnosis of the sealed evidence.
 
-        Where there is none, or one of other evidence, the error names the command that makes one.
+        If there is none, or one of other evidence, raise an error that names the command that makes one.
         """
         head = self.head()
         if head.seal is None:
@@ -158,7 +158,7 @@ class Run:
         return verify_run(self.paths, self.id)
 
     def timing(self) -> TimelineSummary:
-        """Read OpenClaw's timeline, and split the turns by what the recorder saw of them."""
+        """Read OpenClaw's timeline, and split its turns by the recorded events."""
         from critiqor.timeline import Timing
 
         head = self.head()

@@ -1,7 +1,7 @@
 """Following a run while it is recorded: new events of its journal, its status and its totals.
 
-It only reads: no lock is taken and nothing is written, so a recorder never waits for it. Nothing is read twice, and
-each read is bounded. Events come in the order of writing; only the seal puts them into their true order.
+It takes no lock and writes nothing, so a recorder never waits for it. Nothing is read twice, and each read is bounded.
+Events are in the order of writing; they are sorted only when the run is sealed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 MAX_READ_BYTES = 1 << 20
-"""Bytes of the journal that one update reads."""
+"""Maximum number of journal bytes that one update reads."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -41,7 +41,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Tokens read and written, as far as providers have reported them."""
     cost_usd: float | None
-    """Null where no price is known."""
+    """Null if no price is known."""
     unreadable: int
     """Lines of the journal that are not events."""
     last_event_at: str | None
@@ -85,7 +85,7 @@ class Follower:
         self._tally = _Tally()
 
     def update(self) -> Update:
-        """Read what is new. Raise where the record is gone or broken."""
+        """Read what is new. Raise an error if the record is missing or broken."""
         events = list(self._supervised())
         over = self._why_over()  # before the journal is read, so that everything written until then is in it
         recorded, more = self._recorded()
@@ -133,7 +133,7 @@ class Follower:
         return None
 
     def _recorded(self) -> tuple[list[Event], bool]:
-        """Read the next events of the journal up to where its evidence ends, and whether there may be more."""
+        """Read the next events of the journal, up to the end of the evidence; also return whether there may be more."""
         cut = self.head.cut
         size = MAX_READ_BYTES if cut is None else max(0, min(MAX_READ_BYTES, cut.journal_bytes - self._offset))
         try:

@@ -16,7 +16,7 @@ from critiqor.timeline.repetition import repeated_figures
 
 
 def read_timing(name: str, store: RunStore) -> TimelineSummary:
-    """Return the timing of a run, or of a timeline file where `name` is a file and not a run."""
+    """Return the timing of a run, or of a timeline file if `name` is a file and not a run."""
     file = Path(name)
     if file.is_file() and name not in store:
         return read_timeline(file)
@@ -39,7 +39,7 @@ def _timing_if_readable(run: Run) -> TimelineSummary:
 def repeat_timings(names: Sequence[str], store: RunStore) -> RepeatedTimings:
     """Return how the timing of a repeated run varies; each repetition is named by its run or by its timeline file.
 
-    Deeply profiled runs are never mixed with others. Where some runs have a timeline, those without one are left out,
+    Deeply profiled runs are never mixed with others. If some runs have a timeline, those without one are left out,
     because the recorder alone sees less of a turn.
     """
     [(most_named, times)] = Counter(names).most_common(1)

@@ -39,7 +39,7 @@ class RunView:
     """A run as one viewer sees it."""
 
     def __init__(self, run: Run, viewer: Viewer = OWNER, check: IntegrityCheck = check_run) -> None:
-        """Open a run. Raise `UnknownRunError` where there is none, or none that the viewer may see."""
+        """Open a run. Raise `UnknownRunError` if it does not exist or the viewer may not see it."""
         head = run.head()
         level = visible_level(viewer, head)
         if level is None:
@@ -92,7 +92,7 @@ class RunView:
         """The diagnosis on disk, or why it cannot be used."""
         try:
             if self._head.seal is None:
-                return self.run.diagnosis()  # raises, and says what to type
+                return self.run.diagnosis()  # raises an error that names the next command
             return records.load_diagnosis(self.run.paths, self.run_id)
         except CritiqorError as error:
             return error
@@ -111,20 +111,20 @@ class RunView:
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """The diagnosis as far as the viewer may see it, with the readiness and the headline of the verdict.
+        """The diagnosis as far as the viewer may see it, with the readiness and headline of the verdict.
 
-        None where there is none that can be read.
+        None if there is no diagnosis that can be read.
         """
         return None if self._judged is None else self._judged.diagnosis
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict on the run; None where there is no diagnosis."""
+        """The verdict on the run; None if there is no diagnosis."""
         return None if self._judged is None else self._judged.verdict
 
     @cached_property
     def problem(self) -> CritiqorError | None:
-        """Why there is no diagnosis of the sealed evidence, with the command that makes one; None where there is."""
+        """Why there is no diagnosis of the sealed evidence, with the command that makes one; None if there is one."""
         if isinstance(self._stored, CritiqorError):
             return self._stored
         if self._head.seal is not None and self._stored.evidence_digest != self._head.seal.digest:
@@ -134,19 +134,19 @@ class RunView:
 
     @property
     def unproven(self) -> CritiqorError | None:
-        """Why the verdict is not proven, with the command that locates the change; None where it is proven."""
+        """Why the verdict is not proven, with the command that locates the change; None if it is proven."""
         if self.integrity.is_intact:
             return None
         return BrokenRecordError(f"{self.run_id}: {self.integrity.explanation}", fix=f"critiqor verify {self.run_id}")
 
     def require_diagnosis(self) -> Diagnosis:
-        """Return the diagnosis of the sealed evidence. Raise where there is none; the error names what to type."""
+        """Return the diagnosis of the sealed evidence. Raise an error that names the next command if there is none."""
         if self.problem is not None or self.diagnosis is None:
             raise self.problem or BrokenRecordError(f"{self.run_id} has no diagnosis")
         return self.diagnosis
 
     def require_proof(self) -> Diagnosis:
-        """Return the diagnosis, like `require_diagnosis`. Raise where the evidence does not prove it any more."""
+        """Return the diagnosis, like `require_diagnosis`. Raise an error if the evidence no longer matches its seal."""
         diagnosis = self.require_diagnosis()
         if self.unproven is not None:
             raise self.unproven
@@ -157,7 +157,7 @@ class RunView:
         return {} if self._judged is None else format_figures(*self._judged)
 
     def coverage(self) -> Coverage | None:
-        """Return the coverage of the evidence as far as the viewer may see it; None where it cannot be read."""
+        """Return the coverage of the evidence as far as the viewer may see it; None if it cannot be read."""
         try:
             coverage = self.run.coverage()
         except (OSError, BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -191,7 +191,7 @@ class _Judged(NamedTuple):
 
 
 class _FileState(NamedTuple):
-    """What tells whether a file is still the one that was read."""
+    """Stat values that show whether a file has changed since it was read."""
 
     size: int
     modified_ns: int
@@ -200,7 +200,7 @@ class _FileState(NamedTuple):
 
 
 class IntegrityCache:
-    """Integrity of runs, checked again only where one of their files changed."""
+    """Cache of the integrity of runs; a run is checked again only if one of its files changed."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[_FileState | None, ...], Integrity]] = {}

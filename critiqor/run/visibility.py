@@ -1,7 +1,7 @@
-"""The visibility of a run: read it, and change it.
+"""Reading and changing the visibility of a run.
 
-It is in the head of the run record, outside of what is sealed. A run can be shared and withdrawn at any time, during
-the recording and years later, and its seal stays intact.
+The visibility is in the head of the run record, which is not sealed. It can be changed at any time, during the
+recording and years later, and the seal stays intact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RunVisibility(msgspec.Struct, frozen=True, kw_only=True):
     visibility: Visibility
     meaning: str
     before: Visibility | None = None
-    """The previous visibility; null where nothing was changed."""
+    """The previous visibility; null if nothing was changed."""
     changes: list[VisibilityChange]
     """All changes in the record, the latest last."""
 

@@ -153,9 +153,9 @@ class AgentRun:
         return bool(self._open_calls)
 
     def move_start(self, span: Span[Any], start_us: int) -> None:
-        """Move the start of a span back to `start_us`, and that of the attempt and the turn around it.
+        """Move the start of a span back to `start_us`, and that of the surrounding attempt and turn.
 
-        It stays behind the end of whatever had ended when its start was recorded.
+        It is not moved before the end of anything that had ended when its start was recorded.
         """
         start_us = max(start_us, span.floor_us)
         for outer in (self.attempt, self.turn):
@@ -180,7 +180,7 @@ class AgentRun:
     @property
     def actions(self) -> list[ToolCall]:
         """Tool calls that did something themselves, not through an inner call."""
-        # An inner call is what makes its outer call one that wraps, so that both change together.
+        # An inner call marks its outer call as a wrapper, so both lists change together.
         if self._actions_of != len(self.tool_calls):
             self._actions = [call for call in self.tool_calls if not call.wraps]
             self._actions_of = len(self.tool_calls)

@@ -38,7 +38,7 @@ class Pairing(msgspec.Struct, Generic[Data], frozen=True, eq=False, gc=False):
     closed: Span[Data] | None = None
     """The span that the event ends; a new one if its start was not recorded."""
     cut: tuple[Span[Data], ...] = ()
-    """Spans that ended without an event of their own, inner ones first."""
+    """Spans that ended without their own end event, inner ones first."""
 
 
 _Handler = Callable[[AgentRun, Event, int], Pairing[Any]]

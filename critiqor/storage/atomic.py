@@ -78,7 +78,7 @@ class AtomicFile:
                 descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
             except PermissionError as error:
                 if not os.path.lexists(self._temporary):
-                    error.filename = str(self._path)  # the file that the caller knows
+                    error.filename = str(self._path)  # the final path, which the caller knows
                     raise
                 # Left behind read-only by a writer that was killed just before the rename.
                 self._temporary.unlink()
@@ -86,7 +86,7 @@ class AtomicFile:
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise
-                # Following a symbolic link would overwrite somebody else's file.
+                # Following a symbolic link could overwrite another file.
                 self._temporary.unlink()
                 continue
             fcntl.flock(descriptor, fcntl.LOCK_EX)

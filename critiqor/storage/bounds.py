@@ -68,7 +68,7 @@ class PayloadBounds:
         self._ancestors.add(id(value))
         try:
             return self._container(value, depth)
-        except Exception:  # an object of a tool can raise anything when it is inspected
+        except Exception:  # inspecting an object of a tool can raise any exception
             return _cut("unreadable")
         finally:
             self._ancestors.discard(id(value))
@@ -142,7 +142,7 @@ def cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
     whole = replace_lone_surrogates(text)
     start = whole[: MAX_EXCERPT + MARGIN]
     safe = _redacted_start(whole, start, redactor)
-    # The digest of a short text with a secret would let somebody who guesses the rest find the secret.
+    # With the digest of a short text, a secret in it could be found by guessing: digest the redacted text.
     digested = whole if len(start) < len(whole) else safe
     return {"cut": True, "size": len(whole.encode()), "digest": text_digest(digested), "excerpt": safe[:MAX_EXCERPT]}
 

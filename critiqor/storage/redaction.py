@@ -63,9 +63,9 @@ _FREQUENT = 'etaoinsrlhdcmufpgwyb":,-_./ '
 
 @cache
 def _hint() -> re.Pattern[bytes]:
-    """Return a pattern without which no rule applies to a text; searching it is far cheaper than the gates.
+    """Return a pattern that every text with a secret matches; searching it is far cheaper than the gates.
 
-    Each hint is searched from its rarest character on, because the cost of a search depends on where it may start.
+    Each alternative starts at its rarest character, because that determines the cost of the search.
     """
 
     def from_rarest(hint: str) -> str:

@@ -197,7 +197,7 @@ def active_record(paths: SessionPaths) -> SessionRecord | None:
 
 
 def slot_head(paths: SessionPaths) -> RunHead | None:
-    """Return the head of the run that the active slot names, whatever its status; None where it names none."""
+    """Return the head of the run in the active slot, whatever its status; None if the slot is empty."""
     run_id = _slot_run_id(paths)
     try:
         return None if run_id is None else load_head(paths, run_id)

@@ -62,7 +62,7 @@ class SessionDocumentWriter:
             self._flush()
 
     def finish(self, metrics: Metrics, coverage: Coverage | None = None) -> None:
-        """Write what follows the events; only sealed evidence has a coverage."""
+        """Write metrics and, for sealed evidence, coverage after the events."""
         self._flush()
         self.events_end = self._size
         end = _EVENTS_END + _METRICS + encode(metrics)
@@ -87,9 +87,9 @@ def empty_document(run_id: str) -> bytes:
 
 
 def copy_journal(journal: Path, writer: SessionDocumentWriter) -> None:
-    """Write a live session.json: the records of the journal so far, in the order and under the names of writing.
+    """Write a live session.json: the records of the journal so far, in written order and under their recorded names.
 
-    Lines that are not records are left out, and so is a last line of which only a part is written yet.
+    Invalid lines and an incomplete last line are left out.
     """
     metrics = Metrics()
     for line in read_journal(journal, journal.stat().st_size):

@@ -30,16 +30,16 @@ from critiqor.timeline.layout import Item, Name, Part, Piece, Table
 from critiqor.timeline.summary import MAX_NAMES_LISTED
 
 MIN_SAMPLES = 5
-"""Of each run."""
+"""Minimum number of samples of each run."""
 ERRORS = 2.0
 EXTRA_ERRORS = 3.0
 """Divided by the number of samples minus one and added to ERRORS: few samples need a larger difference."""
 DRIFT = 0.05
-"""By how much the speed of a whole run varies, as a share."""
+"""Relative variation of the speed of a whole run."""
 MIN_RATIO = 1.1
 MIN_DIFFERENCE_MS = 5.0
 MIN_DURATION_MS = 0.001
-"""Shorter durations were not measured, only rounded."""
+"""Minimum duration in milliseconds; shorter values are rounding artifacts."""
 PROVIDERS = "provider.request"
 MAX_ROWS = 12
 MAX_NAMES = 8
@@ -50,7 +50,7 @@ _VERDICT_TEXTS: dict[TimingVerdict, str] = {
     "noise": "within noise",
     "too_few": "too few samples",
 }
-"""In the order of the table."""
+"""Texts of the verdicts, in table order."""
 _ORDER = list(_VERDICT_TEXTS)
 _NORMAL = NormalDist()
 

@@ -16,7 +16,7 @@ MAX_CLOSED = 128
 MAX_INSIDE = 256
 """Spans inside an open span that are remembered one by one; older ones are added up."""
 MAX_GUESSES = 500
-"""Spans and marks after which the start-up is over and the role of a process is settled."""
+"""Number of spans and marks after which the start-up counts as finished and the role as known."""
 _AGENT_WORDS = frozenset(("agent", "reply", "auto_reply"))
 _COMMAND_WORDS = frozenset(("cli", "entry"))
 

@@ -1,8 +1,8 @@
 """Aggregation of the records of a timeline, in bounded memory.
 
-Reading a timeline spends most of its time here. The two frequent lines, start and end of a span, are therefore handled
-inline in one loop, records are kept as they are until more of one is needed, and work that few lines need is done in
-methods of its own.
+Most of the time of reading a timeline is spent here. Therefore the two frequent lines, start and end of a span, are
+handled inline in one loop, records are stored unconverted until more is needed, and rare cases are handled in separate
+methods.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ MAX_OPEN = 10_000
 MAX_PROCESSES = 1024
 MAX_SLOWEST = 10
 MAX_STARTUP_SPANS = 512
-"""Of one process; later spans are not part of a start-up."""
+"""Maximum number of start-up spans of one process; later spans are not part of its start-up."""
 MAX_STARTUP_SPANS_IN_ALL = 8192
 OTHER_NAMES = "(other names)"
 STAGING = "runtimeDeps.stage"
 Ending = SpanEnd | SpanError
 
 _COMPACT_EVERY = 16
-"""Calls of `take`."""
+"""Number of calls of `take` between two compactions."""
 
 
 class RecordProcessor:
@@ -205,7 +205,7 @@ class RecordProcessor:
         self.irregular.add(self._line_of(record), kind, what)
 
     def _line_of(self, record: Line) -> int:
-        """Return the line number of a record, or of the one that it is the completed form of."""
+        """Return the line number of a record, or of the original record if it was completed."""
         for place, other in enumerate(self._records):
             if other is record:
                 return self._number + place

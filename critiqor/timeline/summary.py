@@ -52,7 +52,7 @@ class SummaryBuilder:
         self._reader.feed(data)
 
     def summary(self) -> TimelineSummary:
-        """Return the summary. To be called once, at the end: bytes that are left over count as a torn last line."""
+        """Return the summary. Call once, at the end: remaining bytes count as a torn last line."""
         self._reader.finish()
         self._aggregator.finish()
         reader, aggregator = self._reader, self._aggregator
@@ -91,7 +91,7 @@ class SummaryBuilder:
         )
 
     def _processes(self) -> list[TimelineProcess]:
-        """In the order of their first lines; where there are very many, those that wrote the most."""
+        """Return the processes in the order of their first lines; if there are too many, those with the most events."""
         found = sorted(
             (process.summary() for process in self._aggregator.processes.values()),
             key=lambda process: (-process.events, process.pid or 0),
@@ -114,13 +114,13 @@ class SummaryBuilder:
         ]
 
     def _turns(self) -> list[Turn]:
-        """The slowest of all processes."""
+        """Return the slowest turns of all processes."""
         turns = [turn for process in self._aggregator.processes.values() for turn in process.turns.slowest.items()]
         turns.sort(key=lambda turn: (turn.start - turn.end, turn.start, turn.pid or 0, turn.name))
         return [turn.summary() for turn in turns[:MAX_TURNS]]
 
     def _open_spans(self) -> list[OpenSpan]:
-        """The oldest first."""
+        """Return the open spans of all processes, oldest first."""
         processes = self._aggregator.processes.values()
         end = max((process.latest for process in processes), default=None)
         found = [span for process in processes for span in process.open_spans(end)] if end is not None else []

@@ -27,7 +27,7 @@ class Timing:
         self._supervision = _Supervision()
 
     def observe(self, event: Event) -> None:
-        """Take in one event of the recording."""
+        """Process one event of the recording."""
         self._attribution.observe(event)
         self._supervision.observe(event)
 

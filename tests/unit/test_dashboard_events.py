@@ -68,7 +68,7 @@ def index_of(runs: Runs, run_id: str) -> EventIndex:
 
 def scanned(runs: Runs, run_id: str, wanted: EventFilter) -> list[str]:
     events = read_sealed_events(runs.paths.evidence_summary_path(run_id))
-    return [event.event_id for event in events if wanted.wants(event)]
+    return [event.event_id for event in events if wanted.matches(event)]
 
 
 def test_filters_and_searches_find_what_a_plain_scan_finds(runs: Runs) -> None:
@@ -135,16 +135,16 @@ def test_no_search_is_an_error_and_words_of_a_text_find_it(search: str, texts: l
     looked = Search(search)
     if looked:
         base.execute("SELECT rowid FROM words WHERE words MATCH ?", [looked.expression]).fetchall()
-    looked.finds(Event(event_type="x", payload={"texts": texts}))
+    looked.matches(Event(event_type="x", payload={"texts": texts}))
 
 
 def test_a_search_for_parts_finds_them_right_behind_each_other_alone() -> None:
     event = Event(event_type="x", payload={"text": "see src/main.py and app.py"})
-    assert Search("src/main.py").finds(event)
-    assert Search("src/mai").finds(event)
-    assert Search("app.py main").finds(event)
-    assert not Search("src/app.py").finds(event)
-    assert not Search("rc/main.py").finds(event)
+    assert Search("src/main.py").matches(event)
+    assert Search("src/mai").matches(event)
+    assert Search("app.py main").matches(event)
+    assert not Search("src/app.py").matches(event)
+    assert not Search("rc/main.py").matches(event)
 
 
 def test_an_index_is_made_once_and_again_for_other_evidence(runs: Runs) -> None:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from reports import HOSTILE, gated, hostile_fields
 from support import Cli, Runs
 
-from critiqor.exporters.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, annotation_lines, harmless, step_summary
+from critiqor.exporters.github import (
+    MAX_ANNOTATIONS,
+    MAX_SUMMARY_BYTES,
+    annotation_lines,
+    escape_commands,
+    step_summary,
+)
 from critiqor.model import Diagnosis
 
 REGISTERED = frozenset(
@@ -120,7 +126,7 @@ def test_hostile_texts_give_no_command_of_their_own() -> None:
 
 @given(st.text(alphabet=st.sampled_from(list(":#[]=, %\r\n\tadm-sk")), max_size=40))
 def test_no_text_that_was_made_harmless_is_obeyed(text: str) -> None:
-    told = harmless(f"{text}::add-mask::x\n::add-mask::y ##[add-mask]z {text}##[add-mask]")
+    told = escape_commands(f"{text}::add-mask::x\n::add-mask::y ##[add-mask]z {text}##[add-mask]")
     assert obeyed(told.replace("\r", " ")) == []
 
 

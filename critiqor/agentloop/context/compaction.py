@@ -55,9 +55,11 @@ class Compactor:
         """Usage of the model calls that summarised, including failed ones."""
 
     async def compact(self, summariser: ModelConnection, window: int, reason: str, *, will_retry: bool) -> int | None:
-        """Summarise what need not stay in a context window of that size; returns the tokens used afterwards.
+        """Replace older history by a summary, for a context window of `window` tokens.
 
-        Returns None if nothing can be removed or if the model call fails.
+        Return the tokens used afterwards.
+
+        Return None if nothing can be removed or the model call fails.
         """
         entries = self._transcript.entries
         keep = min(self._settings.keep_recent_tokens, window // 4)

@@ -188,7 +188,10 @@ def _aborted(tool: str) -> ToolOutcome:
 
 
 def _denial(decision: dict[str, Any]) -> str | None:
-    """Return why a plugin denies a tool call, or None. Nobody can approve calls here, so approval requests deny too."""
+    """Return why a plugin denies a tool call, or None.
+
+    There is no approval prompt here, so a request for approval counts as a denial.
+    """
     if decision.get("block") is True:
         return str(decision.get("blockReason") or "blocked by a plugin")
     if decision.get("requireApproval") is not None:

@@ -19,10 +19,10 @@ from critiqor.errors import UsageError
 
 
 def models_of_run(configuration: LoopConfiguration, wanted: str | None, decided: dict[str, Any]) -> list[ResolvedModel]:
-    """Return the models of a run, the preferred one first.
+    """Return the models of a run, preferred one first.
 
-    A plugin's choice precedes the caller's, and that the configuration's. Only the configured model has fallbacks: an
-    explicitly chosen model is not replaced by another.
+    A plugin's choice overrides the caller's, which overrides the configuration's. Only the configured model has
+    fallbacks: an explicitly chosen model is not replaced.
     """
     choice = configuration.choice
     override, provider = decided.get("modelOverride"), decided.get("providerOverride")

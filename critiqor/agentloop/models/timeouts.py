@@ -10,7 +10,7 @@ from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.settings import Provider
 
 IDLE_CAP_SECONDS = 120.0
-"""Default limit for the silence of a model."""
+"""Default limit in seconds for a model that sends no data."""
 CLEANUP_SECONDS = 5.0
 """Time that an aborted run has for its cleanup before it is abandoned."""
 
@@ -57,11 +57,11 @@ class IdleTimeout:
         await self._timeout.__aexit__(kind, error, trace)
 
     def reset(self) -> None:
-        """Note that data has arrived."""
+        """Restart the timeout, because data has arrived."""
         if self._seconds is None:
             return
         now = asyncio.get_running_loop().time()
-        # Deltas arrive by the thousand, so the timer is reset only now and then, and for that much longer.
+        # Thousands of deltas arrive, so the timer is rescheduled only once per slack, which is added to the limit.
         slack = self._seconds / 64
         if now - self._armed_at >= slack:
             self._armed_at = now

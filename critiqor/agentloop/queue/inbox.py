@@ -141,7 +141,8 @@ class Inbox:
                     f"{settings.cap} messages are already waiting in this session",
                     fix="wait, or raise messages.queue.cap",
                 )
-            # A run that other messages have joined stays for them: it loses its own text first, then the oldest joined.
+            # A run that other messages have joined is kept for them: drop its own text first, then the oldest joined
+            # message.
             run = runs[0]
             oldest = run if run.message or not run.joined else run.joined.pop(0)
             if settings.drop == "summarize":

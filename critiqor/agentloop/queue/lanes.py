@@ -64,7 +64,7 @@ class Lanes:
         return list(self._lanes)
 
     def free(self, name: str, holder: str) -> bool:
-        """Take the place of a holder that never left. Return True if it was in the lane."""
+        """Free the place of a holder that never left. Return True if it was in the lane."""
         lane = self._lanes.get(name)
         ticket = next((ticket for ticket in lane.active if ticket.holder == holder), None) if lane else None
         if ticket is not None:

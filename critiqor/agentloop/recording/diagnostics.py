@@ -55,7 +55,7 @@ class Span:
         self.parent_id = parent.span_id if parent is not None else None
         self.span_id: str | None = str(uuid.uuid4()) if diagnostics.enabled else None
         self.attributes = attributes
-        """Further facts; those added before the end are part of its last line."""
+        """Additional attributes; those set before the span ends are written on its last line."""
 
     def __enter__(self) -> Span:
         if self._diagnostics.enabled:
@@ -191,7 +191,7 @@ class Diagnostics:
         )
 
     def tool_ended(self, name: str, arguments: Mapping[str, Any], details: Mapping[str, Any], run_id: str) -> None:
-        """Write the exit of the command of an exec call; other tools have none."""
+        """Write the exit of the command of an exec call; do nothing for other tools."""
         if not self.enabled or name != "exec":
             return
         code, signal = details.get("exitCode"), details.get("exitSignal")

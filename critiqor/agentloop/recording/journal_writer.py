@@ -76,7 +76,7 @@ class JournalWriter:
         return kept
 
     def lose(self) -> None:
-        """Leave a gap in the numbering for a fact that did not become a record."""
+        """Skip a sequence number for something that could not be recorded."""
         self._sequence += 1
         self.lost += 1
 

@@ -1,8 +1,7 @@
 """Recorder of the embedded loop: writes what its agent runs do into the journal of a recording.
 
-The loop reports to a `RunRecording` directly. Only saved messages and a few hooks that are recorded as they are come
-from listeners. Recording never fails and never waits; a fact that could not be recorded leaves a gap in the numbering
-of records.
+The loop reports to a `RunRecording` directly; only saved messages and a few hooks are received through listeners.
+Recording never raises and never waits; something that could not be recorded leaves a gap in the numbering of records.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class Recorder:
         self._find_run(update, {}).message_saved(update["message"], update.get("messageId"))
 
     def _find_run(self, event: Facts, context: Facts) -> RunRecording:
-        # A hook about a subagent names the run and the session of the child beside those of its parent.
+        # The event of a subagent hook has the run and session of the child in addition to those of the parent.
         session_key = _first(event, "childSessionKey", "targetSessionKey", "sessionKey")
         session_key = session_key or _first(context, "sessionKey")
         run_id = _first(event, "runId") or _first(context, "runId") or self._latest_run.get(session_key or "")

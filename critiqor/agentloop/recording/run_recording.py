@@ -104,7 +104,10 @@ class _OpenToolCall:
 
 
 def _guarded(method: _Method[_Parameters]) -> _Method[_Parameters]:
-    """Keep failures of recording away from the agent: a lost fact only leaves a gap in the numbering of records."""
+    """Catch every exception of a recording method, so that it cannot affect the agent.
+
+    A lost record only leaves a gap in the numbering of records.
+    """
 
     @functools.wraps(method)
     def guarded(self: RunRecording, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
@@ -340,7 +343,7 @@ class RunRecording:
 
 
 NOT_RECORDED = RunRecording(None)
-"""Stands for every run of a process that is not recorded."""
+"""The recording of every run of a process that is not recorded."""
 
 
 def _present(**facts: Any) -> Facts:

@@ -33,7 +33,7 @@ class DeltaEmitter:
             self._thinking += delta.text
             self._emit("thinking", text=self._thinking, delta=delta.text)
         elif isinstance(delta, TextDelta) and delta.text:
-            # Text that may still become a silent token is held back until it is something else or has ended.
+            # Hold back text that may become a silent token until it cannot become one any more, or has ended.
             self._text += delta.text
             self._held_back += delta.text
             if not may_become_silent(self._text):

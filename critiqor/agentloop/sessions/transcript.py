@@ -125,11 +125,11 @@ class Transcript:
         return entry_id
 
     def append_model_change(self, provider: str, model_id: str) -> None:
-        """From here on another model answers."""
+        """Append an entry for a change of the model."""
         self._append_note("model_change", {"provider": provider, "modelId": model_id})
 
     def append_thinking_change(self, level: str) -> None:
-        """From here on the model reasons more, or less."""
+        """Append an entry for a change of the thinking level."""
         self._append_note("thinking_level_change", {"thinkingLevel": level})
 
     def append_compaction(self, summary: str, first_kept: str, tokens_before: int) -> None:

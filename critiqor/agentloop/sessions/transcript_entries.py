@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     first_kept: str | None = None
     """Id of the oldest entry that a compaction kept."""
     kept: int = 0
-    """For a compaction: how many of the entries from it on are not newer than it, itself included."""
+    """For a compaction: number of entries, from this one on, that are not newer than it, including itself."""
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
@@ -64,7 +64,10 @@ def message_from_json(saved: Any) -> Message | None:
 
 
 def build_injected_message(text: str, provider: str = "openclaw", model: str = "gateway-injected") -> AssistantMessage:
-    """Return an assistant message that no model wrote, marked with OpenClaw's names for such messages."""
+    """Return an assistant message that no model wrote.
+
+    OpenClaw uses these names of provider and model for such messages.
+    """
     return AssistantMessage(
         content=[Text(text)], provider=provider, model=model, usage=Usage(), stop_reason="stop", timestamp=now_ms()
     )

@@ -109,7 +109,7 @@ class WriteLock:
             self._remove()
 
     def revoke(self) -> None:
-        """Take the lock from a writer that does not stop. Further writes of it are refused."""
+        """Take the lock away from a writer that does not stop; its further writes are refused."""
         if not self._is_revoked:
             self._is_revoked = True
             self._remove()
@@ -121,8 +121,8 @@ class WriteLock:
     def _remove(self) -> None:
         if _HELD.get(self.path) is self:
             del _HELD[self.path]
-        # Only its owner replaces the file of a living owner, so there is no race between the check and the removal. A
-        # forked child has a copy of this object, but does not hold the lock.
+        # While the owner lives, only the owner replaces the file, so there is no race between the check and the
+        # removal. A forked child has a copy of this object, but does not hold the lock.
         if self.owner.pid == os.getpid() and _identity_of(self.path) == self._identity:
             self.path.unlink(missing_ok=True)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _CONTEXT_LINES = 4
 _MAX_COMPARED_LINES = 1_000
-"""A larger block is shown as removed and added, because comparing lines takes more than linear time."""
+"""Maximum lines of a compared block; a larger one is shown as removed and added, because comparing is not linear."""
 
 
 class Replacement(NamedTuple):

@@ -133,7 +133,7 @@ class _Command:
         return _outcome(self._output.text, ending, str(self._folder), warning)
 
     async def _start(self, output: int) -> asyncio.subprocess.Process:
-        # Not a pipe of asyncio: with that, waiting for the shell would wait for every process that holds its output.
+        # Not an asyncio pipe: waiting for the shell would then wait for every process that holds the pipe open.
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 "/bin/sh",

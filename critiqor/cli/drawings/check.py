@@ -35,7 +35,7 @@ def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iter
     yield Text()
     yield FittingTable(["rule", "measured", "wanted"], [_row(rule) for rule in result.rules])
     reasons = [_reason(rule) for rule in failed if rule.actual is None or isinstance(rule.actual, bool)]
-    if reasons:  # the row of any other rule says everything
+    if reasons:  # the rows of other rules contain the full reason
         yield Text()
         yield from reasons
     broke = list(_breaking(failed, findings))

@@ -25,7 +25,7 @@ VERDICTS = {
 }
 """Marks and styles of verdicts; others are neither good nor bad."""
 MORE_IS_BETTER = {"trust": True, "confidence": True, "findings": False}
-"""Whether more is better; cost and time vary from run to run by themselves."""
+"""Whether more is better, by figure; cost and time are left out because they vary from run to run."""
 
 
 def comparison_drawing(result: Comparison, timing: TimingComparison, texts: Texts) -> Group:

@@ -14,7 +14,7 @@ from critiqor.model.verdict import fresh_verdict
 
 
 def acts_drawing(acts: Sequence[Act], following: Iterable[tuple[str, str]]) -> Group:
-    """Draw the runs one by one, then the commands to type next with their purposes."""
+    """Draw the runs one by one, then the suggested next commands with their purposes."""
     return Group(*_parts(acts, following))
 
 

@@ -13,7 +13,7 @@ from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, next_com
 from critiqor.run.explanation import Explanation
 
 SHOWN = 3
-"""Cited events that are shown besides the causal chain."""
+"""Maximum number of cited events that are shown besides the causal chain."""
 
 
 def finding_drawing(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Group:

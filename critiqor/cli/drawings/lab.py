@@ -15,6 +15,6 @@ HEADS = ("scenario", "must lead to", "on", "")
 
 
 def scenarios_drawing(rows: Sequence[Sequence[str]], following: str) -> Group:
-    """Draw name, expected finding, place and description of each scenario, and what to type next."""
+    """Draw name, expected finding, location and description of each scenario, and the next command."""
     table = FittingTable(HEADS, [[untrusted(cell) for cell in row] for row in rows], wrapped=True)
     return Group(table, Text(), Text(counted(len(rows), "scenario")), next_command(following))

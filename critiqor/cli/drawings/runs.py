@@ -14,17 +14,17 @@ from critiqor.cli.terminal.screen import FAINT, next_command, styled, untrusted
 from critiqor.model.formatting import counted
 
 MAX_SHOWN = 50
-"""Newest runs that are shown."""
+"""Maximum number of runs that are shown, the newest ones."""
 WIDE_BAR, NARROW_BAR = 10, 4
 SPARKS = 30
 GUTTER = 2
-JUDGED, PRICED, ROOMY, DATED, WHOSE = 50, 60, 90, 100, 120
-"""Columns that a terminal needs for the verdict, the cost, wide bars, the date, and the agent."""
+MIN_WIDTH_VERDICT, MIN_WIDTH_COST, MIN_WIDTH_WIDE_BAR, MIN_WIDTH_DATE, MIN_WIDTH_AGENT = 50, 60, 90, 100, 120
+"""Minimum terminal columns for the verdict, the cost, wide bars, the date, and the agent."""
 VERDICTS = {"ready": "green", "review": "yellow", "unsafe": "red"}
 
 
 def runs_drawing(rows: Sequence[RunRow], no_runs: str) -> Group:
-    """Draw runs, the newest first; `no_runs` is shown where there are none."""
+    """Draw runs, the newest first; `no_runs` is shown if there are none."""
     if not rows:
         return Group(untrusted(no_runs), next_command("critiqor monitor openclaw"))
     return Group(*_parts(rows))
@@ -68,15 +68,15 @@ def _cells(row: RunRow, width: int) -> dict[str, Text]:
     run = row.run
     cells = {
         "run": untrusted(run.run_id, "bold", max_length=20),
-        "trust": _trust(run, WIDE_BAR if width >= ROOMY else NARROW_BAR),
+        "trust": _trust(run, WIDE_BAR if width >= MIN_WIDTH_WIDE_BAR else NARROW_BAR),
     }
-    if width >= JUDGED:
+    if width >= MIN_WIDTH_VERDICT:
         cells["verdict"] = Text(run.verdict or "-", VERDICTS.get(run.verdict or "", ""))
-    if width >= PRICED:
+    if width >= MIN_WIDTH_COST:
         cells["cost"] = Text(row.cost)
-    if width >= DATED:
+    if width >= MIN_WIDTH_DATE:
         cells["created"] = untrusted(_date(run.created_at), FAINT)
-    if width >= WHOSE:
+    if width >= MIN_WIDTH_AGENT:
         cells["agent"] = untrusted(run.agent_id or "-", max_length=20)
     return {**cells, "what happened": untrusted(run.headline or "", max_length=200)}
 

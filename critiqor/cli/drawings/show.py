@@ -47,7 +47,7 @@ class ShownRun(NamedTuple):
     notes: Sequence[str]
     """What the recorder did not see."""
     lanes: Sequence[Lane]
-    """Empty where the run is too long to be read again."""
+    """Empty if the run is too long to be read again."""
 
 
 def sealed_run(run: ShownRun) -> Group:
@@ -56,7 +56,7 @@ def sealed_run(run: ShownRun) -> Group:
 
 
 def unsealed_run(head: RunHead, text: str, following: str) -> Group:
-    """Draw a run that is not sealed: its state, and what to type next."""
+    """Draw a run that is not sealed: its state, and the next command."""
     return Group(head_line(head), Text(), untrusted(text), next_command(following))
 
 

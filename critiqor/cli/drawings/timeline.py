@@ -47,7 +47,10 @@ class TurnBar:
 
 
 def turn_lines(turn: Turn, width: int) -> list[Text]:
-    """Return the bar in so many columns, and its legend; a part too short for a column is only in the legend."""
+    """Return the bar of a turn in `width` columns, and its legend.
+
+    A part shorter than a column is only in the legend.
+    """
     parts = [(piece, max(0.0, getattr(turn.split, piece.field))) for piece in PIECES]
     whole = sum(time for _, time in parts)
     bar, legend = Text(), []
@@ -65,7 +68,7 @@ def turn_lines(turn: Turn, width: int) -> list[Text]:
 def timing_drawing(
     summary: TimelineSummary, lanes: Sequence[Lane], parts: Sequence[Part], following: str | None = None
 ) -> Group:
-    """Draw the slowest turn, the lanes, the parts of the report, and what to type next if there is anything."""
+    """Draw the slowest turn, the lanes, the parts of the report, and the next command, if there is one."""
     return Group(*_parts(summary, lanes, parts, following))
 
 

@@ -14,7 +14,7 @@ from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
 from critiqor.model.formatting import FIGURE_LABELS
 
 MAX_CAUSE = 60
-"""Characters of the cause below a title."""
+"""Maximum length of the cause below a title in characters."""
 Texts = dict[str, dict[str, str]]
 
 

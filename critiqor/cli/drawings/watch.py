@@ -15,13 +15,22 @@ from critiqor.model.formatting import format_cost, format_number
 from critiqor.run.tail import Totals
 
 NAME, SHORT_NAME = 24, 12
-"""Columns of event names, on a wide and on a narrow terminal."""
-USUAL = {"model calls": 4, "tools": 4, "errors": 3, "tokens": 9, "cost": 7, "events": 6, "last": 9, "unreadable": 1}
-"""Initial columns of figures, so that growing numbers do not move the rest to another line."""
+"""Width of event names in columns, on a wide and on a narrow terminal."""
+MIN_FIGURE_WIDTHS = {
+    "model calls": 4,
+    "tools": 4,
+    "errors": 3,
+    "tokens": 9,
+    "cost": 7,
+    "events": 6,
+    "last": 9,
+    "unreadable": 1,
+}
+"""Minimum columns of figures, so that growing numbers do not move the rest to another line."""
 MIN_EVENT_LINES = 2
-"""Lines for events, however small the terminal is."""
-ROOMY = 60
-"""Columns that a terminal needs for full names and milliseconds."""
+"""Minimum number of lines for events, however small the terminal is."""
+MIN_WIDTH_FULL_NAMES = 60
+"""Minimum terminal columns for full names and milliseconds."""
 
 
 class LiveRun:
@@ -41,7 +50,7 @@ class LiveRun:
         """The newest last."""
         self._now_ms = now_ms
         self._hints = hints
-        """What the keyboard can do; one line each where they do not fit on one line."""
+        """Available keys; one per line if they do not fit on one line."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width, lines = options.max_width, max(1, console.height - 1)
@@ -49,7 +58,7 @@ class LiveRun:
         hints = list(side_by_side([Text(hint, FAINT) for hint in self._hints], width))
         above, below = [head_line(self._head), *figures, Text()], [Text(), *hints] if hints else []
         if lines - len(above) - len(below) < MIN_EVENT_LINES:
-            # Events are what is watched, so the rest gives way where there is little room.
+            # Events matter most, so everything else is dropped first if there is little room.
             above, below = [head_line(self._head), *figures][: max(0, lines - MIN_EVENT_LINES)], []
         room = max(1, lines - len(above) - len(below))
         latest = [event_line(each, width) for each in self._latest[-room:]] or [Text("nothing yet", FAINT)]
@@ -75,7 +84,7 @@ def figure_texts(totals: Totals, now_ms: int) -> Iterator[Text]:
         texts["unreadable"] = format_number(figures.unreadable)
     for label, figure in texts.items():
         alarming = label in ("errors", "unreadable") and figure != "0"
-        padded = figure.ljust(USUAL[label])
+        padded = figure.ljust(MIN_FIGURE_WIDTHS[label])
         yield styled(f"{label} ", FAINT).append(padded, "bold red" if alarming else "bold")
 
 
@@ -87,7 +96,7 @@ def _whole_seconds(milliseconds: int) -> str:
 
 def event_line(each: EventLine, width: int) -> Text:
     """Return an event on one line; the caller cuts it to the width of the terminal."""
-    columns, clock = (NAME, each.clock) if width >= ROOMY else (SHORT_NAME, each.clock[:8])
+    columns, clock = (NAME, each.clock) if width >= MIN_WIDTH_FULL_NAMES else (SHORT_NAME, each.clock[:8])
     style = "red" if each.failed else ""
     name = untrusted(each.name, style, max_length=columns)
     line = styled(f"{clock}  ", FAINT).append_text(name).append(" " * (columns - name.cell_len + 1))

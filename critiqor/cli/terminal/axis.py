@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MIN_GAP = 0.25
-"""An idle time is shortened if it is at least this share of the total busy time."""
+"""Minimum share of the total busy time from which an idle time is shortened."""
 COLUMNS_PER_GAP = 8
-"""Chart columns needed per shortened gap: more gaps would tear the chart to pieces."""
+"""Minimum chart columns per shortened gap; with more gaps the chart would be unreadable."""
 
 
 class Interval(NamedTuple):

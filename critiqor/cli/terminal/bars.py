@@ -13,7 +13,7 @@ from critiqor.model import ContextAnalysis, Finding, RequestSize
 FULL, EMPTY = "█", "░"
 LEVELS = "▁▂▃▄▅▆▇█"
 BAR_WIDTH = 16
-"""Columns; a bar with its label and its number fits into 40."""
+"""Width of a bar in columns; with label and number it fits into 40 columns."""
 FULL_CONTEXT, NEARLY_FULL_CONTEXT = 1.0, 0.8
 """Shares of the context budget from which a request is drawn red or yellow."""
 
@@ -37,7 +37,7 @@ def score_style(score: float) -> str:
 
 
 def trust_bar(trust: int, findings: Sequence[Finding], width: int = BAR_WIDTH) -> Text:
-    """Draw trust, then the lost trust in the colors of the findings that cost it."""
+    """Draw trust as a bar, and the lost points in the colors of the findings that cost them."""
     filled = cells(trust / 100, width)
     drawn = styled(FULL * filled, score_style(trust))
     costly = [finding for finding in findings if finding.impact.trust_points > 0]

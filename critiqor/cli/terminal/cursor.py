@@ -13,7 +13,10 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class EndedError(KeyboardInterrupt):
-    """A signal ends the process. Derived from KeyboardInterrupt so that the same cleanup runs as after Ctrl-C."""
+    """Raised when a signal ends the process.
+
+    Derived from KeyboardInterrupt so that the same cleanup runs as after Ctrl-C.
+    """
 
 
 @contextmanager

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from critiqor.model import Event
 
 MAX_QUOTE = 200
-"""Characters of a quoted text."""
+"""Maximum length of a quoted text in characters."""
 MAIN_ARGUMENTS = ("command", "cmd", "path", "file_path", "url", "query", "pattern", "message", "task")
 """Arguments of a tool call that say what it does; they are printed first."""
 

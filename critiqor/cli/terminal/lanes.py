@@ -1,4 +1,4 @@
-"""The lane chart of a run at the width of the terminal: what was active when, and where failures began."""
+"""The lane chart of a run at the width of the terminal: what was active when, and when failures began."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from critiqor.model.timeline import Stall
 from critiqor.model.trace import Category, Part, Slice, us_of
 
 MAX_ROWS = 3
-"""Rows of one lane for things that overlap; the last row takes everything that has no row."""
+"""Maximum rows of one lane for overlapping bars; the last row takes all bars that fit into no other row."""
 LABEL = 11
-"""Columns of the lane names."""
+"""Width of the lane names in columns."""
 MIN_WIDTH_WITH_COUNTS = 60
-"""Columns from which the number of bars is printed beside each lane."""
+"""Minimum terminal columns for the number of bars beside each lane."""
 COUNTS_GUTTER = 2
 ONE, OTHER, FAILED, MOMENT = "█", "▓", "✗", "◆"
 FINDING = "▲"
@@ -109,7 +109,7 @@ def _bars(slices: Iterable[Slice], end_us: int) -> list[Bar]:
 
 
 def _marks(findings: Iterable[Finding]) -> Iterator[Bar]:
-    """Mark where findings began, if the event of that is known."""
+    """Yield a mark at the first event of each finding, if its time is known."""
     for finding in findings:
         place = place_of(finding.first_event)
         if place is not None:

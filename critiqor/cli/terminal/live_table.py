@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NUMERIC = ("trust", "seconds")
 FRAME_LINES = 4
-"""Lines around the rows. Rows that do not fit on the screen cannot be updated."""
+"""Number of lines around the rows. Rows that do not fit on the screen cannot be updated."""
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from critiqor.cli.terminal.cursor import restored_cursor
 from critiqor.cli.terminal.screen import printable_line, screen
 
 BATCH = 500
-"""Items between two updates of the line: an update takes longer than most items."""
+"""Number of items between two updates of the line: an update takes longer than most items."""
 
 
 @contextmanager

@@ -17,17 +17,17 @@ from critiqor.cli.output import plain, wants_color
 from critiqor.model.sanitize import Replacement, sanitize
 
 MAX_CHARACTERS = 600
-"""Characters of an untrusted text that are drawn; --json and pipes have the rest."""
+"""Maximum length of an untrusted text in characters; --json and pipes have the rest."""
 MAX_MARKS = 2
-"""Combining marks on one character: some scripts need two, and more would run into the lines above and below."""
+"""Maximum combining marks on one character: some scripts need two, more would run into the neighboring lines."""
 SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
 """Styles of findings."""
 FAINT = "dim"
 INDENT = 2
 GUTTER = 3
-"""Columns between texts that are side by side."""
+"""Number of columns between texts that are side by side."""
 LABEL = 12
-"""Columns of labels."""
+"""Width of labels in columns."""
 COLORS = {
     "red": 196,
     "green": 28,
@@ -90,7 +90,7 @@ def printable_line(text: str, max_length: int = MAX_CHARACTERS) -> str:
 
 
 def _even_width(line: str) -> Iterable[str]:
-    """Drop the characters that make terminals disagree on the width of a line."""
+    """Yield the characters without those whose display width differs between terminals."""
     marks = 0
     for character in line:
         kind = unicodedata.category(character)
@@ -131,11 +131,11 @@ def side_by_side(texts: Iterable[Text], width: int) -> Iterator[Text]:
 
 
 def next_command(command: str) -> Text:
-    """Return the suggestion of a command to type next."""
+    """Return a line that suggests the next command."""
     return unbroken(styled("\nNext: ", FAINT).append_text(untrusted(add_runs_dir(command), "bold")))
 
 
 def unbroken(line: Text) -> Text:
-    """Leave wrapping of a line to the terminal: a command with a real line break in it cannot be pasted."""
+    """Leave wrapping of a line to the terminal, so that a command in it can be copied without a line break."""
     line.no_wrap, line.overflow = True, "ignore"
     return line

@@ -16,7 +16,7 @@ from critiqor.timeline.layout import Table as PartTable
 
 GUTTER = 2
 MIN_TEXT_WIDTH = 24
-"""Columns that a wrapped text needs to be readable."""
+"""Minimum width in columns at which a wrapped text is readable."""
 
 
 class FittingTable:

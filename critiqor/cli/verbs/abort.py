@@ -18,11 +18,11 @@ from critiqor.cli.running_agent import warn_if_running
 @click.option("--stop", is_flag=True, help="End OpenClaw and everything that it started first.")
 @json_option
 def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool) -> None:
-    """Abort the active session, or RUN. What was recorded is kept and can still be diagnosed.
+    """Abort the active session, or RUN. Recorded events are kept and can still be diagnosed.
 
-    The agent continues without being recorded. With --stop it is ended first, with everything that it started: by a
-    signal, and by a kill after a few seconds. That also works later, and for a run that was finalized while the agent
-    ran.
+    The agent keeps running without being recorded. With --stop, the agent and all processes that it started are
+    terminated first, and killed after a few seconds. --stop also works later, and for a run that was finalized while
+    the agent was running.
     """
     from critiqor.run.lifecycle import abort_session
     from critiqor.run.store import RunStore

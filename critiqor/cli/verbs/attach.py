@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def attach() -> None:
-    """Record an agent that runs by itself, as a service."""
+    """Record an agent that already runs as a service."""
 
 
 @attach.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,12 +29,12 @@ def attach() -> None:
 def openclaw(
     arguments: tuple[str, ...], runs_dir: str, openclaw_command: str, dry_run: bool, as_json: bool, **metadata: Any
 ) -> None:
-    """Add the recorder to an OpenClaw that runs by itself, and start a session.
+    """Add the recorder to an OpenClaw that Critiqor did not launch, and start a session.
 
-    Every change is made by OpenClaw's own commands, printed before it is made, and undone by `critiqor detach
-    openclaw`. After `critiqor finalize`, attach again to record the next run; OpenClaw is not changed again.
+    Every change is made with OpenClaw's own commands, printed beforehand, and undone by `critiqor detach openclaw`.
+    After `critiqor finalize`, attach again to record the next run; this does not change OpenClaw again.
 
-    ARGUMENTS after `--` choose the OpenClaw: `--profile NAME` or `--dev`.
+    ARGUMENTS after `--` select the OpenClaw: `--profile NAME` or `--dev`.
 
     \b
     critiqor attach openclaw --dry-run

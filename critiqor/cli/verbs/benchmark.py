@@ -25,7 +25,7 @@ def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
     from critiqor.run.view import RunView, summarize_runs
 
     store = RunStore(runs_dir)
-    # A run without a proven diagnosis cannot be ranked; the error says what to type.
+    # A run whose diagnosis does not match its sealed evidence cannot be ranked; the error names the command to run.
     view = RunView(store.run(run))
     view.require_proof()
     result = rank_run(run, summarize_runs(store))

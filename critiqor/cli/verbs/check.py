@@ -58,16 +58,16 @@ def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
 
 
 def _check_for_github(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
-    """Check a run in a GitHub workflow. GitHub executes commands in any output, so errors are made harmless too."""
+    """Check a run in a GitHub workflow. GitHub executes commands in any output, so errors are escaped too."""
     from critiqor.exporters import load_report
-    from critiqor.exporters.github import harmless
+    from critiqor.exporters.github import escape_commands
     from critiqor.policy.gate import apply_policy
 
     try:
         report = load_report(run)
-        result = _harmless(apply_policy(read_policy(policy_file), report.diagnosis, report.evidence))
+        result = _escape_explanations(apply_policy(read_policy(policy_file), report.diagnosis, report.evidence))
     except CritiqorError as error:
-        error.message, error.fix = harmless(error.message), error.fix and harmless(error.fix)
+        error.message, error.fix = escape_commands(error.message), error.fix and escape_commands(error.fix)
         raise
     answer("check", result, _text(result), as_json=as_json)
     _annotate(report, result, to_stderr=as_json)
@@ -86,13 +86,13 @@ def _text(result: GateResult) -> str:
     return page(lines)
 
 
-def _harmless(result: GateResult) -> GateResult:
-    """Return the result without commands for GitHub in the texts of findings."""
+def _escape_explanations(result: GateResult) -> GateResult:
+    """Return the result with GitHub workflow commands in the explanations of its rules escaped."""
     from msgspec.structs import replace
 
-    from critiqor.exporters.github import harmless
+    from critiqor.exporters.github import escape_commands
 
-    rules = [replace(rule, explanation=harmless(rule.explanation)) for rule in result.rules]
+    rules = [replace(rule, explanation=escape_commands(rule.explanation)) for rule in result.rules]
     return replace(result, rules=rules)
 
 
@@ -114,7 +114,7 @@ def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None
 
 
 def _append(path: Path, summary: bytes) -> None:
-    """Append to the summary of the step, unless it would be too large: GitHub shows nothing of a larger one."""
+    """Append to the summary of the step, unless it gets too large: GitHub then shows nothing of it."""
     from critiqor.exporters.github import MAX_SUMMARY_BYTES
 
     try:

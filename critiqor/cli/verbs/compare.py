@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 @runs_dir_option
 @json_option
 def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
-    """Did the change work? Compare run BEFORE it with run AFTER it: problems gone, new and still there, and figures.
+    """Compare run BEFORE a change with run AFTER it: resolved, new and remaining problems, and figures.
 
-    Where OpenClaw wrote a timeline of both, times are compared too, span name by span name, and noise is called noise.
+    If OpenClaw wrote a timeline of both, times are compared too, by span name; differences within noise are marked as
+    noise.
     """
     import msgspec
 
@@ -57,7 +58,7 @@ def _drawing(result: Comparison, timing: TimingComparison, texts: Texts) -> Rend
 def figure_cells(result: Comparison, name: str, texts: Texts) -> tuple[str, str, str]:
     """Return a figure before and after, and its difference.
 
-    `texts` has trust, cost and time of both runs, also where they cannot be compared.
+    `texts` has trust, cost and time of both runs, even if they cannot be compared.
     """
     from critiqor.model.formatting import format_difference, format_figure
 

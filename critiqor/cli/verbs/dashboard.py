@@ -66,7 +66,7 @@ def dashboard(
 ) -> None:
     """Show the runs of this folder, or RUN, in a browser.
 
-    It can be reached from this machine alone, by the link that is printed, until it is ended with Ctrl+C.
+    The dashboard can be opened only on this machine, with the printed link, until you press Ctrl+C.
 
     \b
     critiqor dashboard --tenant ours --tenant theirs                  the runs of both
@@ -88,7 +88,7 @@ def dashboard(
 
 
 def open_dashboard(run_id: str, runs_dir: str) -> None:
-    """Open the dashboard at a run, for verbs that end with it."""
+    """Open the dashboard at a run; called by verbs that end by showing a run."""
     from critiqor.dashboard.web.serving import serve
     from critiqor.run.store import RunStore
 

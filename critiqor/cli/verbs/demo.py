@@ -70,7 +70,7 @@ def _text(acts: list[Act], runs: Path) -> str:
 
 
 def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
-    """Return the commands to type next, each with its purpose."""
+    """Return the suggested next commands, each with its purpose."""
     from shlex import quote
 
     worst, folder, critiqor = acts[-1], quote(str(runs)), program()
@@ -87,7 +87,7 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
 
 
 def program() -> str:
-    """Return how to call `critiqor` from the present shell: by its path, where it is not on PATH."""
+    """Return how to call `critiqor` from the current shell: by its path if it is not on PATH."""
     import shutil
     import sys
     from shlex import quote

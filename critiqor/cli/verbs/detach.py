@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def detach() -> None:
-    """Remove the recorder from an agent that runs by itself."""
+    """Remove the recorder from an agent that runs as a service."""
 
 
 @detach.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -19,9 +19,9 @@ from critiqor.errors import ExitCode
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, runs_dir: str, openclaw_command: str, with_probe: bool, as_json: bool) -> None:
-    """Check that a recording would work here; each failure comes with its fix.
+    """Check that recording works on this machine; each failed check names its fix.
 
-    The probe starts the real OpenClaw once, in a home folder of its own with a scripted model, and takes half a minute.
+    The probe starts the real OpenClaw once, in a temporary home folder with a scripted model, and takes half a minute.
     """
     from critiqor.lab.doctor import probe, run_checks
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from critiqor.run.view import RunView
 
 SHOWN = 3
-"""Cited events that are shown besides the causal chain."""
+"""Maximum number of cited events that are shown besides the causal chain."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -33,7 +33,7 @@ _scenarios_option = click.option(
 
 @click.group(context_settings=_HELP)
 def lab() -> None:
-    """Play scripted scenarios that make agents fail, and check that the failures are found."""
+    """Run scripted scenarios that make agents fail, and check that the diagnosis finds the failures."""
 
 
 @lab.command("list", context_settings=_HELP)
@@ -92,10 +92,10 @@ def run(
     openclaw_command: str,
     as_json: bool,
 ) -> None:
-    """Play scenarios through the real recorder and diagnosis, all of them or those with a NAME.
+    """Run all scenarios, or those with a NAME, through the real recorder and diagnosis.
 
-    Exit code 3 if anything was missed, or found where nothing is; 2 if a file is no scenario, and the others are as
-    they should be. On OpenClaw each takes about half a minute.
+    Exit code 3 if an expected finding is missing or an unexpected one was found; 2 if a file is not a valid scenario
+    and all others pass. On OpenClaw each takes about half a minute.
 
     \b
     critiqor lab run
@@ -118,8 +118,8 @@ def run(
     if report is not None:
         report.open("a", encoding="utf-8").close()  # fail now rather than after everything was played
     drawn = sys.stderr.isatty() and not as_json
-    with _progress(sum(place in one.on for one in scenarios), drawn) as tell:
-        result = run_batch(scenarios, Runner(place, openclaw_command), repeat, tell)
+    with _progress(sum(place in one.on for one in scenarios), drawn) as report_result:
+        result = run_batch(scenarios, Runner(place, openclaw_command), repeat, report_result)
     if report is not None:
         report.write_text(lab_markdown(result), encoding="utf-8")
     lines = failure_lines(result) if drawn and sys.stdout.isatty() else lab_lines(result)
@@ -134,9 +134,9 @@ def run(
 @runs_dir_option
 @json_option
 def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> None:
-    """Make a scenario from a recorded RUN: the answers of its model and its tools become the script.
+    """Create a scenario from a recorded RUN: the answers of its model and its tools become the script.
 
-    Keep it beside the agent, and a failure that was repaired stays repaired: `critiqor lab run --scenarios FOLDER`.
+    Keep it with the agent's tests to detect a failure that comes back: `critiqor lab run --scenarios FOLDER`.
     """
     from critiqor.lab.from_run import scenario_from_run
     from critiqor.lab.scenario_text import scenario_text
@@ -158,10 +158,10 @@ def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> 
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]")
 @json_option
 def model(script: str, port: int, as_json: bool) -> None:
-    """Serve the model of SCRIPT, a scenario's name or file, until Ctrl-C; prints the base URL of its API.
+    """Serve the scripted model of SCRIPT, a scenario's name or file, until Ctrl-C; prints the base URL of its API.
 
-    Any agent that talks to an OpenAI-compatible endpoint can be pointed to it. Each message of the scenario's user is
-    answered with its steps, in every session from the first one on.
+    Any agent that uses an OpenAI-compatible endpoint can connect to it. Each user message of the scenario is answered
+    with its steps, from the first one on in every session.
     """
     import threading
 

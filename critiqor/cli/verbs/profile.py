@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown: bool, as_json: bool) -> None:
     """Summarise the deep profiles of RUN: functions by time, busiest windows, memory, trace events, reports.
 
-    They are there if RUN was launched by `critiqor monitor openclaw --deep-profile`. Node writes most of them when it
-    exits; reports and heap snapshots are written while it runs, when they are asked for.
+    They exist if RUN was launched with `critiqor monitor openclaw --deep-profile`. Node writes most of them when it
+    exits; reports and heap snapshots are written on request while it runs.
     """
     if report and heap_snapshot:
         raise UsageError("a report or a heap snapshot: one at a time", fix=f"critiqor profile {run} --report")

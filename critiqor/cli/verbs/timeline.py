@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool) -> None:
     """Show where the time went: the diagnostics timeline that OpenClaw wrote in RUN, or any timeline FILE.
 
-    For a run, each turn is split with the help of what the recorder saw: before the provider, with it, in tools, after.
-    Several of them are taken for one run that was repeated: median, p95, maximum and variance of start-up, turns and
-    spans.
+    For a run, each turn is split with the recorder's events: before the provider, provider, tools, after. Several runs
+    or files count as repetitions of one run: median, p95, maximum and variance of start-up, turns and spans.
     """
     from critiqor.run.store import RunStore
     from critiqor.run.timing import read_timing, repeat_timings

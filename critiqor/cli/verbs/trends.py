@@ -93,7 +93,7 @@ def _text(result: Trends, texts: Texts) -> str:
 
 
 def title_of(result: Trends) -> str:
-    """Return whose runs they are, and the direction of their trust."""
+    """Return the agent of the runs, the direction of their trust, and the number of runs without a diagnosis."""
     undiagnosed = f", {len(result.undiagnosed)} without a diagnosis" * bool(result.undiagnosed)
     return f"{result.agent_id}: {result.summary}{undiagnosed}"
 
@@ -113,7 +113,7 @@ def _row(cause: CauseTrend) -> list[str]:
 
 
 def when(cause: CauseTrend) -> str:
-    """Return since which run a cause was seen, and until which."""
+    """Return the first run with a cause and the last one, as text."""
     since = f"since {cause.first_run} ({_day(cause.first_at)})"
     until = "still there" if cause.in_latest else f"last in {cause.last_run} ({_day(cause.last_at)})"
     return f"{since}, {until}"

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from critiqor.run.visibility import RunVisibility
 
-WHO = ["private", "shared", "anonymous", "public"]
+VISIBILITIES = ["private", "shared", "anonymous", "public"]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
-@click.argument("who", required=False, type=click.Choice(WHO), metavar=f"[{'|'.join(WHO)}]")
+@click.argument("who", required=False, type=click.Choice(VISIBILITIES), metavar=f"[{'|'.join(VISIBILITIES)}]")
 @runs_dir_option
 @json_option
 def visibility(run: str, who: str | None, runs_dir: str, as_json: bool) -> None:
-    """Show who may see RUN, or change it.
+    """Show or change who may see RUN.
 
     \b
-    critiqor visibility run_001                who sees it now
+    critiqor visibility run_001                show who may see it
     critiqor visibility run_001 anonymous      structure and numbers only, in the dashboard and in exports
     critiqor visibility run_001 private        only you; its links are revoked
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 0.25
 """Time between two updates."""
 MAX_REMEMBERED = 500
-"""Latest events that are kept for the terminal."""
+"""Maximum number of latest events that are kept for the terminal."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -130,7 +130,7 @@ class _End(NamedTuple):
 
     reason: str
     following: str
-    """The command to type next."""
+    """The suggested next command."""
 
 
 def _end(head: RunHead, over: str | None) -> _End:

@@ -1,1 +1,1 @@
-"""What pages show: the run catalog, the event index, view models."""
+"""Data behind the pages: run catalog, event index, view models."""

@@ -43,12 +43,12 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
         """The filtered fields and their values."""
         return {field: value for field in FIELDS if (value := getattr(self, field))}
 
-    def wants(self, event: Event) -> bool:
-        """Return whether an event matches, without an index."""
+    def matches(self, event: Event) -> bool:
+        """Return whether an event matches the filter; does not use an index."""
         if any(getattr(event, field) != value for field, value in self.names.items()):
             return False
         search = Search(self.text)
-        return not search or search.finds(event)
+        return not search or search.matches(event)
 
 
 class Numbered(NamedTuple):
@@ -74,7 +74,7 @@ class EventIndex:
         self._document = document
 
     def is_of(self, digest: str) -> bool:
-        """Return whether it was built from this sealed evidence, and from the file as it is now."""
+        """Return whether the index was built from this sealed evidence, and from the current file."""
         try:
             with closing(self._connect()) as base:
                 if base.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
@@ -133,25 +133,25 @@ class EventIndex:
         with self._query() as base:
             return base.execute("SELECT kind, max(lane) FROM bars GROUP BY kind").fetchall()
 
-    def long_bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
-        """Return the bars that took at least `least_us`, the longest ones where there are too many."""
+    def long_bars(self, start_us: int, end_us: int, min_us: int, max_bars: int) -> list[Bar]:
+        """Return the bars that took at least `min_us`; only the longest ones if there are too many."""
         with self._query() as base:
             rows = base.execute(
                 "SELECT kind, lane, start_us, end_us, name, failed, event_id, 1 FROM bars"
                 " WHERE end_us >= ? AND start_us <= ? AND end_us - start_us >= ?"
                 " ORDER BY end_us - start_us DESC LIMIT ?",
-                [start_us, end_us, least_us, most],
+                [start_us, end_us, min_us, max_bars],
             )
             return [Bar._make(row) for row in rows]
 
-    def short_bars(self, start_us: int, end_us: int, least_us: int) -> list[Bar]:
-        """Return the shorter bars, joined where they are closer than `least_us`, under the name of one of them."""
+    def short_bars(self, start_us: int, end_us: int, min_us: int) -> list[Bar]:
+        """Return the shorter bars, joined if they are closer than `min_us`, under the name of one of them."""
         with self._query() as base:
             rows = base.execute(
                 "SELECT kind, lane, min(start_us), max(end_us), min(name), max(failed), min(event_id), count(*)"
                 " FROM bars WHERE end_us >= ? AND start_us <= ? AND end_us - start_us < ?"
                 " GROUP BY kind, lane, (start_us - ?) / ?",
-                [start_us, end_us, least_us, start_us, max(least_us, 1)],
+                [start_us, end_us, min_us, start_us, max(min_us, 1)],
             )
             return [Bar._make(row) for row in rows]
 
@@ -169,9 +169,9 @@ class EventIndex:
             ) from error
 
     def _connect(self) -> sqlite3.Connection:
-        # The file is replaced as a whole; files beside it, such as a journal, are not written by Critiqor.
+        # The file is replaced as a whole; Critiqor never writes an SQLite journal next to it.
         base = sqlite3.connect(f"{self._file.as_uri()}?mode=ro&immutable=1", uri=True)
-        # Anybody who can write into the folder of a run could have made it, so it must not execute anything.
+        # Anyone with write access to the run folder could have created it, so it must not execute anything.
         base.execute("PRAGMA trusted_schema = OFF")
         return base
 
@@ -189,7 +189,10 @@ class EventIndex:
 
 
 def _event_at(descriptor: int, offset: int, length: int) -> Event:
-    """Read one whole line of the sealed evidence: a part of it could be made to look like another event."""
+    """Read one event of the sealed evidence, which must be a whole line.
+
+    Part of a line could be crafted to look like another event.
+    """
     if not 0 < length <= 2 * MAX_LINE or offset < 1:
         raise ValueError("the index names a place that cannot be")
     line = os.pread(descriptor, length + 2, offset - 1)

@@ -1,6 +1,6 @@
-"""Sample of events for an offline file: all events of a run, or the important ones where all would be too many.
+"""Sample of events for an offline file: all events of a run, or the important ones if there are too many.
 
-Events are read one by one, and no more of them is kept than fits into the file.
+Events are read one by one, and only as many are kept as fit into the file.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from critiqor.dashboard.data.event_index import Numbered
 
 MAX_EVENTS = 2000
 MAX_BYTES = 4 << 20
-"""Size of the events in the file; the rest of it is small."""
+"""Maximum size of the events in the file; the rest of it is small."""
 AROUND = 2
-"""Events before and after a cited event that are included with it."""
+"""Number of events before and after a cited event that are included with it."""
 MAX_JSON = 12_000
-"""Characters of the JSON of one event."""
+"""Maximum length of the JSON of one event in characters."""
 _FRAME_BYTES = 900
-"""Approximate size of the markup around an event."""
+"""Approximate size of the markup around an event in bytes."""
 
 
 class Choice(NamedTuple):
     """The events in the file."""
 
     events: dict[int, str]
-    """Their ids by their numbers."""
+    """Ids of the events by their numbers."""
     total: int
     """Number of events of the run."""
     fits: bool

@@ -22,7 +22,7 @@ from critiqor.run.view import RunView
 
 _BATCH = 500
 _MAX_NAME = 200
-"""Characters of a name that is offered as a filter."""
+"""Maximum length in characters of a name that is offered as a filter."""
 _MAX_NAMES = 200
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);
@@ -43,7 +43,7 @@ _decode_event = msgspec.json.Decoder(Event).decode
 
 
 def build_index(run: Run, digest: str, file: Path) -> EventIndex:
-    """Build the index of a sealed run. The file is put into its place when it is complete."""
+    """Build the index of a sealed run. The file gets its final name when it is complete."""
     document = run.evidence_path
     origin = source_id(document, digest)
     _remove_leftovers(file)
@@ -53,7 +53,7 @@ def build_index(run: Run, digest: str, file: Path) -> EventIndex:
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         with closing(sqlite3.connect(unfinished, isolation_level=None)) as base:
-            # It is built again if anything goes wrong, so nothing needs to survive a crash.
+            # The index is built again if anything goes wrong, so nothing needs to survive a crash.
             base.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;")
             base.executescript(_TABLES)
             base.execute("BEGIN")

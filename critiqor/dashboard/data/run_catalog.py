@@ -28,7 +28,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     agent_id: str
     tenant_id: str | None
-    """None where the record cannot be read."""
+    """None if the record cannot be read."""
     visibility: str
     headline: str | None = None
     trust: int | None = None
@@ -40,7 +40,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """The types of all findings."""
     findings: int | None = None
     cost_usd: float | None = None
-    """For the chart; None where a part of it is unknown."""
+    """For the chart; None if a part of it is unknown."""
     wall_ms: int | None = None
     """For the chart, in milliseconds."""
     cost: str = ""
@@ -58,7 +58,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """First day, such as 2026-11-16."""
     until: str = ""
 
-    def wants(self, row: RunRow) -> bool:
+    def matches(self, row: RunRow) -> bool:
         """Return whether a run matches."""
         words = " ".join((row.run_id, row.agent_id, row.headline or "", *row.problems, row.status)).lower()
         return (
@@ -80,7 +80,7 @@ class RunCatalog:
         self._rows: dict[str, tuple[object, RunRow]] = {}
 
     def open(self, run_id: str, viewer: Viewer) -> RunView:
-        """Open a run. Raise `UnknownRunError` where there is none, and where the viewer may not see it."""
+        """Open a run. Raise `UnknownRunError` if it does not exist or the viewer may not see it."""
         try:
             return self._view(self._store.run(run_id), viewer)
         except (UsageError, UnknownRunError):
@@ -128,9 +128,9 @@ class RunCatalog:
 
 
 def _refuse_links(run: Run) -> None:
-    """Raise where a file of a run is a link or a pipe.
+    """Raise an error if a file of a run is a link or a pipe.
 
-    A link would let a run show whatever it points to, and reading a pipe would never end.
+    A link could expose any file, and reading a pipe could block forever.
     """
     paths = run.paths
     files = (
@@ -188,7 +188,7 @@ def _read_row(view: RunView) -> RunRow:
 
 
 def _is(kind: Callable[[int], bool], path: Path) -> bool:
-    """Return whether a path has that kind, or does not exist."""
+    """Return whether a path is of the given kind or does not exist."""
     try:
         return kind(path.lstat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,6 @@
 """Data of the pages of one run for one request: its view, its index and its addresses.
 
-Pages take everything about a run from here. What the viewer may not see is removed on the way.
+Pages read everything about a run from here, without what the viewer may not see.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from critiqor.run.view import RunView
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 PAGE = 100
-"""Events on one page."""
+"""Number of events on one page."""
 SMALL_RUN = 5000
-"""Events up to which the index is built fast enough for a page to wait for it."""
+"""Maximum number of events for which a page waits until the index is built."""
 INDEX_TIMEOUT_SECONDS = 5.0
 _MAX_EXCERPT = 240
-"""Characters of one value of an event."""
+"""Maximum length of one value of an event in characters."""
 _MAX_SEARCHED = 50_000
-"""Characters of an event in which the match of a search is located."""
+"""Maximum number of characters of an event in which the match of a search is located."""
 
 
 class Undiagnosed(NamedTuple):
-    """Why there is no diagnosis, and what to type."""
+    """Why there is no diagnosis, and the command that makes one."""
 
     reason: str
     fix: str | None
@@ -67,7 +67,7 @@ class RunPageData:
             self.undiagnosed = Undiagnosed(message, view.problem.fix)
         else:
             self.diagnosis, self.verdict = view.diagnosis, view.verdict
-        self.at = RunAddresses(self.run_id, self.findings, has_lines=not self.is_anonymous)
+        self.addresses = RunAddresses(self.run_id, self.findings, has_lines=not self.is_anonymous)
 
     @property
     def is_live(self) -> bool:
@@ -81,12 +81,12 @@ class RunPageData:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings, the worst first; none where there is no diagnosis."""
+        """The findings, the worst first; empty if there is no diagnosis."""
         return self.diagnosis.failure_analysis.findings if self.diagnosis is not None else []
 
     @cached_property
     def _start_ms(self) -> int | None:
-        """The start of the run: where the chart begins, or as the record says."""
+        """Start of the run in milliseconds: that of the chart, or the time in the record if there is no index yet."""
         index = self.index()
         extent = index.extent() if index is not None else None
         if extent is not None:
@@ -95,7 +95,7 @@ class RunPageData:
         return ms_from_iso(times.started_at or times.created_at)
 
     def since(self, timestamp: str) -> str:
-        """Return the time since the start of the run; empty where it is unknown."""
+        """Return the time since the start of the run; empty if it is unknown."""
         at = ms_from_iso(timestamp)
         return "" if at is None or self._start_ms is None else offset(at - self._start_ms)
 
@@ -104,7 +104,7 @@ class RunPageData:
         return "The evidence cannot be read." if self.is_anonymous else f"{error.message}: {error.fix}"
 
     def coverage(self) -> Coverage | None:
-        """Return the coverage of the evidence; None before the run is sealed. Raise where it cannot be read."""
+        """Return the coverage of the evidence; None before the run is sealed. Raise an error if it cannot be read."""
         if not self.is_sealed:
             return None
         try:
@@ -114,7 +114,7 @@ class RunPageData:
         return anonymous_coverage(coverage) if self.is_anonymous else coverage
 
     def index(self, *, wait: bool = False) -> EventIndex | None:
-        """Return the index if it is built; that of a small run is always waited for."""
+        """Return the index if it is built. Wait for it if `wait` is set or the run is small."""
         if self._index is not None:
             return self._index
         is_small = self.view.seal is not None and self.view.seal.events <= SMALL_RUN
@@ -123,7 +123,7 @@ class RunPageData:
 
     @property
     def index_problem(self) -> str | None:
-        """Why the index cannot be built; the evidence is read without one then."""
+        """Why the index cannot be built; events are then read without it."""
         return self._indexes.problem(self.view)
 
     def events(self, wanted: EventFilter, page: int) -> Found:
@@ -147,7 +147,7 @@ class RunPageData:
         found: list[Numbered] = []
         count = 0
         for each in events:
-            if wanted.wants(each.event):
+            if wanted.matches(each.event):
                 if offset <= count < offset + PAGE:
                     found.append(each)
                 count += 1
@@ -184,12 +184,12 @@ class RunPageData:
             return names
         return {name: count for name, count in names.items() if anonymous_name(field, name) == name}
 
-    def bars(self, start_us: int, end_us: int, least_us: int, most: int) -> list[Bar]:
+    def bars(self, start_us: int, end_us: int, min_us: int, max_bars: int) -> list[Bar]:
         """Return the bars to draw within a window of time."""
         index = self.index()
         if index is None:
             return []
-        bars = [*index.long_bars(start_us, end_us, least_us, most), *index.short_bars(start_us, end_us, least_us)]
+        bars = [*index.long_bars(start_us, end_us, min_us, max_bars), *index.short_bars(start_us, end_us, min_us)]
         return [bar._replace(name=KINDS[bar.kind]) for bar in bars] if self.is_anonymous else bars
 
     def _all_events(self) -> Iterator[Event]:
@@ -230,7 +230,7 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
 
 
 def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the first match of a search that the lines do not show."""
+    """Return the first match of a search that the lines do not show, as one more line."""
     shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
     text = searchable_text(event)[:_MAX_SEARCHED]
     for match in search.finditer(text, len(event.event_type)):

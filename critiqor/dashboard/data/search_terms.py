@@ -38,8 +38,8 @@ class Search:
         phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self._phrases), key=len, reverse=True)
         return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
 
-    def finds(self, event: Event) -> bool:
-        """Return whether an event matches."""
+    def matches(self, event: Event) -> bool:
+        """Return whether an event matches the search."""
         text = searchable_text(event)
         lowered = text.lower()
         if not all(word in lowered for words in self._phrases for word in words):

@@ -25,7 +25,7 @@ KINDS = {
 }
 """Kinds of bars from top to bottom, with their labels."""
 MAX_LANES = 8
-"""Lanes of one kind; further bars are drawn over the last one."""
+"""Maximum number of lanes of one kind; further bars are drawn over the last one."""
 
 
 class Bar(NamedTuple):
@@ -40,7 +40,7 @@ class Bar(NamedTuple):
     failed: bool | int
     event_id: str | None
     times: int = 1
-    """Number of joined bars, where they are too short to be drawn separately."""
+    """Number of joined bars, if they are too short to be drawn separately."""
 
 
 def build_bars(trace: Trace) -> Iterator[Bar]:

@@ -1,4 +1,4 @@
-"""View models: the values that the templates of the run pages take, built from `RunPageData`."""
+"""View models: the values for the templates of the run pages, built from `RunPageData`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from critiqor.model import Diagnosis, Event, Finding
 from critiqor.model.diagnosis import SEVERITIES
 
 MAX_CITED = 12
-"""Events of one finding that are shown with their values."""
+"""Maximum number of events of one finding that are shown with their values."""
 
 
 def overview(data: RunPageData) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def overview(data: RunPageData) -> dict[str, Any]:
 def diagnosis(data: RunPageData, page: int, size: int) -> dict[str, Any]:
     """Return the findings of one page with their causal chains and events, and the causal graph."""
     found = data.findings
-    pages = Pages(page, size, len(found), data.at.page("diagnosis"), "").within()
+    pages = Pages(page, size, len(found), data.addresses.page("diagnosis"), "").within()
     shown = found[pages.offset : pages.offset + size]
     return {
         "findings": shown,
@@ -48,14 +48,14 @@ def diagnosis(data: RunPageData, page: int, size: int) -> dict[str, Any]:
 
 
 def cost(data: RunPageData) -> dict[str, Any]:
-    """Return when each turn began, by the id of its agent run; its cost is in the diagnosis."""
+    """Return the values of the cost page: the start of each turn, by agent run id. Costs are in the diagnosis."""
     timeline = data.diagnosis.timeline if data.diagnosis else None
     turns = timeline.turns if timeline is not None else []
     return {"began": {turn.agent_run_id: turn.started_at for turn in turns if turn.agent_run_id}}
 
 
 def context(data: RunPageData) -> dict[str, Any]:
-    """Return the sizes of requests and their budgets, with the compactions between them."""
+    """Return the values of the context page: request sizes and budgets, with the compactions between them."""
     requests = data.diagnosis.context_analysis.requests if data.diagnosis else []
     ids = [each.event_id for each in requests]
     # Ids sort in the order of events, so the position among the ids says after which request a compaction was.
@@ -117,7 +117,7 @@ def _indexed_events(data: RunPageData, names: list[str]) -> dict[str, Event]:
 
 
 def _graph(data: RunPageData, diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """Return the causal graph for the script of the page; None where there is nothing to draw."""
+    """Return the causal graph for the script of the page; None if there is nothing to draw."""
     graph = visible_graph(diagnosis)
     if graph is None:
         return None
@@ -128,7 +128,7 @@ def _graph(data: RunPageData, diagnosis: Diagnosis) -> dict[str, Any] | None:
                 "kind": node.kind,
                 "label": node.label[:120],
                 "severity": graph.severities.get(node.id, ""),
-                "href": data.at.finding(node.id) if node.kind == "finding" else data.at.event(node.id),
+                "href": data.addresses.finding(node.id) if node.kind == "finding" else data.addresses.event(node.id),
             }
             for node in graph.nodes
         ],

@@ -22,7 +22,7 @@ from critiqor.run.tail import Follower, Update
 
 UPDATE_SECONDS = 0.5
 MAX_EVENTS = 200
-"""Events of one update that are sent, the latest ones; the figures count all."""
+"""Maximum number of events that are sent in one update, the latest ones; the figures count all."""
 WITHDRAWN = "it may no longer be seen"
 
 
@@ -32,11 +32,11 @@ class Phase(NamedTuple):
     badge: str
     text: str
     next: str | None = None
-    """The command to type next."""
+    """The suggested next command."""
     is_recording: bool = False
     """Whether it is being recorded."""
     is_last: bool = False
-    """Whether nothing will change after it."""
+    """Whether this phase is final."""
 
 
 def phase_of(update: Update, run_id: str) -> Phase:
@@ -62,7 +62,7 @@ class Live:
 
     def page(self, request: Request) -> Response:
         data = self._site.run_data(request)
-        return self._site.page(request, "live.html", showing=data, current="live", diagnosis=data.diagnosis)
+        return self._site.page(request, "live.html", run_data=data, current="live", diagnosis=data.diagnosis)
 
     def stream(self, request: Request) -> Response:
         data = self._site.run_data(request)
@@ -98,7 +98,10 @@ class Live:
                 await anyio.sleep(UPDATE_SECONDS)
 
     def _update(self, follower: Follower, data: RunPageData, token: str | None) -> Update:
-        """Return what is new. A link can have been revoked, or the run withdrawn, since the stream began."""
+        """Return what is new; nothing if the viewer may no longer see it.
+
+        A link can have been revoked, or the visibility of the run changed, since the stream began.
+        """
         try:
             viewer = self._site.access.viewer(token)
             view = self._site.catalog.open(data.run_id, viewer) if viewer is not None else None
@@ -110,7 +113,7 @@ class Live:
 
 
 def _row(event: Event) -> dict[str, Any]:
-    """Return what the page shows of an event; the script of the page inserts it as text."""
+    """Return the displayed fields of an event; the page's script inserts them as text."""
     values = "; ".join(f"{name}: {text}" for name, text in informative_values(event))
     return {
         "id": event.event_id,

@@ -42,5 +42,5 @@ class Pages(NamedTuple):
 
 
 def page_number(text: str | None) -> int:
-    """Return the requested page; the first one where the request is not valid."""
+    """Return the requested page number; 1 if the request is invalid."""
     return int(text) if text and text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) else 1

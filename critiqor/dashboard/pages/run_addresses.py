@@ -10,7 +10,7 @@ from critiqor.model import Finding
 from critiqor.model.timeline import cited_line
 
 FINDINGS = 20
-"""Findings per page."""
+"""Number of findings per page."""
 
 
 class RunAddresses:
@@ -28,7 +28,7 @@ class RunAddresses:
         return f"{self._run}{'/' * bool(name)}{name}{'?' * bool(query)}{query}"
 
     def event(self, event_id: str) -> str | None:
-        """Return the address of an event or a timeline line; None where it has no page."""
+        """Return the address of an event or a timeline line; None if it has no page."""
         if not self._has_lines and cited_line(event_id) is not None:
             return None
         return f"{self._run}/events/{segment(event_id)}"

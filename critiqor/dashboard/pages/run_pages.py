@@ -25,7 +25,7 @@ FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "
 
 
 class RunPages:
-    """The pages of a run that have no module of their own."""
+    """The pages of a run that are not in a separate module."""
 
     def __init__(self, site: Site, findings: int = FINDINGS) -> None:
         self._site = site
@@ -33,22 +33,22 @@ class RunPages:
         """Findings per page."""
 
     def overview(self, request: Request) -> Response:
-        """Overview: verdict, main problem, next action."""
+        """Show the overview: verdict, main problem, next action."""
         data = self._site.run_data(request)
         return self._page(request, data, "overview.html", "", **view_models.overview(data))
 
     def diagnosis(self, request: Request) -> Response:
-        """Findings with their causal chains and events, and the causal graph."""
+        """Show the findings with their causal chains and events, and the causal graph."""
         data = self._site.run_data(request)
         values = view_models.diagnosis(data, page_number(request.query_params.get("page")), self._findings)
         return self._page(request, data, "diagnosis.html", "diagnosis", **values)
 
     def evidence(self, request: Request) -> Response:
-        """Every event, filtered and searched, a page at a time."""
+        """Show the events that match filters and search, a page at a time."""
         data = self._site.run_data(request)
         query_params = request.query_params
         text = query_params.get("q", "").strip()
-        if place_of(text) is not None and data.event(text) is not None and (event := data.at.event(text)):
+        if place_of(text) is not None and data.event(text) is not None and (event := data.addresses.event(text)):
             return RedirectResponse(event, status_code=303)
         names = {field: query_params.get(name, "") for name, field in FILTERS.items()}
         wanted = EventFilter(**names, text=text)
@@ -64,7 +64,7 @@ class RunPages:
             wanted=wanted,
             search=Search(text).pattern,
             query=query,
-            pages=Pages(page, PAGE, found.total, data.at.page("evidence"), urlencode(query)),
+            pages=Pages(page, PAGE, found.total, data.addresses.page("evidence"), urlencode(query)),
             choices={name: _choices(data, field) for name, field in FILTERS.items()},
             chosen={name: names[field] for name, field in FILTERS.items()},
             is_indexed=not data.is_sealed or data.index() is not None,
@@ -72,7 +72,7 @@ class RunPages:
         )
 
     def event(self, request: Request) -> Response:
-        """One event with all its values."""
+        """Show one event with all its values."""
         data = self._site.run_data(request)
         event_id = request.path_params["event_id"]
         found = data.event(event_id)
@@ -92,28 +92,28 @@ class RunPages:
         )
 
     def raw_event(self, request: Request) -> Response:
-        """One event as JSON."""
+        """Return one event as JSON."""
         found = self._site.run_data(request).event(request.path_params["event_id"])
         if found is None:
             raise HTTPException(404, "The evidence holds no such event.")
         return Response(msgspec.json.encode(found.event), media_type="application/json")
 
     def cost(self, request: Request) -> Response:
-        """Tokens and money by model, tool and turn."""
+        """Show tokens and money by model, tool and turn."""
         data = self._site.run_data(request)
         return self._page(request, data, "cost.html", "cost", **view_models.cost(data))
 
     def context(self, request: Request) -> Response:
-        """Use of memory, and sizes of requests against the budget."""
+        """Show the use of memory, and sizes of requests against the budget."""
         data = self._site.run_data(request)
         return self._page(request, data, "context.html", "context", **view_models.context(data))
 
     def playbook(self, request: Request) -> Response:
-        """What to change, and how to verify it."""
+        """Show what to change, and how to verify it."""
         return self._page(request, self._site.run_data(request), "playbook.html", "playbook")
 
     def _page(self, request: Request, data: RunPageData, template: str, name: str, **values: Any) -> Response:
-        return self._site.page(request, template, showing=data, current=name, diagnosis=data.diagnosis, **values)
+        return self._site.page(request, template, run_data=data, current=name, diagnosis=data.diagnosis, **values)
 
 
 def _choices(data: RunPageData, field: str) -> dict[str, int]:

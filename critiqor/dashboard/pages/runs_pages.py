@@ -21,9 +21,9 @@ ROWS = 50
 FILTERS = ("q", "agent", "type", "tenant", "since", "until")
 """Filters of the list, by their names in the address."""
 MAX_TREND = 200
-"""Newest runs in the chart of the trend."""
+"""Maximum number of runs in the chart of the trend, the newest ones."""
 BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
-"""1 where more is better, -1 where less is better; other figures are neither."""
+"""1 if more is better, -1 if less is better; other figures are neither."""
 
 
 class FigureRow(NamedTuple):
@@ -38,13 +38,13 @@ class FigureRow(NamedTuple):
 
 
 class RunsPages:
-    """For the user only: a shared link gives access to one run, not to the list."""
+    """The list and the comparison, for the user only: a shared link gives access to one run, not to the list."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def list(self, request: Request) -> Response:
-        """The list of runs, newest first, with search, filters and trend."""
+        """Show the list of runs, newest first, with search, filters and trend."""
         viewer = self._site.user(request)
         query_params = request.query_params
         wanted = RunFilter(
@@ -56,7 +56,7 @@ class RunsPages:
             until=query_params.get("until", ""),
         )
         rows = self._site.catalog.rows(viewer)
-        found = [row for row in rows if wanted.wants(row)]
+        found = [row for row in rows if wanted.matches(row)]
         query = {
             name: query_params[name]
             for name in ("q", "agent", "type", "tenant", "since", "until")
@@ -76,7 +76,7 @@ class RunsPages:
         )
 
     def compare(self, request: Request) -> Response:
-        """Two runs side by side, the older one first."""
+        """Show two runs side by side, the older one first."""
         viewer = self._site.user(request)
         named = request.query_params.getlist("run")
         if len(named) != 2 or named[0] == named[1]:

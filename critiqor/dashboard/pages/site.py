@@ -31,8 +31,8 @@ from critiqor.model.measures import wall_time_ms
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import RunStore
 
-HERE = Path(__file__).parent.parent
-HERE_ALONE = resolve_host(LOOPBACK)
+PACKAGE_FOLDER = Path(__file__).parent.parent
+LOOPBACK_ADDRESS = resolve_host(LOOPBACK)
 RUN_PAGES = {
     "": "Overview",
     "diagnosis": "Diagnosis",
@@ -51,7 +51,7 @@ class Site:
     """The dashboard of one runs folder."""
 
     def __init__(
-        self, store: RunStore, port: int, place: BindAddress = HERE_ALONE, *, is_token_required: bool = False
+        self, store: RunStore, port: int, place: BindAddress = LOOPBACK_ADDRESS, *, is_token_required: bool = False
     ) -> None:
         self.store = store
         self.port = port
@@ -70,14 +70,14 @@ class Site:
         return f"http://{self.hosts[0]}"
 
     def viewer(self, request: Request) -> Viewer:
-        """Return the viewer of a request. Raise where its token is not valid."""
+        """Return the viewer of a request. Raise an error if its token is invalid."""
         viewer: Viewer | None = request.state.viewer
         if viewer is None:
             raise HTTPException(403, "This link is not valid any more.")
         return viewer
 
     def user(self, request: Request) -> Viewer:
-        """Return the viewer of a request. Raise unless it is the user who started the dashboard."""
+        """Return the viewer of a request. Raise an error unless it is the user who started the dashboard."""
         viewer = self.viewer(request)
         if not viewer.is_user:
             raise HTTPException(403, "This page needs the link that `critiqor dashboard` has opened.")
@@ -98,7 +98,7 @@ class Site:
         frame = {
             "is_user": viewer is not None and viewer.is_user,
             "tenant": ", ".join(sorted(viewer.tenants)) if viewer is not None else None,
-            "showing": values.pop("showing", None),
+            "run_data": values.pop("run_data", None),
             "run_pages": RUN_PAGES,
             "version": __version__,
         }
@@ -107,7 +107,7 @@ class Site:
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader(PACKAGE_FOLDER / "templates"),
         autoescape=True,
         finalize=wording.finalize_value,
         undefined=StrictUndefined,
@@ -126,5 +126,5 @@ def _environment() -> Environment:
         trust=format_trust,
         wall_time=lambda diagnosis: format_duration(wall_time_ms(diagnosis)),
     )
-    environment.globals |= {"worth_reading": informative_values, "kind_of": kind_of, "verdicts": wording.VERDICTS}
+    environment.globals |= {"informative_values": informative_values, "kind_of": kind_of, "verdicts": wording.VERDICTS}
     return environment

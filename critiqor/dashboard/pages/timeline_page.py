@@ -33,7 +33,7 @@ class TimelinePage:
         return self._site.page(
             request,
             "timeline.html",
-            showing=data,
+            run_data=data,
             current="timeline",
             diagnosis=data.diagnosis,
             drawing=draw(data, part_of(whole, query.get("from"), query.get("to"))) if whole is not None else None,
@@ -43,7 +43,7 @@ class TimelinePage:
 
 
 def part_of(whole: Window, start: str | None, end: str | None) -> Window:
-    """Return the requested part of a run; all of it where the request is not valid."""
+    """Return the requested window of a run; a bound that is missing or invalid is that of the whole run."""
     begin = whole.first + round(_milliseconds(start, 0.0) * 1000)
     until = whole.first + round(_milliseconds(end, (whole.last - whole.first) / 1000) * 1000)
     begin = max(whole.first, min(begin, whole.last - 1))

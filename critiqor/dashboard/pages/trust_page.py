@@ -58,7 +58,7 @@ class TrustPage:
         return self._site.page(
             request,
             "trust.html",
-            showing=data,
+            run_data=data,
             current="trust",
             diagnosis=data.diagnosis,
             coverage=coverage,
@@ -76,12 +76,12 @@ class TrustPage:
         )
 
     def _reach(self) -> dict[str, str | bool | int]:
-        """Return from where links can be opened, and the command that must run for it."""
+        """Return whether links open on this machine only, the port, and the command that serves them."""
         place, port = self._site.place, self._site.port
         host = "" if place.is_loopback else f" --host {place.name}"
         token = " --require-token" if self._site.access.is_token_required else ""
         command = f"critiqor dashboard{host} --port {port}{token} --no-browser"
-        return {"is_here_alone": place.is_loopback, "port": port, "command": command}
+        return {"is_local_only": place.is_loopback, "port": port, "command": command}
 
 
 def _captured(data: RunPageData) -> tuple[Coverage | None, str | None]:

@@ -10,13 +10,13 @@ from critiqor.model import Diagnosis, GraphEdge, GraphNode
 
 MAX_NODES = 150
 MAX_COLUMNS = 5
-"""Boxes side by side; a wider drawing cannot be read on paper."""
+"""Maximum number of boxes side by side; a wider drawing cannot be read on paper."""
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP, MARGIN = 204, 78, 22, 40, 10
 """Sizes in pixels."""
 MAX_LABEL_LINES, LINE_CHARACTERS = 4, 30
-"""Lines of a label, and characters of a line."""
+"""Maximum number of lines of a label, and of characters of a line."""
 MAX_LABEL = 400
-"""Characters of the full label, which is shown as a tooltip."""
+"""Maximum length in characters of the full label, which is shown as a tooltip."""
 
 
 class VisibleGraph(NamedTuple):
@@ -126,7 +126,7 @@ def _arrow(edge: GraphEdge, corners: dict[str, tuple[int, int]]) -> Arrow:
         start_y, end_y, bend = from_y + BOX_HEIGHT, to_y, ROW_GAP / 2
         path = f"M{start_x:g} {start_y}C{start_x:g} {start_y + bend:g} {end_x:g} {end_y - bend:g} {end_x:g} {end_y}"
         return Arrow(path, (start_x + end_x) / 2, (start_y + end_y) / 2 + 3, edge.relation)
-    # To a box above or in the same row: around below both.
+    # An edge to a box above or in the same row is routed below both boxes.
     low = max(from_y, to_y) + BOX_HEIGHT
     under = low + ROW_GAP * 0.8
     path = f"M{start_x:g} {from_y + BOX_HEIGHT}C{start_x:g} {under:g} {end_x:g} {under:g} {end_x:g} {to_y + BOX_HEIGHT}"

@@ -17,16 +17,16 @@ from critiqor.model.formatting import format_duration
 from critiqor.model.sanitize import Replacement, sanitize
 
 MAX_TEXT = 20_000
-"""Characters of one text on a page; the raw event has the rest."""
+"""Maximum length of one text on a page in characters; the raw event has the rest."""
 MAX_RAW = 1_000_000
-"""Characters of a raw event."""
+"""Maximum length of a raw event in characters."""
 VERDICTS = {
     "ready": "No finding speaks against this run.",
     "review": "Review the findings before you rely on this run.",
     "unsafe": "Do not rely on this run.",
     "unknown": "The evidence is not sufficient for a verdict.",
 }
-"""What a readiness means for the reader."""
+"""Sentence shown for each readiness."""
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -54,7 +54,7 @@ def raw(value: Any, max_length: int = MAX_RAW) -> Markup:
 
 
 def island(value: Any) -> Markup:
-    """Format data as JSON that is safe inside a script element."""
+    """Format data as JSON that can be embedded in a script element."""
     return Markup(json.dumps(value, ensure_ascii=True, allow_nan=False).translate(_IN_SCRIPT))
 
 

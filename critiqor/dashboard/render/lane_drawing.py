@@ -17,7 +17,7 @@ from critiqor.model.trace import us_of
 WIDTH, GUTTER, LANE, TOP = 1000, 132, 20, 40
 """Sizes in pixels: width of the time axis, width of the lane names, height of a lane, height of the axis."""
 GAP = 8
-"""Pixels between two kinds of lanes."""
+"""Space between two kinds of lanes in pixels."""
 MAX_TICKS = 8
 MAX_MARKS = 50
 _CHARACTER = 6.6
@@ -111,9 +111,9 @@ class Drawing(NamedTuple):
     gutter: int = GUTTER
 
 
-def whole_run(showing: RunPageData) -> Window | None:
+def whole_run(data: RunPageData) -> Window | None:
     """Return the window of the whole run; None without an index, or if nothing took time."""
-    index = showing.index()
+    index = data.index()
     extent = index.extent() if index is not None else None
     if extent is None:
         return None
@@ -121,13 +121,13 @@ def whole_run(showing: RunPageData) -> Window | None:
     return Window(first, max(last, first + 1), first, max(last, first + 1))
 
 
-def draw(showing: RunPageData, window: Window, detail: Detail = WHOLE) -> Drawing:
+def draw(data: RunPageData, window: Window, detail: Detail = WHOLE) -> Drawing:
     """Draw a window of a run."""
-    index = showing.index()
+    index = data.index()
     lanes = dict(index.lanes()) if index is not None else {}
     least = max(1, (window.end - window.start) // detail.buckets)
-    bars = showing.bars(window.start, window.end, least, detail.max_bars)
-    stalls = list(_stalls(showing.diagnosis))
+    bars = data.bars(window.start, window.end, least, detail.max_bars)
+    stalls = list(_stalls(data.diagnosis))
     if stalls:
         lanes["stall"] = 1
         bars += [bar for bar in stalls if bar.end_us >= window.start and bar.start_us <= window.end]
@@ -140,9 +140,9 @@ def draw(showing: RunPageData, window: Window, detail: Detail = WHOLE) -> Drawin
     # Longer bars first: the bars inside them are painted over them.
     shown = sorted((bar for bar in bars if bar.kind in tops), key=lambda bar: bar.start_us - bar.end_us)
     covered = _covered(shown)
-    drawn = [_place_bar(showing, window, bar, tops[bar.kind], labelled=bar not in covered) for bar in shown]
+    drawn = [_place_bar(data, window, bar, tops[bar.kind], labelled=bar not in covered) for bar in shown]
     joined = any(bar.times > 1 for bar in shown)
-    return Drawing(window, drawn, rows, _ticks(window), _marks(showing, window), y, joined)
+    return Drawing(window, drawn, rows, _ticks(window), _marks(data, window), y, joined)
 
 
 def _covered(bars: list[Bar]) -> set[Bar]:
@@ -153,7 +153,7 @@ def _covered(bars: list[Bar]) -> set[Bar]:
     return {bar for lane in lanes.values() for bar, behind in pairwise(lane) if behind.start_us < bar.end_us}
 
 
-def _place_bar(showing: RunPageData, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
+def _place_bar(data: RunPageData, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
     x = _x(window, bar.start_us)
     width = max(2.0, round(_x(window, bar.end_us) - x, 2))
     title = f"{KINDS[bar.kind]}: {_bar_name(bar)}, {format_duration((bar.end_us - bar.start_us) / 1000)}"
@@ -163,7 +163,7 @@ def _place_bar(showing: RunPageData, window: Window, bar: Bar, top: int, *, labe
         width,
         f"bar {bar.kind}" + " failed" * bool(bar.failed),
         title + ", failed" * bool(bar.failed),
-        None if bar.event_id is None else showing.at.event(bar.event_id),
+        None if bar.event_id is None else data.addresses.event(bar.event_id),
         _shorten(_bar_name(bar), width) if labelled and bar.name not in (KINDS[bar.kind], *_GENERIC_NAMES) else "",
     )
 
@@ -197,18 +197,18 @@ def _ticks(window: Window) -> list[Tick]:
     return [Tick(_x(window, at), format_duration((at - window.first) / 1000)) for at in moments]
 
 
-def _marks(showing: RunPageData, window: Window) -> list[DrawnBar]:
-    """Mark where findings began."""
-    index = showing.index()
-    if showing.diagnosis is None or index is None:
+def _marks(data: RunPageData, window: Window) -> list[DrawnBar]:
+    """Return a mark at the start of each finding."""
+    index = data.index()
+    if data.diagnosis is None or index is None:
         return []
     marks = []
-    for finding in showing.diagnosis.failure_analysis.findings[:MAX_MARKS]:
+    for finding in data.diagnosis.failure_analysis.findings[:MAX_MARKS]:
         at = index.moment(finding.first_event)
         if at is not None and window.start <= at <= window.end:
             title = f"{finding.severity}: {finding.title}"
             css = f"mark {finding.severity}"
-            marks.append(DrawnBar(_x(window, at), TOP - 18, 2, css, title, showing.at.finding(finding.id)))
+            marks.append(DrawnBar(_x(window, at), TOP - 18, 2, css, title, data.addresses.finding(finding.id)))
     return marks
 
 

@@ -22,7 +22,7 @@ from critiqor.dashboard.data.event_index import Numbered
 from critiqor.dashboard.data.event_sample import AROUND, MAX_JSON, Choice, choose
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.run_pages import RunPages
-from critiqor.dashboard.pages.site import HERE, Site
+from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.render.causal_drawing import BOX_HEIGHT, BOX_WIDTH, CausalDrawing, draw_causal_graph
 from critiqor.dashboard.render.formatting import raw
@@ -42,11 +42,11 @@ PARTS = {
 }
 """The pages in the file, by the last segment of their address."""
 MAX_FINDINGS = 1000
-"""More than a diagnosis lists, so that all findings are on one page."""
+"""Findings per page: more than a diagnosis lists, so that all findings are on one page."""
 MAX_LINES = 100
-"""Lines of OpenClaw's timeline that findings cite."""
+"""Maximum number of cited lines of OpenClaw's timeline."""
 INDEX_SECONDS = 600.0
-"""How long to wait for the index of the run, which the chart and the quoted events need."""
+"""Maximum time to wait for the index of the run, which the chart and the quoted events need."""
 _CHUNK = 1 << 16
 BOX = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
 _STYLE, _SCRIPTS = "offline.css", ("theme.js", "offline.js")
@@ -77,10 +77,10 @@ class _OfflineReport:
         self._diagnosis: Diagnosis = view.require_diagnosis()
         self._site.indexes.index_of(view, INDEX_SECONDS)
         self._run_id = run.id
-        self._showing = RunPageData(view, self._site.indexes)
+        self._data = RunPageData(view, self._site.indexes)
 
     def chunks(self) -> Iterator[bytes]:
-        diagnosis = self._showing.diagnosis or self._diagnosis
+        diagnosis = self._data.diagnosis or self._diagnosis
         findings = diagnosis.failure_analysis.findings
         sample = self._sample(findings)
         anchors = Anchors(self._run_id, PARTS, {*sample.choice.events.values(), *sample.lines})
@@ -99,7 +99,7 @@ class _OfflineReport:
         unseen = "" if sample.problem else parts.extract("evidence", self._render(pages.evidence), root="unseen")
         style, script = _style(overview), _text(*_SCRIPTS)
         text = self._site.template("offline.html").generate(
-            showing=self._showing,
+            run_data=self._data,
             version=__version__,
             part_names=PARTS,
             pages=pages_html,
@@ -124,19 +124,19 @@ class _OfflineReport:
 
     def _sample(self, findings: list[Finding]) -> _Sample:
         cited = dict.fromkeys(name for finding in findings for name in finding.cited_events)
-        found = {name: self._showing.timeline_line(name) for name in _timeline_lines(cited)}
+        found = {name: self._data.timeline_line(name) for name in _timeline_lines(cited)}
         lines = {name: _format_json(line) for name, line in found.items() if line is not None}
         try:
-            return _Sample(choose(self._showing.every_event(), cited), lines, None)
+            return _Sample(choose(self._data.every_event(), cited), lines, None)
         except BrokenRecordError as error:
             # The diagnosis can still be shown.
-            return _Sample(Choice({}, 0, fits=True), lines, self._showing.why_unreadable(error))
+            return _Sample(Choice({}, 0, fits=True), lines, self._data.why_unreadable(error))
 
     def _events(self, choice: Choice) -> Iterator[tuple[Numbered, int, Markup]]:
         """Yield the sampled events, the number of events left out before each, and each as JSON."""
         before = 0
         last = max(choice.events, default=0)
-        for each in self._showing.every_event() if last else ():
+        for each in self._data.every_event() if last else ():
             if each.number in choice.events:
                 yield each, each.number - before - 1, _format_json(msgspec.to_builtins(each.event))
                 before = each.number
@@ -173,7 +173,7 @@ def _style(page: str) -> str:
 
 
 def _text(*names: str) -> str:
-    return "\n".join((HERE / "static" / name).read_text(encoding="utf-8").strip() for name in names)
+    return "\n".join((PACKAGE_FOLDER / "static" / name).read_text(encoding="utf-8").strip() for name in names)
 
 
 def _policy(style: str, script: str) -> str:

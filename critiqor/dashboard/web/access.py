@@ -29,9 +29,9 @@ class Access:
         return token
 
     def viewer(self, token: str | None) -> Viewer | None:
-        """Return the viewer of a token; None if the token is invalid, or missing where one is required.
+        """Return the viewer of a token; None if the token is invalid, or if it is missing and required.
 
-        An invalid token is refused even where no token is needed, so that a revoked link does not look valid.
+        An invalid token is refused even if no token is required, so that a revoked link does not look valid.
         """
         if token is None:
             return None if self.is_token_required else ANYONE

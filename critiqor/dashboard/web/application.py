@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from critiqor.dashboard.pages.live import Live
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.runs_pages import RunsPages
-from critiqor.dashboard.pages.site import HERE, Site
+from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.pages.trust_page import TrustPage
 from critiqor.dashboard.web.login import Login
@@ -54,7 +54,7 @@ def application(site: Site) -> Starlette:
         Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
         Route("/runs/{run_id}/links", trust.make_link, methods=["POST"]),
         Route("/runs/{run_id}/links/{link_id}/revoke", trust.revoke_link, methods=["POST"]),
-        Mount("/static", StaticFiles(directory=HERE / "static")),
+        Mount("/static", StaticFiles(directory=PACKAGE_FOLDER / "static")),
     ]
 
     def error_page(request: Request, error: Exception) -> Response:

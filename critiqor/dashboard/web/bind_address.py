@@ -61,7 +61,7 @@ def resolve_host(host: str) -> BindAddress:
 def listen(bind: BindAddress, port: int | None) -> socket.socket:
     """Return a socket that listens on this address only.
 
-    Port 0 takes a free port. None takes the default port, or a free one if another process uses it.
+    Port 0 means a free port. None means the default port, or a free one if another process uses it.
     """
     if port is None:
         try:

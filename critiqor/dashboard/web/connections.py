@@ -7,10 +7,10 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_SECONDS = 10.0
-"""Time in which a request must be complete, from the connection or the end of the last response."""
+"""Maximum time until a request is complete, from the connection or the end of the last response."""
 MAX_CONNECTIONS = 200
 MAX_HEAD_BYTES = 1 << 16
-"""Size of the request line and headers of one request."""
+"""Maximum size of the request line and headers of one request."""
 
 
 class Connection(H11Protocol):

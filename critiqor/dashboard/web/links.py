@@ -18,7 +18,7 @@ from critiqor.run.visibility import RunVisibility, change_visibility
 from critiqor.storage import SessionPaths, exclusive, write_json
 
 _MAX_BYTES = 1 << 24
-"""Size of the file: tens of thousands of links."""
+"""Maximum size of the file: tens of thousands of links."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,7 +41,7 @@ class Login:
             raise HTTPException(403, INVALID)
         viewer: Viewer | None = request.state.viewer
         if viewer is not None and viewer.is_user:
-            # The user who tries a link keeps the permissions of the user.
+            # A user who opens a shared link keeps the user's own permissions.
             return RedirectResponse(f"/runs/{run_id}", status_code=303)
         return self._set_cookie(request, token, f"/runs/{run_id}")
 

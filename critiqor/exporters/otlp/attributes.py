@@ -20,7 +20,7 @@ EVALUATION = "gen_ai.evaluation.result"
 EXCEPTION = "exception"
 OTHER_ERROR = "_OTHER"
 MAX_CONTENT = 32_768
-"""Characters of one attribute with content, because collectors limit the size of a request."""
+"""Maximum length in characters of an attribute with content, because collectors limit the size of a request."""
 MAX_EXPLANATION = 2_000
 NOTHING_FOUND = "no failure was found"
 _PROVIDERS = {

@@ -44,7 +44,7 @@ def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials:
 
 
 def stays_here(url: str) -> bool:
-    """Whether an address is on this machine."""
+    """Return whether an address is on this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback

@@ -23,7 +23,7 @@ from critiqor.model.sanitize import sanitize
 PATH = "/v1/traces"
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 TIMEOUT_SECONDS = 30
-"""For each operation of a request: connecting, sending, and waiting for the next bytes of the response."""
+"""Timeout of each operation of a request: connecting, sending, and waiting for the next bytes of the response."""
 _MAX_RESPONSE = 1 << 16
 _UNSUPPORTED_MEDIA_TYPE = 415
 _MAX_MESSAGE = 200

@@ -1,4 +1,4 @@
-"""Findings and the verdict as events of spans: each finding where it started to go wrong, the verdict at the end."""
+"""Findings and the verdict as span events: each finding at its first event, the verdict at the end."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from critiqor.exporters.otlp.span_builder import build_spans, trace_id_of
 from critiqor.model.report import Recorded
 
 MAX_SPANS = 500
-"""Spans per request."""
+"""Maximum number of spans per request."""
 MAX_CHARACTERS = 1 << 20
-"""Characters of all texts per request, not counting the last span: collectors refuse much larger requests."""
+"""Maximum number of characters per request before its last span: collectors refuse much larger requests."""
 SCOPE = "critiqor"
 _END = b"]}]}]}"
 

@@ -25,5 +25,5 @@ def value_to_text(value: Any) -> str:
 
 
 def value_to_json(value: Any) -> str:
-    """Return a recorded value as JSON with its members in order."""
+    """Return a recorded value as JSON with sorted keys."""
     return _encode(value).decode()

@@ -1,4 +1,4 @@
-"""Spans as tracing systems know them. Times are microseconds since 1970."""
+"""Spans and span events of OpenTelemetry. Times are microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OtlpSpan(msgspec.Struct, kw_only=True):
     id: str
     """16 hexadecimal digits."""
     parent: str | None
-    """Id of the span around it; None for the root."""
+    """Id of the parent span; None for the root."""
     name: str
     kind: Literal["internal", "client"]
     """`client` for a request to another service."""

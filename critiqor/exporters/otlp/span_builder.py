@@ -28,7 +28,7 @@ from critiqor.spans.span import Span, SpanKind
 from critiqor.spans.tool_results import result_details
 
 MAX_HELD = 256
-"""Ended spans of one agent run that are held back for what may still be added to them."""
+"""Maximum number of ended spans of one agent run that are held back for late additions."""
 _EXPORTED: frozenset[SpanKind] = frozenset(("agent", "model", "tool"))
 
 

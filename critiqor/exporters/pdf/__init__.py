@@ -1,1 +1,1 @@
-"""PDF, printed by a Chromium of this machine."""
+"""PDF export: print HTML with an installed Chromium."""

@@ -1,7 +1,7 @@
-"""Printing a page on a Chromium of this machine: found, run on one file in a profile of its own, and ended.
+"""Find an installed Chromium and print one HTML file with it, in a temporary profile.
 
-Nothing of the user's browser is touched, no script runs, and no name is looked up. All of it lies in a private folder
-that goes when the printing ends, whichever way it ends.
+The user's browser profile is not used, scripts are disabled, and no host names are resolved. All files are in a private
+temporary folder that is always removed at the end.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import NamedTuple
 import psutil
 
 from critiqor.errors import CritiqorError
-from critiqor.exporters.pdf.devtools import Conversation, SilenceError, pdf_of
+from critiqor.exporters.pdf.devtools import BrowserError, DevToolsClient, print_page
 from critiqor.processes import marked_processes
 
 VARIABLE = "CRITIQOR_CHROMIUM"
-"""Names the program, where it is none of the usual ones."""
+"""Environment variable with the name or path of the browser, if it is not one of the usual programs."""
 NAMES = (
     "chromium",
     "chromium-browser",
@@ -40,12 +40,12 @@ NAMES = (
 )
 MAC_APPLICATIONS = ("Chromium", "Google Chrome", "Microsoft Edge")
 PRINT_SECONDS = 120.0
-"""After which a Chromium that has not finished is ended."""
-_MARK = "CRITIQOR_PRINTING"
+"""Timeout after which Chromium is killed."""
+_MARKER = "CRITIQOR_PRINTING"
 _TO_BROWSER, _FROM_BROWSER = 3, 4
-"""The numbers that the pipes have there."""
-_PIECE = 1 << 18
-_LONGEST_COMPLAINT = 300
+"""File descriptors of the pipes in the browser process."""
+_CHUNK_BYTES = 1 << 18
+_MAX_ERROR_LENGTH = 300
 _OPTIONS = (
     "--headless",
     "--disable-gpu",
@@ -66,34 +66,36 @@ _OPTIONS = (
 
 
 class Chromium(NamedTuple):
-    """A browser that prints."""
+    """An installed Chromium."""
 
     program: Path
-    instead: str
-    """What to type where it does not."""
+    alternative: str
+    """Command to suggest if it cannot print."""
 
 
-def find_chromium(instead: str, environment: Mapping[str, str] = os.environ) -> Chromium:
-    """The Chromium of this machine; where there is none, the error names what to type instead."""
-    named = environment.get(VARIABLE)
-    if named:
-        if (found := shutil.which(named, path=environment.get("PATH"))) is None:
-            raise CritiqorError(f"{VARIABLE} names {named}, which is no program", fix=f"unset {VARIABLE}, or {instead}")
-        return Chromium(Path(found), instead)
+def find_chromium(alternative: str, environment: Mapping[str, str] = os.environ) -> Chromium:
+    """Return the installed Chromium. Raise an error that suggests `alternative` if there is none."""
+    configured = environment.get(VARIABLE)
+    if configured:
+        if (found := shutil.which(configured, path=environment.get("PATH"))) is None:
+            raise CritiqorError(
+                f"{VARIABLE} names {configured}, which is no program", fix=f"unset {VARIABLE}, or {alternative}"
+            )
+        return Chromium(Path(found), alternative)
     for name in NAMES:
         if (found := shutil.which(name, path=environment.get("PATH"))) is not None:
-            return Chromium(Path(found), instead)
+            return Chromium(Path(found), alternative)
     for name in MAC_APPLICATIONS if sys.platform == "darwin" else ():
         for root in (Path("/Applications"), Path.home() / "Applications"):
             program = root / f"{name}.app" / "Contents" / "MacOS" / name
             if program.is_file():
-                return Chromium(program, instead)
+                return Chromium(program, alternative)
     message = f"PDF is printed by Chromium, and there is none on the PATH; {VARIABLE} can name one"
-    raise CritiqorError(message, fix=f"{instead}   which every browser prints")
+    raise CritiqorError(message, fix=f"{alternative}   which every browser prints")
 
 
-def printed(page: Iterable[bytes], chromium: Chromium) -> Iterator[bytes]:
-    """A page as PDF, piece by piece. Nothing comes before the whole of it is there."""
+def print_pdf(page: Iterable[bytes], chromium: Chromium) -> Iterator[bytes]:
+    """Yield a page as PDF in chunks, the first one only after the whole PDF was created."""
     with tempfile.TemporaryDirectory(prefix="critiqor-print-", ignore_cleanup_errors=True) as private:
         folder = Path(private).resolve()
         source, target = folder / "report.html", folder / "report.pdf"
@@ -101,74 +103,74 @@ def printed(page: Iterable[bytes], chromium: Chromium) -> Iterator[bytes]:
             file.writelines(page)
         try:
             _print(chromium.program, source, target)
-        except SilenceError as error:
+        except BrowserError as error:
             message = f"{chromium.program} did not print the report: {error}"
-            raise CritiqorError(message, fix=f"{chromium.instead}   which every browser prints") from error
+            raise CritiqorError(message, fix=f"{chromium.alternative}   which every browser prints") from error
         with target.open("rb") as file:
-            while piece := file.read(_PIECE):
-                yield piece
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
 
 
 def _print(program: Path, source: Path, target: Path) -> None:
     options = [
         *_OPTIONS,
-        # Chromium refuses to run as root inside of its sandbox. The page is ours, and no script in it runs.
+        # Chromium does not run as root with its sandbox. Critiqor wrote the page, and its scripts are disabled.
         *(["--no-sandbox"] if os.geteuid() == 0 else []),
         f"--user-data-dir={source.with_name('profile')}",
     ]
-    with _Browser([str(program), *options], source.with_name("said.txt")) as conversation, target.open("wb") as file:
-        for piece in pdf_of(source, conversation):
-            file.write(piece)
+    with _Browser([str(program), *options], source.with_name("stderr.txt")) as client, target.open("wb") as file:
+        for chunk in print_page(source, client):
+            file.write(chunk)
     if not _is_whole(target):
-        raise SilenceError("what it printed is no PDF")
+        raise BrowserError("what it printed is no PDF")
 
 
 class _Browser:
-    """A browser that is talked to through pipes, and is ended with all that it has started."""
+    """A browser process that is controlled through pipes and killed with all its child processes."""
 
-    def __init__(self, command: list[str], said: Path) -> None:
+    def __init__(self, command: list[str], errors: Path) -> None:
         self._command = command
-        self._said = said
-        self._mark = {_MARK: secrets.token_hex(8)}
+        self._errors = errors
+        self._marker = {_MARKER: secrets.token_hex(8)}
         self._pid: int | None = None
         self._pipes: list[int] = []
 
-    def __enter__(self) -> Conversation:
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        self._pipes = [ours_out, ours_in]
-        # Away from the numbers that they are going to have there.
-        moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _TO_BROWSER + 10) for end in (theirs_in, theirs_out)]
+    def __enter__(self) -> DevToolsClient:
+        browser_in, client_out = os.pipe()
+        client_in, browser_out = os.pipe()
+        self._pipes = [client_out, client_in]
+        # Move the descriptors away from 3 and 4, which are their numbers in the browser.
+        spawned = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _TO_BROWSER + 10) for end in (browser_in, browser_out)]
         try:
             self._pid = os.posix_spawn(
                 self._command[0],
                 self._command,
-                {**os.environ, **self._mark},
+                {**os.environ, **self._marker},
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 2, str(self._said), os.O_WRONLY | os.O_CREAT, 0o600),
-                    (os.POSIX_SPAWN_DUP2, moved[0], _TO_BROWSER),
-                    (os.POSIX_SPAWN_DUP2, moved[1], _FROM_BROWSER),
+                    (os.POSIX_SPAWN_OPEN, 2, str(self._errors), os.O_WRONLY | os.O_CREAT, 0o600),
+                    (os.POSIX_SPAWN_DUP2, spawned[0], _TO_BROWSER),
+                    (os.POSIX_SPAWN_DUP2, spawned[1], _FROM_BROWSER),
                 ],
-                # Ctrl-C is ours, and the browser is ended by us.
+                # In its own process group, the browser does not get Ctrl-C; it is killed in `_end`.
                 setpgroup=0,
             )
         except OSError as error:
             self._close()
-            raise SilenceError(f"it does not start: {error.strerror}") from error
+            raise BrowserError(f"it does not start: {error.strerror}") from error
         finally:
-            for end in (theirs_in, theirs_out, *moved):
+            for end in (browser_in, browser_out, *spawned):
                 os.close(end)
-        return Conversation(ours_out, ours_in, time.monotonic() + PRINT_SECONDS)
+        return DevToolsClient(client_out, client_in, time.monotonic() + PRINT_SECONDS)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
         self._end()
-        if isinstance(error, SilenceError):
-            error.args = (f"{error}{_complaint(self._said)}",)
+        if isinstance(error, BrowserError):
+            error.args = (f"{error}{_last_error_line(self._errors)}",)
 
     def _close(self) -> None:
         for end in self._pipes:
@@ -178,11 +180,11 @@ class _Browser:
         assert self._pid is not None
         left: list[psutil.Process] = []
         with suppress(psutil.NoSuchProcess):
-            # Those of its sandbox hide their environment, and are known by descent alone.
+            # Sandboxed processes hide their environment and are found only as descendants.
             left = psutil.Process(self._pid).children(recursive=True)
         with suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
-        for process in {*left, *marked_processes(self._mark)}:
+        for process in {*left, *marked_processes(self._marker)}:
             with suppress(psutil.Error):
                 process.kill()
         os.waitpid(self._pid, 0)
@@ -195,12 +197,12 @@ def _is_whole(file: Path) -> bool:
         return start == b"%PDF-" and b"%%EOF" in opened.read()
 
 
-def _complaint(said: Path) -> str:
-    """The last thing that it said."""
+def _last_error_line(errors: Path) -> str:
+    """Return the last line of the browser's error output in parentheses; empty if there is none."""
     try:
-        with said.open("rb") as file:
-            file.seek(max(0, said.stat().st_size - 4096))
+        with errors.open("rb") as file:
+            file.seek(max(0, errors.stat().st_size - 4096))
             lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
     except OSError:
         return ""
-    return f" ({lines[-1][:_LONGEST_COMPLAINT]})" if lines else ""
+    return f" ({lines[-1][:_MAX_ERROR_LENGTH]})" if lines else ""

@@ -1,4 +1,4 @@
-"""Talking to a Chromium through its two pipes, in which messages end with a zero byte. No port is opened."""
+"""Client for the Chrome DevTools protocol over two pipes, with null-terminated messages. No port is opened."""
 
 from __future__ import annotations
 
@@ -13,82 +13,82 @@ from typing import Any
 
 import msgspec
 
-LARGEST_MESSAGE = 64 << 20
-_PIECE = 1 << 18
+MAX_MESSAGE_BYTES = 64 << 20
+_CHUNK_BYTES = 1 << 18
 _FOOTER = (
     '<div style="width:100%;text-align:center;font:8px sans-serif;color:#555">'
     '<span class="pageNumber"></span> of <span class="totalPages"></span></div>'
 )
 
 
-class SilenceError(Exception):
-    """A browser that does not answer, or not with what was asked for; says which."""
+class BrowserError(Exception):
+    """The browser did not respond, or responded with something unexpected; the message says which."""
 
 
-class Conversation:
-    """Questions to a browser and its answers, until a moment in time."""
+class DevToolsClient:
+    """Sends commands to a browser and reads its responses, until a deadline."""
 
     def __init__(self, to_browser: int, from_browser: int, deadline: float) -> None:
         self._to_browser = to_browser
         self._from_browser = from_browser
         self._deadline = deadline
         self._received = bytearray()
-        self._asked = 0
+        self._last_id = 0
 
-    def ask(self, method: str, session: str | None = None, **wishes: Any) -> dict[str, Any]:
-        """What it answers to a question."""
-        self._asked += 1
-        message = {"id": self._asked, "method": method, "params": wishes}
+    def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+        """Send a command and return its result."""
+        self._last_id += 1
+        message = {"id": self._last_id, "method": method, "params": parameters}
         if session is not None:
             message["sessionId"] = session
         try:
             os.write(self._to_browser, msgspec.json.encode(message) + b"\0")
         except OSError as error:
-            raise SilenceError("it has ended") from error
-        while (answer := self._next()).get("id") != self._asked:
+            raise BrowserError("it has ended") from error
+        while (response := self._read_message()).get("id") != self._last_id:
             pass
-        result = answer.get("result")
+        result = response.get("result")
         if not isinstance(result, dict):
-            refusal = answer.get("error")
-            told = refusal.get("message") if isinstance(refusal, dict) else "without a word"
-            raise SilenceError(f"it refuses {method}: {told}")
+            error_object = response.get("error")
+            reason = error_object.get("message") if isinstance(error_object, dict) else "without a word"
+            raise BrowserError(f"it refuses {method}: {reason}")
         return result
 
     def wait_for(self, event: str) -> None:
-        """Until it says that something has happened."""
-        while self._next().get("method") != event:
+        """Wait until the browser reports an event."""
+        while self._read_message().get("method") != event:
             pass
 
-    def _next(self) -> dict[str, Any]:
+    def _read_message(self) -> dict[str, Any]:
         while (end := self._received.find(b"\0")) < 0:
-            left = self._deadline - time.monotonic()
-            if left <= 0 or not select.select([self._from_browser], [], [], left)[0]:
-                raise SilenceError("it does not finish")
-            data = os.read(self._from_browser, _PIECE)
+            remaining = self._deadline - time.monotonic()
+            if remaining <= 0 or not select.select([self._from_browser], [], [], remaining)[0]:
+                raise BrowserError("it does not finish")
+            data = os.read(self._from_browser, _CHUNK_BYTES)
             if not data:
-                raise SilenceError("it has ended")
+                raise BrowserError("it has ended")
             self._received += data
-            if len(self._received) > LARGEST_MESSAGE:
-                raise SilenceError("it says too much")
+            if len(self._received) > MAX_MESSAGE_BYTES:
+                raise BrowserError("it says too much")
         message = bytes(self._received[:end])
         del self._received[: end + 1]
         try:
             return msgspec.json.decode(message, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise SilenceError("it does not speak as a Chromium does") from error
+            raise BrowserError("it does not speak as a Chromium does") from error
 
 
-def pdf_of(page: Path, browser: Conversation) -> Iterator[bytes]:
-    """A page as PDF, as it comes. No script of the page is run."""
-    target = _text(browser.ask("Target.createTarget", url="about:blank"), "targetId")
-    session = _text(browser.ask("Target.attachToTarget", targetId=target, flatten=True), "sessionId")
-    browser.ask("Emulation.setScriptExecutionDisabled", session, value=True)
-    browser.ask("Page.enable", session)
-    opened = browser.ask("Page.navigate", session, url=page.as_uri())
+def print_page(page: Path, browser: DevToolsClient) -> Iterator[bytes]:
+    """Yield a page as PDF while it is received. Scripts of the page are disabled."""
+    target = _text(browser.call("Target.createTarget", url="about:blank"), "targetId")
+    session = _text(browser.call("Target.attachToTarget", targetId=target, flatten=True), "sessionId")
+    browser.call("Emulation.setScriptExecutionDisabled", session, value=True)
+    browser.call("Page.enable", session)
+    opened = browser.call("Page.navigate", session, url=page.as_uri())
     if opened.get("errorText"):
-        raise SilenceError(f"it does not open the page: {opened['errorText']}")
+        raise BrowserError(f"it does not open the page: {opened['errorText']}")
     browser.wait_for("Page.loadEventFired")
-    printed = browser.ask(
+    printed = browser.call(
         "Page.printToPDF",
         session,
         printBackground=True,
@@ -100,18 +100,18 @@ def pdf_of(page: Path, browser: Conversation) -> Iterator[bytes]:
     )
     stream = _text(printed, "stream")
     while True:
-        piece = browser.ask("IO.read", session, handle=stream, size=_PIECE)
-        data = _text(piece, "data")
+        chunk = browser.call("IO.read", session, handle=stream, size=_CHUNK_BYTES)
+        data = _text(chunk, "data")
         try:
-            yield base64.b64decode(data, validate=True) if piece.get("base64Encoded") else data.encode()
+            yield base64.b64decode(data, validate=True) if chunk.get("base64Encoded") else data.encode()
         except binascii.Error as error:
-            raise SilenceError("it does not speak as a Chromium does") from error
-        if piece.get("eof"):
+            raise BrowserError("it does not speak as a Chromium does") from error
+        if chunk.get("eof"):
             return
 
 
-def _text(answer: dict[str, Any], name: str) -> str:
-    value = answer.get(name)
+def _text(response: dict[str, Any], name: str) -> str:
+    value = response.get(name)
     if not isinstance(value, str):
-        raise SilenceError("it does not speak as a Chromium does")
+        raise BrowserError("it does not speak as a Chromium does")
     return value

@@ -18,14 +18,14 @@ from critiqor.spans.span import Span, SpanKind
 RECORDER = "recorder"
 SUPERVISOR = "supervisor"
 FIRST_SAMPLE_SECONDS = 0.5
-"""The first memory sample is taken that long after the process start, or after one interval if that is shorter."""
+"""Time from the process start to the first memory sample; one sampling interval if that is shorter."""
 _INNER_CALL = 3
 _DEPTHS: dict[SpanKind, int] = {"agent": 0, "turn": 1, "model": 2, "tool": 2, "compaction": 2, "memory": 4}
 """Nesting of slices. Calls at the same time are beside each other; an inner tool call is inside its outer one."""
 
 
 def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
-    """Whether something was done again: another attempt of an agent run, or a request that its provider had refused."""
+    """Return whether a part is a retry: another attempt of an agent run, or a request that its provider had refused."""
     if isinstance(part, Slice) and part.category == "agent":
         attempt = part.facts.get("attempt")
         return isinstance(attempt, int | float) and attempt > 1
@@ -79,7 +79,7 @@ class _Activity:
             yield self._slice(run, pairing.closed, failed=event.status == "error")
 
     def finish(self) -> Iterator[Part]:
-        """Yield what has not ended."""
+        """Yield the parts that have not ended."""
         for pairing in self._spans.finish():
             for span in pairing.cut:
                 yield self._slice(pairing.run, span)
@@ -140,7 +140,7 @@ class _Activity:
         )
 
     def _memory_counters(self, event: Event, at_us: int) -> Iterator[Counter]:
-        """Yield the memory samples. Their times are relative to the first one, which has no time of its own."""
+        """Yield the memory samples. Their times are relative to the first sample, whose own time is not recorded."""
         try:
             usage = msgspec.convert(event.payload, ResourceUsage)
         except msgspec.ValidationError:

@@ -11,7 +11,7 @@ from critiqor.spans.pairing import Pairing, SpanPairer
 from critiqor.spans.span import SpanKind
 
 _OUTSIDE_OF_TRACES = frozenset((EventType.STATE_TRANSITION, EventType.RUN_IMPORTED))
-"""Events of the record, which can be days later than the run."""
+"""Event types of the run record that are left out of traces: they can be days later than the run."""
 
 
 class Description(NamedTuple):

@@ -1,4 +1,4 @@
-"""Facts of an event that go into a trace: ids, names and numbers. Contents stay in the evidence."""
+"""Facts of an event that are included in a trace: ids, names and numbers. Contents stay in the evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from critiqor.model.event import Event
 from critiqor.model.trace import Fact, label
 
 _MAX_NUMBER = 1 << 53
-"""Larger whole numbers cannot be held by a double."""
+"""Limit of whole numbers: a double cannot represent all larger ones."""
 _FACT_NAMES = {
     "aborted": "aborted",
     "agent_id": "agent_id",
@@ -43,7 +43,7 @@ _FACT_NAMES = {
     "trigger": "trigger",
     "turn": "turn",
 }
-"""Members of a payload that go into a trace, with their names there."""
+"""Fields of a payload that are included in a trace, with their names there."""
 _USAGE_NAMES = {
     "input": "input_tokens",
     "output": "output_tokens",

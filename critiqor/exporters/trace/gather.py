@@ -22,7 +22,7 @@ from critiqor.timeline import read_timeline
 from critiqor.timeline.reader.trace_stream import read_trace_parts
 
 MAX_PARTS = 250_000
-"""Parts of a trace from the events, and as many from the timeline: viewers can hardly open more."""
+"""Maximum number of parts from the events, and of parts from the timeline: viewers can hardly open more."""
 FINDINGS = "findings"
 _ROLES: dict[Role, str] = {"gateway": "OpenClaw gateway", "agent": "OpenClaw agent", "command": "OpenClaw command"}
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from critiqor.model.trace import Slice, Trace, Track
 
 GRAIN_US = 1000
-"""By how much two times with a resolution of one millisecond can be off."""
+"""Maximum error of a time with a resolution of one millisecond."""
 NESTING_LANES = 64
-"""Lanes with nested slices. In further lanes, which are too many to read anyway, slices are only kept apart."""
+"""Maximum number of lanes with nested slices. In further lanes, slices only do not overlap."""
 _NEIGHBOURS = 16
-"""Slices within a grain of a time that are compared."""
+"""Maximum number of slices within a grain of a time that are compared."""
 
 
 class Placed(NamedTuple):
@@ -103,7 +103,7 @@ def _settle(bars: Sequence[_Bar]) -> None:
 
 
 def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
-    """Whether a slice is inside another one that starts up to a grain later."""
+    """Return whether a slice is inside another one that starts up to a grain later."""
     early = outer.start - bar.start
     if not 0 <= early <= min(GRAIN_US, bar.end - outer.start) or not _may_be_inside(bar, outer):
         return False
@@ -113,7 +113,7 @@ def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
 
 
 def _ended_too_late(bar: _Bar, following: _Bar) -> bool:
-    """Whether a slice ended before a following one started, although it reaches up to a grain into it."""
+    """Return whether a slice ended before a following one started, although it reaches up to a grain into it."""
     over = bar.end - following.start
     if not bar.start < following.start < bar.end < following.end or over > GRAIN_US:
         return False

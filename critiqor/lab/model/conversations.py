@@ -24,9 +24,9 @@ class Conversation:
 
     def __init__(self) -> None:
         self.taken = 0
-        """Steps that were played."""
+        """Number of steps that were played."""
         self.delivered = 0
-        """Those among them that are in the agent's history."""
+        """Number of played steps that are in the agent's history."""
 
 
 class ScriptPosition(NamedTuple):
@@ -74,7 +74,10 @@ class Conversations:
         return ScriptPosition(step, message, conversation)
 
     def _find_script(self, messages: list[dict[str, Any]]) -> tuple[str | None, list[dict[str, Any]] | None]:
-        """Return the message whose script answers, and what follows it: the last one, the longest of several."""
+        """Return the message of the script that answers, and the messages of the request after it.
+
+        The last user message that contains one counts; if it contains several, the one that ends last.
+        """
         known = [message for message in self._scripts if message is not None]
         for place in range(len(messages) - 1, -1, -1):
             text = _user_text(messages[place])

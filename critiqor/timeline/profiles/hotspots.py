@@ -25,7 +25,7 @@ WINDOW_US = 1_000_000
 COLLECTOR = "(garbage collector)"
 ROOT = "(root)"
 TRACING = "node:internal/trace_events_async_hooks"
-"""Runs only while trace events are written: its time is overhead of the profiling."""
+"""Module that runs only while trace events are written: its time is profiling overhead."""
 MAX_FUNCTIONS = 100_000
 """Functions that are remembered; when there are more, those with the least time are dropped."""
 MAX_FUNCTIONS_LISTED = 20

@@ -18,7 +18,7 @@ from critiqor.timeline.profiles.frame_names import short_event
 
 BLOCK = 1 << 20
 MAX_EVENT_BYTES = 1 << 20
-"""Bytes."""
+"""Maximum size of an event in bytes."""
 HEAD = b'{"traceEvents":['
 END = b"]}"
 SEPARATOR = b'},{"pid":'
@@ -28,7 +28,7 @@ _PROMISE_CATEGORY = b'"cat":"' + PROMISES.encode() + b'"'
 _LABELS = ("node.console", "usertiming")
 """Categories whose event names are texts of the program."""
 THREAD_LIFETIME = "Environment"
-"""Lasts as long as its thread."""
+"""Name of the event that lasts as long as its thread."""
 LABEL = "(a label of the program)"
 OTHERS = "(others)"
 MAX_NAME_LENGTH = 500

@@ -8,7 +8,7 @@ from critiqor.model.timeline import LineProblem
 
 MAX_EXAMPLES = 5
 MAX_KINDS = 64
-"""Bounds the memory for a file of nothing but new field names; further ones are counted together."""
+"""Maximum number of kinds, which bounds the memory for a file of unknown field names; further kinds share one count."""
 
 
 class ProblemCounter:

@@ -130,9 +130,9 @@ class _Converter:
         )
 
     def _lateness(self, key: _Key, parent: _Key, start: int, end: int) -> int:
-        """Return by how many microseconds to move a span, so that it follows its siblings and contains its children.
+        """Return the microseconds by which to move a span so that it follows its siblings and contains its children.
 
-        Many short spans end within one millisecond, so that all of them seem to end at the same time.
+        Many short spans end within one millisecond, so all of them seem to end at the same time.
         """
         needed = (self._reached.get(parent, 0) - start, self._reached.pop(key, 0) - end)
         late = max((late for late in needed if 0 < late <= _GRAIN_US), default=0)

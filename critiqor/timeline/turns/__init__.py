@@ -1,1 +1,1 @@
-"""Where the time of each turn and of each start-up went."""
+"""Attribution of time: turns and start-ups split into their parts."""

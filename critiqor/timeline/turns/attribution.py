@@ -21,7 +21,7 @@ from critiqor.timeline.turns.splits import Interval
 from critiqor.timeline.turns.timeline_turns import MAX_TURNS
 
 MAX_LIVE = 512
-"""Agent runs that may still go on. Of older ones, the slowest are kept and those that the timeline contains."""
+"""Maximum number of agent runs that may still go on. Older ones are kept if they are slow or in the timeline."""
 MAX_SLOWEST = 2 * MAX_TURNS
 """The slowest agent runs that are kept: more than are shown, because the timeline can make one slower."""
 

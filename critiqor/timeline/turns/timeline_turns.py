@@ -169,13 +169,13 @@ class TurnTracker:
             turn.spans += descendants(key, closed, MAX_INSIDE - len(turn.spans))
 
     def add_preparation(self, span: ClosedSpan) -> None:
-        """Take a span of preparation that is inside no other span."""
+        """Add a preparation span that is inside no other span."""
         self._preparation.append(span)
         if len(self._preparation) > MAX_UNCLAIMED:
             del self._preparation[0]
 
     def end_request(self, record: ProviderCall) -> None:
-        """Take a request to a provider."""
+        """Add a finished request to a provider."""
         run_id, span_id = record.run_id, record.span_id
         if run_id is None or span_id is None or _CALL not in span_id:
             if len(self._unassigned_calls) < MAX_UNCLAIMED:
@@ -251,7 +251,7 @@ class TurnTracker:
                 self.slowest.offer(duration, (turn.start, turn.name), turn)
 
     def _claim(self, turn: LiveTurn, request_start: float) -> None:
-        """Assign to the turn the first preparation span of each kind, as long as no long pause follows it."""
+        """Assign the first preparation span of each kind to the turn, unless a long pause follows it."""
         turn.at_attempt_start = False
         recent: list[ClosedSpan] = []
         following = request_start
