@@ -17,14 +17,14 @@ def visibility_notes(view: RunView) -> list[str]:
     """Return a note where the export lacks something because of the visibility of the run."""
     if not view.is_anonymous:
         return []
-    return [f"{view.run_id} is anonymous: this contains structure and numbers, without names, paths and texts."]
+    return [f"{view.run_id} is anonymous: the export contains structure and numbers only, no names, paths or texts."]
 
 
 def integrity_notes(view: RunView) -> list[str]:
     """Return a note where the evidence of the run is no longer what was sealed."""
     if view.integrity.state in ("intact", "not sealed"):
         return []
-    return [f"Not proven: {view.integrity.explanation} (critiqor verify {view.run_id})."]
+    return [f"Not verified: {view.integrity.explanation} (critiqor verify {view.run_id})."]
 
 
 def unfinished_notes(view: RunView) -> list[str]:

@@ -14,7 +14,7 @@ from critiqor.run.explanation import ExplainedStep
 
 def chain_tree(finding: Finding) -> Tree:
     """Return the steps in short form."""
-    tree = Tree(Text("how it came about", FAINT), guide_style=FAINT)
+    tree = Tree(Text("how it happened", FAINT), guide_style=FAINT)
     for step in finding.causal_chain:
         tree.add(_happened(step))
     return tree

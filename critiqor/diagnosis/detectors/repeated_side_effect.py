@@ -15,7 +15,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "repeated_side_effect"
-MEANING = "an action that must happen once was done twice"
+MEANING = "an action that should happen once was repeated"
 LOOKED_BACK = 50
 """Calls before an action in which a check of the earlier one is searched for."""
 _AMBIGUOUS = re.compile(

@@ -8,7 +8,7 @@ from critiqor.model import CausalStep, Event, ms_from_iso
 from critiqor.spans.agent_run import AgentRun
 
 TYPE = "stuck_session"
-MEANING = "work was pending, and nothing happened for a long time"
+MEANING = "the agent run had not ended, but produced no event for a long time"
 SILENCE_MS = 300_000
 """Silence of an agent run that is under way. OpenClaw itself does not call a run stalled earlier."""
 

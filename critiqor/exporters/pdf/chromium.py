@@ -78,7 +78,9 @@ def find_chromium(instead: str, environment: Mapping[str, str] = os.environ) -> 
     named = environment.get(VARIABLE)
     if named:
         if (found := shutil.which(named, path=environment.get("PATH"))) is None:
-            raise CritiqorError(f"{VARIABLE} names {named}, which is no program", fix=f"unset {VARIABLE}, or {instead}")
+            raise CritiqorError(
+                f"{VARIABLE} is {named}, which is not an executable program", fix=f"unset {VARIABLE}, or {instead}"
+            )
         return Chromium(Path(found), instead)
     for name in NAMES:
         if (found := shutil.which(name, path=environment.get("PATH"))) is not None:
@@ -88,8 +90,8 @@ def find_chromium(instead: str, environment: Mapping[str, str] = os.environ) -> 
             program = root / f"{name}.app" / "Contents" / "MacOS" / name
             if program.is_file():
                 return Chromium(program, instead)
-    message = f"PDF is printed by Chromium, and there is none on the PATH; {VARIABLE} can name one"
-    raise CritiqorError(message, fix=f"{instead}   which every browser prints")
+    message = f"PDF needs Chromium, and none is on the PATH; set {VARIABLE} to its path"
+    raise CritiqorError(message, fix=f"{instead}   which every browser can print")
 
 
 def printed(page: Iterable[bytes], chromium: Chromium) -> Iterator[bytes]:
@@ -103,7 +105,7 @@ def printed(page: Iterable[bytes], chromium: Chromium) -> Iterator[bytes]:
             _print(chromium.program, source, target)
         except SilenceError as error:
             message = f"{chromium.program} did not print the report: {error}"
-            raise CritiqorError(message, fix=f"{chromium.instead}   which every browser prints") from error
+            raise CritiqorError(message, fix=f"{chromium.instead}   which every browser can print") from error
         with target.open("rb") as file:
             while piece := file.read(_PIECE):
                 yield piece
@@ -120,7 +122,7 @@ def _print(program: Path, source: Path, target: Path) -> None:
         for piece in pdf_of(source, conversation):
             file.write(piece)
     if not _is_whole(target):
-        raise SilenceError("what it printed is no PDF")
+        raise SilenceError("its output is not a PDF")
 
 
 class _Browser:

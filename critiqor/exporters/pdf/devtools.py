@@ -63,7 +63,7 @@ class Conversation:
         while (end := self._received.find(b"\0")) < 0:
             left = self._deadline - time.monotonic()
             if left <= 0 or not select.select([self._from_browser], [], [], left)[0]:
-                raise SilenceError("it does not finish")
+                raise SilenceError("it did not finish in time")
             data = os.read(self._from_browser, _PIECE)
             if not data:
                 raise SilenceError("it has ended")
@@ -75,7 +75,7 @@ class Conversation:
         try:
             return msgspec.json.decode(message, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise SilenceError("it does not speak as a Chromium does") from error
+            raise SilenceError("it does not answer like Chromium (DevTools protocol)") from error
 
 
 def pdf_of(page: Path, browser: Conversation) -> Iterator[bytes]:
