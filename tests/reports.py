@@ -17,8 +17,8 @@ HOSTILE = (
 )
 """A text that tries everything."""
 COMPLETE = Coverage()
-INTACT = Integrity(state="intact", explanation="the evidence is what was sealed")
-CHANGED = Integrity(state="changed", explanation="the evidence is not what was sealed, session.json was changed")
+INTACT = Integrity(state="intact", explanation="the evidence is unchanged since sealing")
+CHANGED = Integrity(state="changed", explanation="the evidence was changed after sealing: session.json was changed")
 
 
 def report(concluded: Diagnosis, coverage: Coverage | None = COMPLETE, **metadata: Any) -> RunReport:

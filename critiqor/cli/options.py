@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _METADATA_OPTIONS = (
-    click.option("--agent-id", envvar="CRITIQOR_AGENT_ID", help="Agent of the run.  [default: openclaw_agent]"),
+    click.option(
+        "--agent-id", envvar="CRITIQOR_AGENT_ID", help="Name to record the agent under.  [default: openclaw_agent]"
+    ),
     click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Tenant that owns the run.  [default: default]"),
     click.option(
         "--visibility",
@@ -28,7 +30,7 @@ _METADATA_OPTIONS = (
     click.option(
         "--benchmark-id",
         envvar="CRITIQOR_BENCHMARK_ID",
-        help="Benchmark that the run is ranked in.  [default: openclaw_runtime_v1]",
+        help="Benchmark to rank the run in (`critiqor benchmark`).  [default: openclaw_runtime_v1]",
     ),
     click.option(
         "--difficulty-tier", envvar="CRITIQOR_DIFFICULTY_TIER", help="Difficulty of the task.  [default: standard]"
@@ -99,8 +101,8 @@ def policy_option(function: _Function) -> _Function:
         "--policy",
         "policy_file",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Policy as a .toml or .json file.  [default: the run was recorded to its end, trust of at least 70, "
-        "confidence of at least 50, no finding above medium]",
+        help="Policy, a .toml or .json file.  [default: evidence intact, agent observed, run finished, trust >= 70, "
+        "confidence >= 50, no finding above medium]",
     )(function)
 
 

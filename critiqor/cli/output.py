@@ -158,12 +158,12 @@ def _explain(error: BaseException) -> _Explanation:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return _Explanation("interrupted", None, int(ExitCode.INTERRUPTED))
     if isinstance(error, BrokenPipeError):
-        return _Explanation("the reader of the output closed it", None, int(ExitCode.ERROR))
+        return _Explanation("the program that reads the output closed the pipe", None, int(ExitCode.ERROR))
     if isinstance(error, OSError):
         message = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
         return _Explanation(message, file_error_fix(error), int(ExitCode.ERROR))
     message = f"internal error: {type(error).__name__}: {error}"
-    return _Explanation(message, "CRITIQOR_DEBUG=1 shows the traceback", int(ExitCode.ERROR))
+    return _Explanation(message, "run it again with `critiqor -v` to see the traceback", int(ExitCode.ERROR))
 
 
 def file_error_fix(error: OSError) -> str | None:

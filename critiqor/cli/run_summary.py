@@ -103,7 +103,7 @@ def changed_lines(change: Rediagnosis) -> list[str]:
     if change.previous_rule_set is None:
         return []
     rules = (
-        f"rule set {change.rule_set}, as before"
+        f"rule set {change.rule_set}, unchanged"
         if change.previous_rule_set == change.rule_set
         else f"rule set {change.previous_rule_set} → {change.rule_set}"
     )
@@ -129,7 +129,7 @@ def _finding_lines(finding: Finding) -> list[str]:
     cited = finding.evidence
     shown = ", ".join(cited[:3]) + (f" and {len(cited) - 3} more" if len(cited) > 3 else "")
     points = finding.impact.trust_points
-    lost = f"  ({points} points of trust)" if points else ""
+    lost = f"  ({points} trust points lost)" if points else ""
     return [
         f"  {finding.severity.upper():8} {finding.title}{lost}",
         f"           {finding.explanation}",
@@ -151,13 +151,14 @@ def _unsealed_state(head: RunHead) -> _State:
 
     run_id = head.run_id
     if head.status == "ABORTED":
-        return _State("Aborted; what was recorded is kept.", f"critiqor diagnose {run_id}")
+        return _State("Aborted; the recorded events are kept but not sealed.", f"critiqor diagnose {run_id}")
     if head.owner is None and head.status == "MONITORING":
-        return _State("Attached to an OpenClaw that runs by itself.", f"critiqor finalize {run_id}")
+        return _State("Being recorded from an attached OpenClaw.", f"critiqor finalize {run_id}")
     if is_owner_alive(head):
         return _State("Being recorded.", f"critiqor finalize {run_id}")
     return _State(
-        "The process that recorded it is gone.", f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
+        "The recording process has ended; the run is not finalized.",
+        f"critiqor finalize {run_id}   (or: critiqor abort {run_id})",
     )
 
 
@@ -185,7 +186,7 @@ def time_text(diagnosis: Diagnosis) -> str:
     if turn is None:
         return whole
     parts = {
-        "before the provider": turn.split.before_provider_ms,
+        "before the first model call": turn.split.before_provider_ms,
         "with the provider": turn.split.with_provider_ms,
         "in tools": turn.split.in_tools_ms,
         "between them": turn.split.between_ms,
@@ -195,7 +196,7 @@ def time_text(diagnosis: Diagnosis) -> str:
     }
     large = {name: part for name, part in parts.items() if part >= turn.duration_ms / 20}
     split = ", ".join(f"{format_duration(part)} {name}" for name, part in large.items())
-    return f"{whole}; the slowest turn took {format_duration(turn.duration_ms)}" + (f": {split}" if split else "")
+    return f"{whole}; the slowest agent run took {format_duration(turn.duration_ms)}" + (f": {split}" if split else "")
 
 
 def coverage_notes(view: RunView) -> list[str]:
@@ -204,4 +205,4 @@ def coverage_notes(view: RunView) -> list[str]:
     if coverage is not None:
         return coverage.notes
     name = view.run.evidence_path.name
-    return [f"{name} was changed since it was sealed" if view.run.evidence_path.exists() else f"{name} is gone"]
+    return [f"{name} was changed after sealing" if view.run.evidence_path.exists() else f"{name} is gone"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.output import say, warn
 
-ATTACHED = "Critiqor was attached to this OpenClaw and did not launch it, so it keeps running; stop it as a service"
+ATTACHED = "OpenClaw keeps running: Critiqor only attached to it. Stop it with its service manager"
 
 
 def stop_command(run_id: str) -> str:

@@ -124,7 +124,7 @@ def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -
 
 def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
     obstacles = [
-        f"{run.run_id} was not observed and has no trust score (see critiqor show {run.run_id})"
+        f"the agent was not observed in {run.run_id}, so it has no trust score (see critiqor show {run.run_id})"
         for run in (before, after)
         if run.trust_score is None
     ]
@@ -242,7 +242,7 @@ def _sameness(figures: Differences) -> str:
     same = "the same problems and the same trust" if figures.findings.after else "no problems and the same trust"
     if not moved:
         return same
-    return f"{same}; only {', '.join(moved)} changed, which can be chance in a single pair of runs"
+    return f"{same}; only {', '.join(moved)} differ, which may be chance: repeat both runs to be sure"
 
 
 def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list[str]:
@@ -251,7 +251,9 @@ def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list
     notes += [f"{run_id} was recorded with deep profiling: its time is not comparable" for run_id in profiled]
     if gone and after.confidence_score < before.confidence_score:
         confidence = f"confidence {before.confidence_score} → {after.confidence_score}"
-        notes.append(f"{after.run_id} was observed less completely ({confidence}): gone may only mean not observed")
+        notes.append(
+            f"less of {after.run_id} was recorded ({confidence}), so a problem listed as gone may only be unrecorded"
+        )
     return notes
 
 

@@ -105,7 +105,7 @@ def _placement(figure: str, own: Figures, comparable: Sequence[Figures]) -> Plac
         statement = f"better than {percent:g}% of {len(known)} other runs"
     unknown = len(comparable) - len(known)
     if unknown:
-        statement += f" (unknown for {counted(unknown, 'other')}, left out)"
+        statement += f" ({counted(unknown, 'other')} left out: value unknown)"
     return Placement(
         figure=figure,
         value=value,

@@ -139,7 +139,7 @@ def direction_of(trusts: Sequence[int]) -> tuple[Direction, float | None, float 
 
 def _summary(direction: Direction, first: float | None, second: float | None, observed: int) -> str:
     if first is None or second is None:
-        return f"no direction: {counted(observed, 'run')} with a trust score, at least {MIN_FOR_DIRECTION} needed"
+        return f"no trend: only {counted(observed, 'run')} with a trust score, at least {MIN_FOR_DIRECTION} needed"
     return f"trust {direction}: median {first:g} in the first half, {second:g} in the second, over {observed} runs"
 
 
@@ -193,5 +193,7 @@ def _notes(every: Sequence[_Judged], rules: str | None) -> list[str]:
         not_counted = f"{runs} diagnosed with another rule set and not counted: {list_names(others)}"
         notes.append(f"{not_counted}; run critiqor diagnose RUN to use the current rules")
     if blind := [run.case.run_id for run in every if run.diagnosis.trust_score is None]:
-        notes.append(f"{counted(len(blind), 'run')} not observed, so without a trust score: {list_names(blind)}")
+        notes.append(
+            f"{counted(len(blind), 'run')} without a trust score because no agent was observed: {list_names(blind)}"
+        )
     return notes

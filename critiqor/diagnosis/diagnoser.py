@@ -223,7 +223,7 @@ def _outcome(recording: Recording) -> Outcome:
         return Outcome("still_running", "the end of the process was not observed")
     ended = max((run for run in recording.runs if run.last_end), key=lambda run: run.last_order, default=None)
     if ended is None or ended.last_end is None:
-        return Outcome("unknown", "no process was supervised, and no agent reported its end")
+        return Outcome("unknown", "no process was supervised, and the recording contains no end of an agent run")
     if is_timeout(ended.last_end):
         return Outcome("timed_out", _REPORTED)
     if ended.was_stopped:

@@ -33,7 +33,7 @@ def playbook(run_id: str, findings: list[Finding], graph: CausalGraph) -> Playbo
             finding_id=one.id,
             change=one.recommendation,
             verify=one.verification,
-            reason=f"Fix this before {primary}, the primary problem: it caused that one." if one.id in causes else None,
+            reason=f"Fix this first: it caused {primary}, the main problem." if one.id in causes else None,
         )
         for one in picked
     ]
@@ -61,7 +61,6 @@ def _prompt(run_id: str, findings: list[Finding]) -> str:
         "",
         "Make these changes in the agent's instructions, tools, skills or configuration, in this order, and change "
         "nothing else.",
-        "For each change, name the file and how to see that it works. Do not weaken any check to make a failure "
-        "disappear.",
+        "For each change, name the file and how to verify the change. Do not weaken a check to hide a failure.",
     ]
     return "\n".join(lines)

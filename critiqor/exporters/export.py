@@ -132,7 +132,7 @@ def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepa
     from critiqor.exporters.pdf.chromium import find_chromium, print_pdf
 
     if options.pages is None:
-        message = "only the dashboard can render pages"
+        message = "HTML and PDF need ExportOptions.pages, which is not set"
         raise UsageError(message, fix=f"critiqor report {run.id} --format {format_name}")
     notes = visibility_notes(RunView(run, EXPORT))
     if format_name == "html":
@@ -145,7 +145,7 @@ def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepa
 def _sending_notes(view: RunView, url: str) -> list[str]:
     """Return notes on a run that is sent to another machine."""
     if view.head.metadata.visibility == "private" and not stays_here(url):
-        return [f"{view.run_id} is private, and was sent to another machine because you asked for that."]
+        return [f"{view.run_id} is private; it was sent to another machine because you used --endpoint."]
     return visibility_notes(view)
 
 
@@ -154,7 +154,7 @@ def _checked(output: Path, run: Run) -> Path:
     file = output.resolve()
     if file.is_relative_to(run.store.runs_dir.resolve()):
         message = f"{output} is in the runs folder, where it could be mistaken for a run"
-        raise UsageError(message, fix="--output FILE   with a file elsewhere")
+        raise UsageError(message, fix="choose a file outside the runs folder: --output FILE")
     if file.exists() and not file.is_file():
         raise UsageError(f"{output} is not a file", fix="--output FILE, or --output - for standard output")
     return file

@@ -33,6 +33,6 @@ FORMATS: dict[str, Format] = {
     "json": Format(".report.json", "jq, or a program of your own", "report", is_report=True),
     "html": Format(".html", "any browser; it needs no network", "pages", is_report=True),
     "pdf": Format(".pdf", "any viewer of PDF, or a printer", "pages", is_report=True),
-    "zip": Format(".zip", "any unzip; in its folder, sha256sum -c SHA256SUMS checks it", "bundle"),
+    "zip": Format(".zip", "any unzip program; to check the files, in their folder: sha256sum -c SHA256SUMS", "bundle"),
 }
 """All formats by name. The reporter of a format is in the module of the same name; pages have no reporter."""

@@ -49,14 +49,14 @@ def document(run_report: RunReport, gate: GateResult | None = None) -> str:
 def _unknown_reason(run_report: RunReport) -> str:
     if run_report.verdict.readiness != "unknown":
         return ""
-    return ": too little of it was seen" if run_report.evidence.is_intact else ": not proven"
+    return ": too little of it was recorded" if run_report.evidence.is_intact else ": not verified"
 
 
 def _fitting(run_id: str, findings: list[str], room: int, left_out: int) -> list[str]:
     """Return as many findings as fit, the first one under its own title."""
     blocks: list[str] = []
     for number, finding in enumerate(findings):
-        title = "### The problem to look at first" if number == 0 else "### Further findings" if number == 1 else ""
+        title = "### Main problem" if number == 0 else "### Further findings" if number == 1 else ""
         block = f"{title}\n\n{finding}".strip()
         room -= len(block) + 2
         if room < 0:
@@ -76,7 +76,7 @@ def _ordered(diagnosis: Diagnosis) -> list[Finding]:
 
 def _finding(run_id: str, finding: Finding) -> str:
     points = finding.impact.trust_points
-    lost = f" It costs {points} points of trust." if points else ""
+    lost = f" It lowers trust by {points} points." if points else ""
     often = f" It happened {finding.occurrences} times." if finding.occurrences > 1 else ""
     began = f" It began with {code_span(finding.first_bad_step)}." if finding.first_bad_step else ""
     return "\n".join(
@@ -125,13 +125,13 @@ def _cost(cost: CostAnalysis) -> str:
 
 
 def _calls(cost: CostAnalysis) -> str:
-    models = f"{cost.model_calls} of models ({cost.failed_model_calls} failed)"
-    return f"{models}, {cost.tool_calls} of tools ({cost.failed_tool_calls} failed)"
+    models = f"{cost.model_calls} model calls ({cost.failed_model_calls} failed)"
+    return f"{models}, {cost.tool_calls} tool calls ({cost.failed_tool_calls} failed)"
 
 
 def _gate(gate: GateResult) -> str:
     failed = sum(not rule.passed for rule in gate.rules)
-    title = f"### The gate: {'passes' if gate.passed else f'fails {failed} of'} {len(gate.rules)} rules"
+    title = f"### Policy check: {'passes' if gate.passed else f'fails {failed} of'} {len(gate.rules)} rules"
     rows = [
         f"| {code_span(rule.rule)} | {'passed' if rule.passed else '**failed**'} | {_prose(rule.explanation)} |"
         for rule in gate.rules

@@ -129,7 +129,7 @@ def _gather_cpu_profiles(view: RunView, options: ExportOptions) -> Gathered:
     first = next(profiles, None)
     if first is None:
         message = f"{view.run_id} has no CPU profile that can be read"
-        fix = "critiqor monitor openclaw --deep-profile   and let it end: Node writes profiles when it exits"
+        fix = "critiqor monitor openclaw --deep-profile   and let OpenClaw exit: Node writes profiles on exit"
         raise CritiqorError(message, fix=fix)
     every = chain([first], profiles)
     return Gathered(map(anonymous_profile, every) if view.is_anonymous else every, notes)
@@ -162,7 +162,7 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
     run, report = view.run, _report(view)
     seal = report.run.seal
     if seal is None or file_digest(run.evidence_path) != seal.digest:
-        message = f"the evidence of {run.id} is not what was sealed, and proves nothing"
+        message = f"the evidence of {run.id} was changed after sealing and is not exported"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     files = [
         _json("run.json", report.run),
@@ -178,10 +178,12 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
     files += [_file("session.json", run.evidence_path), _file("diagnosis.json", run.diagnosis_path)]
     sealed = report.coverage.timeline if report.coverage is not None else None
     if sealed is None:
-        return Gathered(Bundle(run.id, files), [*integrity_notes(view), "No timeline of OpenClaw: none was sealed."])
+        return Gathered(
+            Bundle(run.id, files), [*integrity_notes(view), "The OpenClaw timeline is not included: this run has none."]
+        )
     notes = ["timeline.jsonl is as OpenClaw wrote it: nothing in it was redacted."]
     if file_digest(run.timeline_path, sealed.bytes) != sealed.digest:
-        notes = [f"No timeline of OpenClaw: it is not what was sealed (critiqor verify {run.id})."]
+        notes = [f"The OpenClaw timeline is not included: it was changed after sealing (critiqor verify {run.id})."]
     else:
         files.append(_file("timeline.jsonl", run.timeline_path, sealed_timeline_bytes(view.head)))
     return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])

@@ -17,14 +17,14 @@ def visibility_notes(view: RunView) -> list[str]:
     """Return a note if names and texts are left out because the run is anonymous."""
     if not view.is_anonymous:
         return []
-    return [f"{view.run_id} is anonymous: this contains structure and numbers, without names, paths and texts."]
+    return [f"{view.run_id} is anonymous: the export contains structure and numbers only, no names, paths or texts."]
 
 
 def integrity_notes(view: RunView) -> list[str]:
     """Return a note if the evidence of the run no longer matches its seal."""
     if view.integrity.state in ("intact", "not sealed"):
         return []
-    return [f"Not proven: {view.integrity.explanation} (critiqor verify {view.run_id})."]
+    return [f"Not verified: {view.integrity.explanation} (critiqor verify {view.run_id})."]
 
 
 def unfinished_notes(view: RunView) -> list[str]:

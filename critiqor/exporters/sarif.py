@@ -139,7 +139,7 @@ def _category(cited: CitedReport) -> str:
 def _invocation(cited: CitedReport) -> _Json:
     """Describe the analysis; coverage notes are about the recorder, not about the agent."""
     coverage = cited.report.coverage
-    notes = coverage.notes if coverage is not None else ["the evidence is gone, or was changed since it was sealed"]
+    notes = coverage.notes if coverage is not None else ["the evidence is missing or was changed after sealing"]
     notifications = [{"level": "note", "message": {"text": _sentence(note)}} for note in notes]
     ended = cited.report.diagnosis.generated_at
     return {"executionSuccessful": True, "endTimeUtc": ended, "toolExecutionNotifications": notifications}

@@ -14,7 +14,10 @@ from critiqor.errors import UsageError
 MAX_VALUE_BYTES = 256 << 20
 """Largest JSON value, of a line or a whole file; decoding takes several times as much memory."""
 _BINARY_FORMATS = {
-    b"SQLite format 3\0": ("an SQLite database", "for OpenClaw's own: openclaw sessions export-trajectory --help"),
+    b"SQLite format 3\0": (
+        "an SQLite database",
+        "to export a session from OpenClaw's database: openclaw sessions export-trajectory --help",
+    ),
     b"\x28\xb5\x2f\xfd": ("compressed (zstd)", "zstd -d FILE"),
     b"\x1f\x8b": ("compressed (gzip)", "gunzip FILE"),
     b"PK\x03\x04": ("an archive (zip)", "unzip FILE"),

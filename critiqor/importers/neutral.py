@@ -56,7 +56,7 @@ def _read_trace(entry: Entry, key: bytes) -> ImportedTrace:
     if len(events) < len(entry.value["events"]):
         writer.notes.add("entries that are not events", times=len(entry.value["events"]) - len(events))
     if len(times) < len(events):
-        where = "at that of the preceding event" if times else "a millisecond apart in the year 2000"
+        where = "at the time of the preceding event" if times else "in the year 2000, one millisecond apart"
         writer.notes.add(f"events without a time, placed {where}", times=len(events) - len(times))
     agents = _AgentRuns(events)
     latest = 0

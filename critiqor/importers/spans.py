@@ -64,7 +64,7 @@ def read_spans(path: Path, key: bytes) -> Iterator[ImportedTrace]:
         for span in find_spans(value):
             found = True
             if span.trace_id is None:
-                notes.add("spans without a trace id, taken together", span.name[:40])
+                notes.add("spans without a trace id, combined into one trace", span.name[:40])
             traces.setdefault(span.trace_id or path.name.split(".")[0], []).append(span)
         if not found:
             notes.add("lines that could not be read", f"{line}: {problem or 'no span'}")
@@ -129,7 +129,7 @@ class _Trace:
         if node.kind in writers:
             self._schedule(node.start, lambda at: writers[node.kind](node, at))
         elif node.kind != "inner":
-            self._writer.notes.add("spans of neither an agent, a model nor a tool, left out", span.name[:40])
+            self._writer.notes.add("spans that belong to no agent, model or tool, left out", span.name[:40])
 
     def _leave(self, node: Node) -> None:
         span, parent = node.span, node.parent

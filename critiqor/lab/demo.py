@@ -13,7 +13,7 @@ from critiqor.model import Diagnosis
 
 ACTS = {
     "clean": "An agent that does what it says.",
-    "same_search_again": "An agent that goes round in circles.",
+    "same_search_again": "An agent that repeats the same calls.",
     "false_claim_tests": "An agent that claims success although it failed.",
 }
 """The scenarios of the demo, each with what it shows."""

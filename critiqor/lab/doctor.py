@@ -76,7 +76,7 @@ def probe(openclaw_command: str, environment: Mapping[str, str]) -> Check:
         detail = f"not recorded: {', '.join(missing)}. Last output of OpenClaw: {log}"
         return Check(name="probe", ok=False, detail=detail, fix=f"see the files in {folder}")
     shutil.rmtree(folder, ignore_errors=True)
-    return Check(name="probe", ok=True, detail="one scripted turn was launched, recorded, sealed and diagnosed")
+    return Check(name="probe", ok=True, detail="one scripted message was recorded, sealed and diagnosed")
 
 
 def _record_probe(folder: Path, openclaw_command: str, environment: Mapping[str, str]) -> list[str]:
@@ -118,7 +118,7 @@ def _check_active_session(runs_dir: str | Path) -> Check:
         return Check(name="active session", ok=True, detail="none")
     detail = f"{active['run_id']} is {active['status']}"
     if active["owner"] is None:
-        detail += ", attached to an OpenClaw that runs by itself"
+        detail += ", recorded from an attached OpenClaw"
     if active["owner"] is None or owner_is_alive(active):
         return Check(name="active session", ok=True, detail=detail)
     # This is the normal state after a recording, not a fault of the installation.
@@ -174,7 +174,7 @@ def _check_attachment(environment: Mapping[str, str]) -> Iterator[Check]:
         return
     if missing:
         fix = "critiqor attach openclaw   (or: critiqor detach openclaw)"
-        detail = f"the recorder in {folder.installed} is another version or partly removed"
+        detail = f"the recorder in {folder.installed} has another version or is incomplete"
         yield Check(name="attachment", ok=False, detail=detail, fix=fix)
         return
     run = f"last for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run yet"

@@ -91,12 +91,15 @@ def scenario_from_run(run_id: str, runs_dir: str | Path) -> DraftedScenario:
     turns = replay.turns()
     if not turns:
         raise CritiqorError(f"{run_id} contains no model call of an agent", fix=f"critiqor show {run_id}")
-    notes = ["Made by critiqor lab from-run. [expect] is what was found then.", *dict.fromkeys(replay.notes)]
+    notes = [
+        "Made by critiqor lab from-run. [expect] contains the findings of the recorded run.",
+        *dict.fromkeys(replay.notes),
+    ]
     scenario = Scenario(
         name=re.sub(r"[^a-z0-9_-]", "-", run_id.lower()),
         description=f"Recorded as {run_id}: {diagnosis.headline}",
         on=("embedded",) if replay.results else PLATFORMS,
-        because="OpenClaw cannot be given tools that only answer." if replay.results else "",
+        because="Scripted tools work on the embedded agent loop only." if replay.results else "",
         turns=turns,
         summary=replay.summary,
         world=World(
@@ -206,7 +209,7 @@ class _Replay:
             self.commands[last] = msgspec.structs.replace(self.commands[last], delay_s=HANG_SECONDS)
         for index in self._without_exit_code:
             line = " ".join(self.commands[index].line.split())[:100]
-            self.notes.append(f"A command that ended without an exit code exits with 1: {line}")
+            self.notes.append(f"This command had no recorded exit code; the scenario uses 1: {line}")
         open_spans = (span for pairing in self._pairer.finish() for span in pairing.cut)
         self._open_calls = [span.data for span in open_spans if span.data is not None]
         for call in self._open_calls:
@@ -324,7 +327,7 @@ class _Replay:
             return
         parts = PurePosixPath(path)
         if not path or parts.is_absolute() or ".." in parts.parts:
-            self.notes.append(f"A file outside the workspace is read again where it is: {path}")
+            self.notes.append(f"This file is outside the workspace and is read from its real path: {path}")
         else:
             self.files[path] = output
 

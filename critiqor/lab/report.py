@@ -74,7 +74,7 @@ def _seen(verdict: Verdict) -> str:
 
 def _missed(result: ScenarioResult) -> Iterator[str]:
     if not result.same_diagnosis:
-        yield "its plays have different diagnoses"
+        yield "repeated runs gave different diagnoses"
     for number, verdict in enumerate(result.plays, 1):
         which = f"play {number}: " if len(result.plays) > 1 else ""
         yield from (f"{which}{missed}" for missed in verdict.missed)

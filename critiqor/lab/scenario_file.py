@@ -139,7 +139,7 @@ def parse_scenario(content: bytes, name: str) -> Scenario:
     except (ValueError, RecursionError) as error:
         raise _InvalidScenarioError(f"it is not valid TOML: {error}") from error
     if "name" in document:
-        raise _InvalidScenarioError("name: the file name is the name of a scenario")
+        raise _InvalidScenarioError("name: remove this key; the file name is the scenario's name")
     try:
         # TOML distinguishes 1 from 1.0; a number of seconds may be either.
         scenario = msgspec.convert({**document, "name": name}, Scenario)
@@ -161,7 +161,7 @@ def _check(scenario: Scenario) -> None:
         if getattr(scenario.world, key) and "openclaw" in scenario.on:
             raise _InvalidScenarioError(f'world.{key}: only the embedded loop supports them; add on = ["embedded"]')
     if len(scenario.on) < 2 and not scenario.because:
-        raise _InvalidScenarioError(f"on: say in `because` why it is played on {scenario.on[0]} only")
+        raise _InvalidScenarioError(f"because: missing; explain why the scenario runs on {scenario.on[0]} only")
 
 
 def _check_turns(scenario: Scenario) -> None:
@@ -169,14 +169,15 @@ def _check_turns(scenario: Scenario) -> None:
     for number, turn in enumerate(scenario.turns):
         where = f"turns[{number}]"
         if messages.count(turn.message) > 1:
-            raise _InvalidScenarioError(f"{where}.message: another turn has the same; the model needs different ones")
+            raise _InvalidScenarioError(f"{where}.message: another turn has the same one; each message must be unique")
         if not any(step.when != "fault_free" for step in turn.steps):
-            raise _InvalidScenarioError(f"{where}.steps: no step is played with the fault")
+            problem = 'all steps have when = "fault_free"; at least one must run with the fault'
+            raise _InvalidScenarioError(f"{where}.steps: {problem}")
         for count, step in enumerate(turn.steps):
             if any(not tool.name for tool in step.tools):
                 raise _InvalidScenarioError(f"{where}.steps[{count}].tools: a call has no name")
     if not scenario.sent_turns:
-        raise _InvalidScenarioError("turns: no user sends a message; one of them must not be `spawned`")
+        raise _InvalidScenarioError("turns: all turns are `spawned`; at least one must be a user message")
 
 
 def _check_expectation(expect: Expectation) -> None:
@@ -189,7 +190,7 @@ def _check_expectation(expect: Expectation) -> None:
     if both := sorted(expect.types & set(expect.absent)):
         raise _InvalidScenarioError(f"expect.absent: {both[0]} is also expected")
     if expect.findings and expect.primary is None:
-        raise _InvalidScenarioError("expect.primary: say which of the findings is the primary one")
+        raise _InvalidScenarioError("expect.primary: missing; name the main finding")
     for name in expect.coverage:
         if name not in Coverage.__struct_fields__:
             hint = _suggestion(name, Coverage.__struct_fields__)

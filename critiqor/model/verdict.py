@@ -45,7 +45,7 @@ def judge(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
     if not integrity.is_intact:
         return Verdict(
             readiness="unknown",
-            headline=f"Not proven: {integrity.explanation} (critiqor verify {diagnosis.run_id})",
+            headline=f"Not verified: {integrity.explanation} (critiqor verify {diagnosis.run_id})",
             trust=None,
             confidence=diagnosis.confidence_score,
             unknown_trust=integrity.explanation,

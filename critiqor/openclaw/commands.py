@@ -29,7 +29,7 @@ class OpenClawCommands:
     def __init__(self, command: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
         if words := command_words(options):
             raise UsageError(
-                f"`{' '.join(words)}` does not select an OpenClaw", fix="after `--` use --profile NAME or --dev"
+                f"`{' '.join(words)}` is not accepted here", fix="only --profile NAME and --dev are allowed after `--`"
             )
         if container_of(options, environment) is not None:
             raise UsageError(

@@ -101,7 +101,7 @@ def read_plugin_policy(path: Path) -> PluginPolicy:
     except _UnreadableError as error:
         return PluginPolicy(problem=str(error))
     if not isinstance(document, dict):
-        return PluginPolicy(problem=f"{path} does not hold an object")
+        return PluginPolicy(problem=f"{path} does not contain a JSON object")
     plugins = _table(document.get("plugins"))
     slots = [slot for slot in _table(plugins.get("slots")).values() if isinstance(slot, str) and slot != "none"]
     # The key `defaults` is not a channel.
@@ -121,7 +121,7 @@ def read_document(path: Path) -> dict[str, Any]:
     except _UnreadableError as error:
         raise UsageError(str(error), fix=f"correct {path}") from error
     if not isinstance(document, dict):
-        raise UsageError(f"{path} does not hold an object", fix=f"correct {path}")
+        raise UsageError(f"{path} does not contain a JSON object", fix=f"correct {path}")
     return document
 
 
@@ -219,7 +219,7 @@ def _resolve_includes(value: Any, chain: tuple[Path, ...]) -> Any:
     if not rest:
         return included
     if not isinstance(included, dict):
-        raise _UnreadableError(f"{chain[-1]} adds keys to an included file that does not hold an object")
+        raise _UnreadableError(f"{chain[-1]} adds keys to an included file that does not contain a JSON object")
     return _merge(included, rest)
 
 

@@ -160,8 +160,8 @@ def _notes(configuration: ConfigurationFile, policy: PluginPolicy) -> list[str]:
     lost = [name for name in _INSTALLED if _is_used(beside / name)] if beside != configuration.state_folder else []
     if lost:
         notes.append(
-            f"OpenClaw uses {configuration.state_folder} instead of {', '.join(lost)} in {beside} while it is "
-            f"recorded: set OPENCLAW_STATE_DIR={beside} to use that folder for everything."
+            f"During the recording OpenClaw uses {configuration.state_folder} instead of {', '.join(lost)} in "
+            f"{beside}. To use that folder for everything, set OPENCLAW_STATE_DIR={beside}."
         )
     return notes
 

@@ -147,7 +147,7 @@ def _intact(integrity: Integrity) -> RuleResult:
 
 
 def _unproven(result: RuleResult) -> RuleResult:
-    return msgspec.structs.replace(result, explanation=f"not proven: {result.explanation}")
+    return msgspec.structs.replace(result, explanation=f"not verified: {result.explanation}")
 
 
 def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
@@ -179,7 +179,7 @@ def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> Rul
     if len(findings) < len(diagnosis.failure_analysis.findings):
         # Computed again from the severities: once trust is 0, further findings have fewer points than their severity.
         lost = sum(trust_points(finding.type, finding.severity, 100) for finding in findings)
-        text = f" without allowed types, {trust} with them"
+        text = f" without findings of allowed types, {trust} with them"
         trust = max(0, 100 - lost)
     text = f"trust is {trust}{text}, at least {limit} required"
     return RuleResult(rule="min_trust", limit=limit, actual=trust, passed=trust >= limit, explanation=text)
@@ -236,7 +236,10 @@ def _spent(rule: str, limit: float, reported: float | None, unknown: str | None,
         text = f"{what}: {lower_bound}{formatted(reported)}, at most {formatted(limit)} allowed"
         return RuleResult(rule=rule, limit=limit, actual=reported, passed=reported <= limit, explanation=text)
     passed = policy.allow_unknown_cost
-    text = f"{what}: unknown, because {unknown}; {'the policy allows that' if passed else 'unknown does not pass'}"
+    verdict = (
+        "the policy allows unknown values" if passed else "an unknown value fails this rule (see allow_unknown_cost)"
+    )
+    text = f"{what}: unknown, because {unknown}; {verdict}"
     return RuleResult(rule=rule, limit=limit, actual=None, passed=passed, explanation=text)
 
 

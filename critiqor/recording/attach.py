@@ -180,12 +180,15 @@ class _OpenClaw(NamedTuple):
             if patch := self.folder.plan().patch:
                 self.commands.patch(patch)
         except CritiqorError as error:
-            fix = f"add these settings to OpenClaw's configuration and repeat the command: {_json(_with_plugin(plan))}"
+            fix = (
+                "critiqor attach openclaw   after adding these settings to OpenClaw's configuration: "
+                f"{_json(_with_plugin(plan))}"
+            )
             if is_new and self.folder.is_as_saved(attachment):
                 self.folder.remove_copy()  # an older OpenClaw copies the plugin before it checks its configuration
                 self.folder.remove()
             else:
-                fix = f"critiqor detach openclaw   undoes what was changed; or {fix}"
+                fix = f"critiqor detach openclaw   to undo the changes made so far; or {fix}"
             raise CritiqorError(error.message, fix=error.fix or fix) from error
         return self.folder.with_digests(attachment)
 
@@ -279,7 +282,7 @@ def _check_slot_is_free(runs_dir: Path) -> None:
     record = records.active_record(paths_for(runs_dir))
     if record is not None:
         raise ActiveSessionError(
-            f"a session is active in this runs folder: {record.run_id} is {record.status}",
+            f"another run is active in this runs folder: {record.run_id} is {record.status}",
             fix="critiqor finalize   (or: critiqor abort, or another --runs-dir)",
         )
 

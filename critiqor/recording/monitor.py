@@ -139,7 +139,7 @@ def monitor_openclaw(
     try:
         return run.supervise()
     except OSError as error:
-        message = f"OpenClaw could not be supervised any longer: {error}"
+        message = f"Critiqor lost control of the OpenClaw process: {error}"
         run.give_up(message)
         raise CritiqorError(message, fix=f"critiqor diagnose {record['run_id']}") from error
     finally:
@@ -229,7 +229,7 @@ class _MonitoredRun:
         self._try_write(lambda: refresh_live_evidence(self._run_id, runs_dir=self._options.runs_dir))
         if not attached:
             reason = self._watch.explain_not_attached(end)
-            self._record_error("recorder_not_attached", f"the recorder was never attached: {reason}")
+            self._record_error("recorder_not_attached", f"OpenClaw did not load the recorder: {reason}")
             self._say(f"NOTHING WAS RECORDED: {reason}")
         elif not self._watch.has_seen_agent():
             self._say(f"NO AGENT ACTIVITY WAS RECORDED: {self._watch.explain_no_activity()}")
@@ -253,7 +253,7 @@ class _MonitoredRun:
             return f"Its record cannot be read: {error}"
         if status == "MONITORING":
             return f"Next: critiqor finalize {self._run_id}"
-        return f"{self._run_id} was {status.lower()} while OpenClaw was running; later events are not in its evidence."
+        return f"{self._run_id} was {status.lower()} while OpenClaw was running; events after that were not recorded."
 
     def give_up(self, reason: str) -> None:
         """End the process tree and abort the session, because nothing would record its end."""
@@ -294,7 +294,7 @@ class _MonitoredRun:
         try:
             write()
         except (CritiqorError, OSError) as error:
-            self._say(f"NOT WRITTEN: {error}")
+            self._say(f"a record could not be written: {error}")
 
 
 def _check_can_be_recorded(arguments: tuple[str, ...], environment: Mapping[str, str]) -> None:

@@ -87,7 +87,9 @@ def _processes_of(paths: SessionPaths, run_id: str) -> list[psutil.Process]:
     """Return the living processes of a deeply profiled run."""
     records.load_head(paths, run_id)
     if not paths.profiles_folder(run_id).is_dir():
-        raise CritiqorError(f"{run_id} is not profiled deeply", fix="critiqor monitor openclaw --deep-profile")
+        raise CritiqorError(
+            f"{run_id} was not recorded with --deep-profile", fix="critiqor monitor openclaw --deep-profile"
+        )
     processes = marked_processes({"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)})
     if not processes:
         fix = f"critiqor profile {run_id}   shows what it wrote"

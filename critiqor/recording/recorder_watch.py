@@ -59,7 +59,7 @@ class RecorderWatch:
 
     def explain_no_activity(self) -> str:
         """Explain why an attached recorder has seen no agent."""
-        return _GATEWAY_CLIENT if self._is_gateway_client() else "the recorder was attached, but no agent ran."
+        return _GATEWAY_CLIENT if self._is_gateway_client() else "the recorder was loaded, but no agent run took place."
 
     def explain_not_attached(self, end: ChildEnd | None) -> str:
         """Explain why the recorder is not attached, as far as is known, and what to do; `end` is None while it runs."""
@@ -75,7 +75,7 @@ class RecorderWatch:
             command = shlex.join((installation.command, *installation.arguments))
             cause = "ended before it loaded plugins. Its last lines of output say why"
             return f"`{command}` {cause}; to see them again: critiqor doctor --probe"
-        return "OpenClaw did not load the plugin: critiqor doctor --probe"
+        return "OpenClaw did not load the recorder plugin; to find the cause: critiqor doctor --probe"
 
     def _is_gateway_client(self) -> bool:
         words = command_words(self._arguments)

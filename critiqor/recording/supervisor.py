@@ -141,7 +141,7 @@ class Supervisor:
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         if self._child is None:
-            raise ValueError("the child was not started")
+            raise ValueError("the OpenClaw process was not started")
         return self._child
 
     def _wait_until(self, deadline: float | None) -> int | None:

@@ -103,7 +103,7 @@ def diagnose(run: Run) -> Diagnosis:
         head = run.head()
     seal = head.seal
     if seal is None or file_digest(run.evidence_path) != seal.digest:
-        message = f"the evidence of {run.id} is not what was sealed, and proves nothing"
+        message = f"the evidence of {run.id} was changed after sealing, so it is not diagnosed"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     events = read_sealed_events(run.evidence_path)
     diagnosis = diagnose_events(run.id, seal.digest, events, run.coverage(), run.timeline_path)

@@ -174,7 +174,7 @@ def parse_metadata(**named: str) -> Metadata:
         metadata = msgspec.convert(named, Metadata)
         msgspec.json.encode(metadata)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise UsageError(f"the session cannot be created: {error}") from error
+        raise UsageError(f"the run cannot be created: {error}") from error
     return metadata
 
 
@@ -212,7 +212,7 @@ def _refuse_second_session(paths: SessionPaths) -> None:
     if record.owner is not None and not is_owner_alive(record):
         state += ", but the process that started it is gone"
     raise ActiveSessionError(
-        f"a session is active in this runs folder: {state}",
+        f"another run is active in this runs folder: {state}",
         fix="critiqor finalize   (or: critiqor abort, or another --runs-dir)",
     )
 
@@ -229,7 +229,7 @@ def _active_run_id(paths: SessionPaths, verb: str) -> str:
                 return run_id
     latest = paths.run_ids()[-1:]
     fix = f"critiqor show {latest[0]}   shows the latest run" if latest else "critiqor monitor openclaw"
-    raise NoActiveSessionError(f"there is no active session to {verb}", fix=fix)
+    raise NoActiveSessionError(f"no run is active in this runs folder, so there is nothing to {verb}", fix=fix)
 
 
 def _this_process() -> Owner:

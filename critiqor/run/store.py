@@ -141,7 +141,7 @@ class Run:
             raise NoActiveSessionError(message, fix=f"critiqor {verb} {self.id}")
         diagnosis = records.load_diagnosis(self.paths, self.id)
         if diagnosis.evidence_digest != head.seal.digest:
-            message = f"the diagnosis of {self.id} was made from other evidence than what is sealed"
+            message = f"the diagnosis of {self.id} does not match its sealed evidence"
             raise BrokenRecordError(message, fix=f"critiqor diagnose {self.id}")
         return diagnosis
 

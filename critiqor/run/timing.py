@@ -45,14 +45,14 @@ def repeat_timings(names: Sequence[str], store: RunStore) -> RepeatedTimings:
     [(most_named, times)] = Counter(names).most_common(1)
     if times > 1:
         raise UsageError(
-            f"{most_named} is named {times} times, which would look like runs that do not vary",
+            f"{most_named} is given {times} times; repetitions must be different runs",
             fix=f"critiqor timeline {' '.join(dict.fromkeys(names))}",
         )
     known = {name: read_timing(name, store) for name in names}
     profiled = [name for name, summary in known.items() if summary.profiled]
     if profiled and len(profiled) < len(known):
         raise UsageError(
-            f"deeply profiled runs are slower and are not mixed with others: {', '.join(profiled)} of {len(known)}",
+            f"runs with and without --deep-profile cannot be mixed; profiled: {', '.join(profiled)} of {len(known)}",
             fix=f"critiqor timeline {' '.join(name for name in names if name not in profiled)}",
         )
     missing = [name for name, summary in known.items() if not summary.present]
@@ -63,8 +63,8 @@ def repeat_timings(names: Sequence[str], store: RunStore) -> RepeatedTimings:
         profiled=bool(profiled),
         figures=repeated_figures([known[name] for name in included]),
         notes=[
-            f"{name} {'is left out' if name in left_out else 'has turns only'}, because OpenClaw's diagnostics are "
-            f"unavailable: {known[name].unavailable}"
+            f"{name} {'is left out' if name in left_out else 'has agent runs only'}: no OpenClaw timeline "
+            f"({known[name].unavailable})"
             for name in missing
         ],
     )

@@ -85,7 +85,7 @@ class RunView:
         found = self._check(self.run, self._head, diagnosed)
         if not self.is_anonymous or found.state in ("intact", "not sealed"):
             return found
-        return Integrity(state=found.state, explanation="the evidence is not what was sealed")
+        return Integrity(state=found.state, explanation="the evidence was changed after sealing")
 
     @cached_property
     def _stored(self) -> Diagnosis | CritiqorError:
@@ -128,7 +128,7 @@ class RunView:
         if isinstance(self._stored, CritiqorError):
             return self._stored
         if self._head.seal is not None and self._stored.evidence_digest != self._head.seal.digest:
-            message = f"the diagnosis of {self.run_id} was made from other evidence than what is sealed"
+            message = f"the diagnosis of {self.run_id} does not match its sealed evidence"
             return BrokenRecordError(message, fix=f"critiqor diagnose {self.run_id}")
         return None
 

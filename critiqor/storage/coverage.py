@@ -163,17 +163,17 @@ def _notes(coverage: Coverage) -> list[str]:
     notes = []
     if coverage.imported_from:
         source = coverage.imported_from
-        notes.append(f"Imported from {source}: no recorder was attached, and only what the source contains is known.")
+        notes.append(f"Imported from {source}: not recorded by Critiqor; only the content of the source is known.")
     elif coverage.agent_events and not coverage.recorder_attached:
-        notes.append("The recorder did not announce itself: it is not known which of its sources were live.")
+        notes.append("The recorder's start event is missing: it is unknown which event sources were active.")
     elif not coverage.recorder_attached:
-        notes.append("The recorder was never attached: this evidence does not contain what the agent did.")
+        notes.append("OpenClaw did not load the recorder: this evidence contains nothing the agent did.")
     elif coverage.agent_events == 0:
         notes.append("The recorder was attached, but recorded no agent activity.")
     if any(recorder.attached for recorder in coverage.recorders):
         notes.append(
-            "Critiqor was attached to a running OpenClaw: this evidence does not contain what happened before, agent "
-            "runs that were under way at that time, the process (start, end, memory) and the timeline."
+            "Critiqor was attached to a running OpenClaw. Missing: everything before that, agent runs already in "
+            "progress, process data (start, end, memory), and the timeline."
         )
     if coverage.damaged_records:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(coverage.damage_by_kind.items()))

@@ -46,7 +46,7 @@ def load(paths: SessionPaths, run_id: str) -> SessionRecord:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _broken(paths, run_id, error) from error
     if record.run_id != run_id:
-        raise _broken(paths, run_id, f"it is the record of {record.run_id}")
+        raise _broken(paths, run_id, f"it contains the record of another run, {record.run_id}")
     return record
 
 

@@ -52,7 +52,10 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
     if found is None:
         problems.append(f"{document.name} is gone" + (f"; the sealed events are still in {record.name}" * has_copy))
     elif found != seal.digest:
-        where = _difference(document, record, seal.events) or "the events are as sealed; what is around them is not"
+        where = (
+            _difference(document, record, seal.events)
+            or "the events are unchanged; other parts of the file were changed"
+        )
         problems.append(f"{document.name} was changed" + f": {where}" * has_copy)
     elif has_copy and (difference := _difference(record, document, seal.events)):
         problems.append(f"the copy in {record.name} was changed: {difference}")
@@ -60,7 +63,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         problems += _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline)
     diagnosed = diagnosed_digest(paths.diagnosis_path(run_id))
     if diagnosed != seal.digest:
-        problems.append("the diagnosis is missing or was made from other evidence")
+        problems.append("the diagnosis is missing or does not match the sealed evidence")
     return Verification(
         run_id=run_id,
         intact=not problems,
@@ -85,12 +88,12 @@ def check_integrity(paths: SessionPaths, head: RunHead, diagnosed: str | None) -
         return Integrity(state="missing", explanation=f"the evidence is gone, there is no {document.name}")
     if found != seal.digest:
         changed = f"{document.name} was changed"
-        return Integrity(state="changed", explanation=f"the evidence is not what was sealed, {changed}")
+        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {changed}")
     if problems := _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline):
-        return Integrity(state="changed", explanation=f"the evidence is not what was sealed, {problems[0]}")
+        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {problems[0]}")
     if diagnosed != found:
-        return Integrity(state="other", explanation="the diagnosis is missing or was made from other evidence")
-    return Integrity(state="intact", explanation="the evidence is what was sealed")
+        return Integrity(state="other", explanation="the diagnosis is missing or does not match the sealed evidence")
+    return Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 
 
 def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:

@@ -74,7 +74,7 @@ class Durations:
             left -= count
             if left < 0:
                 return round(min(_middle(bucket), self._longest), 3)
-        raise AssertionError("the buckets hold every duration that was counted")
+        raise AssertionError("internal error: the duration counts are inconsistent")
 
 
 def _middle(bucket: int) -> float:

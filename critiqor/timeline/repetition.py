@@ -30,8 +30,8 @@ PARTS = tuple(name.removesuffix("_ms") for name in TurnSplit.__struct_fields__ i
 
 _TITLES: dict[RepeatedKind, str] = {
     "startup": "Start-up",
-    "turn": "Turns",
-    "turn_part": "Parts of a turn",
+    "turn": "Agent runs",
+    "turn_part": "Parts of an agent run",
     "provider": "Requests to providers",
     "span": "Spans by name, longest median first",
 }
@@ -97,8 +97,8 @@ def repetition_parts(timings: RepeatedTimings) -> list[Part]:
     """Return the sections of a report of the repeated runs."""
     items = [Item(0, [f"{counted(len(timings.runs), 'run')}: ", Name(" ".join(timings.runs))])]
     if timings.profiled:
-        items.append(Item(0, ["All of them were deeply profiled, which makes everything slower."]))
-    items.append(Item(0, ["One value per run: the median of what happened several times in it."]))
+        items.append(Item(0, ["All of them were recorded with --deep-profile, which makes everything slower."]))
+    items.append(Item(0, ["Each run counts as one value: the median, if something happened several times in it."]))
     items += [Item(0, [note]) for note in timings.notes]
     parts = [Part("Repeated runs", items)]
     for kind, title in _TITLES.items():

@@ -47,7 +47,7 @@ def timeline_parts(summary: TimelineSummary) -> Iterator[Part]:
         yield _resources(summary.resources)
     if summary.turns:
         total = max(summary.turns_total, len(summary.turns))
-        yield Part(f"Turns ({_shown(len(summary.turns), total)})", _caveats(summary.turns), _turns(summary))
+        yield Part(f"Agent runs ({_shown(len(summary.turns), total)})", _caveats(summary.turns), _turns(summary))
         for turn in summary.turns[:MAX_TREES]:
             yield _turn(turn)
 
@@ -64,7 +64,7 @@ def _warnings(summary: TimelineSummary) -> list[Item]:
 def _absence(summary: TimelineSummary) -> list[Item]:
     items = [Item(0, [f"OpenClaw's diagnostics are unavailable: {summary.unavailable or 'reason unknown'}"])]
     if not summary.turns:
-        items.append(Item(0, ["the recorder saw no turn"]))
+        items.append(Item(0, ["the recorder saw no agent run"]))
     return items
 
 
@@ -225,7 +225,7 @@ def _resources(usage: ResourceUsage) -> Part:
 
 def _caveats(turns: Sequence[Turn]) -> list[Item]:
     if any(_is_recorder_only(turn) for turn in turns):
-        return [Item(0, ["The preparation of a turn is unknown if its source is the recorder only."])]
+        return [Item(0, ["If the source is the recorder only, the time before the first model call is unknown."])]
     return []
 
 
@@ -273,10 +273,14 @@ def _turn(turn: Turn) -> Part:
             ]
             items.append(Item(0, pieces))
     if turn.overlapped:
-        items.append(Item(0, ["another turn was prepared at the same time; some of this preparation may belong to it"]))
+        items.append(
+            Item(
+                0, ["another agent run was prepared at the same time; some of this preparation may belong to that one"]
+            )
+        )
     if not turn.ended:
         items.append(Item(0, ["its end was not seen"]))
-    return Part(f"Turn of {turn.started_at}: {ms(turn.duration_ms)}", items)
+    return Part(f"Agent run of {turn.started_at}: {ms(turn.duration_ms)}", items)
 
 
 def _tree(root: SpanNode) -> Iterator[Item]:

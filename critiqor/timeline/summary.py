@@ -33,7 +33,7 @@ def read_timeline(path: Path, limit: int | None = None) -> TimelineSummary:
                 builder.feed(data)
                 left = None if left is None else left - len(data)
     except FileNotFoundError:
-        return TimelineSummary(present=False, unavailable="OpenClaw wrote none")
+        return TimelineSummary(present=False, unavailable="OpenClaw wrote no timeline")
     except OSError as error:
         return TimelineSummary(present=False, unavailable=error.strerror or str(error))
     return builder.summary()

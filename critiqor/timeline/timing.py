@@ -12,7 +12,7 @@ from critiqor.model.timeline import TimelineSummary
 from critiqor.timeline.summary import read_timeline
 from critiqor.timeline.turns.attribution import Attribution
 
-NOT_SEALED = "the evidence was sealed without it"
+NOT_SEALED = "the evidence was sealed without a timeline"
 RESOURCE_USAGE = "resource_usage"
 
 

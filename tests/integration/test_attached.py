@@ -215,10 +215,10 @@ def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) 
     checks = json.loads(critiqor("doctor", "--openclaw-command", str(STANDIN), "--json"))["data"]
     told = {check["name"]: check for check in checks}
     assert told["active session"]["ok"]
-    assert told["active session"]["detail"] == "run_001 is MONITORING, attached to an OpenClaw that runs by itself"
+    assert told["active session"]["detail"] == "run_001 is MONITORING, recorded from an attached OpenClaw"
     assert told["attachment"]["ok"]
     assert "run_001" in told["attachment"]["detail"]
-    assert "Attached to an OpenClaw that runs by itself" in critiqor("show", "run_001")
+    assert "Being recorded from an attached OpenClaw" in critiqor("show", "run_001")
     look = Follower(Run.load("run_001", service.runs.folder)).update()
     assert (look.over, look.status) == (None, "MONITORING")
     assert "ABORTED" in critiqor("abort")
@@ -521,7 +521,7 @@ def test_a_profile_has_settings_of_its_own_and_every_command_is_told_of_it(servi
 @pytest.mark.parametrize(
     ("arguments", "extra", "said"),
     [
-        (("gateway", "run"), {}, "does not select an OpenClaw"),
+        (("gateway", "run"), {}, "is not accepted here"),
         (("--container", "box"), {}, "container"),
         ((), {"OPENCLAW_CONTAINER": "box"}, "container"),
     ],
@@ -579,7 +579,7 @@ def test_the_verbs_say_what_they_did_and_what_to_type_next(
     assert "openclaw gateway restart" in again.out
     assert f"Next: critiqor finalize run_001 --runs-dir {runs.folder}" in again.out
     back = critiqor("detach", "openclaw")
-    assert "The file is what it was, byte for byte." in back.out
+    assert "The original file was restored byte for byte." in back.out
     assert f"Next: critiqor finalize run_001 --runs-dir {runs.folder}" in back.out
     assert "Nothing is attached" in critiqor("detach", "openclaw").out
     service.file.write_text('{"gateway": {"mode": "local"}}')
@@ -587,4 +587,4 @@ def test_the_verbs_say_what_they_did_and_what_to_type_next(
     critiqor("attach", "openclaw")
     rewritten = critiqor("detach", "openclaw")
     assert "byte for byte" not in rewritten.out
-    assert f"in OpenClaw's own format. As it was before attaching, it is in {service.file}.bak" in rewritten.out
+    assert f"in OpenClaw's own format. The file from before attaching: {service.file}.bak" in rewritten.out

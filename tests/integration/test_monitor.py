@@ -318,7 +318,7 @@ def test_blind_run_is_said_while_it_runs_and_at_its_end(monitor: Monitor, runs: 
     assert (record["trust_score"], record["confidence_score"]) == (None, 0)
     assert record["diagnosis"]["readiness"] == "unknown"
     assert any(finding["type"] == "inspection_incomplete" for finding in record["failure_analysis"]["findings"])
-    assert "never attached" in runs.evidence("run_001")["coverage"]["notes"][0]
+    assert "did not load the recorder" in runs.evidence("run_001")["coverage"]["notes"][0]
 
 
 def test_client_of_a_gateway_is_told_where_the_recorder_belongs(monitor: Monitor) -> None:
@@ -333,7 +333,7 @@ def test_failure_of_the_supervision_ends_the_tree_and_aborts(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(Supervisor, "_wait_until", broken)
-    with pytest.raises(CritiqorError, match="could not be supervised"):
+    with pytest.raises(CritiqorError, match="lost control of the OpenClaw process"):
         monitor.run("agent", "--hang")
     record = runs.record("run_001")
     assert record["status"] == "ABORTED"
@@ -351,7 +351,7 @@ def test_exec_that_escapes_the_recorder_is_refused(monitor: Monitor) -> None:
         monitor.run("agent", "exec", "--isolated", "hi")
 
 
-@pytest.mark.parametrize(("words", "told"), [(("status",), "no agent ran"), (("tui",), "gateway run")])
+@pytest.mark.parametrize(("words", "told"), [(("status",), "no agent run took place"), (("tui",), "gateway run")])
 def test_recorder_that_was_there_and_saw_no_agent_is_no_clean_bill(
     monitor: Monitor, runs: Runs, words: tuple[str, ...], told: str
 ) -> None:
@@ -479,7 +479,7 @@ def test_killed_monitor_leaves_a_stale_slot_that_can_be_finalized(running: Runni
     assert "the process that started it is gone" in again.stderr
     assert "critiqor finalize" in again.stderr
     shown = run_critiqor("show", "run_001", "--runs-dir", runs.folder, home=tmp_path)
-    assert "The process that recorded it is gone." in shown.stdout
+    assert "The recording process has ended; the run is not finalized." in shown.stdout
     assert run_critiqor("finalize", "--runs-dir", runs.folder, home=tmp_path).returncode == ExitCode.OK
     assert runs.status("run_001") == "COMPLETED"
 

@@ -125,7 +125,7 @@ def test_finalize_and_abort_say_aloud_that_the_agent_runs_on_and_their_command_e
     assert runs.evidence_bytes("run_001") == sealed
     assert verify_run(runs.paths, "run_001").intact
     assert (
-        "Nothing of it ran.\nrun_001 is COMPLETED and stays so."
+        "No process of this run was running.\nrun_001 stays COMPLETED."
         in burning.critiqor("abort", "--stop", "run_001").stdout
     )
 
@@ -197,4 +197,4 @@ def test_an_attached_session_names_no_command_of_ours(runs: Runs, tmp_path: Path
     assert "its service manager" in str(refused.value.fix)
     assert runs.status("run_001") == "MONITORING"
     told = run_critiqor("abort", "--runs-dir", runs.folder, home=tmp_path)
-    assert "stop it as a service" in told.stderr
+    assert "Stop it with its service manager" in told.stderr

@@ -160,7 +160,7 @@ def test_the_transcript_of_a_killed_run_is_repaired_by_the_next_one(tmp_path):
     ("arguments", "words"),
     [
         (("--message", " "), "the message is empty"),
-        (("--message", "x", "--session-key", "agent:other:x", "--agent", "main"), "not a session of agent main"),
+        (("--message", "x", "--session-key", "agent:other:x", "--agent", "main"), "does not belong to agent main"),
         (("--message", "x", "--model", "nobody/knows"), "nobody/knows"),
     ],
 )
@@ -174,7 +174,7 @@ def test_usage_errors_are_messages_and_never_tracebacks(house, arguments, words)
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(("--thinking", "huge"), "'huge' is not one of"), (("--agent", "none"), "there is no agent 'none'")],
+    [(("--thinking", "huge"), "'huge' is not one of"), (("--agent", "none"), "has no agent 'none'")],
 )
 def test_unknown_options_are_rejected_and_not_ignored(house, arguments, words):
     done = house.run(*CRITIQOR, "agent", "--local", "--message", "hi", *arguments)

@@ -273,8 +273,8 @@ def test_a_live_stream_says_nothing_that_is_said(marked: Runs) -> None:
 @pytest.mark.parametrize(
     ("visibility", "host", "said"),
     [
-        ("private", "192.0.2.9", "run_001 is private, and was sent to another machine"),
-        ("private", "collector.example", "run_001 is private, and was sent to another machine"),
+        ("private", "192.0.2.9", "run_001 is private; it was sent to another machine"),
+        ("private", "collector.example", "run_001 is private; it was sent to another machine"),
         ("private", "localhost", None),
         ("private", "127.0.0.1", None),
         ("private", "[::1]", None),

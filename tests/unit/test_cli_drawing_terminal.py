@@ -219,7 +219,7 @@ def test_check_says_first_whether_it_passes_then_what_was_measured_and_which_fin
         rows["min_trust"][0] == "✗" and "█" in rows["min_trust"][2] and rows["min_trust"][-3:] == ["at", "least", "100"]
     )
     assert rows["max_cost_usd"][2:] == ["$0.0070", "at", "most", "$0.0010"]
-    broke = drawn.text.split("Findings that broke it\n")[1]
+    broke = drawn.text.split("Findings that failed a rule\n")[1]
     assert "`grep -rn fence notes` called" in broke and "tool_loop" in broke
     assert drawn.lines[-1] == "Next: critiqor explain run_002 finding_001"
     passed = shown("check", "run_001", home=home)
@@ -228,7 +228,7 @@ def test_check_says_first_whether_it_passes_then_what_was_measured_and_which_fin
 
 def test_diagnose_says_what_changed_and_draws_the_run(home: Path) -> None:
     drawn = shown("diagnose", "run_002", home=home)
-    assert drawn.lines[0] == "Nothing changed compared with the previous diagnosis (rule set 3, as before)"
+    assert drawn.lines[0] == "Nothing changed compared with the previous diagnosis (rule set 3, unchanged)"
     assert drawn.lines[2:] == shown("show", "run_002", home=home).lines
 
 
@@ -236,7 +236,7 @@ def test_verify_says_first_whether_the_seal_holds(home: Path) -> None:
     whole = shown("verify", "run_001", home=home)
     assert whole.lines[0] == "✓ INTACT  the evidence of run_001 is as it was sealed"
     gone = shown("verify", "run_004", home=home)
-    assert (gone.code, gone.lines[0]) == (ExitCode.ERROR, "✗ BROKEN  the evidence of run_004 is not what was sealed")
+    assert (gone.code, gone.lines[0]) == (ExitCode.ERROR, "✗ BROKEN  the evidence of run_004 was changed after sealing")
 
 
 def test_a_command_to_be_pasted_has_no_line_break_however_narrow_the_terminal_is(home: Path) -> None:
@@ -345,7 +345,7 @@ def test_a_run_whose_recorder_is_gone_is_shown_as_ended(tmp_path: Path) -> None:
 
 def test_an_agent_without_monitor_gets_a_hint_on_a_terminal(tmp_path: Path) -> None:
     result = shown("agent", "--message", "hi", home=tmp_path, columns=200)
-    assert "this turn is not recorded; to record one: critiqor monitor openclaw" in result.words
+    assert "this message is not recorded; to record: critiqor monitor openclaw" in result.words
     assert "recorded" not in run_critiqor("agent", "--message", "hi", home=tmp_path).stderr
 
 

@@ -109,7 +109,7 @@ def test_answers_as_json_and_writes_to_standard_output_but_not_both(cli: Cli, ru
     told = cli("export", "run_001", "--format", "perfetto", "-o", "a.json", "--json").data
     assert told["file"] == str(tmp_path / "a.json")
     assert told["bytes"] == (tmp_path / "a.json").stat().st_size
-    assert told["notes"] == ["No OpenClaw timeline: OpenClaw wrote none."]
+    assert told["notes"] == ["The OpenClaw timeline is not included: OpenClaw wrote no timeline."]
     streamed = cli("export", "run_001", "--format", "perfetto", "-o", "-")
     assert streamed.out == (tmp_path / "a.json").read_text()
     assert cli("export", "run_001", "--format", "perfetto", "-o", "-", "--json").error["exit_code"] == 2

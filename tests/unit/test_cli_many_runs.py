@@ -100,7 +100,7 @@ def test_diagnosis_of_other_evidence_is_not_believed(cli: Cli, runs: Runs) -> No
     assert Run.load("run_002", runs.folder).diagnosis() == good
     answer = cli("check", "run_001")
     assert answer.code == ExitCode.ERROR
-    assert "other evidence" in answer.err
+    assert "does not match its sealed evidence" in answer.err
     assert "critiqor diagnose run_001" in answer.err
 
 
@@ -134,7 +134,7 @@ def test_trends_of_the_only_agent(cli: Cli, runs: Runs) -> None:
     assert "trust up: median 65 in the first half, 85 in the second, over 4 runs, 1 without a diagnosis" in text.out
     assert "in 2 of 4 runs  medium  tool_loop  since run_001 (1970-01-02), last in run_002 (1970-01-03)" in text.out
     assert "run_005 is MONITORING and not diagnosed yet: critiqor finalize run_005" in text.out
-    assert "cannot be read, of any agent: run_006" in text.out
+    assert "cannot be read (all agents): run_006" in text.out
     assert "Next: critiqor show run_004" in text.out
     data = cli("trends", "--json").data
     assert [run["trust"] for run in data["runs"]] == [60, 70, 80, 90]
@@ -163,7 +163,7 @@ def test_trends_of_nothing(cli: Cli, runs: Runs) -> None:
     assert empty.code == ExitCode.ERROR
     assert "→ critiqor monitor openclaw" in empty.err
     runs.start()
-    assert "no direction: 0 runs" in cli("trends").out
+    assert "no trend: only 0 runs" in cli("trends").out
 
 
 def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None:
@@ -176,7 +176,7 @@ def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None
     assert (bad.code, bad.err) == (ExitCode.GATE_FAILED, "")
     assert bad.out.splitlines() == [
         "run_002 fails 2 of 6 rules",
-        "ok  require_intact: the evidence is what was sealed",
+        "ok  require_intact: the evidence is unchanged since sealing",
         "ok  require_observed: the agent was observed",
         "ok  require_finished: the run finished: completed, the process ended with exit code 0",
         "NO  min_trust: trust is 50, at least 70 required",

@@ -97,9 +97,9 @@ def test_turns_of_a_run_come_from_the_recorder_where_openclaw_wrote_nothing(cli:
     [only] = summary["turns"]
     assert (only["agent_run_id"], only["duration_ms"], only["sources"]) == ("run-1", 1000, ["recorder"])
     text = cli("timeline", run_id)
-    assert text.out.startswith("Timeline\n  OpenClaw's diagnostics are unavailable: OpenClaw wrote none\n")
-    assert part(text, "Turns (1)")[-1][:7] == ["run-1", "1.00", "s", "100", "ms", "800", "ms"]
-    assert part(text, "Turns (1)")[-1][-2:] == ["recorder", "only"]
+    assert text.out.startswith("Timeline\n  OpenClaw's diagnostics are unavailable: OpenClaw wrote no timeline\n")
+    assert part(text, "Agent runs (1)")[-1][:7] == ["run-1", "1.00", "s", "100", "ms", "800", "ms"]
+    assert part(text, "Agent runs (1)")[-1][-2:] == ["recorder", "only"]
     assert "Slowest spans" not in text.out
     assert "recorder only" in cli("timeline", run_id, "--markdown").out
 
@@ -110,7 +110,7 @@ def test_report_says_why_there_is_no_timeline(cli: Cli, runs: Runs) -> None:
     import_run(ImportedTrace(trace_id="t", format="neutral", events=[], notes=[]), runs_dir=runs.folder)
     text = cli("timeline", "run_002").out
     assert "diagnostics are unavailable: the run was recorded elsewhere and imported" in text
-    assert "the recorder saw no turn" in text
+    assert "the recorder saw no agent run" in text
     runs.seal(attached())
     assert "the run was not launched by critiqor monitor" in cli("timeline", "run_003").out
 
@@ -177,7 +177,7 @@ def test_profiled_runs_are_not_mixed_with_others(cli: Cli, runs: Runs) -> None:
         run(runs, scans(10), deep_profile=profiled)
     answer = cli("timeline", "run_001", "run_002", "run_003")
     assert answer.code == ExitCode.USAGE
-    assert "not mixed with others: run_002 of 3" in answer.err
+    assert "cannot be mixed; profiled: run_002 of 3" in answer.err
     assert "→ critiqor timeline run_001 run_003" in answer.err
     assert cli("timeline", "run_001", "run_003").code == ExitCode.OK
 
@@ -199,7 +199,7 @@ def test_run_that_is_named_twice_is_rejected(cli: Cli, runs: Runs) -> None:
     run(runs, scans(10))
     answer = cli("timeline", "run_001", "run_001")
     assert answer.code == ExitCode.USAGE
-    assert "run_001 is named 2 times" in answer.err
+    assert "run_001 is given 2 times" in answer.err
 
 
 def test_compare_shows_what_became_slower(cli: Cli, runs: Runs) -> None:

@@ -218,7 +218,7 @@ def test_in_a_pipe_each_event_is_one_line_and_the_next_command_is_a_message(cli:
     [failed] = [line for line in lines if "!" in line]
     assert "tool_output              exec, 33 ms, error: �[2Jline one line two x" in failed
     assert len(failed) < 300
-    assert answer.err == f"critiqor: {run_id} is over: its process has ended. Next: critiqor finalize {run_id}\n"
+    assert answer.err == f"critiqor: {run_id} has ended: its process has ended. Next: critiqor finalize {run_id}\n"
 
 
 def test_as_json_each_line_is_a_document_and_the_last_one_says_how_it_ended(cli: Cli, runs: Runs) -> None:
@@ -271,7 +271,7 @@ def test_on_a_terminal_figures_and_events_are_kept_up_to_date_until_ctrl_c(runs:
     runs.write(run_id, *(event for number in range(20) for event in tool(10 + 2 * number)))
     child.expect(r"tools \S*\s*\S*21")
     child.send(CTRL_C)
-    child.expect("continues unwatched")
+    child.expect("is still being recorded")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == ExitCode.OK

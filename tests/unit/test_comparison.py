@@ -66,7 +66,7 @@ def test_verdict(before: Diagnosis, after: Diagnosis, verdict: str, reason: str)
 def test_run_that_was_not_observed_cannot_be_compared_and_nothing_is_called_gone() -> None:
     result = compare(diagnosis(BEFORE, finding(), trust=70), diagnosis(AFTER, trust=None))
     assert result.verdict == "cannot be compared"
-    assert f"{AFTER} was not observed" in result.summary
+    assert f"the agent was not observed in {AFTER}" in result.summary
     assert f"critiqor show {AFTER}" in result.summary
     assert (result.gone, result.new, result.still_there) == ([], [], [])
     assert result.figures.trust.difference is result.figures.findings.difference is None
@@ -108,14 +108,14 @@ def test_differences_of_money_have_no_binary_dust() -> None:
 def test_one_pair_of_runs_decides_nothing_about_cost_and_time() -> None:
     result = compare(diagnosis(BEFORE, cost_usd=0.2, wall_ms=900), diagnosis(AFTER, cost_usd=0.1, wall_ms=500))
     assert result.verdict == "no difference"
-    assert "only cost, time changed, which can be chance" in result.summary
+    assert "only cost, time differ, which may be chance" in result.summary
     assert "sample" not in compare(diagnosis(BEFORE), diagnosis(AFTER)).summary
 
 
 def test_gone_in_a_run_that_was_seen_less_is_told_with_care() -> None:
     result = compare(diagnosis(BEFORE, finding(), confidence=100), diagnosis(AFTER, confidence=60))
     assert result.verdict == "better"
-    assert "may only mean not observed" in result.notes[-1]
+    assert "may only be unrecorded" in result.notes[-1]
 
 
 def test_trouble_of_the_recorder_is_listed_and_no_matter_of_the_agent() -> None:

@@ -143,11 +143,11 @@ def test_the_verdict_says_when_the_evidence_is_not_what_was_sealed(runs: Runs, w
         document.write_bytes(document.read_bytes().replace(b"exit code 1", b"exit code 0"))
     page = dashboard.user().get(f"/runs/{run_id}").text
     verdict = page.split('id="verdict"')[1].split("</section>")[0]
-    assert f"evidence is {'gone' if wrong == 'gone' else 'not what was sealed'}" in verdict
+    assert f"evidence {'is gone' if wrong == 'gone' else 'was changed after sealing'}" in verdict
     assert f"critiqor verify {run_id}" in verdict
     change_visibility(Run.load(run_id, runs.folder), "anonymous")
     strangers = dashboard.stranger().get(f"/runs/{run_id}").text
-    assert "Not proven: the evidence is not what was sealed." in strangers and "session.json" not in strangers
+    assert "Not verified: the evidence was changed after sealing." in strangers and "session.json" not in strangers
 
 
 def test_data_for_scripts_cannot_end_the_script() -> None:
@@ -481,17 +481,17 @@ def test_very_short_bars_are_merged(runs: Runs) -> None:
     runs.write(run_id, *events)
     runs.finalize(run_id)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
-    assert "short ones, including read" in page
+    assert "short spans, including read" in page
     assert 100 < page.count("<rect") < 3000
     change_visibility(Run.load(run_id, runs.folder), "anonymous")
     anonymous = Dashboard(runs).stranger().get(f"/runs/{run_id}/timeline").text
     for shown in (page, anonymous):
         assert "merged with their neighbours" in shown
-    assert re.search(r"Tools: \d+ short ones", anonymous)
+    assert re.search(r"Tools: \d+ short spans", anonymous)
 
 
 def test_a_tool_of_any_name_is_not_taken_for_several(runs: Runs) -> None:
-    run_id = failing_tests(runs, tool="short ones")
+    run_id = failing_tests(runs, tool="short spans")
     assert "merged with their neighbours" not in Dashboard(runs).user().get(f"/runs/{run_id}/timeline").text
 
 
@@ -565,7 +565,7 @@ def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
         ("FINALIZING", "it is FINALIZING", "being sealed", None, False),
         ("COMPLETED", "it is COMPLETED", "completed", None, True),
         ("ABORTED", "it is ABORTED", "aborted", "critiqor diagnose run_001", True),
-        ("GONE", "it may no longer be seen", "gone", None, True),
+        ("GONE", "you may no longer see this run", "gone", None, True),
     ],
 )
 def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(

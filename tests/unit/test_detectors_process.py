@@ -265,7 +265,7 @@ def test_recording_without_an_agent_is_no_clean_bill() -> None:
 
 
 def test_reason_why_nothing_was_recorded_is_told() -> None:
-    why = "the recorder was never attached: `plugins.deny` names critiqor"
+    why = "OpenClaw did not load the recorder: `plugins.deny` names critiqor"
     story = Story().event("error_event", layer="supervisor", error=why, payload={"reason": "recorder_not_attached"})
     diagnosis = story.diagnosis(agent_events=0)
     assert diagnosis.failure_analysis.findings[0].explanation == why
@@ -315,7 +315,7 @@ def test_an_agent_that_was_stopped_with_its_process_did_not_finish() -> None:
     story.begins("exec", {"command": "make"})
     story.finishes(error="aborted", aborted=True).process(130, error="interrupted", reason="interrupted")
     finding = story.only("process_failure")
-    assert (finding.severity, finding.title) == ("low", "The run was interrupted while the agent was working")
+    assert (finding.severity, finding.title) == ("low", "OpenClaw was interrupted while the agent was working")
     assert story.diagnosis().readiness == "review"
 
 

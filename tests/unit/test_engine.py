@@ -316,7 +316,7 @@ def test_change_before_that_of_the_primary_diagnosis_says_why() -> None:
     primary = diagnosis.primary_diagnosis
     assert primary is not None and primary.type == "false_success_claim"
     first, second = diagnosis.playbook.changes[:2]
-    assert first.reason == f"Fix this before {primary.finding_id}, the primary problem: it caused that one."
+    assert first.reason == f"Fix this first: it caused {primary.finding_id}, the main problem."
     assert (second.finding_id, second.reason) == (primary.finding_id, None)
 
 

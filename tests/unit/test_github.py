@@ -143,10 +143,10 @@ def test_a_step_has_the_gate_and_the_report_in_its_summary(
     assert [command.name for command in obeyed(answer.out)] == ["error"] * 3
     text = summary.read_text()
     assert text.startswith("# of an earlier command\n")
-    assert "### The gate: fails 2 of 6 rules" in text
+    assert "### Policy check: fails 2 of 6 rules" in text
     assert "critiqor explain run_001 finding_001" in text
     cli("check", "run_001", "--github")
-    assert summary.read_text().count("### The gate") == 2
+    assert summary.read_text().count("### Policy check") == 2
 
 
 def test_outside_of_github_it_says_what_is_missing_and_works(
@@ -225,5 +225,5 @@ def test_an_error_that_quotes_a_file_is_obeyed_neither(cli: Cli, runs: Runs) -> 
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "run_id": "x ##[add-mask]y\n::add-mask::z"}))
     answer = cli("check", "run_001", "--github")
-    assert (answer.code, "it is the record of x" in answer.err) == (1, True)
+    assert (answer.code, "it contains the record of another run, x" in answer.err) == (1, True)
     assert obeyed(answer.out + answer.err) == []

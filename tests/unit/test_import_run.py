@@ -64,8 +64,8 @@ def test_coverage_says_that_it_was_imported_and_what_is_not_known(runs: Runs, tm
     assert coverage["agent_events"] == 4
     assert (coverage["missing_records"], coverage["missing_by_writer"], coverage["damaged_records"]) == (0, {}, 0)
     assert coverage["calls_without_results"] == 0
-    assert coverage["notes"][0].startswith("Imported from neutral: no recorder was attached")
-    assert "events without a time, placed at that of the preceding event: 3" in coverage["notes"]
+    assert coverage["notes"][0].startswith("Imported from neutral: not recorded by Critiqor")
+    assert "events without a time, placed at the time of the preceding event: 3" in coverage["notes"]
     assert load_record(run_id, runs.folder)["trust_score"] is not None
 
 

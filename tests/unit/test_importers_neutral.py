@@ -100,7 +100,7 @@ def test_times_that_go_back_or_are_missing_change_no_order(tmp_path: Path) -> No
     ]
     assert trace.events[2].payload["ts"] == times[2]
     assert trace.notes == [
-        "events without a time, placed at that of the preceding event: 2",
+        "events without a time, placed at the time of the preceding event: 2",
         "events with a time before the preceding event, placed at its time: 1",
     ]
 
@@ -108,7 +108,7 @@ def test_times_that_go_back_or_are_missing_change_no_order(tmp_path: Path) -> No
 def test_a_trace_without_times_is_visibly_in_no_real_time(tmp_path: Path) -> None:
     trace = read_one(tmp_path, {"type": "user"}, {"type": "assistant"}, {"type": "end"})
     assert [event.timestamp for event in trace.events] == [f"2000-01-01T00:00:00.00{i}Z" for i in range(3)]
-    assert trace.notes == ["events without a time, placed a millisecond apart in the year 2000: 3"]
+    assert trace.notes == ["events without a time, placed in the year 2000, one millisecond apart: 3"]
 
 
 def test_numbers_lead_back_even_with_holes_and_out_of_order(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_spans_below_an_agent_belong_to_that_agent(tmp_path: Path) -> None:
         "t2": "boss",
         "t3": "main",
     }
-    assert "spans of neither an agent, a model nor a tool, left out: 1 (step)" in trace.notes
+    assert "spans that belong to no agent, model or tool, left out: 1 (step)" in trace.notes
 
 
 def test_a_chain_around_everything_is_the_agent(tmp_path: Path) -> None:

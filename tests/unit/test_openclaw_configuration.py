@@ -376,12 +376,12 @@ def test_cycle_of_includes_is_a_problem(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("{plugins: ", "line 1, column 11"),
-        ("[]", "does not hold an object"),
+        ("[]", "does not contain a JSON object"),
         ("{$include: 7}", "neither a path nor a list"),
         ("{$include: ['a', 7]}", "neither a path nor a list"),
         ("{$include: 'missing.json'}", "missing.json could not be read"),
         ("{$include: 'a\\0b'}", "could not be read"),
-        ("{$include: 'list.json', a: 1}", "does not hold an object"),
+        ("{$include: 'list.json', a: 1}", "does not contain a JSON object"),
         ("[" * 100_000, "inside each other"),
     ],
 )

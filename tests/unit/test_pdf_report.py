@@ -116,9 +116,9 @@ def test_the_browser_gets_a_profile_of_its_own_no_network_and_no_scripts(cli: Cl
     [
         ("ends", PDF, "it has ended"),
         ("refuses", PDF, "no page today"),
-        ("babbles", PDF, "does not speak as a Chromium does"),
-        ("prints", b"not a PDF", "is no PDF"),
-        ("prints", PDF[:20], "is no PDF"),
+        ("babbles", PDF, "does not answer like Chromium (DevTools protocol)"),
+        ("prints", b"not a PDF", "is not a PDF"),
+        ("prints", PDF[:20], "is not a PDF"),
     ],
 )
 def test_a_browser_that_fails_leaves_the_old_file_and_names_html(
@@ -142,7 +142,7 @@ def test_a_browser_that_does_not_finish_is_ended_with_all_that_it_started(
     stand_in(browser, "hangs")
     monkeypatch.setattr(chromium, "PRINT_SECONDS", 3.0)
     answer = cli("report", "run_001", "--format", "pdf")
-    assert (answer.code, "it does not finish" in answer.err) == (1, True)
+    assert (answer.code, "it did not finish in time" in answer.err) == (1, True)
     child = int((browser / "child.pid").read_text())
     wait_until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
 
@@ -170,7 +170,7 @@ def test_a_chromium_is_found_by_its_usual_names_or_by_the_variable(tmp_path: Pat
     assert find_chromium("x", environment).program == better
     own = script(tmp_path / "own", "#!/bin/sh\n")
     assert find_chromium("x", {**environment, VARIABLE: str(own)}).program == own
-    with pytest.raises(CritiqorError, match="is no program"):
+    with pytest.raises(CritiqorError, match="is not an executable program"):
         find_chromium("x", {**environment, VARIABLE: str(tmp_path / "gone")})
 
 

@@ -203,7 +203,7 @@ def test_allowed_types_do_not_count_and_cost_no_trust() -> None:
     assert result.passed
     trust = next(rule for rule in result.rules if rule.rule == "min_trust")
     assert trust.actual == 95
-    assert trust.explanation == "trust is 95 without allowed types, 65 with them, at least 90 required"
+    assert trust.explanation == "trust is 95 without findings of allowed types, 65 with them, at least 90 required"
 
 
 def test_trust_that_was_used_up_is_scored_anew_without_allowed_types() -> None:
@@ -244,7 +244,10 @@ def test_large_numbers_are_written_out() -> None:
 def test_unknown_cost_is_not_a_small_one() -> None:
     unknown = answer(diagnosis(cost_usd=None), max_cost_usd=1000.0)
     assert (unknown.passed, unknown.actual) == (False, None)
-    assert unknown.explanation == "cost: unknown, because no price is known; unknown does not pass"
+    assert (
+        unknown.explanation
+        == "cost: unknown, because no price is known; an unknown value fails this rule (see allow_unknown_cost)"
+    )
     assert answer(diagnosis(cost_usd=None), max_cost_usd=0.0, allow_unknown_cost=True).passed
 
 
@@ -295,5 +298,5 @@ def test_evidence_that_is_not_what_was_sealed_passes_only_where_the_policy_says_
     assert not result.passed
     (failed,) = [rule for rule in result.rules if not rule.passed]
     assert (failed.rule, failed.limit, failed.actual) == ("require_intact", True, False)
-    assert failed.explanation == "the evidence is not what was sealed, session.json was changed"
+    assert failed.explanation == "the evidence was changed after sealing: session.json was changed"
     assert apply_policy(Policy(min_trust=70, require_intact=False), diagnosis(), CHANGED).passed

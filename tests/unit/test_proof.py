@@ -14,7 +14,7 @@ from support import Cli, Runs, attached
 from critiqor.errors import ExitCode
 from critiqor.run.store import Run
 
-CHANGED = "the evidence is not what was sealed, session.json was changed"
+CHANGED = "the evidence was changed after sealing: session.json was changed"
 GONE = "the evidence is gone, there is no session.json"
 
 
@@ -58,7 +58,7 @@ def test_a_diagnosis_of_other_evidence_proves_nothing_of_this(sealed: Runs, cli:
     path = sealed.paths.diagnosis_path("run_002")
     path.write_text(json.dumps({**json.loads(path.read_text()), "evidence_digest": "sha256:other"}))
     assert Run.load("run_002", sealed.folder).integrity().state == "other"
-    assert "Not proven: the diagnosis is missing or was made from other evidence" in cli("show", "run_002").out
+    assert "Not verified: the diagnosis is missing or does not match the sealed evidence" in cli("show", "run_002").out
 
 
 @damages
@@ -78,7 +78,7 @@ def test_the_gate_fails_what_cannot_be_proven(sealed: Runs, cli: Cli, damage: Da
 def test_show_says_first_that_it_is_not_proven(sealed: Runs, cli: Cli, damage: Damage, state: str, told: str) -> None:
     damaged(sealed, damage)
     shown = cli("show", "run_002")
-    assert shown.out.splitlines()[2].strip() == f"Not proven: {told} (critiqor verify run_002)"
+    assert shown.out.splitlines()[2].strip() == f"Not verified: {told} (critiqor verify run_002)"
     data = cli("show", "run_002", "--json").data
     assert (data["evidence"]["state"], data["diagnosis"]["readiness"]) == (state, "unknown")
     assert data["diagnosis"]["trust_score"] == 100, "what was concluded stays as it was"
@@ -88,12 +88,12 @@ def test_show_says_first_that_it_is_not_proven(sealed: Runs, cli: Cli, damage: D
 def test_reports_say_first_that_it_is_not_proven(sealed: Runs, cli: Cli, damage: Damage, state: str, told: str) -> None:
     damaged(sealed, damage)
     lines = cli("report", "run_002").out.splitlines()
-    assert lines[0] == "## `run_002`: unknown: not proven"
-    assert lines[2].startswith("**Not proven: the evidence is")
+    assert lines[0] == "## `run_002`: unknown: not verified"
+    assert lines[2].startswith("**Not verified: the evidence")
     written = cli("report", "run_002", "--format", "json")
     document = json.loads(written.out)
     assert (document["evidence"], document["diagnosis"]["readiness"]) == ({"state": state, "told": told}, "unknown")
-    assert f"Not proven: {told}" in written.err
+    assert f"Not verified: {told}" in written.err
 
 
 @pytest.mark.parametrize("run_id", ["run_001", "run_002"])
@@ -117,4 +117,4 @@ def test_a_timeline_that_was_sealed_with_it_belongs_to_the_evidence(runs: Runs) 
     timeline.write_text("[]\n")
     proof = Run.load(run_id, runs.folder).integrity()
     assert proof.state == "changed"
-    assert proof.explanation == "the evidence is not what was sealed, timeline.jsonl was changed"
+    assert proof.explanation == "the evidence was changed after sealing: timeline.jsonl was changed"

@@ -57,9 +57,9 @@ def test_the_verdict_comes_first_and_the_worst_problem_next() -> None:
     assert lines[0] == "## `run_001`: review"
     assert "| trust | 65 of 100 |" in lines
     assert r"| cost | \$0.5000; 90 tokens in, 10 out |" in lines
-    first, second = text.index("### The problem to look at first"), text.index("### Further findings")
+    first, second = text.index("### Main problem"), text.index("### Further findings")
     assert first < text.index("**HIGH** `tool_loop`") < second < text.index("**LOW** `timeout`")
-    assert "It happened 5 times. It costs 30 points of trust. It began with `evt_7`." in text
+    assert "It happened 5 times. It lowers trust by 30 points. It began with `evt_7`." in text
     assert "- What to change: fix it" in lines
     assert "- Next: `critiqor explain run_001 finding_001`" in lines
     assert "- Next: `critiqor explain run_001 finding_002`" in lines
@@ -73,7 +73,7 @@ def test_a_clean_run_has_no_problem_and_one_that_nobody_saw_is_not_called_clean(
     unseen = diagnosis(trust=None, confidence=20)
     unseen.readiness = "unknown"
     text = document(report(unseen))
-    assert text.startswith("## `run_001`: unknown: too little of it was seen\n")
+    assert text.startswith("## `run_001`: unknown: too little of it was recorded\n")
     assert "| trust | unknown: the agent was not observed |" in text
 
 
@@ -93,11 +93,11 @@ def test_what_the_recorder_did_not_see_is_told() -> None:
 def test_the_gate_is_a_table_of_its_rules() -> None:
     told = gated(diagnosis("run_001", finding("timeout", "high"), trust=55))
     text = document(told.report, told.gate)
-    assert "### The gate: fails 2 of 6 rules" in text
+    assert "### Policy check: fails 2 of 6 rules" in text
     assert "| `min_trust` | **failed** | trust is 55, at least 70 required |" in text
     assert "| `require_observed` | passed | the agent was observed |" in text
     assert kinds(text)["table_open"] == 2
-    assert "### The gate: passes 6 rules" in document(gated(diagnosis()).report, gated(diagnosis()).gate)
+    assert "### Policy check: passes 6 rules" in document(gated(diagnosis()).report, gated(diagnosis()).gate)
 
 
 def test_hostile_texts_are_read_as_texts() -> None:

@@ -228,7 +228,7 @@ def test_record_under_another_name_is_refused(runs: Runs) -> None:
     runs.start()
     copy = runs.folder / "run_007.json"
     copy.write_bytes(runs.paths.run_path("run_001").read_bytes())
-    with pytest.raises(BrokenRecordError, match="it is the record of run_001"):
+    with pytest.raises(BrokenRecordError, match="it contains the record of another run, run_001"):
         runs.finalize("run_007")
 
 
@@ -490,7 +490,7 @@ def test_abort_is_refused_once_completed_and_harmless_twice(runs: Runs) -> None:
     runs.finalize()
     with pytest.raises(NoActiveSessionError, match="completed"):
         abort_session(done, runs_dir=runs.folder)
-    with pytest.raises(NoActiveSessionError, match="no active session"):
+    with pytest.raises(NoActiveSessionError, match="no run is active"):
         abort_session(runs_dir=runs.folder)
 
 
@@ -532,10 +532,10 @@ def test_changed_evidence_is_not_diagnosed_under_its_seal(runs: Runs) -> None:
     path = runs.paths.evidence_summary_path(run_id)
     path.chmod(0o600)
     path.write_bytes(path.read_bytes().replace(b'"agent_start"', b'"agent_START"'))
-    with pytest.raises(BrokenRecordError, match="not what was sealed"):
+    with pytest.raises(BrokenRecordError, match="was changed after sealing"):
         diagnose_run(run_id, runs_dir=runs.folder)
     path.unlink()
-    with pytest.raises(BrokenRecordError, match="not what was sealed"):
+    with pytest.raises(BrokenRecordError, match="was changed after sealing"):
         diagnose_run(run_id, runs_dir=runs.folder)
 
 
@@ -568,7 +568,7 @@ def test_evidence_that_stands_in_the_document_alone_is_adopted(runs: Runs) -> No
     assert [event["event_type"] for event in events] == ["tool_call", "tool_output"]
     assert [event["timestamp"] for event in events] == [event["timestamp"] for event in DOCUMENT["events"]]  # type: ignore[index]
     assert record["trust_score"] is not None
-    assert "did not announce itself" in runs.evidence(run_id)["coverage"]["notes"][0]
+    assert "start event is missing" in runs.evidence(run_id)["coverage"]["notes"][0]
 
 
 def test_unreadable_event_of_an_adopted_document_costs_itself(runs: Runs) -> None:

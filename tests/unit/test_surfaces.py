@@ -177,7 +177,7 @@ def test_no_surface_shows_the_verdict_of_a_run_whose_evidence_is_not_intact(
     for name, text in surfaces(recorded_runs, cli, monkeypatch, tmp_path):
         found = re.findall(r"(?i).{0,40}\bready\b.{0,20}", text)
         if name not in SCORES_AS_CONCLUDED:
-            found += [match for match in re.findall(SHOWN_TRUST, text) if "not proven" not in match]
+            found += [match for match in re.findall(SHOWN_TRUST, text) if "not verified" not in match]
         if found:
             wrong[name] = found
     assert not wrong

@@ -13,7 +13,7 @@ from critiqor.timeline import SummaryBuilder, read_timeline
 def test_a_missing_timeline_is_unavailable(tmp_path: Path) -> None:
     summary = read_timeline(tmp_path / "none.jsonl")
     assert not summary.present
-    assert summary.unavailable == "OpenClaw wrote none"
+    assert summary.unavailable == "OpenClaw wrote no timeline"
     assert read_timeline(tmp_path).unavailable == "it is not a file"
 
 

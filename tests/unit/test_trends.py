@@ -35,7 +35,7 @@ def test_summary_says_what_is_missing() -> None:
     result = trends_of(AGENT, series(50, None, 60, 70))
     assert result.direction == "no direction"
     assert "3 runs with a trust score, at least 4 needed" in result.summary
-    assert result.notes == ["1 run not observed, so without a trust score: run_002"]
+    assert result.notes == ["1 run without a trust score because no agent was observed: run_002"]
     assert trends_of(AGENT, series(50, 50, 60, 70)).summary == (
         "trust up: median 50 in the first half, 65 in the second, over 4 runs"
     )

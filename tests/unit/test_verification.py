@@ -60,9 +60,15 @@ def test_changed_byte_in_an_event_is_found(sealed: Runs) -> None:
 
 
 EVIDENCE_CHANGES: dict[str, tuple[Change, str]] = {
-    "metrics": (lambda content: content.replace(b'"total_events":5', b'"total_events":6'), "around them"),
-    "coverage": (lambda content: content.replace(b'"journal_present":true', b'"journal_present":null'), "around them"),
-    "head": (lambda content: content.replace(b'"session_id":"run_001"', b'"session_id":"run_002"'), "around them"),
+    "metrics": (lambda content: content.replace(b'"total_events":5', b'"total_events":6'), "other parts of the file"),
+    "coverage": (
+        lambda content: content.replace(b'"journal_present":true', b'"journal_present":null'),
+        "other parts of the file",
+    ),
+    "head": (
+        lambda content: content.replace(b'"session_id":"run_001"', b'"session_id":"run_002"'),
+        "other parts of the file",
+    ),
     "event removed": (lambda content: without_line(content, 3), "event 3 ("),
     "last event removed": (lambda content: without_line(content, 5), "event 5 ("),
     "event added": (
@@ -122,14 +128,14 @@ def test_missing_or_unreadable_diagnosis_is_said(sealed: Runs, content: bytes | 
         path.unlink()
     else:
         path.write_bytes(content)
-    assert verify(sealed).problems == ["the diagnosis is missing or was made from other evidence"]
+    assert verify(sealed).problems == ["the diagnosis is missing or does not match the sealed evidence"]
 
 
 def test_diagnosis_of_another_run_is_found(sealed: Runs) -> None:
     sealed.seal(attached(), recorded(2, "tool_call"))
     other = sealed.paths.diagnosis_path("run_002").read_bytes()
     sealed.paths.diagnosis_path("run_001").write_bytes(other)
-    assert "other evidence" in verify(sealed).problems[0]
+    assert "does not match the sealed evidence" in verify(sealed).problems[0]
     assert verify(sealed, "run_002").intact
 
 

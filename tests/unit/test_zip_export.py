@@ -90,14 +90,14 @@ def test_a_timeline_that_is_not_the_sealed_one_is_left_out_and_told(cli: Cli, ru
     path = runs.paths.timeline_path(run_id)
     path.write_bytes(path.read_bytes().replace(b"gateway", b"gatexay"))
     notes = cli("export", run_id, "--format", "zip", "--json").data["notes"]
-    assert any("not what was sealed" in note for note in notes)
+    assert any("was changed after sealing" in note for note in notes)
     with zipfile.ZipFile(tmp_path / "run_001.zip") as packed:
         assert "run_001/timeline.jsonl" not in packed.namelist()
 
 
 def test_a_run_without_a_timeline_says_so(cli: Cli, runs: Runs) -> None:
     assert cli("export", sealed(runs, timeline=False), "--format", "zip", "--json").data["notes"] == [
-        "No timeline of OpenClaw: none was sealed."
+        "The OpenClaw timeline is not included: this run has none."
     ]
 
 

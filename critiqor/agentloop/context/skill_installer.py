@@ -41,7 +41,10 @@ def scan(folder: Path) -> list[ScanFinding]:
     findings: list[ScanFinding] = []
     files = sorted(folder.rglob("*"))
     if len(files) > MAX_FILES:
-        raise UsageError(f"{folder} has more than {MAX_FILES} files", fix="name the folder of the skill itself")
+        raise UsageError(
+            f"{folder} has more than {MAX_FILES} files",
+            fix="give the folder that contains SKILL.md, not a parent folder",
+        )
     for file in files:
         if file.is_symlink():
             raise UsageError(f"{file} is a symbolic link", fix="replace the link with a copy of its target")

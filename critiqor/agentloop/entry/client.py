@@ -32,7 +32,7 @@ class AgentClient:
             self._reader, self._writer = await asyncio.open_unix_connection(self._path, limit=MAX_LINE_BYTES)
         except OSError as error:
             raise NoServerError(
-                f"no agent server listens on {self._path}", fix="python -m critiqor.agentloop gateway run"
+                f"no agent server listens on {self._path}", fix="start one: critiqor-agentloop gateway run"
             ) from error
         self._reading = asyncio.create_task(self._read())
         return self

@@ -138,7 +138,7 @@ class _Connection:
             while line := await self._reader.readline():
                 await self._receive(line)
         except (ConnectionError, ValueError):
-            self._send({"ok": False, "error": {"message": "a line is too long, or the connection broke"}})
+            self._send({"ok": False, "error": {"message": "the request line is too long, or the connection was lost"}})
         finally:
             for unsubscribe in self._subscriptions:
                 unsubscribe()

@@ -40,14 +40,14 @@ class RunSupervisor:
         run.started_at = now_ms()
         seconds = run_timeout(self._services.configuration, run.params)
         if seconds is not None:
-            timeout = Abort("timeout", f"the run timed out after {seconds:g} seconds")
+            timeout = Abort("timeout", f"the agent run timed out after {seconds:g} seconds")
             self._timer = asyncio.get_running_loop().call_later(seconds, self.abort, timeout)
         execution = self._execution = asyncio.create_task(work)
         try:
             await self._wait_for_end(execution)
         except asyncio.CancelledError:
             # The process shuts down: the run gets the same grace period.
-            self.abort(Abort("shutdown", "the process that executed the run ended"))
+            self.abort(Abort("shutdown", "the process ended before the agent run did"))
             await self._wait_for_end(execution)
         finally:
             if self._timer is not None:
@@ -87,7 +87,7 @@ class RunSupervisor:
         run = self._run
         if not execution.done():
             reason = run.abort.reason if run.abort is not None else "aborted"
-            return build_failed_outcome(run, f"{reason}; the run did not stop in time and was abandoned")
+            return build_failed_outcome(run, f"{reason}; the agent run did not stop in time and was abandoned")
         if execution.cancelled():
             return build_aborted_outcome(run)
         error = execution.exception()

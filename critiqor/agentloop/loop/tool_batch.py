@@ -28,7 +28,7 @@ from critiqor.agentloop.tools.results import error_line, failed, refused, trunca
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome, Workbench
 from critiqor.model import now_ms
 
-SKIPPED = "Skipped to process an incoming message."
+SKIPPED = "Tool call skipped because a new message arrived."
 _ABORT_HOOK_SECONDS = 1.0
 """Time limit of `after_tool_call` handlers for a tool that was aborted."""
 
@@ -195,7 +195,7 @@ def _denial(decision: dict[str, Any]) -> str | None:
     if decision.get("block") is True:
         return str(decision.get("blockReason") or "blocked by a plugin")
     if decision.get("requireApproval") is not None:
-        return "a plugin requires approval, which is not available in this loop"
+        return "a plugin requires approval, which the embedded agent loop cannot ask for; the call was denied"
     return None
 
 

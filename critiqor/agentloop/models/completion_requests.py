@@ -111,5 +111,5 @@ def _part(part: Text | Image) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     if not part.data:
-        return {"type": "text", "text": f"[{part.mime_type} that is no longer kept]"}
+        return {"type": "text", "text": f"[{part.mime_type} removed from the history]"}
     return {"type": "image_url", "image_url": {"url": f"data:{part.mime_type};base64,{part.data}"}}

@@ -150,7 +150,7 @@ class CompletionStream:
         try:
             events = self._events.feed(data) if data else self._events.finish()
         except EventTooLargeError as error:
-            raise malformed("it contains an endless line") from error
+            raise malformed("it contains a line that is too long") from error
         for event in events:
             self._ready += self._chunks.read(event)
         if not data or self._chunks.done:

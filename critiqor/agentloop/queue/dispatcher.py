@@ -52,7 +52,7 @@ class Dispatcher:
         """Return the outcome of an ended run. Raises `UsageError` for an unknown run."""
         outcome = self._ended.get(run_id)
         if outcome is None:
-            raise UsageError(f"there is no run {run_id}", fix="use the run id that `agent` returned")
+            raise UsageError(f"there is no agent run {run_id}", fix="use the run id that `agent` returned")
         return outcome
 
     def dispatch(self, run: Run) -> None:

@@ -85,7 +85,7 @@ class StuckSessionWatchdog:
         self._warned[run.id] = silent_ms
         self._report(state, run.session.key, run.id, silent_ms, run.activity, "aborted" if is_over_limit else "warned")
         if is_over_limit:
-            self._abort(run, Abort("stuck", f"the run timed out: no progress for {silent_ms / 1000:.0f} seconds"))
+            self._abort(run, Abort("stuck", f"the agent run timed out: no progress for {silent_ms / 1000:.0f} seconds"))
 
     def _free_lanes(self, runs: dict[str, Run], now: float) -> None:
         orphans: dict[str, float] = {}

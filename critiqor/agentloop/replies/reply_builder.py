@@ -49,7 +49,7 @@ _FAILURES: dict[FailureKind, str] = {
     "context": "The conversation is too long for the model.",
     "malformed": "The model's response was malformed.",
     "rejected": "The model provider rejected the request.",
-    "aborted": "The run was aborted before the model answered.",
+    "aborted": "The agent run was aborted before the model answered.",
 }
 
 

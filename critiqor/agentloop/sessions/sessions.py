@@ -101,7 +101,10 @@ class Sessions:
         """Resolve the agent, key and session id that a caller gave. Raises `UsageError` if they contradict."""
         named = _parse_agent(key)
         if agent_id is not None and named is not None and named != agent_id:
-            raise UsageError(f"{key} is not a session of agent {agent_id}", fix="give only one of the two")
+            raise UsageError(
+                f"the session key {key} does not belong to agent {agent_id}",
+                fix="give only the agent or only the session key",
+            )
         agent = _check_agent(agent_id or named or default)
         if session_id is not None and not _SESSION_ID.fullmatch(session_id):
             raise UsageError(f"{session_id!r} is not a session id", fix="use letters, digits, dots and dashes")

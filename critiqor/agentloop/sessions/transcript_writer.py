@@ -22,7 +22,7 @@ async def locked_transcript(run: Run, services: Services, cwd: str = "") -> Asyn
     try:
         if run.has_emitted_end:
             # The run was abandoned while it waited for the lock.
-            raise LostLockError("the run has ended, so nothing was written", fix="send the message again")
+            raise LostLockError("the agent run has ended, so nothing was written", fix="send the message again")
         head = TranscriptHead(session.id, session.key, session.agent_id, cwd)
         transcript = open_transcript(session.transcript, head, lock, services.updates)
         try:

@@ -159,7 +159,7 @@ async def acquire(
         if time.monotonic() >= deadline:
             raise SessionBusyError(
                 f"another writer holds the session: {_describe(_read_owner(path))}",
-                fix="wait until it has ended, or cancel it",
+                fix="wait until that agent run has ended, or cancel it",
             )
         await asyncio.sleep(pause)
         pause = min(pause * 2, _MAX_PAUSE)
@@ -238,9 +238,9 @@ def _decode(data: bytes) -> LockOwner | None:
 
 def _describe(owner: LockOwner | None) -> str:
     if owner is None:
-        return "its lock file names no owner"
+        return "unknown (the lock file names no owner)"
     seconds = max(0, now_ms() - owner.created_at) // 1000
-    return f"process {owner.pid} with run {owner.holder}, for {seconds} seconds"
+    return f"process {owner.pid}, agent run {owner.holder}, since {seconds} seconds ago"
 
 
 _OWN_START_TIMES: dict[int, float] = {}

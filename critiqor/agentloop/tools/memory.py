@@ -75,7 +75,7 @@ class MemoryGetTool:
     """Reads lines of one memory file."""
 
     name = "memory_get"
-    description = "Read lines of MEMORY.md or of a file in memory/, as memory_search found them."
+    description = "Read lines of MEMORY.md or of a file in memory/, for example those that memory_search returned."
     parameters = _GET_PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:

@@ -71,8 +71,8 @@ class ExecTool:
 
     name = "exec"
     description = (
-        "Run a shell command and wait for its end; returns standard output and error together, and the exit code. "
-        "Processes that it leaves in the background are terminated."
+        "Run a shell command and wait until it ends; returns stdout and stderr combined, and the exit code. "
+        "Background processes it leaves are terminated."
     )
     parameters = _PARAMETERS
 

@@ -17,9 +17,9 @@ _PARAMETERS: dict[str, Any] = {
     "type": "object",
     "required": ["task"],
     "properties": {
-        "task": {"type": "string", "description": "Task of the child, which knows nothing else"},
+        "task": {"type": "string", "description": "Task for the subagent; it sees nothing of this conversation"},
         "label": {"type": "string", "description": "Short name of the child"},
-        "agentId": {"type": "string", "description": "Agent of the child; default: this one"},
+        "agentId": {"type": "string", "description": "Agent to run the subagent as; default: this one"},
         "model": {"type": "string", "description": "PROVIDER/MODEL for the child"},
         "thinking": {"type": "string"},
     },

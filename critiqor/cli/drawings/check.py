@@ -40,7 +40,7 @@ def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iter
         yield from reasons
     broke = list(_breaking(failed, findings))
     if broke:
-        yield Text("\nFindings that broke it")
+        yield Text("\nFindings that failed a rule")
         yield from (_finding(finding) for finding in broke[:SHOWN_FINDINGS])
         if len(broke) > SHOWN_FINDINGS:
             yield indented(Text(f"and {len(broke) - SHOWN_FINDINGS} more", FAINT))

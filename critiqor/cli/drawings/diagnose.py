@@ -28,7 +28,7 @@ def _changes(change: Rediagnosis) -> Iterator[RenderableType]:
     if change.previous_rule_set is None:
         return
     before = change.previous_rule_set
-    rules = f"{change.rule_set}, as before" if before == change.rule_set else f"{before} → {change.rule_set}"
+    rules = f"{change.rule_set}, unchanged" if before == change.rule_set else f"{before} → {change.rule_set}"
     changes = [
         *(styled("- gone  ", "green").append_text(untrusted(cause)) for cause in change.gone),
         *(styled("+ new   ", "red").append_text(untrusted(cause)) for cause in change.new),

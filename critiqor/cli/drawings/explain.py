@@ -35,7 +35,7 @@ def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> It
     shown = {step.event_id for step in explanation.chain}
     others = [step for step in explanation.evidence if step.event_id not in shown]
     if others:
-        title = f"Cited as well, of {finding.occurrences} in all"
+        title = f"Other cited events ({finding.occurrences} occurrences in total)"
         yield evidence_tree(title, others[:SHOWN], max(0, len(others) - SHOWN))
         yield Text()
     yield facts_grid(

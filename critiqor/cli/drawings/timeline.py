@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
 
 PIECES = (
-    Piece("before the provider", "before_provider_ms", "▒", "blue"),
+    Piece("before the first model call", "before_provider_ms", "▒", "blue"),
     Piece("with the provider", "with_provider_ms", "█", "magenta"),
     Piece("in tools", "in_tools_ms", "▓", "green"),
     Piece("between them", "between_ms", "░", "cyan"),
@@ -82,7 +82,7 @@ def _parts(
 ) -> Iterator[RenderableType]:
     if summary.turns:
         slowest = summary.turns[0]
-        which = "The turn" if summary.turns_total == 1 else f"The slowest of {summary.turns_total} turns"
+        which = "The agent run" if summary.turns_total == 1 else f"The slowest of {summary.turns_total} agent runs"
         yield Text(f"{which} took {format_duration(slowest.duration_ms)}", "bold")
         yield TurnBar(slowest)
         yield Text()

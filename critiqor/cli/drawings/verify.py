@@ -18,9 +18,13 @@ def seal_drawing(result: Verification) -> Group:
 
 def _parts(result: Verification) -> Iterator[RenderableType]:
     if result.intact:
-        yield styled("✓ INTACT  ", "bold green").append(f"the evidence of {result.run_id} is as it was sealed", "bold")
+        yield styled("✓ INTACT  ", "bold green").append(
+            f"the evidence of {result.run_id} is unchanged since it was sealed", "bold"
+        )
     else:
-        yield styled("✗ BROKEN  ", "bold red").append(f"the evidence of {result.run_id} is not what was sealed", "bold")
+        yield styled("✗ BROKEN  ", "bold red").append(
+            f"the evidence of {result.run_id} was changed after sealing", "bold"
+        )
     yield Text()
     sealed = [("events", Text(str(result.events))), ("sealed", untrusted(result.digest))]
     if not result.intact:

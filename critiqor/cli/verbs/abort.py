@@ -14,8 +14,8 @@ from critiqor.cli.running_agent import warn_if_running
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
-@click.option("--reason", default="aborted on request", show_default=True, help="Why, for the record.")
-@click.option("--stop", is_flag=True, help="End OpenClaw and everything that it started first.")
+@click.option("--reason", default="aborted on request", show_default=True, help="Reason, stored in the run record.")
+@click.option("--stop", is_flag=True, help="First stop OpenClaw and all processes it started.")
 @json_option
 def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool) -> None:
     """Abort the active session, or RUN. Recorded events are kept and can still be diagnosed.
@@ -53,9 +53,13 @@ def _lines(run_id: str, status: str, ended: int | None) -> list[str]:
     from critiqor.model.formatting import counted
 
     completed = status == "COMPLETED"
-    kept = f"{run_id} is {status} and stays so." if completed else f"{run_id} is {status}; its evidence is kept."
+    kept = f"{run_id} stays {status}." if completed else f"{run_id} is {status}; its evidence is kept."
     following = f"Next: {add_runs_dir(f'critiqor show {run_id}' if completed else f'critiqor diagnose {run_id}')}"
     if ended is None:
         return [kept, following]
-    stopped = f"OpenClaw is stopped: {counted(ended, 'process', 'processes')} ended." if ended else "Nothing of it ran."
+    stopped = (
+        f"OpenClaw is stopped: {counted(ended, 'process', 'processes')} ended."
+        if ended
+        else "No process of this run was running."
+    )
     return [stopped, kept, following]

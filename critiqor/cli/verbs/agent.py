@@ -20,19 +20,19 @@ THINKING = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-m", "--message", required=True, help="Message to the agent.")
-@click.option("--agent", "agent_id", help="Which agent.  [default: main]")
-@click.option("--session-key", help="The conversation to continue: a name, or agent:AGENT:NAME.  [default: main]")
+@click.option("--agent", "agent_id", help="Agent to send the message to.  [default: main]")
+@click.option("--session-key", help="Session to continue: a name, or agent:AGENT:NAME.  [default: main]")
 @click.option("--session-id", help="The transcript to continue.")
-@click.option("--model", help="PROVIDER/MODEL for this turn.")
+@click.option("--model", help="PROVIDER/MODEL for this message.")
 @click.option("--thinking", type=click.Choice(THINKING), help="How much the model reasons.")
 @click.option("--verbose", is_flag=True, help="Show which tools were used.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which the turn is ended; 0 for never.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Time limit of the agent run in seconds; 0 for no limit.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Configuration in OpenClaw's format.  [default: the one that OpenClaw would read]",
 )
-@click.option("--local", is_flag=True, help="Run it in this process, even if an agent server is there.")
+@click.option("--local", is_flag=True, help="Run in this process, even if an agent server is running.")
 @json_option
 @click.pass_context
 def agent(
@@ -75,7 +75,7 @@ def _say_unrecorded(environment: dict[str, str]) -> None:
     import sys
 
     if "CRITIQOR_RUN_ID" not in environment and sys.stderr is not None and sys.stderr.isatty():
-        say(f"this turn is not recorded; to record one: {RECORDED}")
+        say(f"this message is not recorded; to record: {RECORDED}")
 
 
 async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:
@@ -102,5 +102,5 @@ def _check_agent(agent_id: str, configuration: Path) -> None:
 
     known = read_loop_configuration(configuration).agents
     if agent_id not in known:
-        message = f"there is no agent {agent_id!r} in {configuration}; there is {', '.join(known)}"
+        message = f"{configuration} has no agent {agent_id!r}; known agents: {', '.join(known)}"
         raise UsageError(message, fix="--agent AGENT   with one of these, or add it to agents.list")

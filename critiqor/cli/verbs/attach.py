@@ -66,6 +66,6 @@ def _text(attached: Attached, arguments: tuple[str, ...]) -> str:
         lines.append(f"{attached.configuration} was changed as printed above; to undo it: {back}")
     if not attached.recorder_seen:
         restart = shlex.join(("openclaw", *arguments, "gateway", "restart"))
-        lines.append(f"No running gateway has loaded the recorder yet; to make one load it: {restart}")
+        lines.append(f"No running gateway has loaded the recorder yet. Restart it: {restart}")
     lines.append(f"Next: critiqor finalize {attached.run_id} --runs-dir {attached.runs_dir}")
     return "\n".join(lines)

@@ -27,7 +27,7 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.argument("run", shell_complete=run_names)
 @runs_dir_option
 @policy_option
-@click.option("--github", is_flag=True, help="Annotate the step of a GitHub workflow, and write its summary.")
+@click.option("--github", is_flag=True, help="In a GitHub workflow: add annotations and write the step summary.")
 @json_option
 @click.pass_context
 def check(ctx: click.Context, run: str, runs_dir: str, policy_file: Path | None, github: bool, as_json: bool) -> None:
@@ -108,8 +108,8 @@ def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None
         _append(Path(path), step_summary(report, result).encode())
     else:
         say(
-            f"{SUMMARY} is not set as in a GitHub workflow, so no summary of the step was written\n"
-            f"  → {add_runs_dir(f'critiqor report {result.run_id}')}   shows what would be in it"
+            f"no step summary was written: {SUMMARY} is not set (not a GitHub workflow)\n"
+            f"  → to see the report: {add_runs_dir(f'critiqor report {result.run_id}')}"
         )
 
 

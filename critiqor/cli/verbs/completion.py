@@ -26,7 +26,7 @@ def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
-    assert kind is not None, "click knows all three"
+    assert kind is not None, "click supports all three shells"
     script = kind(ctx.find_root().command, {}, "critiqor", VARIABLE).source()
     # In fish, click cuts a description at its first comma.
     script = script.replace('(string split "," $completion)', '(string split --max 1 "," $completion)')

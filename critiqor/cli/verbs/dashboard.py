@@ -38,19 +38,21 @@ class _Tenants(click.Option):
     multiple=True,
     envvar="CRITIQOR_TENANT_ID",
     metavar="TENANT",
-    help="Whose runs to show; can be given several times.  [default: those of RUN, or of the only tenant]",
+    help="Tenant whose runs to show; can be repeated.  [default: the tenant of RUN, or the only tenant]",
 )
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where it can be reached.")
+@click.option(
+    "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address or host name to listen on."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Port there, 0 for a free one.  [default: 4747, or a free one]",
+    help="Port to listen on; 0 picks a free one.  [default: 4747, or a free one]",
 )
 @click.option(
     "--require-token",
     "requires_token",
     is_flag=True,
-    help="Show nothing without a link, not even public runs; needed for a --host that others can reach.",
+    help="Require a link for every page, even of public runs; mandatory if other machines can reach --host.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 @json_option

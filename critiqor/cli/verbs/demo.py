@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--openclaw", "on_openclaw", is_flag=True, help="Show it on a real OpenClaw, in a home of its own.")
+@click.option(
+    "--openclaw", "on_openclaw", is_flag=True, help="Run the demo on a real OpenClaw, in a temporary home folder."
+)
 @openclaw_command_option
 @json_option
 @click.pass_context
@@ -80,9 +82,9 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
         *((command, "event by event") for command in explain),
         (f"{critiqor} dashboard --runs-dir {folder}", "all three in a browser"),
         (f"{critiqor} timeline {worst.run_id} --runs-dir {folder}", "where its time went"),
-        (f"{critiqor} lab list", f"more of these, and {critiqor} lab run to play them"),
+        (f"{critiqor} lab list", f"list more scenarios; {critiqor} lab run runs them"),
         (f"{critiqor} doctor --probe && {critiqor} monitor openclaw", "your own agent"),
-        (f"rm -r {quote(str(runs.parent))}", "when you have seen enough of these three"),
+        (f"rm -r {quote(str(runs.parent))}", "delete the three demo runs"),
     ]
 
 

@@ -56,10 +56,11 @@ def _outcome(detached: Detached) -> str:
     """Return how the configuration was changed."""
     if not detached.restored and not detached.rewritten:
         return (
-            f"Nothing is recorded any more. {detached.configuration} names the recorder by your own hand: that stays."
+            f"Recording has stopped. You added the recorder to {detached.configuration} by hand, so that entry was "
+            "kept."
         )
-    out = f"The recorder is out of {detached.configuration}"
+    out = f"The recorder was removed from {detached.configuration}"
     if detached.restored:
-        return f"{out}. The file is what it was, byte for byte."
-    backup = "no backup of it is left" if detached.backup is None else f"it is in {detached.backup}"
-    return f"{out}. Its other settings stay, in OpenClaw's own format. As it was before attaching, {backup}."
+        return f"{out}. The original file was restored byte for byte."
+    backup = "no backup exists" if detached.backup is None else f"{detached.backup}"
+    return f"{out}. The other settings were kept, in OpenClaw's own format. The file from before attaching: {backup}."

@@ -15,7 +15,9 @@ from critiqor.errors import ExitCode
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @runs_dir_option
 @openclaw_command_option
-@click.option("--probe", "with_probe", is_flag=True, help="Prove the whole chain with one scripted turn.")
+@click.option(
+    "--probe", "with_probe", is_flag=True, help="Test recording end to end: launch OpenClaw once with a scripted model."
+)
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, runs_dir: str, openclaw_command: str, with_probe: bool, as_json: bool) -> None:
@@ -27,7 +29,7 @@ def doctor(ctx: click.Context, runs_dir: str, openclaw_command: str, with_probe:
 
     checks = list(run_checks(runs_dir, openclaw_command, os.environ))
     if with_probe and all(check.ok for check in checks if check.name in ("openclaw", "node")):
-        say("recording one scripted turn …")
+        say("recording one scripted message …")
         checks.append(probe(openclaw_command, os.environ))
     lines = []
     for check in checks:

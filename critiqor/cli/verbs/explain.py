@@ -44,7 +44,7 @@ def explain(run: str, finding: str | None, runs_dir: str, as_json: bool) -> None
     view = RunView(RunStore(runs_dir).run(run))
     explanation = explain_finding(view, _name(view, finding))
     if view.unproven is not None:
-        say(f"not proven: {view.unproven.message}\n  → {add_runs_dir(f'critiqor verify {run}')}")
+        say(f"not verified: {view.unproven.message}\n  → {add_runs_dir(f'critiqor verify {run}')}")
     text = _text(run, explanation)
     answer("explain", explanation, text, as_json=as_json, drawing=lambda: _drawing(run, explanation))
 
@@ -70,26 +70,26 @@ def _text(run: str, explanation: Explanation) -> str:
 
     finding = explanation.finding
     lines = [
-        f"{run} {finding.id}  {finding.severity.upper()} {finding.type}, {finding.confidence}% sure",
+        f"{run} {finding.id}  {finding.severity.upper()} {finding.type}, confidence {finding.confidence} of 100",
         "",
         f"  {finding.title}",
         f"  {finding.explanation}",
     ]
     if explanation.chain:
-        lines += ["", "  How it came about:"]
+        lines += ["", "  How it happened:"]
         for step in explanation.chain:
             lines += _step_lines(step)
     shown = {step.event_id for step in explanation.chain}
     others = [step for step in explanation.evidence if step.event_id not in shown]
     if others:
-        lines += ["", f"  Cited as well, of {finding.occurrences} in all:"]
+        lines += ["", f"  Other cited events ({finding.occurrences} occurrences in total):"]
         for step in others[:SHOWN]:
             lines += _step_lines(step)
         if len(others) > SHOWN:
             lines.append(f"      and {len(others) - SHOWN} more: --json has them all")
     impact = finding.impact
     lines += ["", f"  Trust:   {_lost_trust(impact)}", f"  Wasted:  {_wasted(impact)}"]
-    lines += [f"  Change:  {finding.recommendation}", f"  Verify:  {finding.verification}"]
+    lines += [f"  Fix:     {finding.recommendation}", f"  Verify:  {finding.verification}"]
     return page(lines)
 
 
@@ -107,7 +107,7 @@ def _wasted(impact: Impact) -> str:
         counted(impact.wasted_tokens, "token") if impact.wasted_tokens else "",
         format_duration(impact.wasted_ms) if impact.wasted_ms else "",
     ]
-    return ", ".join(part for part in wasted if part) or "nothing that was measured"
+    return ", ".join(part for part in wasted if part) or "no waste measured"
 
 
 def _step_lines(step: ExplainedStep) -> list[str]:

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 @click.argument("run", shell_complete=run_names)
 @click.option("--format", "format_name", required=True, type=click.Choice(list(FORMATS)), help="What to write.")
 @click.option(
-    "--output", "-o", metavar="FILE", help="Where to write it; - is standard output.  [default: RUN and its ending]"
+    "--output",
+    "-o",
+    metavar="FILE",
+    help="Output file; - is standard output.  [default: RUN with the extension of the format]",
 )
 @click.option("--endpoint", metavar="URL", help="With otlp: send it to the collector at URL, and write no file.")
-@click.option("--content", is_flag=True, help="With otlp: arguments, outputs and messages too.")
+@click.option("--content", is_flag=True, help="With otlp: include arguments, outputs and messages.")
 @policy_option
 @runs_dir_option
 @json_option
@@ -60,16 +63,16 @@ def export(
 
     store = RunStore(runs_dir)
     if run not in store and Path(run).is_file():
-        fix = f"critiqor timeline {run}   for a timeline; critiqor import {run}   to make a run of a trace"
+        fix = f"for a timeline file: critiqor timeline {run}; to import a trace as a run: critiqor import {run}"
         raise UsageError(f"{run} is a file, and only runs are exported", fix=fix)
     if (endpoint is not None or content) and format_name != SENT_FORMAT:
-        raise UsageError("--endpoint and --content are for spans", fix=f"--format {SENT_FORMAT}")
+        raise UsageError("--endpoint and --content require --format otlp", fix=f"--format {SENT_FORMAT}")
     if policy_file is not None and format_name != "junit":
-        raise UsageError("--policy is for test cases", fix="--format junit")
+        raise UsageError("--policy requires --format junit", fix="--format junit")
     options = ExportOptions(content, read_policy(policy_file), offline_pages)
     if endpoint is not None:
         if output is not None:
-            raise UsageError("--endpoint sends the run, and --output writes a file", fix="leave one of them out")
+            raise UsageError("--endpoint and --output cannot be combined", fix="leave one of them out")
         _send(store.run(run), endpoint, options, as_json=as_json)
     elif output == STDOUT and as_json:
         raise UsageError("--json and --output - both write to standard output", fix="leave one of them out")

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 @click.command("import", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @runs_dir_option
-@click.option("--agent-id", envvar="CRITIQOR_AGENT_ID", help="Whose runs they are.  [default: imported_agent]")
-@click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Which tenant they belong to.  [default: default]")
-@click.option("--benchmark-id", envvar="CRITIQOR_BENCHMARK_ID", help="Compared with what.  [default: imported]")
+@click.option(
+    "--agent-id", envvar="CRITIQOR_AGENT_ID", help="Agent name for the imported runs.  [default: imported_agent]"
+)
+@click.option(
+    "--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Tenant that owns the imported runs.  [default: default]"
+)
+@click.option(
+    "--benchmark-id",
+    envvar="CRITIQOR_BENCHMARK_ID",
+    help="Benchmark to rank the imported runs in.  [default: imported]",
+)
 @json_option
 @click.pass_context
 def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **metadata: str | None) -> None:
@@ -68,5 +76,5 @@ def _text(heading: str, runs: list[dict[str, Any]], left_out: list[dict[str, Any
     for trace in left_out:
         lines.append(f"left out  {trace['trace_id']}  {'; '.join(trace['notes']) or 'no events'}")
     following = add_runs_dir(f"critiqor show {runs[0]['run_id']}") if runs else None
-    lines.append(f"Next: {following}" if following else "Nothing could be imported.")
+    lines.append(f"Next: {following}" if following else "No trace could be imported; the reasons are above.")
     return page(lines)

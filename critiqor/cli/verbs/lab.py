@@ -27,7 +27,7 @@ _scenarios_option = click.option(
     "--scenarios",
     "folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder of your own scenarios, instead of those that come with Critiqor.",
+    help="Folder with your own scenarios, used instead of the built-in ones.",
 )
 
 
@@ -71,9 +71,11 @@ def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
     type=click.Choice(["embedded", "openclaw"]),
     default="embedded",
     show_default=True,
-    help="The loop that comes with Critiqor, or a real OpenClaw in a home of its own.",
+    help="Run on the embedded agent loop, or on a real OpenClaw with a temporary home folder.",
 )
-@click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="How often each is played.")
+@click.option(
+    "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="How often to run each scenario."
+)
 @click.option(
     "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write what was found to this file, as Markdown."
 )
@@ -113,7 +115,7 @@ def run(
     if not any(place in one.on for one in scenarios):
         why = next((one.because for one in scenarios if one.because), "")
         raise UsageError(
-            f"nothing to play on {place}. {why}".strip(), fix="critiqor lab list   says where each is played"
+            f"no scenario can run on {place}. {why}".strip(), fix="critiqor lab list   shows where each scenario runs"
         )
     if report is not None:
         report.open("a", encoding="utf-8").close()  # fail now rather than after everything was played
@@ -130,7 +132,7 @@ def run(
 
 @lab.command("from-run", context_settings=_HELP)
 @click.argument("run_id", metavar="RUN", shell_complete=run_names)
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this .toml file.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Output file (.toml).")
 @runs_dir_option
 @json_option
 def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> None:
@@ -142,7 +144,7 @@ def from_run(run_id: str, output: Path | None, runs_dir: str, as_json: bool) -> 
     from critiqor.lab.scenario_text import scenario_text
 
     if output is not None and output.exists():
-        raise UsageError(f"{output} is there already", fix=f"name another file, or: rm {quote(str(output))}")
+        raise UsageError(f"{output} already exists", fix=f"name another file, or: rm {quote(str(output))}")
     drafted = scenario_from_run(run_id, runs_dir)
     text = scenario_text(drafted.scenario, "\n".join(drafted.notes))
     if output is not None:

@@ -22,15 +22,21 @@ def monitor() -> None:
 @runs_dir_option
 @openclaw_command_option
 @metadata_options
-@click.option("--cwd", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder to launch it in.")
+@click.option(
+    "--cwd", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Working folder for OpenClaw."
+)
 @click.option(
     "--timeout",
     envvar="CRITIQOR_TIMEOUT",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds after which it is ended.",
+    help="Time limit in seconds; then the whole process tree is ended.",
 )
 @click.option("--no-timeline", is_flag=True, help="Do not ask OpenClaw for its diagnostics timeline.")
-@click.option("--deep-profile", is_flag=True, help="Profile every Node process: slower, and marked as such.")
+@click.option(
+    "--deep-profile",
+    is_flag=True,
+    help="Profile every Node process. OpenClaw becomes slower; the run is marked as profiled.",
+)
 @click.pass_context
 def openclaw(
     ctx: click.Context,

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 @click.argument("run", shell_complete=run_names)
 @runs_dir_option
 @click.option("--report", is_flag=True, help="Ask the running Node processes for a diagnostic report each.")
-@click.option("--heap-snapshot", is_flag=True, help="Ask them for a heap snapshot each; they stand still meanwhile.")
+@click.option(
+    "--heap-snapshot",
+    is_flag=True,
+    help="Request a heap snapshot from each running Node process; a process is blocked while it writes one.",
+)
 @click.option("--markdown", is_flag=True, help="Answer as Markdown, for a ticket or a pull request.")
 @json_option
 def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown: bool, as_json: bool) -> None:
@@ -30,7 +34,7 @@ def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown
     exits; reports and heap snapshots are written on request while it runs.
     """
     if report and heap_snapshot:
-        raise UsageError("a report or a heap snapshot: one at a time", fix=f"critiqor profile {run} --report")
+        raise UsageError("--report and --heap-snapshot cannot be combined", fix=f"critiqor profile {run} --report")
     if report or heap_snapshot:
         from critiqor.recording.profiling import request_artifacts
 
@@ -50,11 +54,15 @@ def _text(request: ArtifactRequest) -> str:
     from critiqor.timeline.profiles.report import size
 
     lines = [f"pid {each.pid}: {each.file}, {size(each.bytes)}" for each in request.appeared]
-    lines += [f"pid {pid}: nothing, in time" for pid in request.silent]
+    lines += [f"pid {pid}: no file was written in time" for pid in request.silent]
     if request.left_alone:
-        lines.append(f"left alone: {counted(request.left_alone, 'other process', 'other processes')} of the run")
+        lines.append(
+            f"not asked: {counted(request.left_alone, 'other process', 'other processes')} of the run cannot answer"
+        )
     if request.kind == "heap_snapshot":
-        lines.append("A heap snapshot holds all that was in memory, secrets too. Open it in the DevTools of a browser.")
+        lines.append(
+            "A heap snapshot contains the whole memory, including secrets. Open it in the DevTools of a browser."
+        )
     else:
         lines.append(f"Next: {add_runs_dir(f'critiqor profile {request.run_id}')}")
     return "\n".join(lines)

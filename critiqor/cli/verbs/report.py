@@ -17,12 +17,12 @@ REPORTS = [name for name, format_ in FORMATS.items() if format_.is_report]
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
-@click.option("--format", "format_name", type=click.Choice(REPORTS), help="What to write.  [default: markdown]")
+@click.option("--format", "format_name", type=click.Choice(REPORTS), help="Format of the report.  [default: markdown]")
 @click.option(
     "--output",
     "-o",
     metavar="FILE",
-    help="Where to write it; - is standard output.  [default: standard output; for html and pdf RUN and its ending]",
+    help="Output file; - is standard output.  [default: standard output; for html and pdf RUN.html, RUN.pdf]",
 )
 @runs_dir_option
 @json_option
@@ -44,7 +44,7 @@ def report(run: str, format_name: str | None, output: str | None, runs_dir: str,
         output = STDOUT
     if as_json and output == STDOUT:
         if format_name == "markdown" or format_name in FILE_FORMATS:
-            raise UsageError("--json and the report both write to standard output", fix="--output FILE")
+            raise UsageError("--json and the report cannot both write to standard output", fix="--output FILE")
         answer("report", load_report(reported), "", as_json=True)
         return
     format_name = format_name or "markdown"

@@ -28,7 +28,7 @@ FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @runs_dir_option
-@click.option("--agent", help="Whose runs.  [default: the only agent of this folder]")
+@click.option("--agent", help="Agent whose runs to show.  [default: the only agent of this folder]")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N runs.")
 @json_option
 def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) -> None:
@@ -104,7 +104,7 @@ def _notes(result: Trends) -> list[str]:
         *(run.reason + f": {add_runs_dir(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed),
     ]
     if result.unreadable:
-        notes.append(f"records that cannot be read, of any agent: {', '.join(result.unreadable)}")
+        notes.append(f"run records that cannot be read (all agents): {', '.join(result.unreadable)}")
     return notes
 
 

@@ -64,7 +64,7 @@ def _active(store: RunStore) -> Run:
     run = store.active()
     if run is None:
         fix = "critiqor monitor openclaw   (or name a run: critiqor runs)"
-        raise NoActiveSessionError("there is no active session to watch", fix=fix)
+        raise NoActiveSessionError("no run is active in this runs folder", fix=fix)
     return run
 
 
@@ -121,8 +121,8 @@ def _draw(follower: Follower) -> str:
 def _hints(head: RunHead) -> list[str]:
     from critiqor.cli.running_agent import stop_command
 
-    leaving = "Ctrl-C leaves, the run continues"
-    return [leaving] if head.owner is None else [leaving, f"to stop it: {stop_command(head.run_id)}"]
+    leaving = "Ctrl-C stops watching; the run continues"
+    return [leaving] if head.owner is None else [leaving, f"to stop the agent: {stop_command(head.run_id)}"]
 
 
 class _End(NamedTuple):
@@ -137,6 +137,6 @@ def _end(head: RunHead, over: str | None) -> _End:
     run_id = head.run_id
     if over is None:
         following = f"critiqor watch {run_id}   (or: critiqor finalize {run_id})"
-        return _End(f"{run_id} continues unwatched", add_runs_dir(following))
+        return _End(f"{run_id} is still being recorded", add_runs_dir(following))
     verbs = {"COMPLETED": "show", "ABORTED": "diagnose"}
-    return _End(f"{run_id} is over: {over}", add_runs_dir(f"critiqor {verbs.get(head.status, 'finalize')} {run_id}"))
+    return _End(f"{run_id} has ended: {over}", add_runs_dir(f"critiqor {verbs.get(head.status, 'finalize')} {run_id}"))

@@ -194,10 +194,10 @@ def _event_at(descriptor: int, offset: int, length: int) -> Event:
     Part of a line could be crafted to look like another event.
     """
     if not 0 < length <= 2 * MAX_LINE or offset < 1:
-        raise ValueError("the index names a place that cannot be")
+        raise ValueError("the index contains an invalid position")
     line = os.pread(descriptor, length + 2, offset - 1)
     if line[:1] != b"\n" or line[length + 1 :] not in (b",", b"\n"):
-        raise ValueError("the index does not name a whole event")
+        raise ValueError("the index points to an incomplete event")
     return _decode_event(line[1 : length + 1])
 
 

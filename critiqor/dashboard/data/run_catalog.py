@@ -143,7 +143,7 @@ def _refuse_links(run: Run) -> None:
     )
     folders = (run.folder, paths.openclaw_folder(run.id))
     if not (all(_is(S_ISREG, file) for file in files) and all(_is(S_ISDIR, folder) for folder in folders)):
-        raise UnknownRunError(f"the files of {run.id} are links", fix="critiqor runs")
+        raise UnknownRunError(f"the files of {run.id} are symbolic links and are not read", fix="critiqor runs")
 
 
 def _unreadable_row(run: Run) -> RunRow:

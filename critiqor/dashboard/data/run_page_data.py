@@ -201,7 +201,7 @@ class RunPageData:
     def _broken(self, error: Exception) -> BrokenRecordError:
         # Errors of the system name a path, which is left out.
         reason = error.strerror if isinstance(error, OSError) else error
-        message = f"the evidence of {self.run_id} is not as it was sealed: {reason}"
+        message = f"the evidence of {self.run_id} was changed after sealing: {reason}"
         return BrokenRecordError(message, fix=f"critiqor verify {self.run_id}")
 
     def _shown(self, each: Numbered) -> Numbered:

@@ -23,7 +23,7 @@ from critiqor.run.tail import Follower, Update
 UPDATE_SECONDS = 0.5
 MAX_EVENTS = 200
 """Maximum number of events that are sent in one update, the latest ones; the figures count all."""
-WITHDRAWN = "it may no longer be seen"
+WITHDRAWN = "you may no longer see this run"
 
 
 class Phase(NamedTuple):

@@ -73,14 +73,14 @@ class Site:
         """Return the viewer of a request. Raise an error if its token is invalid."""
         viewer: Viewer | None = request.state.viewer
         if viewer is None:
-            raise HTTPException(403, "This link is not valid any more.")
+            raise HTTPException(403, "This link is no longer valid. Ask for a new one, or run `critiqor dashboard`.")
         return viewer
 
     def user(self, request: Request) -> Viewer:
         """Return the viewer of a request. Raise an error unless it is the user who started the dashboard."""
         viewer = self.viewer(request)
         if not viewer.is_user:
-            raise HTTPException(403, "This page needs the link that `critiqor dashboard` has opened.")
+            raise HTTPException(403, "Open the link that `critiqor dashboard` printed to see this page.")
         return viewer
 
     def run_data(self, request: Request) -> RunPageData:

@@ -9,7 +9,7 @@ from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.render.lane_drawing import Window, draw, whole_run
 
 SPLIT = {
-    "before_provider_ms": "before the provider",
+    "before_provider_ms": "before the first model call",
     "with_provider_ms": "with the provider",
     "in_tools_ms": "in tools",
     "retrying_ms": "retrying",

@@ -38,7 +38,7 @@ class TrustPage:
         self._site.user(request)
         data = self._site.run_data(request)
         if data.head.metadata.visibility not in _LINKED:
-            raise HTTPException(409, "A private run is not shared.")
+            raise HTTPException(409, "A private run cannot have links. Change its visibility to shared first.")
         token = self._site.links.make(data.run_id)
         return self._render(request, data, link=f"{self._site.address}/share/{token}")
 

@@ -21,7 +21,7 @@ MAX_TEXT = 20_000
 MAX_RAW = 1_000_000
 """Maximum length of a raw event in characters."""
 VERDICTS = {
-    "ready": "No finding speaks against this run.",
+    "ready": "No finding of medium or higher severity, and trust is at least 85.",
     "review": "Review the findings before you rely on this run.",
     "unsafe": "Do not rely on this run.",
     "unknown": "The evidence is not sufficient for a verdict.",

@@ -171,7 +171,7 @@ def _place_bar(data: RunPageData, window: Window, bar: Bar, top: int, *, labelle
 def _bar_name(bar: Bar) -> str:
     if bar.times == 1:
         return bar.name
-    return f"{bar.times} short ones" + f", including {bar.name}" * (bar.name != KINDS[bar.kind])
+    return f"{bar.times} short spans" + f", including {bar.name}" * (bar.name != KINDS[bar.kind])
 
 
 def _shorten(name: str, width: float) -> str:

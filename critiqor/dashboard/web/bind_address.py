@@ -43,7 +43,7 @@ class BindAddress(NamedTuple):
 
 def resolve_host(host: str) -> BindAddress:
     """Resolve a host to one address; the wildcard address is refused."""
-    fix = "critiqor dashboard --host ADDRESS   with one address or name of this machine"
+    fix = "use one address or host name of this machine: critiqor dashboard --host ADDRESS"
     name = host.lower().removeprefix("[").removesuffix("]")
     try:
         address = _resolve(name)
@@ -51,7 +51,7 @@ def resolve_host(host: str) -> BindAddress:
         reason = error.strerror if isinstance(error, OSError) else "it is neither an IP address nor a host name"
         raise UsageError(f"{host} is not an address of this machine: {reason}", fix=fix) from error
     if address.is_unspecified:
-        message = f"{host} stands for every address of this machine; the dashboard listens on one"
+        message = f"{host} means all addresses of this machine; the dashboard can listen on one address only"
         raise UsageError(message, fix=fix)
     if address.is_multicast or (isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None):
         raise UsageError(f"{host} is not an address that a browser can open", fix=fix)

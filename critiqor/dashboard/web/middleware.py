@@ -100,7 +100,7 @@ class RequestGuard:
     def _refusal(self, method: str, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return "The dashboard is not at this address."
+            return "This request has the wrong Host header. Open the address that `critiqor dashboard` printed."
         origins = headers.getlist("origin")
         if any(origin not in self._origins for origin in origins):
             return "Requests from other sites are refused."

@@ -13,7 +13,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Moment
 
 TYPE = "agent_failure"
-MEANING = "the agent run ended with an error that nothing else explains"
+MEANING = "the agent run ended with an error that no other finding explains"
 
 
 class AgentFailure(RunDetector[Moment]):

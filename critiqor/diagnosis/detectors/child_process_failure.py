@@ -56,7 +56,7 @@ def _draft(program: str, failures: list[ChildProcess]) -> Draft:
         title=f"`{program}` {how}" + (f", {len(failures)} times" if len(failures) > 1 else ""),
         explanation="OpenClaw started this process for itself or for a plugin. "
         + ("It is restarted again and again. " if is_frequent else "")
-        + "Whatever depends on it did not work.",
+        + "Features that depend on it did not work.",
         evidence=cite(line_id(child.line) for child in failures),
         occurrences=len(failures),
         first_bad_step=line_id(first.line),

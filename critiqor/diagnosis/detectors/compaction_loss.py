@@ -21,7 +21,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "compaction_loss"
-MEANING = "what was known before a compaction is requested again after it"
+MEANING = "the agent requests again what it knew before a compaction"
 MIN_REPEATED_CALLS = 3
 """Minimum number of calls that were repeated with the same result."""
 MIN_COMMON_WORDS = 0.8
@@ -345,7 +345,7 @@ def _draft(scope: Scope, loss: _Loss) -> Draft:
         severity="medium",
         confidence=70,
         title=f"After a compaction, {loss.what}",
-        explanation=f"The summary did not keep what had been known: {excerpt(lost, 120)}",
+        explanation=f"The compaction summary lost this: {excerpt(lost, 120)}",
         evidence=cite([loss.known.event_id, compaction, *shown]),
         occurrences=len(shown),
         first_bad_step=first,
@@ -358,7 +358,7 @@ def _draft(scope: Scope, loss: _Loss) -> Draft:
         ],
         wasted_tool_calls=[] if loss.contradicts else loss.calls,
         scope=scope,
-        recommendation="Write facts and instructions that must survive to memory or a file before the context is "
-        "compacted, and keep large results out of it so that it is compacted less often.",
+        recommendation="Have the agent write facts and instructions that must survive a compaction to memory or a "
+        "file. Keep large results out of the context, so that it is compacted less often.",
         verification="Run the same task again: no call from before the compaction is repeated after it.",
     )

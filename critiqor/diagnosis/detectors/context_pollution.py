@@ -210,7 +210,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             severity=severity,
             confidence=90 if how == "over" else 75,
             title=title,
-            explanation="What does not fit is truncated or dropped, and the model answers from the rest."
+            explanation="The excess is truncated or dropped, and the model answers without it."
             + (f" The largest results: {fillers}." if fillers else ""),
             evidence=large.citations.cited(*(call.evidence for call in before[:2])),
             occurrences=max(1, len(requests) or len(giants)),

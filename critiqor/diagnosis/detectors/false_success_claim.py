@@ -177,12 +177,12 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
         claimed = CausalStep(message.event_id, f"The agent claimed {claim.value}", "contradicted" if against else None)
         if against is None:
             title = f"Claimed {claim.value}, but no recorded call could have done it"
-            explanation = f"The agent said {quote}. No tool call before it that could have this effect succeeded."
+            explanation = f"The agent said {quote}. Before that, no tool call that could have this effect succeeded."
             chain = [claimed]
         else:
             error = excerpt(against.error or "", 120)
             title = f"Claimed {claim.value}, but {against.name} failed"
-            explanation = f"The agent said {quote}. The last call that could prove it failed: {error}"
+            explanation = f"The agent said {quote}. But the last call that could have proved this failed: {error}"
             failed = CausalStep(against.evidence, f"{against.name} failed: {excerpt(against.error or '', 80)}", None)
             chain = [failed, claimed]
         return Draft(

@@ -13,7 +13,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "ignored_tool_output"
-MEANING = "the answer states something that the results do not contain"
+MEANING = "the answer states something that no tool result contains"
 MIN_FRUITLESS_LOOKUPS = 2
 """Minimum number of lookups, all without a result, after which a definite answer has no source."""
 _DEFINITE = re.compile(r"\d[\d.,]*\d|[\"“`][^\"”`]{3,}[\"”`]")
@@ -73,7 +73,7 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
             return []
         if not _DEFINITE.search(reply.text):
             return []
-        title = f"The answer is definite, but {counted(len(fruitless), 'lookup')} found nothing"
+        title = f"The answer states facts although {counted(len(fruitless), 'lookup')} found nothing"
         explanation = f"Every lookup was empty, failed or only echoed the question. The agent said: {_quote(reply)}"
         return [self._draft(reply, fruitless, title, explanation, 60)]
 
@@ -109,7 +109,7 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
             first_bad_step=reply.event_id,
             chain=[
                 CausalStep(last.evidence, f"`{last.tool}` returned: {excerpt(last.output, 80)}", None),
-                CausalStep(reply.event_id, "The answer does not follow from it", "ignored"),
+                CausalStep(reply.event_id, "The answer contradicts this result or goes beyond it", "ignored"),
             ],
             scope=self.run.scope,
             recommendation="Have the agent name the result behind each statement, and say so when it found nothing.",

@@ -13,8 +13,7 @@ MEANING = "the recorder saw nothing, or lost records"
 MIN_LOST_FOR_MEDIUM = 10
 """Minimum number of lost records for severity medium: conclusions become unreliable."""
 _ADVICE = {
-    "lost": "Check the coverage block of the evidence for where records were lost: a full disk, or a process that was "
-    "killed.",
+    "lost": "See `coverage` in session.json for where records were lost. Usual causes: a full disk, a killed process.",
     "cut": RUN_AGAIN,
 }
 
@@ -34,7 +33,7 @@ class InspectionIncomplete:
             return [_draft(recording, "blind", "high", f"The agent was not observed{_end_of(recording)}", why or note)]
         drafts = []
         if recording.is_hollow:
-            title = "The agent's work was not observed, only that it ran"
+            title = "The agent ran, but none of its calls or messages were recorded"
             explanation = "No model call, tool call or message was recorded, so failures cannot be ruled out."
             drafts.append(_draft(recording, "hollow", "high", title, explanation))
         if coverage.sealed_while_running and recording.was_cut_short:

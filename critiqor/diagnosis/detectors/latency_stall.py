@@ -8,7 +8,7 @@ from critiqor.model.formatting import counted, format_duration
 from critiqor.model.timeline import Stall, TimelineSummary, line_id
 
 TYPE = "latency_stall"
-MEANING = "the event loop was blocked, and everything in its process with it"
+MEANING = "the event loop was blocked, which stops everything in its process"
 MIN_STALL_MS = 2_000
 """Minimum delay of a reported stall: users perceive it as a hang."""
 MIN_STARTUP_STALL_MS = 10_000
@@ -59,8 +59,8 @@ def _draft(cause: str, stalls: list[Stall]) -> Draft:
         occurrences=len(stalls),
         first_bad_step=line_id(min(stall.line for stall in stalls)),
         chain=[CausalStep(line_id(longest.line), f"A delay of {format_duration(longest.delay_ms)} was measured", None)],
-        recommendation=f"Find out what {blocker} does without yielding: reading large files at once, or plugins that "
-        "compute. `critiqor monitor --deep-profile` names the functions.",
+        recommendation=f"Find the blocking work in {blocker}: reading a large file synchronously, or a plugin that "
+        "computes for long. Record with `critiqor monitor openclaw --deep-profile` to see the functions.",
         verification="Run the same task again: `critiqor timeline` shows no delay of "
         f"{format_duration(MIN_STALL_MS)} or more.",
     )

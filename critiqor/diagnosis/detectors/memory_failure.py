@@ -13,7 +13,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, MemoryLookup, ToolCall
 
 TYPE = "memory_failure"
-MEANING = "memory that fails, finds nothing again and again, or forgets"
+MEANING = "memory lookups that fail, repeatedly find nothing, or lose entries"
 MIN_EMPTY_LOOKUPS = 3
 """Minimum number of lookups without a result, in an agent run in which no lookup found anything."""
 MIN_SAME_LOOKUPS = 3
@@ -235,7 +235,7 @@ _MEANING = {
 def _draft(scope: Scope, how: str, severity: Severity, group: _Lookups, title: str) -> Draft:
     lookups = group.all
     queries = ", ".join(dict.fromkeys(f"“{lookup.what}”" for lookup in lookups[:4] if lookup.what)) or "not recorded"
-    meaning = _MEANING.get(how, "What the agent said about this did not come from its memory.")
+    meaning = _MEANING.get(how, "The agent's statements about this did not come from its memory.")
     bad = lookups[1] if how in ("lost", "repeated") else lookups[0]
     return Draft(
         type=TYPE,

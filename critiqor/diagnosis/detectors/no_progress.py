@@ -12,7 +12,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "no_progress"
-MEANING = "many tool calls that change nothing and learn nothing"
+MEANING = "many tool calls in a row without an effect or a new result"
 MIN_IDLE_CALLS = 8
 """Minimum number of consecutive idle calls."""
 MIN_ECHOES = 3
@@ -81,7 +81,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         longest = self._longest_so_far()
         if longest is None or len(longest) < MIN_IDLE_CALLS:
             return []
-        title = f"{counted(len(longest), 'tool call')} in a row changed nothing and learned nothing"
+        title = f"{counted(len(longest), 'tool call')} in a row had no effect and no new result"
         return [self._draft(longest, "idle", title)]
 
     def _draft(self, group: CallGroup, how: str, title: str) -> Draft:
@@ -104,7 +104,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
             scope=self.run.scope,
             recommendation="Give the agent a limit on calls without progress, after which it asks the user or reports "
             "what is missing.",
-            verification="Run the same task again: fewer idle calls in a row.",
+            verification="Run the same task again: fewer calls in a row without a new result.",
         )
 
 

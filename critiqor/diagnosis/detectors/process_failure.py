@@ -8,11 +8,11 @@ from critiqor.model import CausalStep, Event, Severity
 from critiqor.model.sanitize import excerpt
 
 TYPE = "process_failure"
-MEANING = "the program itself died"
+MEANING = "the OpenClaw process crashed, was killed or exited with an error"
 SIGNAL_EXIT_BASE = 128
 """Minimum exit code of a process that a signal ended: 128 plus the number of the signal."""
 _MEMORY = {
-    SIGNAL_EXIT_BASE + 9: " A SIGKILL that nobody sent usually means that the system ran out of memory.",
+    SIGNAL_EXIT_BASE + 9: " If nobody sent the SIGKILL, the system probably ran out of memory.",
     SIGNAL_EXIT_BASE + 6: " Node aborts like this when its heap is full.",
 }
 
@@ -45,7 +45,7 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
         about=(reason,) if stopped else (reason, str(code)),
         severity=severity,
         confidence=100,
-        title="The run was interrupted while the agent was working"
+        title="OpenClaw was interrupted while the agent was working"
         if stopped
         else f"OpenClaw failed: {excerpt(event.error or 'it did not end normally', 100)}",
         explanation=f"{_observed(recording, stopped=stopped)}{running}{_MEMORY.get(code or 0, '')}",
@@ -67,16 +67,16 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
 
 def _observed(recording: Recording, *, stopped: bool) -> str:
     if recording.last_agent_event is not None or stopped:
-        return "The supervisor observed this; the agent did not report it."
+        return "Critiqor's supervisor saw the process end; the agent itself did not report it."
     return (
-        "The supervisor observed this before any agent activity. OpenClaw's output is not recorded: look at the "
-        "terminal or the job log that ran it."
+        "Critiqor's supervisor saw the process end before any agent activity. OpenClaw's output is not recorded: look "
+        "at the terminal or the job log that ran it."
     )
 
 
 def _advice(recording: Recording, code: int) -> str:
     if code in _MEMORY:
-        return "Check the last events before it, OpenClaw's output and the memory of the machine."
+        return "Check the last events before the crash, OpenClaw's output, and the free memory of the machine."
     if recording.last_agent_event is None:
         return "Read the last lines of OpenClaw's output and fix what they name, then run `critiqor doctor`."
-    return "Check the last events before it and the last lines of OpenClaw's output."
+    return "Check the last events before the failure and the last lines of OpenClaw's output."

@@ -71,7 +71,7 @@ _ADVICE = {
     "rejected": "Check the model name and the API type in the provider's configuration.",
     "network": "Check the network, the proxy and the provider's base URL.",
     "stall": "Raise the idle timeout if this model thinks for a long time; otherwise configure a fallback model.",
-    "unknown": "Read the error message of each cited event.",
+    "unknown": "Read the error messages of the cited events: `critiqor explain` shows them.",
 }
 
 

@@ -15,7 +15,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "repeated_side_effect"
-MEANING = "an action that must happen once was done twice"
+MEANING = "an action that should happen once was repeated"
 MAX_SEARCHED_CALLS = 50
 """Maximum number of calls before a repeated action that are searched for a check of the earlier one."""
 _AMBIGUOUS = re.compile(

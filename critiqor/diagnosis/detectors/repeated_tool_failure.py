@@ -14,7 +14,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, ToolCall
 
 TYPE = "repeated_tool_failure"
-MEANING = "the same failure again and again, without anything being done about it"
+MEANING = "the same tool failure repeated, without a fix in between"
 MIN_SIMILARITY = 0.4
 """Minimum share of common words of two calls that count as the same attempt."""
 MIN_COMPARABLE_WORDS = 12
@@ -278,7 +278,7 @@ def _draft(run: AgentRun, streak: _Streak) -> Draft:
         confidence=90 if failures >= 3 and streak.blind else 75 if streak.blind else 60,
         title=f"{names} failed {counted(failures, 'time')} in the same way"
         + (", then succeeded" if streak.recovered else ""),
-        explanation=f"It was called again {attempts} after it had failed with: {error}",
+        explanation=f"The agent called it again {attempts} after this error: {error}",
         evidence=streak.citations.cited(),
         occurrences=failures,
         first_bad_step=(streak.first_blind or second).evidence,

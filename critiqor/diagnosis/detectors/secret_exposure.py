@@ -86,7 +86,7 @@ class SecretExposure(RunDetector[SecretMark]):
             scope=self.run.scope,
             recommendation="Rotate the credential. Let the agent use it without seeing it: from a secret store or an "
             "environment variable of the tool.",
-            verification="Run the same task again: nothing in its evidence is redacted.",
+            verification="Run the same task again: the new run has no secret_exposure finding.",
         )
 
 

@@ -115,7 +115,8 @@ class SkillFailure(RunDetector[ToolCall | Message]):
             wasted_tool_calls=failed.again,
             explains=failed.evidence,
             scope=self.run.scope,
-            recommendation=f"Run the commands of `{name}` by hand where the agent runs, and fix what they need.",
+            recommendation=f"Run the commands of the skill `{name}` by hand on the agent's machine, and "
+            "fix what is missing.",
             verification=f"Run the same task again: the calls of the skill `{name}` succeed.",
         )
 

@@ -47,8 +47,8 @@ def _draft(startup: Startup) -> Draft:
         evidence=[line_id(startup.line)],
         first_bad_step=line_id(startup.line),
         chain=[CausalStep(line_id(startup.line), "The longest part of the start-up ended", None)],
-        recommendation=f"Look at {name} in `critiqor timeline`: turn off plugins you do not need, and cache what is "
-        "staged or scanned at every start.",
+        recommendation=f"See {name} in `critiqor timeline`. Disable plugins that you do not need, and cache files "
+        "that are copied or scanned at every start.",
         verification=f"Start it again: it is ready in less than {format_duration(MIN_SLOW_MS)}.",
     )
 

@@ -8,7 +8,7 @@ from critiqor.model import CausalStep, Event, ms_from_iso
 from critiqor.spans.agent_run import AgentRun
 
 TYPE = "stuck_session"
-MEANING = "work was pending, and nothing happened for a long time"
+MEANING = "the agent run had not ended, but produced no event for a long time"
 MIN_SILENCE_MS = 300_000
 """Minimum time without events of a stuck agent run. OpenClaw does not report a stall earlier either."""
 

@@ -121,7 +121,7 @@ def _draft(parent: AgentRun, how: str, severity: Severity, title: str, begun: li
         severity=severity,
         confidence=65 if unfinished else 80,
         title=title,
-        explanation="The parent's work lacks what the subagent was asked to do.",
+        explanation="The subagent's part of the work is missing from the parent's result.",
         evidence=cite([*begun, *ends]),
         occurrences=len(begun),
         first_bad_step=ends[0],

@@ -14,7 +14,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Moment, ToolCall
 
 TYPE = "timeout"
-MEANING = "a time limit ended the run before it was done"
+MEANING = "a time limit ended the run before the agent had finished"
 _TIMED_OUT = re.compile(r"time[d -]?\s?out|timeout|deadline", re.IGNORECASE)
 
 
@@ -69,7 +69,7 @@ def _draft(end: Event | Moment, waiting: list[ToolCall], title: str, scope: Scop
         severity="high",
         confidence=100,
         title=title,
-        explanation="Work that was not finished by then was not done."
+        explanation="Work still in progress was lost."
         + (f" The agent was still waiting for {names}." if names else ""),
         evidence=cite([*(call.call for call in waiting[:3]), end.event_id]),
         first_bad_step=first.call if first else end.event_id,
@@ -79,7 +79,7 @@ def _draft(end: Event | Moment, waiting: list[ToolCall], title: str, scope: Scop
         ],
         explains=frozenset([end.event_id, *(call.call for call in waiting)]),
         scope=scope,
-        recommendation="Give the slow tool its own timeout. If the latency analysis shows steady progress, give the "
-        "run more time.",
-        verification="Run the same task again: it ends by itself.",
+        recommendation="Give the slow tool its own timeout. If `critiqor timeline` shows steady progress, raise the "
+        "time limit.",
+        verification="Run the same task again: it finishes within the time limit.",
     )

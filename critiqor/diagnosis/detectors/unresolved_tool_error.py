@@ -158,7 +158,7 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
             about=(*sorted({call.tool for call in calls}), first.error_kind),
             severity="medium" if matters else "low",
             confidence=70 if matters else 55,
-            title=f"{names} failed, nothing repaired it, and the answer does not mention it",
+            title=f"{names} failed; no later call fixed it, and the answer does not mention it",
             explanation=f"{counted(len(calls), 'failure')} unresolved, the last one: {excerpt(last.error or '', 160)}",
             evidence=cite([*(call.evidence for call in calls), *([reply.event_id] if reply else [])]),
             occurrences=len(calls),

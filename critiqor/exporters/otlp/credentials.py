@@ -34,12 +34,12 @@ def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials:
     name = next((name for name in HEADERS if variables.get(name, "").strip()), None)
     if name is None:
         return Credentials({}, [])
-    meant_for = next((variables[other] for other in ADDRESSES if variables.get(other)), None)
-    if meant_for is not None and _server(meant_for) != _server(url):
-        return Credentials({}, [f"The headers of {name} were not sent: they are set for another address."])
+    address = next((address for address in ADDRESSES if variables.get(address)), None)
+    if address is not None and _server(variables[address]) != _server(url):
+        return Credentials({}, [f"The headers from {name} were not sent: {address} names another address."])
     notes = []
     if urlsplit(url).scheme != "https" and not stays_here(url):
-        notes.append(f"The headers of {name} were sent unencrypted, as the spans were: the address is not https.")
+        notes.append(f"The endpoint is not https: the spans and the headers from {name} were sent unencrypted.")
     return Credentials(_read(variables[name], name), notes)
 
 

@@ -92,9 +92,9 @@ class Endpoint:
             reply = sanitize(_read_body(error).decode("utf-8", "replace"), max_length=_MAX_MESSAGE, collapse=True)
         fix = _USE_FILE
         if 300 <= error.code < 400:
-            reply, fix = "a redirect, which is not followed", "--endpoint URL   with the address it redirects to"
+            reply, fix = "a redirect, which is not followed", "use the target of the redirect: --endpoint URL"
         elif error.code in (401, 403):
-            fix = f"{HEADERS[-1]}='Authorization=Bearer …'   adds an API key"
+            fix = f"to send an API key, set {HEADERS[-1]}='Authorization=Bearer …'"
         elif error.code in (404, 405):
             fix = "--endpoint URL   with the address of an OTLP/HTTP receiver, such as http://localhost:4318"
         return CritiqorError(f"{self.url} answered {error.code}" + (f": {reply}" if reply else ""), fix=fix)

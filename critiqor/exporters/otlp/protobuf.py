@@ -68,7 +68,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield field, data[position : position + size]
             position += size
         else:
-            raise ValueError("the message is not the response of a collector")
+            raise ValueError("the response is not that of an OTLP collector")
 
 
 def _span(span: OtlpSpan, trace_id: str) -> bytes:

@@ -90,8 +90,8 @@ def find_chromium(alternative: str, environment: Mapping[str, str] = os.environ)
             program = root / f"{name}.app" / "Contents" / "MacOS" / name
             if program.is_file():
                 return Chromium(program, alternative)
-    message = f"PDF is printed by Chromium, and there is none on the PATH; {VARIABLE} can name one"
-    raise CritiqorError(message, fix=f"{alternative}   which every browser prints")
+    message = f"PDF needs Chromium, and none is on the PATH; set {VARIABLE} to its path"
+    raise CritiqorError(message, fix=f"{alternative}   which every browser can print")
 
 
 def print_pdf(page: Iterable[bytes], chromium: Chromium) -> Iterator[bytes]:
@@ -105,7 +105,7 @@ def print_pdf(page: Iterable[bytes], chromium: Chromium) -> Iterator[bytes]:
             _print(chromium.program, source, target)
         except BrowserError as error:
             message = f"{chromium.program} did not print the report: {error}"
-            raise CritiqorError(message, fix=f"{chromium.alternative}   which every browser prints") from error
+            raise CritiqorError(message, fix=f"{chromium.alternative}   which every browser can print") from error
         with target.open("rb") as file:
             while chunk := file.read(_CHUNK_BYTES):
                 yield chunk
@@ -122,7 +122,7 @@ def _print(program: Path, source: Path, target: Path) -> None:
         for chunk in print_page(source, client):
             file.write(chunk)
     if not _is_whole(target):
-        raise BrowserError("what it printed is no PDF")
+        raise BrowserError("its output is not a PDF")
 
 
 class _Browser:

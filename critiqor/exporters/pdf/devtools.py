@@ -63,7 +63,7 @@ class DevToolsClient:
         while (end := self._received.find(b"\0")) < 0:
             remaining = self._deadline - time.monotonic()
             if remaining <= 0 or not select.select([self._from_browser], [], [], remaining)[0]:
-                raise BrowserError("it does not finish")
+                raise BrowserError("it did not finish in time")
             data = os.read(self._from_browser, _CHUNK_BYTES)
             if not data:
                 raise BrowserError("it has ended")
@@ -75,7 +75,7 @@ class DevToolsClient:
         try:
             return msgspec.json.decode(message, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BrowserError("it does not speak as a Chromium does") from error
+            raise BrowserError("it does not answer like Chromium (DevTools protocol)") from error
 
 
 def print_page(page: Path, browser: DevToolsClient) -> Iterator[bytes]:
@@ -105,7 +105,7 @@ def print_page(page: Path, browser: DevToolsClient) -> Iterator[bytes]:
         try:
             yield base64.b64decode(data, validate=True) if chunk.get("base64Encoded") else data.encode()
         except binascii.Error as error:
-            raise BrowserError("it does not speak as a Chromium does") from error
+            raise BrowserError("it does not answer like Chromium (DevTools protocol)") from error
         if chunk.get("eof"):
             return
 
@@ -113,5 +113,5 @@ def print_page(page: Path, browser: DevToolsClient) -> Iterator[bytes]:
 def _text(response: dict[str, Any], name: str) -> str:
     value = response.get(name)
     if not isinstance(value, str):
-        raise BrowserError("it does not speak as a Chromium does")
+        raise BrowserError("it does not answer like Chromium (DevTools protocol)")
     return value

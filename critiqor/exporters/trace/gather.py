@@ -43,7 +43,7 @@ def gather_trace(view: RunView) -> Trace:
             parts = anonymous_parts(parts)
         _add_parts(trace, _bounded(parts, "lines of the timeline", trace.notes))
     elif not event_notes.imported:
-        trace.notes.append(f"No OpenClaw timeline: {timeline.unavailable}.")
+        trace.notes.append(f"The OpenClaw timeline is not included: {timeline.unavailable}.")
     if timeline.parse_errors:
         trace.notes.append(f"{timeline.parse_errors} lines of the timeline could not be read.")
     moments = event_notes.moments | timeline_moments((finding.first_event for finding in findings), path)

@@ -75,7 +75,7 @@ class Runner:
             return self._verdict(scenario, missed, None, time.monotonic() - started, folder), None
         missed = find_mismatches(scenario, played.diagnosis, played.coverage)
         if played.unplayed:
-            missed.append(f"the agent stopped {played.unplayed} steps before the end of the model's script")
+            missed.append(f"the agent stopped early: {played.unplayed} steps of the script were not used")
         timeline = played.timeline()
         verdict = self._verdict(scenario, missed, played, time.monotonic() - started, folder)
         if verdict.passed:

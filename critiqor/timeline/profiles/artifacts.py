@@ -44,7 +44,7 @@ TROUBLE_TEXTS: dict[ArtifactTrouble, str] = {
     "damaged": "damaged",
     "foreign": "its content does not match its name",
     "too_large": "too large to read",
-    "over_budget": "not read: too many bytes of its kind",
+    "over_budget": "not read: the size limit for files of this kind is reached",
     "not_a_file": "not a file",
     "unreadable": "cannot be opened",
 }
