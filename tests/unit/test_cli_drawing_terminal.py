@@ -162,7 +162,7 @@ def test_explain_draws_the_chain_as_a_tree_with_its_events(home: Path) -> None:
 
 def test_timeline_draws_the_slowest_turn_in_its_parts_and_the_run_on_lanes(home: Path) -> None:
     drawn = shown("timeline", "run_002", home=home)
-    assert drawn.lines[0].startswith("The turn took ")
+    assert drawn.lines[0].startswith("The agent run took ")
     assert len(drawn.lines[1]) == 80
     assert " in tools" in drawn.lines[2]
     assert any(line.startswith("tools ") and "✗" in line for line in drawn.lines)
@@ -234,7 +234,7 @@ def test_diagnose_says_what_changed_and_draws_the_run(home: Path) -> None:
 
 def test_verify_says_first_whether_the_seal_holds(home: Path) -> None:
     whole = shown("verify", "run_001", home=home)
-    assert whole.lines[0] == "✓ INTACT  the evidence of run_001 is as it was sealed"
+    assert whole.lines[0] == "✓ INTACT  the evidence of run_001 is unchanged since it was sealed"
     gone = shown("verify", "run_004", home=home)
     assert (gone.code, gone.lines[0]) == (ExitCode.ERROR, "✗ BROKEN  the evidence of run_004 was changed after sealing")
 

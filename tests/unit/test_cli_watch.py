@@ -267,7 +267,7 @@ def test_on_a_terminal_figures_and_events_are_kept_up_to_date_until_ctrl_c(runs:
     run_id = runs.start()
     runs.write(run_id, attached(), model_call(2), *tool(3, status="error", error="\x1b[2Jexit code 1 " + "漢" * 200))
     child = spawn("watch", home=tmp_path, columns=60, rows=14)
-    child.expect("Ctrl-C leaves")
+    child.expect("Ctrl-C stops watching")
     runs.write(run_id, *(event for number in range(20) for event in tool(10 + 2 * number)))
     child.expect(r"tools \S*\s*\S*21")
     child.send(CTRL_C)
@@ -282,7 +282,7 @@ def test_on_a_terminal_figures_and_events_are_kept_up_to_date_until_ctrl_c(runs:
 def test_a_signal_that_ends_the_watching_gives_the_cursor_back(runs: Runs, tmp_path: Path, number: int) -> None:
     runs.start()
     child = spawn("watch", home=tmp_path, columns=60, rows=14)
-    child.expect("Ctrl-C leaves")
+    child.expect("Ctrl-C stops watching")
     hidden = child.before
     child.kill(number)
     child.expect(pexpect.EOF)
@@ -335,7 +335,7 @@ def test_figures_that_grow_do_not_move_the_lines_below_them() -> None:
 def test_how_to_stop_the_run_is_said_while_it_is_watched(runs: Runs, tmp_path: Path) -> None:
     run_id = runs.start()
     child = spawn("watch", home=tmp_path, columns=80, rows=14)
-    child.expect(f"to stop it: critiqor abort --stop {run_id}")
+    child.expect(f"to stop the agent: critiqor abort --stop {run_id}")
     child.send(CTRL_C)
     child.expect(pexpect.EOF)
     child.close()
@@ -349,7 +349,7 @@ def live_lines(columns: int, rows: int, **figures: Any) -> list[str]:
     head = RunHead(run_id="run_001", status="MONITORING", lifecycle=[], timestamps=times, metadata=metadata)
     cost = Cost(seen.cost_usd, False, seen.model_calls, seen.tokens)
     latest = [EventLine("12:00:00.000", "tool_call", "exec", False)]
-    live = LiveRun(head, Totals(seen, cost), latest, 0, ["Ctrl-C leaves"])
+    live = LiveRun(head, Totals(seen, cost), latest, 0, ["Ctrl-C stops watching"])
     out = io.StringIO()
     Console(file=out, width=columns, height=rows, color_system=None).print(live)
     return out.getvalue().splitlines()

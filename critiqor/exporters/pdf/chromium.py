@@ -79,7 +79,8 @@ def find_chromium(alternative: str, environment: Mapping[str, str] = os.environ)
     if configured:
         if (found := shutil.which(configured, path=environment.get("PATH"))) is None:
             raise CritiqorError(
-                f"{VARIABLE} names {configured}, which is no program", fix=f"unset {VARIABLE}, or {alternative}"
+                f"{VARIABLE} is {configured}, which is not an executable program",
+                fix=f"unset {VARIABLE}, or {alternative}",
             )
         return Chromium(Path(found), alternative)
     for name in NAMES:
