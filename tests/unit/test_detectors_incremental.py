@@ -180,6 +180,18 @@ def test_call_that_returns_after_it_was_given_up_is_judged_in_its_place() -> Non
     assert found == observed(story.events).findings(coverage(story.events))
 
 
+def test_loop_that_shows_late_joins_the_one_in_which_it_began() -> None:
+    story = Story().calls("web_search", {"query": "one two three four five"}, "first")
+    for number in range(4):
+        place = f"src{number}"
+        story.calls("code_search", {"name": "parse_order", "in": place}, f"parse_order not found in {place}")
+        if number == 0:
+            story.calls("web_search", {"query": "five four three two one"}, "second")
+    assert_asking_changes_nothing(story.events, set(range(1, len(story.events) + 1)))
+    (loop,) = [finding for finding in concluded(observed(story.events), story.events) if finding.type == "tool_loop"]
+    assert loop.occurrences == 4
+
+
 def test_actions_read_during_a_run_are_those_so_far() -> None:
     story = Story().starts()
     story.begins("tool_search_code", {"code": "read()"}, call_id="outer")

@@ -181,7 +181,8 @@ class _Clusters:
             changed.append(loop.key)
         self._grown.clear()
         if changed:
-            self._merge(max(0, bisect_right(self._clusters, min(changed), key=_key) - 1))
+            # The cluster before the first changed one may reach into it.
+            self._merge(max(0, bisect_right(self._clusters, min(changed), key=_key) - 2))
         return self._clusters
 
     def _dissolve_broken(self) -> None:
