@@ -183,7 +183,8 @@ def test_call_that_returns_after_it_was_given_up_is_judged_in_its_place() -> Non
 def test_loop_that_shows_late_joins_the_one_in_which_it_began() -> None:
     story = Story().calls("web_search", {"query": "one two three four five"}, "first")
     for number in range(4):
-        story.calls("grep", {"pattern": "frobnicate", "path": f"src{number}"}, f"frobnicate: not found {number}")
+        place = f"src{number}"
+        story.calls("code_search", {"name": "parse_order", "in": place}, f"parse_order not found in {place}")
         if number == 0:
             story.calls("web_search", {"query": "five four three two one"}, "second")
     assert_asking_changes_nothing(story.events, set(range(1, len(story.events) + 1)))
