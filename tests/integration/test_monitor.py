@@ -378,7 +378,7 @@ def test_agent_that_deletes_the_runs_folder_does_not_bring_the_monitor_down(moni
         "exit 5\n"
     )
     assert monitor.run(command=vandal).exit_code == 5
-    assert any("NOT WRITTEN" in line for line in monitor.said)
+    assert any("could not be written" in line for line in monitor.said)
     assert runs.start()
 
 

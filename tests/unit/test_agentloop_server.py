@@ -152,7 +152,7 @@ def test_an_invalid_request_is_answered_with_an_error_and_the_next_one_is_served
 def test_errors_name_the_cause_and_the_fix(tmp_path):
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path, AgentClient(path) as client:
-            with pytest.raises(CritiqorError, match="there is no run"):
+            with pytest.raises(CritiqorError, match="there is no agent run"):
                 await client.call("agent.wait", runId="unheard-of")
             with pytest.raises(CritiqorError, match="unknown method"):
                 await client.call("agent.dance")

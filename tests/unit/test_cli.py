@@ -379,7 +379,7 @@ def test_an_internal_error_has_no_traceback_without_debug(cli: Cli, monkeypatch:
     answer = cli("runs")
     assert answer.code == ExitCode.ERROR
     assert "internal error: ZeroDivisionError: oops" in answer.err
-    assert "CRITIQOR_DEBUG=1" in answer.err
+    assert "critiqor -v" in answer.err
     monkeypatch.setenv("CRITIQOR_DEBUG", "1")
     monkeypatch.setattr(sys, "argv", ["critiqor", "runs"])
     with pytest.raises(ZeroDivisionError):

@@ -63,7 +63,7 @@ def test_unknown_values_are_left_out_and_counted() -> None:
     cases = [case(diagnosis("run_001", cost_usd=0.5)), *others(5, cost_usd=0.6), case(diagnosis("run_100"))]
     cost = place(rank_run("run_001", cases), "cost_usd")
     assert (cost.better_than_percent, cost.others, cost.unknown) == (100, 5, 1)
-    assert cost.statement == "better than 100% of 5 other runs (unknown for 1 other, left out)"
+    assert cost.statement == "better than 100% of 5 other runs (1 other left out: value unknown)"
 
 
 def test_run_that_was_not_observed_is_not_the_one_without_findings() -> None:

@@ -145,7 +145,7 @@ def test_what_the_recorder_missed_is_about_the_analysis_and_no_result() -> None:
     [note] = run["invocations"][0]["toolExecutionNotifications"]
     assert note["message"]["text"] == "1 record was lost."
     gone = written(report(diagnosis(), None))
-    assert "evidence is gone" in gone["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    assert "evidence is missing" in gone["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
 
 
 def test_a_type_that_nobody_knows_is_a_rule_as_well() -> None:

@@ -112,7 +112,7 @@ def test_real_run_has_start_up_turn_parts_providers_and_spans() -> None:
     timings = RepeatedTimings(runs=["run_001", "run_002", "run_003"], profiled=True, figures=figures)
     lines = as_lines(repetition_parts(timings))
     assert lines[1] == "  3 runs: run_001 run_002 run_003"
-    assert "deeply profiled" in lines[2]
+    assert "--deep-profile" in lines[2]
     assert any(line.split()[:4] == ["gateway", "until", "ready", "3"] for line in lines)
     assert "| `before provider` | 3 |" in as_markdown(repetition_parts(timings))
 
