@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from critiqor.diagnosis.draft import Draft
@@ -29,7 +30,7 @@ class Detector(Protocol[Observed]):
         """Return the findings for the observed spans."""
 
 
-class RunDetector(Generic[Observed]):
+class RunDetector(ABC, Generic[Observed]):
     """A detector for one agent run."""
 
     NEEDS: ClassVar[tuple[Need, ...]]
@@ -40,37 +41,37 @@ class RunDetector(Generic[Observed]):
     def __init__(self, run: AgentRun) -> None:
         self.run = run
 
+    @abstractmethod
     def observe(self, span: Observed, /) -> None:
         """Process one span."""
-        raise NotImplementedError
 
+    @abstractmethod
     def findings(self) -> list[Draft]:
         """Return the findings for the observed spans."""
-        raise NotImplementedError
 
 
-class SessionDetector(Generic[Observed]):
+class SessionDetector(ABC, Generic[Observed]):
     """A detector that compares the agent runs of a session."""
 
     OBSERVES: ClassVar[tuple[type, ...]]
     """Kinds of spans that are passed to `observe`."""
 
     @classmethod
+    @abstractmethod
     def is_needed(cls, runs: list[AgentRun]) -> bool:
         """Return whether a session with these agent runs can have findings."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin_run(self, run: AgentRun) -> None:
         """Begin the next agent run: the following spans belong to it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def observe(self, span: Observed, /) -> None:
         """Process one span."""
-        raise NotImplementedError
 
+    @abstractmethod
     def findings(self) -> list[Draft]:
         """Return the findings for the observed spans."""
-        raise NotImplementedError
 
 
 def begins_chapter(span: RunSpan) -> bool:
