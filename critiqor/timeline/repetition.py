@@ -97,7 +97,7 @@ def repetition_parts(timings: RepeatedTimings) -> list[Part]:
     """Return the sections of a report of the repeated runs."""
     items = [Item(0, [f"{counted(len(timings.runs), 'run')}: ", Name(" ".join(timings.runs))])]
     if timings.profiled:
-        items.append(Item(0, ["All of them were deeply profiled, which makes everything slower."]))
+        items.append(Item(0, ["All of them were recorded with --deep-profile, which makes everything slower."]))
     items.append(Item(0, ["Each run counts as one value: the median, if something happened several times in it."]))
     items += [Item(0, [note]) for note in timings.notes]
     parts = [Part("Repeated runs", items)]
