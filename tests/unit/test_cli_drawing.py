@@ -124,7 +124,7 @@ def test_lanes_show_what_was_active_when() -> None:
     assert chart["model"] == "█" * 11
     assert chart["tools"] == " " * 10 + "█" * 11
     assert chart["tools+"].endswith(" 40.00 s")
-    assert chart["tools++"] == "█ ▓ are used in turn for consecutive bars"
+    assert chart["tools++"] == "█ ▓ alternate from one bar to the next"
 
 
 def test_a_failure_is_never_covered() -> None:

@@ -194,7 +194,7 @@ def _legend(lanes: Sequence[Lane], axis: Axis) -> list[str]:
     if any(
         number % 2 and not bar.failed and bar.glyph is None for lane in lanes for number, bar in enumerate(lane.bars)
     ):
-        entries.insert(0, f"{ONE} {OTHER} are used in turn for consecutive bars")
+        entries.insert(0, f"{ONE} {OTHER} alternate from one bar to the next")
     if axis.gaps:
         longest = max(gap.end_us - gap.start_us for gap in axis.gaps)
         entries.append(f"{GAP} idle for up to {format_duration(longest / 1000)}")

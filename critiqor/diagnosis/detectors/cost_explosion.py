@@ -13,7 +13,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall, Moment, ToolCall
 
 TYPE = "cost_explosion"
-MEANING = "the agent run spent far more than its progress explains"
+MEANING = "the agent run spent many tokens, or much money, without progress"
 MIN_WASTED_TOKENS = 200_000
 """Minimum number of wasted tokens of a finding."""
 MIN_WASTED_USD = 1.0

@@ -16,7 +16,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "tool_loop"
-MEANING = "the same calls again and again, without any new result"
+MEANING = "the same tool calls repeated without a new result"
 MIN_STALE_CALLS = 2
 """Minimum number of calls without a new result: one call made three times, or a cycle of two repeated once."""
 MIN_STALE_CALLS_WAITING = 10
