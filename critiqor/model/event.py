@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -78,8 +79,9 @@ def now_ms() -> int:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
-_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
+_FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 def iso_from_ms(milliseconds: int) -> str:
@@ -88,6 +90,8 @@ def iso_from_ms(milliseconds: int) -> str:
     return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
+# The stages of a pass over the events parse the time and the id of the same event one after another.
+@lru_cache(maxsize=16)
 def ms_from_iso(text: str) -> int | None:
     """Return milliseconds since 1970, or None if the text is not a time; a time without a zone is UTC."""
     try:
@@ -96,7 +100,7 @@ def ms_from_iso(text: str) -> int | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -127,6 +131,7 @@ class EventPlace(NamedTuple):
 _EVENT_ID = re.compile(r"evt_([0-9a-z]{9})_([0-9a-z]+)_([0-9a-z]{5,7})")
 
 
+@lru_cache(maxsize=16)
 def place_of(event_id: str) -> EventPlace | None:
     """Return time, writer and sequence number of an event id; None for an id in another format."""
     parts = _EVENT_ID.fullmatch(event_id)
