@@ -3,7 +3,7 @@
     critiqor-agentloop agent --local --agent main --message "…"
     critiqor-agentloop gateway run
 
-The monitor launches it like any OpenClaw:
+The monitor launches it in the same way as OpenClaw:
 
     critiqor monitor openclaw --openclaw-command critiqor-agentloop -- agent --local --message "…"
 """

@@ -39,7 +39,7 @@ class Services:
 
     configuration: LoopConfiguration
     state_folder: Path
-    """OpenClaw's state folder, where workspace, skills and hooks are searched."""
+    """OpenClaw's state folder, where the workspace, skills and hooks are looked up."""
     home: Path
     """What `~` means in the configuration."""
     environment: Mapping[str, str]

@@ -61,7 +61,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     api_key: str | SecretReference | None = None
     api: str = "openai-completions"
     timeout_seconds: Positive | None = None
-    """Timeout of each HTTP request, and of silence in its response streams."""
+    """Timeout of each HTTP request, and maximum time without data in its response stream."""
     models: tuple[ModelEntry, ...] = ()
 
 
@@ -98,7 +98,7 @@ class CompactionSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
 
 
 class RetrySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Retries of failed model calls. A key of this loop; in OpenClaw it is not configurable."""
+    """Retries of failed model calls. Only this loop has this key; in OpenClaw it is not configurable."""
 
     max_retries: Count = 8
     min_delay_ms: NonNegative = 1_000.0
@@ -144,7 +144,7 @@ class AgentDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     block_streaming_break: BlockBreak = "text_end"
     block_streaming_chunk: BlockChunk = BlockChunk()
     external_idle_seconds: Positive | None = 60.0
-    """Longest time without progress of an external agent. A key of this loop."""
+    """Longest time that an external agent may make no progress. Only this loop has this key."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -167,7 +167,8 @@ class DiagnosticsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     enabled: bool = True
     stuck_session_warn_ms: Positive = 120_000.0
     stuck_session_abort_ms: Positive | None = None
-    """When a run without progress is aborted. Default: never, because a quiet tool or a slow model is not a fault."""
+    """Milliseconds without progress after which a run is aborted. Default: never, because a quiet tool or a slow model
+    is not a fault."""
 
 
 class HookEntry(msgspec.Struct, frozen=True):

@@ -53,7 +53,7 @@ def run_or_file_names(ctx: click.Context, parameter: click.Parameter, incomplete
 
 
 def finding_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the finding ids of the run named before, most severe first."""
+    """Complete the finding ids of the run named earlier on the command line, most severe first."""
     from click.shell_completion import CompletionItem
 
     from critiqor.run.store import Run

@@ -21,7 +21,7 @@ VERBS = {
     "finalize": "Seal the recorded evidence and diagnose it.",
     "abort": "Stop recording without sealing; the recorded events are kept.",
     "import": "Import transcripts and traces as runs, and diagnose them.",
-    "runs": "List the runs of this folder.",
+    "runs": "List the runs in this folder.",
     "show": "Show one run: what happened, and whether it can be trusted.",
     "dashboard": "Open the runs in a browser.",
     "explain": "Explain one finding of a run, step by step, with its events.",

@@ -69,7 +69,7 @@ def openclaw_command_option(function: _Function) -> _Function:
         envvar="CRITIQOR_OPENCLAW_COMMAND",
         default="openclaw",
         show_default=True,
-        help="The OpenClaw to launch: a name or a path, with arguments if needed.",
+        help="OpenClaw command to launch: a name or a path, with arguments if needed.",
     )(function)
 
 

@@ -33,7 +33,7 @@ def export_progress(
 ) -> AbstractContextManager[object]:
     """Show that a large run is being written.
 
-    Nothing is shown beside a stream, which may be printed on the same terminal.
+    Nothing is shown when writing to a stream, which may be printed on the same terminal.
     """
     is_shown = not to_stdout and shows_progress() and _is_large(run, runs_dir)
     return _wait(description) if is_shown else nullcontext()

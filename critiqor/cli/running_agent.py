@@ -1,11 +1,11 @@
-"""Messages about an agent that still runs, with the command that stops it."""
+"""Messages about an agent that is still running, with the command that stops it."""
 
 from __future__ import annotations
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.output import say, warn
 
-ATTACHED = "OpenClaw keeps running: Critiqor only attached to it. Stop it with its service manager"
+ATTACHED = "OpenClaw keeps running: Critiqor was only attached to it. Stop it with its service manager"
 
 
 def stop_command(run_id: str) -> str:
@@ -14,7 +14,7 @@ def stop_command(run_id: str) -> str:
 
 
 def warn_if_running(run_id: str, runs_dir: str) -> None:
-    """Warn if the agent of a finished run still runs, because it is no longer recorded."""
+    """Warn if the agent of a finished run is still running, because it is no longer recorded."""
     from critiqor.recording.stop import running_agent
     from critiqor.run.store import RunStore
 

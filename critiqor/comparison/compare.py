@@ -252,7 +252,7 @@ def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list
     if gone and after.confidence_score < before.confidence_score:
         confidence = f"confidence {before.confidence_score} → {after.confidence_score}"
         notes.append(
-            f"less of {after.run_id} was recorded ({confidence}), so a problem listed as gone may only be unrecorded"
+            f"less of {after.run_id} was recorded ({confidence}), so a problem listed as gone may be unrecorded"
         )
     return notes
 

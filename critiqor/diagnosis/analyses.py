@@ -90,7 +90,7 @@ def _size_of(call: ModelCall) -> RequestSize:
 
 
 def _thinned(calls: list[ModelCall]) -> list[ModelCall]:
-    """Return a regular selection of model calls, and always the one that filled its budget most."""
+    """Return an evenly spaced selection of model calls, always with the one that filled its budget most."""
     if len(calls) <= MAX_REQUESTS:
         return calls
     stride = -(-len(calls) // MAX_REQUESTS)

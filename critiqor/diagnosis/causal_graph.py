@@ -20,7 +20,7 @@ LEADS_TO = {
 }
 """Failure types that each failure type can cause, in related findings (see `_are_related`). Has no cycles."""
 _EXHAUSTED = frozenset(("cost_explosion", "timeout"))
-"""Failure types that mean that a limit was used up."""
+"""Failure types that mean that a limit was reached."""
 
 
 def causal_graph(findings: list[Finding]) -> CausalGraph:

@@ -224,7 +224,7 @@ class Detection:
             self._changed[run] = None
 
     def findings(self) -> list[Draft]:
-        """Return the findings so far. The cost depends only on the new spans of agent runs with new events."""
+        """Return the findings so far. The running time depends only on the new spans of agent runs with new events."""
         changed = dict.fromkeys(self._recording.runs) if self._changed is None else self._changed
         self._changed = {}
         sessions = []

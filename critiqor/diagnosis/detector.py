@@ -75,7 +75,7 @@ class SessionDetector(ABC, Generic[Observed]):
 
 
 def begins_chapter(span: RunSpan) -> bool:
-    """Return whether repeating calls after this span is legitimate: a message of the user, or a compaction."""
+    """Return whether repeating calls after this span is legitimate: it is a message of the user or a compaction."""
     if isinstance(span, Message):
         return span.is_user
     return isinstance(span, Moment) and span.event_type == "compaction_end"

@@ -98,10 +98,10 @@ class CallGroup:
         self.citations = Citations()
         self.citations.add(first.evidence)
         self.distinct = {first.same_call: first}
-        """The first of each different call."""
+        """The first occurrence of each distinct call."""
         self.tools = {first.tool}
         self.names_seen = {first.name: None}
-        """The first different names, at most `MAX_NAMED` + 1."""
+        """The first distinct names, at most `MAX_NAMED` + 1."""
 
     def __len__(self) -> int:
         return len(self.all)

@@ -375,7 +375,7 @@ _TRAILER = ("(no output", "(no new output", "Command exited", "(Command exited",
 
 
 def _failure_reason(error: str, output: str) -> str:
-    """Return the reason of a failure: for an exit code, also the most informative line of the output."""
+    """Return the reason for a failure: for an exit code, also the most informative line of the output."""
     if not error:
         return output
     printed = error_line("\n".join(_printed_lines(output))) if error.startswith(_EXIT_STATUS) else ""

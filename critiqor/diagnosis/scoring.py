@@ -26,8 +26,8 @@ def confidence_lost(coverage: Coverage, *, hollow: bool = False) -> dict[str, in
     imported = coverage.imported_from is not None
     blind = not coverage.sources.get("hooks") and not imported
     reasons = {
-        "what the agent did was not seen": 60 if hollow else 0,
-        "imported from elsewhere: what that recorder left out is unknown": 20 if imported else 0,
+        "the agent's actions were not observed": 60 if hollow else 0,
+        "imported: what the original recorder left out is unknown": 20 if imported else 0,
         "no hooks: size and budget of requests are unknown": 10 if blind else 0,
         "records that were lost": min(50, 2 * lost),
         "requests without responses": min(20, 5 * coverage.requests_without_responses),

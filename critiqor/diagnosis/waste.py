@@ -1,4 +1,4 @@
-"""Waste of findings: wasted tool calls and model calls, with their tokens, cost and time."""
+"""Waste reported by findings: wasted tool calls and model calls, with their tokens, cost and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Waste:
     def _clear(self) -> None:
         self._lists.clear()
         self.tool_calls: set[int] = set()
-        """Orders of the tool calls."""
+        """Order numbers of the tool calls."""
         self._model_calls: set[int] = set()
         self._without_usage: list[ModelCall] = []
         """Model calls whose usage may arrive with the end of their agent run."""

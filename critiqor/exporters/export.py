@@ -80,7 +80,7 @@ def export_run(
 
 
 def send_run(run: Run, address: str, options: ExportOptions = DEFAULT_OPTIONS) -> Sending:
-    """Send the spans of a run to a collector, in several requests. Ids are stable, so it can be repeated."""
+    """Send the spans of a run to a collector, in several requests. Ids are stable, so sending can be repeated."""
     from critiqor.exporters.otlp.endpoint import Endpoint
     from critiqor.exporters.otlp.otlp import requests
 

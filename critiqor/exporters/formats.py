@@ -26,13 +26,15 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {
     "perfetto": Format(".perfetto.json", "https://ui.perfetto.dev or chrome://tracing", "trace"),
     "speedscope": Format(".speedscope.json", "https://www.speedscope.app", "cpu_profiles"),
-    "otlp": Format(".otlp.json", "an OpenTelemetry collector, Phoenix or any backend that takes OTLP", "recorded"),
-    "sarif": Format(".sarif", "code scanning of GitHub, or a SARIF viewer of your editor", "cited"),
-    "junit": Format(".junit.xml", "the test report of your CI", "gate"),
-    "markdown": Format(".md", "a pull request, a ticket, or any viewer of Markdown", "report", is_report=True),
-    "json": Format(".report.json", "jq, or a program of your own", "report", is_report=True),
+    "otlp": Format(".otlp.json", "an OpenTelemetry collector, Phoenix or any backend that accepts OTLP", "recorded"),
+    "sarif": Format(".sarif", "GitHub code scanning, or a SARIF viewer in your editor", "cited"),
+    "junit": Format(".junit.xml", "your CI's test report", "gate"),
+    "markdown": Format(".md", "a pull request, a ticket, or any Markdown viewer", "report", is_report=True),
+    "json": Format(".report.json", "jq, or your own program", "report", is_report=True),
     "html": Format(".html", "any browser; it needs no network", "pages", is_report=True),
-    "pdf": Format(".pdf", "any viewer of PDF, or a printer", "pages", is_report=True),
-    "zip": Format(".zip", "any unzip program; to check the files, in their folder: sha256sum -c SHA256SUMS", "bundle"),
+    "pdf": Format(".pdf", "any PDF viewer, or print it", "pages", is_report=True),
+    "zip": Format(
+        ".zip", "any unzip program; to check the files, run in their folder: sha256sum -c SHA256SUMS", "bundle"
+    ),
 }
 """All formats by name. The reporter of a format is in the module of the same name; pages have no reporter."""

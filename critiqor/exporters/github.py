@@ -14,7 +14,7 @@ from critiqor.model.sanitize import sanitize
 MAX_ANNOTATIONS = 10
 """Maximum number of errors that GitHub shows for one step; the same limit applies to warnings."""
 MAX_SUMMARY_BYTES = 1 << 20
-"""Maximum size of the summary of a step; GitHub shows nothing of a larger one."""
+"""Maximum size of the summary of a step; GitHub does not show a larger one."""
 MAX_TITLE = 120
 MAX_MESSAGE = 2_000
 _COMMAND = "##["

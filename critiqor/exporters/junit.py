@@ -1,6 +1,6 @@
-"""JUnit XML of the policy results of a run: one test case per rule, so that a CI shows which failed, and why.
+"""JUnit XML of the policy results of a run: one test case per rule, so that a CI system shows which failed, and why.
 
-Cases are named by agent and rule, not by run, so that a CI can follow each of them over time.
+Cases are named by agent and rule, not by run, so that a CI system can follow each of them over time.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _cost(cost: CostAnalysis) -> str:
     least = "at least " if unknown_usage(cost) else ""
     read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
     wasted = f"; wasted: {counted(cost.wasted_tokens, 'token')}" if cost.wasted_tokens else ""
-    # A dollar sign starts a formula in Markdown of GitHub.
+    # A dollar sign starts a formula in GitHub's Markdown.
     price = format_cost(cost).replace("$", "\\$")
     return f"{price}; {least}{counted(read, 'token')} in, {format_number(cost.output_tokens)} out{wasted}"
 
@@ -153,7 +153,7 @@ def _unseen(run_report: RunReport) -> list[str]:
 def _footer(run_report: RunReport) -> str:
     seal = run_report.run.seal
     sealed = "" if seal is None else f"{seal.events} events, sealed as {code_span(seal.digest)}. "
-    rules = f"Judged by rule set {escape_markdown(run_report.diagnosis.rule_set_version, MAX_NAME)}"
+    rules = f"Diagnosed with rule set {escape_markdown(run_report.diagnosis.rule_set_version, MAX_NAME)}"
     return f"{sealed}{rules}; `critiqor verify {run_report.run.run_id}` checks the evidence."
 
 

@@ -13,7 +13,7 @@ from critiqor.model.sanitize import sanitize
 
 _ZERO_WIDTH_SPACE = "&#8203;"
 _UNITS = re.compile(r"([@#]|\bGH-|:(?=//)|\bwww(?=\.)|^[+=-]|^\d+(?=[.)]))|.", re.IGNORECASE)
-"""Signs that can mention, refer, link or begin a block, each as one unit, and single characters."""
+"""Signs that can start a mention, a reference, a link or a block, each as one unit, and single characters."""
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", **{mark: f"\\{mark}" for mark in "\\`*_[]|~$"}}
 
 

@@ -51,9 +51,9 @@ _PIECE = 1 << 18
 _ANONYMOUS = """\
 This run is anonymous: names, paths, messages and payload texts were removed, structure and numbers kept.
 
-events.jsonl was made for this archive. It is NOT the sealed evidence: the digest in run.json and diagnosis.json is
-that of the original evidence, and no file in this archive has it. SHA256SUMS only shows that these files are as they
-were packed.
+events.jsonl was made for this archive. It is NOT the sealed evidence: the digest in run.json and diagnosis.json is that
+of the original evidence, and no file in this archive has it. SHA256SUMS only shows that these files are unchanged since
+they were packed.
 """
 _ID_START = b'{"event_id":"'
 
@@ -129,7 +129,7 @@ def _gather_cpu_profiles(view: RunView, options: ExportOptions) -> Gathered:
     first = next(profiles, None)
     if first is None:
         message = f"{view.run_id} has no CPU profile that can be read"
-        fix = "critiqor monitor openclaw --deep-profile   and let OpenClaw exit: Node writes profiles on exit"
+        fix = "record with critiqor monitor openclaw --deep-profile and let OpenClaw exit: Node writes profiles on exit"
         raise CritiqorError(message, fix=fix)
     every = chain([first], profiles)
     return Gathered(map(anonymous_profile, every) if view.is_anonymous else every, notes)

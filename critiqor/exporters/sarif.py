@@ -1,6 +1,6 @@
 """SARIF 2.1.0 for code scanning and editors: one rule per failure type, one result per finding.
 
-A finding is identified by its cause, the same in every run, and not by its number or its text.
+A finding is identified by its cause, which is the same in every run, and not by its number or its text.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def detect_format(path: str | Path) -> str:
         found.append(entry.problem or _describe(entry.value))
     what = found[0] if found else "nothing"
     raise UsageError(
-        f"{file.name} is in no format that can be imported; its first value is {what}",
+        f"{file.name} is not in a format that can be imported; its first value is {what}",
         fix="supported formats: " + "; ".join(FORMATS.values()),
     )
 

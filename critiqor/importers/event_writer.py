@@ -15,7 +15,7 @@ from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
 NO_TIME = 946_684_800_000
-"""Time of events whose source has no times: the beginning of 2000, which cannot be taken for a real one."""
+"""Time of events whose source has no times: the beginning of 2000, which cannot be mistaken for a real time."""
 MAIN = "main"
 """The agent run of events that name no agent."""
 
@@ -29,7 +29,7 @@ class EventFields(msgspec.Struct, kw_only=True):
     tool_name: str | None = None
     tool_call_id: str | None = None
     error: str | None = None
-    """Description of the failure; empty if there is none, None if nothing failed."""
+    """Description of the failure; empty if there is no description, None if nothing failed."""
     duration_ms: int | float | None = None
     raw: str | None = None
     """The source's name for this type of event."""
@@ -81,7 +81,7 @@ class EventWriter:
         )
 
     def write_tool_call(self, fields: EventFields, arguments: Any, *, is_lookup: bool = False, **payload: Any) -> None:
-        """Write the start of a tool call, and of the memory lookup if the tool is one."""
+        """Write the start of a tool call, and of the memory lookup if it is one."""
         content = {"arguments": arguments, **payload}
         self.write(EventType.TOOL_CALL, fields, content)
         if is_lookup or is_memory_tool(fields.tool_name):
@@ -91,7 +91,7 @@ class EventWriter:
     def write_tool_result(
         self, fields: EventFields, arguments: Any, result: Any, *, is_lookup: bool = False, **payload: Any
     ) -> None:
-        """Write the end of a tool call, and of the memory lookup if the tool is one."""
+        """Write the end of a tool call, and of the memory lookup if it is one."""
         content = {"result": result, **payload}
         self.write(EventType.TOOL_OUTPUT, fields, content)
         if is_lookup or is_memory_tool(fields.tool_name):

@@ -1,7 +1,7 @@
-"""Messages of an OpenClaw session to events.
+"""Convert the messages of an OpenClaw session to events.
 
-A session does not store when an agent run began and ended, so this is derived: a run begins with a message of the user,
-and has ended when its last message requests no tool.
+A session does not store when an agent run began and ended, so this is derived: an agent run begins with a message of
+the user, and has ended when its last message requests no tool.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SavedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def run_id(self) -> str | None:
-        """The agent run it belongs to; only newer OpenClaws store it."""
+        """The agent run it belongs to; only newer versions of OpenClaw store it."""
         run_id = as_object(self.content.get("__openclaw")).get("runId")
         return as_text(run_id) or as_text(as_object(self.content.get("details")).get("runId"))
 
@@ -90,7 +90,7 @@ class _Session:
         for entry in entries:
             if entry.kind == "message" and not self._is_relevant(entry):
                 continue
-            # A user's message belongs to the run that answers it, and only the answer names that run.
+            # A user's message belongs to the agent run that answers it, and only the answer names that run.
             if entry.role == "user" or (pending and entry.kind == "compaction"):
                 pending.append(entry)
                 continue
@@ -119,7 +119,7 @@ class _Session:
             self._entry(entry)
 
     def _end(self) -> None:
-        """Write the end of a run, unless its last message requests a tool or is not the model's."""
+        """Write the end of an agent run, unless its last message requests a tool or is not the model's."""
         last = self._run.last
         if last is None or _tool_calls(last):
             return
@@ -192,7 +192,7 @@ class _Session:
         fields.agent_run_id = call.run_id
         fields.duration_ms = as_duration(as_object(message.get("details")).get("durationMs"))
         if fields.duration_ms is None and call.is_alone:
-            # Several results are saved together, with the last of them: only a single result has its own time.
+            # Several results are saved together with the last of them, so only a single result has its own time.
             fields.duration_ms = _elapsed(call.at, at)
         self._writer.write_tool_result(fields, call.arguments, result, exit_code=outcome.exit_code, source="transcript")
         self._run.last = None

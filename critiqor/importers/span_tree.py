@@ -1,4 +1,4 @@
-"""The tree of the spans of one trace, also if spans are missing, repeated or inconsistent."""
+"""The tree of the spans of one trace, even if spans are missing, repeated or inconsistent."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def build_tree(spans: list[Span], notes: Notes, first: int) -> list[Node]:
 
 
 def walk(root: Node) -> Iterator[tuple[Node, bool]]:
-    """Yield every node on the way down and, with True, on the way up. Uses a stack, because traces can be deep."""
+    """Yield every node on the way down and again, with True, on the way up. A stack is used, as traces can be deep."""
     waiting = [(root, False)]
     while waiting:
         node, is_exit = waiting.pop()

@@ -141,7 +141,7 @@ class _Trace:
         writers = {_AGENT: self._agent_end, _MODEL: self._response, _TOOL: self._result, _RETRIEVER: self._result}
         write = writers.get(node.kind)
         if write is None:
-            # A failure of a child is reported there.
+            # A failure of a child is reported for the child.
             write = self._failure if span.error is not None and not node.has_failed_child else None
         if write is None:
             return

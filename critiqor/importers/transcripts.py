@@ -113,7 +113,7 @@ def _from_trajectory(line: int, value: dict[str, Any]) -> SavedEntry:
 
 
 def _without_copies(entries: Iterable[SavedEntry], writer: EventWriter) -> Iterator[SavedEntry]:
-    """Yield messages and compactions once each; copies follow a branch from an earlier entry and repeat its sequel."""
+    """Yield messages and compactions once each; a branch from an earlier entry begins with copies of others."""
     seen: set[tuple[Any, ...]] = set()
     previous: str | None = None
     is_copying = False

@@ -35,7 +35,7 @@ from critiqor.session import (
 
 PROBE_TIMEOUT_SECONDS = 180.0
 TESTED_VERSIONS = ("2026.6.1", "2026.9.6")
-"""OpenClaw versions."""
+"""OpenClaw versions that were tested."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,5 +177,5 @@ def _check_attachment(environment: Mapping[str, str]) -> Iterator[Check]:
         detail = f"the recorder in {folder.installed} has another version or is incomplete"
         yield Check(name="attachment", ok=False, detail=detail, fix=fix)
         return
-    run = f"last for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run yet"
+    run = f"last used for {attachment.run_id} in {attachment.runs_dir}" if attachment.run_id else "for no run yet"
     yield Check(name="attachment", ok=True, detail=f"the recorder is installed in OpenClaw's settings, {run}")

@@ -1,4 +1,4 @@
-"""Make a scenario of a recorded run: the model's responses become its script, tool results become its world.
+"""Make a scenario from a recorded run: the model's responses become its script, tool results become its world.
 
 Commands are answered by a replay shell, so nothing is deployed, sent or deleted again. Files that were read are put
 into the workspace, where the tools for files and memory really work. Results of other tools are replayed by a scripted
@@ -41,7 +41,7 @@ MAX_STEPS = 500
 """Steps of a script; a longer run is cut."""
 HANG_SECONDS = 600.0
 TIMEOUT_SECONDS = 5.0
-"""The time limit of a run that timed out. What hung then hangs again, so a longer limit would only waste time."""
+"""The time limit of a run that timed out. Whatever hung will hang again, so a longer limit would only waste time."""
 _COMMAND_TOOLS = frozenset(("exec", "bash"))
 _WORKSPACE_TOOLS = frozenset(("write", "edit", "memory_search", "memory_get", "message", "sessions_spawn"))
 """Tools that work in any workspace and need no script."""
@@ -73,7 +73,7 @@ _FAILURES: dict[str, dict[str, Any]] = {
 
 
 class DraftedScenario(NamedTuple):
-    """A scenario made of a run."""
+    """A scenario made from a run."""
 
     scenario: Scenario
     notes: list[str]
@@ -81,7 +81,7 @@ class DraftedScenario(NamedTuple):
 
 
 def scenario_from_run(run_id: str, runs_dir: str | Path) -> DraftedScenario:
-    """Make a scenario of a diagnosed run."""
+    """Make a scenario from a diagnosed run."""
     run = Run.load(run_id, runs_dir)
     diagnosis = run.diagnosis()
     replay = _Replay()
@@ -297,7 +297,7 @@ class _Replay:
         if _NOT_EXECUTED.search(event.error or ""):
             return
         result = event.payload.get("result")
-        output = self._text(_result_text(result), f"what {call.tool} answered")
+        output = self._text(_result_text(result), f"the output of {call.tool}")
         if call.tool in _COMMAND_TOOLS:
             self._add_command(call.arguments, event, output)
         elif call.tool == "read":
@@ -349,7 +349,7 @@ def _command_line(arguments: dict[str, Any]) -> str:
 
 
 def _result_text(result: Any) -> Any:
-    """Return the text of a tool result; the recorder replaces a text that is too long by an object."""
+    """Return the text of a tool result; the recorder replaces a text that is too long with an object."""
     content = result.get("content") if isinstance(result, dict) else result
     if not isinstance(content, list):
         return content

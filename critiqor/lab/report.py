@@ -119,5 +119,5 @@ def _times(result: ScenarioResult) -> Part:
         ]
         for figures in result.timings[:MAX_FIGURES]
     ]
-    heads = ["", "plays", "median", "p95", "max", "variance"]
-    return Part(f"Times of {result.scenario}: {len(result.plays)} plays, {same}", [], Table(heads, rows))
+    heads = ["", "repetitions", "median", "p95", "max", "variance"]
+    return Part(f"Times of {result.scenario}: {len(result.plays)} repetitions, {same}", [], Table(heads, rows))

@@ -26,11 +26,11 @@ class ModelStep(Step, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     """How often the step is repeated."""
     when: When = "always"
     """`fault`: part of the fault, left out when the scenario is played without its fault. `fault_free`: what the model
-    does instead then."""
+    does instead in that case."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One message to the agent and the model's reaction.
+    """One message to the agent, and how the model reacts to it.
 
     Turns of one session follow each other; sessions run in parallel.
     """
@@ -89,7 +89,7 @@ class Freeze(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class FullDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A period, from one model request to another, in which the agent's processes cannot make a file longer."""
+    """A period, from one model request to another, in which the agent's processes cannot extend a file."""
 
     request: Count
     until_request: Count | None = None
@@ -137,7 +137,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Key of the model's API; empty for none."""
     context_window: Annotated[int, Meta(ge=1000, le=10_000_000)] = 128_000
     timeout_s: Seconds | None = None
-    """Silence after which the agent gives up a request."""
+    """Silence after which the agent gives up on a request."""
     reachable: bool = True
     """Whether anything listens at its address."""
 

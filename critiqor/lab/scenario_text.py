@@ -1,4 +1,4 @@
-"""Writing a scenario as TOML, formatted as by hand."""
+"""Writing a scenario as TOML, formatted as if written by hand."""
 
 from __future__ import annotations
 

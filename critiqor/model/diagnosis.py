@@ -17,7 +17,7 @@ Relation = Literal["precedes", "caused", "retried", "ignored", "contradicted", "
 OutcomeState = Literal["completed", "failed", "interrupted", "timed_out", "still_running", "unknown"]
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
-"""From worst to least."""
+"""From most to least severe."""
 
 
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     explanation: str
     """What happened, and why it counts as a failure."""
     evidence: list[str]
-    """Ids of the events that prove it, in order; of many only the first and last few."""
+    """Ids of the events that prove it, in order; if there are many, only the first and last few."""
     occurrences: int = 1
     """Number of occurrences; `evidence` holds only a few of them."""
     scope: Scope = Scope()
@@ -101,7 +101,7 @@ class FailureAnalysis(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How the run ended, and where that is known from."""
+    """How the run ended, and how that is known."""
 
     state: OutcomeState
     known_from: str

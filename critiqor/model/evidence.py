@@ -95,4 +95,4 @@ class Coverage(msgspec.Struct, kw_only=True):
     sealed_while_running: bool = False
     """Whether the run was finalized before its process ended; later events are not included."""
     notes: list[str] = msgspec.field(default_factory=list)
-    """The same as sentences."""
+    """The same facts, as sentences."""

@@ -1,7 +1,7 @@
 """Formatting of values for people: the same text on a terminal, on a page and in a report.
 
-Every module that counts something imports it, so the modules that define cost, time and verdict are imported by the
-functions that need them.
+Every module that counts something imports it, so it imports the modules that define cost, time and verdict only inside
+the functions that need them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def format_difference(name: str, value: float | None) -> str:
 def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
     """Return trust, cost and time of a run as text, by figure name.
 
-    Comparisons use only complete costs and undisturbed times; these texts show what is known in any case.
+    Comparisons use only complete costs and undisturbed times; these texts always show what is known.
     """
     from critiqor.model.measures import wall_time_ms
 

@@ -64,7 +64,7 @@ class SlowSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpanFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """All closed spans of one name. Quantiles of more than a few hundred are accurate within one percent."""
+    """All closed spans of one name. Quantiles of more than a few hundred spans are accurate within one percent."""
 
     name: str
     count: int
@@ -251,7 +251,7 @@ class TurnSplit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of an agent: from the message to the end of the work on it, with all attempts."""
+    """Times of one agent run, which OpenClaw calls an agent turn: from the message to the end, with all attempts."""
 
     agent_run_id: str | None
     pid: int | None

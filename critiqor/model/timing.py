@@ -27,7 +27,7 @@ class SpanComparison(msgspec.Struct, frozen=True, kw_only=True):
     """Median after ÷ median before; null if the latter is 0."""
     p95_ratio: float | None
     least_ratio: float | None
-    """Smallest factor of change of the median that is significant; null with too few spans."""
+    """Smallest significant factor by which the median can change; null with too few spans."""
     verdict: TimingVerdict
     """`noise` if the difference may be random, `too_few` if a run has too few spans."""
 

@@ -4,11 +4,11 @@ The recorder must be in OpenClaw's own settings, and OpenClaw's own commands put
 plugin, `config patch` enables it. The plugin is copied and not linked, because OpenClaw 2026.6.1 does not start when
 the folder of a linked plugin is missing, as can happen with a virtual environment. Nothing here runs OpenClaw.
 
-The folder `critiqor` in the state folder holds one file, attachment.json. The recorder reads where
-to record from it, and `critiqor detach` what to restore. The settings change once, the file with every run.
+The folder `critiqor` in the state folder holds one file, attachment.json. From it, the recorder reads where to record,
+and `critiqor detach` reads what to restore. The settings are changed once, the file for every run.
 
 Accepted trade-offs: OpenClaw rewrites its configuration in its own format, without comments. The configuration holds
-secrets, so only its digest is kept. If it was not changed since, the backup that OpenClaw made is restored byte for
+secrets, so only its digest is kept. If it has not changed since, the backup that OpenClaw made is restored byte for
 byte, unless OpenClaw would treat it as damaged. Otherwise only the settings are restored, and the original file stays
 beside the configuration.
 """

@@ -244,7 +244,7 @@ def _read_included(target: str, chain: tuple[Path, ...]) -> Any:
 
 
 def _merge(base: Any, over: Any) -> Any:
-    """Merge included files as OpenClaw does: merge objects, join lists, and replace other values by the later one."""
+    """Merge included files as OpenClaw does: merge objects, join lists, and replace other values with the later one."""
     if isinstance(base, list) and isinstance(over, list):
         return [*base, *over]
     if isinstance(base, dict) and isinstance(over, dict):
@@ -253,7 +253,7 @@ def _merge(base: Any, over: Any) -> Any:
 
 
 def _absolute(path: str) -> Path:
-    # Links are not resolved: OpenClaw searches included files beside the link, not beside its target.
+    # Links are not resolved: OpenClaw looks for included files beside the link, not beside its target.
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 

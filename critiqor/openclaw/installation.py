@@ -97,7 +97,8 @@ def node_satisfies(version: str, requirement: str) -> bool | None:
 def ignores_bundled_plugins_dir(version: str | None) -> bool:
     """Return whether this OpenClaw ignores `OPENCLAW_BUNDLED_PLUGINS_DIR` outside its own package.
 
-    Then it is safe to set. False only for versions that are known to be older, which could lose their own plugins.
+    In that case the variable is safe to set. False only for versions that are known to be older, which could lose their
+    own plugins.
     """
     parsed = _VERSION.fullmatch((version or "").strip())
     if not parsed:
@@ -123,7 +124,7 @@ def _find_command(command: str, search_path: str) -> tuple[Path, tuple[str, ...]
             raise OpenClawNotFoundError(
                 f"{first} is a file, but it cannot be executed.", fix=f"chmod +x {shlex.quote(first)}, or: {_INSTALL}"
             )
-    raise OpenClawNotFoundError(f"There is no OpenClaw under the command {command!r}.", fix=_INSTALL)
+    raise OpenClawNotFoundError(f"OpenClaw was not found: there is no command {command!r}.", fix=_INSTALL)
 
 
 def _package_behind(executable: Path, arguments: tuple[str, ...], search_path: str) -> _Package:

@@ -88,7 +88,7 @@ class _Parser:
 
     def _nested(self, read: Callable[[], Any]) -> Any:
         if self._open >= MAX_NESTING:
-            self._fail(f"more than {MAX_NESTING} objects and arrays inside each other")
+            self._fail(f"objects and arrays are nested more than {MAX_NESTING} levels deep")
         self._open += 1
         self._at += 1
         value = read()
@@ -147,7 +147,7 @@ class _Parser:
             if not character:
                 self._fail("this string is never closed", start)
             if character in "\n\r":
-                self._fail("a string may not run over the end of a line without a backslash")
+                self._fail("a string may not continue on the next line without a backslash")
             self._at += 1
             parts.append(self._escape() if character == "\\" else character)
         self._at += 1
@@ -157,7 +157,7 @@ class _Parser:
         start, character = self._at - 1, self._peek()
         self._at += 1
         if not character:
-            self._fail("this escape is never finished", start)
+            self._fail("this escape sequence is incomplete", start)
         if character == "\r" and self._peek() == "\n":
             self._at += 1
         if character in _LINE_ENDS:

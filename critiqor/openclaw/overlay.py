@@ -84,7 +84,7 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
         environment={
             "OPENCLAW_CONFIG_PATH": str(path),
             "OPENCLAW_INCLUDE_ROOTS": os.pathsep.join(_roots(base, include_roots(configuration, environment))),
-            # Otherwise OpenClaw would search installed plugins, skills, hooks, scheduled jobs and `.env` beside the
+            # Otherwise OpenClaw would look for installed plugins, skills, hooks, scheduled jobs and `.env` beside the
             # overlay, and the recorded agent would differ from the user's.
             "OPENCLAW_STATE_DIR": str(configuration.state_folder),
         },
@@ -175,11 +175,11 @@ def _is_used(path: Path) -> bool:
 
 
 def _link_hook_transforms(folder: Path, users_folder: Path) -> None:
-    """Link webhook transforms beside the overlay, because OpenClaw searches only beside its configuration file."""
+    """Link webhook transforms beside the overlay, because OpenClaw looks only beside its configuration file."""
     transforms = users_folder / "hooks" / "transforms"
     link = folder / "hooks" / "transforms"
     if transforms.is_dir() and not link.exists():
         link.parent.mkdir(mode=0o700, exist_ok=True)
-        # On a file system without links transforms are missing, but the run can continue.
+        # On a file system without links, transforms are missing, but the run can continue.
         with contextlib.suppress(OSError):
             link.symlink_to(transforms, target_is_directory=True)

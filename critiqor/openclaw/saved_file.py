@@ -1,7 +1,7 @@
 """Identify and restore the originals of OpenClaw's configuration files by their digests.
 
-The files hold secrets, so they are not copied: OpenClaw keeps backups of what it writes, and those are restored. Only
-if OpenClaw has dropped the last backup of a file that cannot be restored, the original is kept beside the file.
+The files hold secrets, so they are not copied: OpenClaw keeps backups of what it writes, and those are restored. The
+original is kept beside the file only if OpenClaw has dropped the last backup of a file that cannot be restored.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class PolicyError(ValueError):
 
 
 def parse_policy(content: bytes, form: Literal["toml", "json"], known_types: Collection[str]) -> Policy:
-    """Parse a policy from the content of its file. Raises `PolicyError`."""
+    """Parse a policy from the content of its file. Raises `PolicyError` if it is invalid."""
     try:
         document = tomllib.loads(content.decode()) if form == "toml" else msgspec.json.decode(content)
     # ValueError: neither TOML nor JSON, not UTF-8, or a number with thousands of digits.
@@ -137,7 +137,7 @@ def _suggestion(word: str, known: Collection[str]) -> str:
 
 def _describe(error: msgspec.ValidationError) -> str:
     what, _, where = str(error).replace("`", "").replace(" | null", "").partition(" - at $.")
-    choice = f"; it is one of {', '.join(SEVERITIES)}" if where == "max_severity" else ""
+    choice = f"; it must be one of {', '.join(SEVERITIES)}" if where == "max_severity" else ""
     return f"{where}: {what[:1].lower()}{what[1:]}{choice}"
 
 
@@ -177,7 +177,8 @@ def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> Rul
         return RuleResult(rule="min_trust", limit=limit, actual=None, passed=passed, explanation=text)
     text = ""
     if len(findings) < len(diagnosis.failure_analysis.findings):
-        # Computed again from the severities: once trust is 0, further findings have fewer points than their severity.
+        # Computed again from the severities: once trust is 0, further findings cost fewer points than their severity
+        # implies.
         lost = sum(trust_points(finding.type, finding.severity, 100) for finding in findings)
         text = f" without findings of allowed types, {trust} with them"
         trust = max(0, 100 - lost)

@@ -24,8 +24,8 @@ from critiqor.privacy.vocabulary import WITHHELD
 _REASONS = frozenset(
     (
         "no agent was observed",
-        "what the agent did was not seen",
-        "imported from elsewhere: what that recorder left out is unknown",
+        "the agent's actions were not observed",
+        "imported: what the original recorder left out is unknown",
         "no hooks: size and budget of requests are unknown",
         "records that were lost",
         "requests without responses",

@@ -29,7 +29,7 @@ _CALLS = {"callId": "request", "parent_tool_call_id": "call"}
 
 
 class Aliases:
-    """Replaces the ids of one run by numbered names, so that events with the same id can still be recognized."""
+    """Replaces the ids of one run with numbered names, so that events with the same id can still be recognized."""
 
     def __init__(self) -> None:
         self._aliases: dict[tuple[str, str], str] = {}

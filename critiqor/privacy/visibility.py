@@ -1,4 +1,4 @@
-"""Visibility: who may see a run, and how much of it. Pure."""
+"""Visibility: who may see a run, and how much of it. Nothing here does I/O."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class _OpenClaw(NamedTuple):
             if patch := self.folder.undo_patch(attachment):
                 self.commands.patch(patch)
         except CritiqorError as error:
-            fix = "openclaw doctor   then: critiqor detach openclaw"
+            fix = "openclaw doctor, then: critiqor detach openclaw"
             raise CritiqorError(error.message, fix=error.fix or fix) from error
         return self.folder.restore(attachment, originals)
 

@@ -2,7 +2,7 @@
 
 Requests are signals, which end a process without a handler: a shell between two Node processes inherits their options
 but not their handlers. So a process gets a signal only if it has the environment variables of the run, its executable
-is Node, its options enable this signal and, where the system tells, a handler is installed.
+is Node, its options enable this signal and, where the system reports it, a handler is installed.
 """
 
 from __future__ import annotations

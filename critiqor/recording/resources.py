@@ -1,7 +1,7 @@
 """Sample memory and CPU time of a process tree by role while it runs.
 
 A sample costs the sampled processes nothing and Critiqor a few milliseconds; the cost and the interval are part of the
-result. Processes that live shorter than an interval can be missed.
+result. Processes that live for less than an interval can be missed.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def request_finalize(run: RunReference | None = None, runs_dir: str | Path = DEF
 
 
 def start_finalizing(run: RunReference | None, store: RunStore) -> Run:
-    """Set a session (default: the active one) to FINALIZING, unless it is that already or completed. Return its run."""
+    """Set a session (default: the active one) to FINALIZING, unless it is FINALIZING or COMPLETED. Return its run."""
     paths = store.paths
     with exclusive(paths.lock_path):
         handle = store.run(run_id_of(run) if run else _active_run_id(paths, "finalize"))
@@ -151,7 +151,7 @@ def abort_session(
 
 
 def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
-    """Update session.json of a run that is not sealed from its journal, after its recorder was killed."""
+    """Update session.json of an unsealed run from its journal, after its recorder was killed."""
     paths = paths_for(runs_dir)
     # A finalize takes this lock before it locks session.json permanently.
     with exclusive(paths.finalize_lock_path(run_id)):

@@ -1,6 +1,6 @@
 """Runs on disk: `RunStore` finds the runs of a folder, and `Run` reads one of them.
 
-Lists of runs import it on every call of the command, so the methods import what only they need.
+Commands that list runs import it every time, so its methods import what only they need.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RunStore:
         return self.paths.has_run(name)
 
     def run(self, run_id: str) -> Run:
-        """Return a handle of a run; its methods raise `UnknownRunError` if the run does not exist."""
+        """Return a handle to a run; its methods raise `UnknownRunError` if the run does not exist."""
         return Run(run_id, self.paths)
 
     def runs(self) -> list[Run]:
@@ -56,7 +56,7 @@ class RunStore:
 
 @dataclass(frozen=True)
 class Run:
-    """A handle of one run. Nothing is read until a method is called, and nothing is kept."""
+    """A handle to one run. Nothing is read until a method is called, and nothing is kept."""
 
     id: str
     paths: SessionPaths
@@ -64,7 +64,7 @@ class Run:
 
     @classmethod
     def load(cls, run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Run:
-        """Return a handle of an existing run. Raise `UnknownRunError` if there is no run with this id."""
+        """Return a handle to an existing run. Raise `UnknownRunError` if there is no run with this id."""
         run = cls(run_id, paths_for(runs_dir))
         run.head()
         return run

@@ -64,7 +64,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     over: str | None
     """Why no more events will come; null while more may come."""
     more: bool
-    """Whether more can be read at once."""
+    """Whether more can be read immediately."""
 
 
 class Follower:

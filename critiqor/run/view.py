@@ -1,7 +1,7 @@
-"""What one viewer sees of a run: integrity, visibility and verdict, decided once for every surface.
+"""What one viewer sees of a run: integrity, visibility and verdict, decided once for every output.
 
-Terminal verbs, dashboard pages, reports and exports take the diagnosis and the verdict of a run from a `RunView`, so
-that none of them shows a verdict that the evidence does not prove, or more than the viewer may see.
+Terminal commands, dashboard pages, reports and exports take the diagnosis and the verdict of a run from a `RunView`,
+so that none of them shows a verdict that the evidence does not prove, or more than the viewer may see.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class AgentRun:
         """When its session went on with another agent run."""
 
         self.history = history
-        """How often its session had lost its history before this agent run."""
+        """How often its session was reset before this agent run; a reset removes the history."""
         self.tool_calls: list[ToolCall] = []
         self.model_calls: list[ModelCall] = []
         self.messages: list[Message] = []
@@ -201,7 +201,7 @@ class AgentRun:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it was at work when the recording ended."""
+        """Whether it was still working when the recording ended."""
         for moment in reversed(self.moments):
             if moment.event_type in ("agent_start", "agent_end"):
                 return moment.event_type == "agent_start"
@@ -215,7 +215,7 @@ class AgentRun:
 
     @property
     def is_for_user(self) -> bool:
-        """Whether a user waits for its reply, unlike for heartbeats and scheduled jobs."""
+        """Whether a user waits for its reply, which is not the case for heartbeats and scheduled jobs."""
         starts = self.moments_of("agent_start")
         return not starts or starts[-1].payload.get("trigger") not in ("heartbeat", "cron")
 

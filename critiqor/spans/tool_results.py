@@ -1,7 +1,7 @@
 """What a tool result means: failure or not and why, exit code, first text, and the outcome of a memory lookup.
 
 The recorder plugin applies the same rules (`toolFailure` and `memoryLookup` in its `events.js`), so that a run is
-judged alike whether it was recorded by the plugin, recorded by the embedded loop or imported.
+judged in the same way whether it was recorded by the plugin, recorded by the embedded loop or imported.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypedDict, TypeGuard
 
-NO_REASON = "failed without saying why"
+NO_REASON = "no error message was given"
 """The error text of a failure that gives no reason."""
 _MEMORY_TOOLS = frozenset(("memory_search", "memory_get"))
 _FAILED_STATUSES = frozenset(("error", "failed", "timeout"))

@@ -1,6 +1,6 @@
 """Replace files atomically: temporary file, fsync, rename, fsync of the folder.
 
-Accepted trade-offs: a crash can leave a `.tmp` file behind, which the next write of the same file takes over; two
+Accepted trade-offs: a crash can leave a `.tmp` file behind, which the next write of the same file reuses; two
 writers of one file wait for each other; and each write costs two fsyncs, which is negligible at the rate at which run
 records change.
 """

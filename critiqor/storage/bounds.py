@@ -24,9 +24,9 @@ MAX_TEXT = 8192
 MAX_EXCERPT = 2048
 """Characters kept of a longer text."""
 MARGIN = 4096
-"""Characters looked at beyond an excerpt, so that a secret across its edge is still recognized."""
+"""Characters looked at beyond an excerpt, so that a secret that crosses its end is still recognized."""
 MAX_PAYLOAD = 32_768
-"""Characters of one payload. Beyond it texts are cut; beyond twice as many, everything is."""
+"""Characters of one payload. Beyond it texts are cut; beyond twice as many, all values are."""
 SHORT_TEXT = 64
 """Characters of a text that is kept in any case."""
 MAX_ITEMS = 200
@@ -153,8 +153,8 @@ def text_digest(text: str) -> str:
 
 
 def _redacted_start(whole: str, start: str, redactor: Redactor) -> str:
-    # Redaction can shorten the start so much that its far end comes into the excerpt. A secret that is cut in half
-    # there matches no rule, so the last word is left out.
+    # Redaction can shorten the text so much that the end of the examined part falls into the excerpt. A secret that is
+    # cut in half there matches no rule, so the last word is left out.
     safe = redactor.text(start)
     end_is_far = len(start) == len(whole) or len(safe) > MAX_EXCERPT + MARGIN // 8
     return safe if end_is_far or safe.endswith("]") else _LAST_WORD.sub("", safe)

@@ -132,7 +132,7 @@ class CoverageCounter:
         self._max_runs = MAX_IDLE_RUNS + 2 * len(self._pairer.runs)
 
     def build_coverage(self, redactor: Redactor) -> Coverage:
-        """Return the coverage when all events were counted."""
+        """Return the coverage after all events were counted."""
         coverage = self.coverage
         self.metrics.by_event_type = dict(sorted(self._types.items()))
         self.metrics.by_source_layer = dict(sorted(self._layers.items()))

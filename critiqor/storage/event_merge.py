@@ -27,7 +27,7 @@ from critiqor.storage.redaction import Redactor
 from critiqor.storage.session_document import decode_event, encode
 
 MAX_DEPTH = 100
-"""Levels of nesting in a record. The recorder keeps to 12, and not every JSON reader accepts hundreds."""
+"""Levels of nesting in a record. The recorder writes at most 12, and not every JSON reader accepts hundreds."""
 _RECORD_START = b'{"event_id":"evt_'
 _RECORDER_LAYERS = frozenset({"extension_api", "tool_hooks"})
 

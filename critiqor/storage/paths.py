@@ -98,7 +98,7 @@ def paths_for(runs_dir: str | Path) -> SessionPaths:
 
 def _checked(run_id: str) -> str:
     if not _RUN_ID.fullmatch(run_id):
-        raise UsageError(f"{run_id!r} is not a run id", fix="critiqor runs   lists the runs of this folder")
+        raise UsageError(f"{run_id!r} is not a valid run id", fix="critiqor runs lists the runs in this folder")
     return run_id
 
 

@@ -63,7 +63,7 @@ _FREQUENT = 'etaoinsrlhdcmufpgwyb":,-_./ '
 
 @cache
 def _hint() -> re.Pattern[bytes]:
-    """Return a pattern that every text with a secret matches; searching it is far cheaper than the gates.
+    """Return a pattern that every text with a secret matches; searching for it is far cheaper than the gates.
 
     Each alternative starts at its rarest character, because that determines the cost of the search.
     """
@@ -83,7 +83,7 @@ def rules_digest() -> str:
     return hashlib.sha256(RULES_PATH.read_bytes()).hexdigest()[:16]
 
 
-# What the gates do not cover: characters escaped without need, and white space that only Python knows.
+# What the gates do not cover: characters that are escaped unnecessarily, and white space that only Python knows.
 _UNUSUAL_ESCAPE = re.compile(rb"\\(?:u00(?:[2-7]|1[c-f]|85|a0)|u[12]|/)", re.IGNORECASE)
 _FIELD = re.compile(rb'"([^"\\]{4,160})"\s*:\s*["\[]')
 
@@ -102,7 +102,7 @@ def may_hold_secret(serialized: bytes, start: int = 0) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_secret_field(name: str | bytes) -> bool:
-    """Whether a field name means that its value is a secret, in any case and with any other characters in between."""
+    """Whether a field name means that its value is a secret, in any case and with any characters in between."""
     text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
     return (
         len(text) <= 40

@@ -38,7 +38,7 @@ def seal_evidence(
 ) -> SealedEvidence:
     """Write the sealed session.json of a run; `observe` is called with every event in order."""
     if record.cut is None:
-        raise ValueError("the run record does not store yet how much of the journal to seal")
+        raise ValueError("the run record does not yet store how much of the journal to seal")
     run_id = record.run_id
     counter = CoverageCounter()
     with AtomicFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:

@@ -7,8 +7,8 @@
     "metrics": ...,
     "coverage": ...}
 
-Every writer in Python uses `SessionDocumentWriter`; the recorder plugin writes the same layout (`snapshot.js`). Events
-stand on lines of their own, so that they can be read one by one and copied without decoding them.
+Every writer in Python uses `SessionDocumentWriter`; the recorder plugin writes the same layout (`snapshot.js`). Each
+event is on its own line, so that they can be read one by one and copied without decoding them.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def empty_document(run_id: str) -> bytes:
 
 
 def copy_journal(journal: Path, writer: SessionDocumentWriter) -> None:
-    """Write a live session.json: the records of the journal so far, in written order and under their recorded names.
+    """Write a live session.json: the records of the journal, in the order of writing, under their recorded names.
 
     Invalid lines and an incomplete last line are left out.
     """

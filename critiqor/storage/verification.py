@@ -85,7 +85,7 @@ def check_integrity(paths: SessionPaths, head: RunHead, diagnosed: str | None) -
     document = paths.evidence_summary_path(run_id)
     found = file_digest(document)
     if found is None:
-        return Integrity(state="missing", explanation=f"the evidence is gone, there is no {document.name}")
+        return Integrity(state="missing", explanation=f"the evidence is gone: there is no {document.name}")
     if found != seal.digest:
         changed = f"{document.name} was changed"
         return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {changed}")
@@ -131,7 +131,7 @@ def _difference(changed: Path, original: Path, events: int) -> str | None:
             if not is_own_transition:
                 return f"event {number}{_name(line.event)} was added, at byte {line.offset}"
         elif line is None:
-            return f"event {number}{_name(expected.event)} and what follows is gone"
+            return f"event {number}{_name(expected.event)} and everything after it is gone"
         elif line.event != expected.event:
             return f"event {number}{_name(expected.event)} differs, at byte {line.offset}"
     return None

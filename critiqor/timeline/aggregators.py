@@ -87,7 +87,7 @@ class StallAggregator:
         self._stalls: Slowest[Stall] = Slowest(MAX_STALLS)
 
     def add(self, process: ProcessState, record: LoopSample, line_of: LineLookup) -> None:
-        """Add a sample. If the loop did not turn since the previous sample, its delay is reported later."""
+        """Add a sample. If the loop has not run since the previous sample, its delay is reported later."""
         self.samples += 1
         delay = record.max_ms
         if not delay:

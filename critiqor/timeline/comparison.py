@@ -1,6 +1,6 @@
 """Comparison of the timelines of two runs by span name: what became slower or faster.
 
-A difference between two runs counts only if it is larger than chance explains, and large enough to matter:
+A difference between two runs counts only if it is larger than chance can explain, and large enough to matter:
 
 1. Both runs have at least five samples of the name. With fewer, noise cannot be estimated from one run.
 2. Durations are compared by their logarithms. The spread of each side is taken from how far the 95th percentile is
@@ -13,7 +13,7 @@ A difference between two runs counts only if it is larger than chance explains, 
    does not.
 5. The medians differ by more than ten percent, and by more than five milliseconds.
 
-A name shared by operations of many kinds has a large spread, so that a small difference of it never counts.
+A name shared by operations of many kinds has a large spread, so a small difference in it never counts.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def least_ratio(before: SpanFigures, after: SpanFigures) -> float | None:
     if fewest < MIN_SAMPLES:
         return None
     spread = hypot(_spread(before), _spread(after)) / sqrt(2)
-    # The error of a median is that of a mean times the root of half pi.
+    # The error of a median is that of a mean times the square root of pi / 2.
     error = hypot(spread * sqrt(pi / 2 * (1 / before.count + 1 / after.count)), DRIFT * sqrt(2))
     return max(MIN_RATIO, exp((ERRORS + EXTRA_ERRORS / (fewest - 1)) * error))
 

@@ -118,7 +118,7 @@ class ProcessState:
             self.is_starting = self.is_young = False
 
     def mark_working(self, moment: datetime) -> None:
-        """Note that the process did its actual work at this moment."""
+        """Note that the process was doing its actual work at this moment."""
         if self.working_since is None or moment < self.working_since:
             self.working_since = moment
         if self.role != "gateway":

@@ -280,7 +280,7 @@ def _turn(turn: Turn) -> Part:
         )
     if not turn.ended:
         items.append(Item(0, ["its end was not seen"]))
-    return Part(f"Agent run of {turn.started_at}: {ms(turn.duration_ms)}", items)
+    return Part(f"Agent run started at {turn.started_at}: {ms(turn.duration_ms)}", items)
 
 
 def _tree(root: SpanNode) -> Iterator[Item]:

@@ -15,7 +15,8 @@ MAX_DEPTH = 32
 """Levels of a tree; deeper spans become siblings of their parents."""
 ROOT = -1
 SLACK_MS = 1.0
-"""Timestamps are whole milliseconds, durations are not: a span that ends later than another by less is inside it."""
+"""Timestamps are whole milliseconds, durations are not: a span that ends later than another by less than this still
+counts as inside it."""
 
 
 def build_tree(root: ClosedSpan, spans: Iterable[ClosedSpan]) -> SpanNode:

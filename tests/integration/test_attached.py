@@ -587,4 +587,4 @@ def test_the_verbs_say_what_they_did_and_what_to_type_next(
     critiqor("attach", "openclaw")
     rewritten = critiqor("detach", "openclaw")
     assert "byte for byte" not in rewritten.out
-    assert f"in OpenClaw's own format. The file from before attaching: {service.file}.bak" in rewritten.out
+    assert f"in OpenClaw's own format. The file as it was before attaching: {service.file}.bak" in rewritten.out

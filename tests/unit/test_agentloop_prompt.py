@@ -80,7 +80,7 @@ def test_a_long_bootstrap_file_is_cut_in_its_middle_and_the_prompt_says_so(tmp_p
     assert "beginxxx" in text
     assert "xxxend" in text
     assert "characters left out: read AGENTS.md" in text
-    assert "Some of them are cut" in text
+    assert "Some of them are truncated" in text
 
 
 @given(st.lists(st.integers(0, 3 * MAX_FILE_CHARS), max_size=8))

@@ -219,7 +219,7 @@ def test_check_says_first_whether_it_passes_then_what_was_measured_and_which_fin
         rows["min_trust"][0] == "✗" and "█" in rows["min_trust"][2] and rows["min_trust"][-3:] == ["at", "least", "100"]
     )
     assert rows["max_cost_usd"][2:] == ["$0.0070", "at", "most", "$0.0010"]
-    broke = drawn.text.split("Findings that failed a rule\n")[1]
+    broke = drawn.text.split("Findings that broke a rule\n")[1]
     assert "`grep -rn fence notes` called" in broke and "tool_loop" in broke
     assert drawn.lines[-1] == "Next: critiqor explain run_002 finding_001"
     passed = shown("check", "run_001", home=home)

@@ -65,7 +65,7 @@ def test_run_without_cpu_profiles_says_what_to_do_instead_of_exporting_nothing(
     run_id = runs.start()
     answer = cli("export", run_id, "--format", "speedscope", "--json")
     assert answer.code == 1
-    assert answer.error["fix"].startswith("critiqor monitor openclaw --deep-profile")
+    assert answer.error["fix"].startswith("record with critiqor monitor openclaw --deep-profile")
     assert list(tmp_path.glob("*.speedscope.json")) == []
 
 

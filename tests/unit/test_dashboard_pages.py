@@ -565,7 +565,7 @@ def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
         ("FINALIZING", "it is FINALIZING", "being sealed", None, False),
         ("COMPLETED", "it is COMPLETED", "completed", None, True),
         ("ABORTED", "it is ABORTED", "aborted", "critiqor diagnose run_001", True),
-        ("GONE", "you may no longer see this run", "gone", None, True),
+        ("GONE", "you no longer have access to this run", "gone", None, True),
     ],
 )
 def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(

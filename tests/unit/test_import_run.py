@@ -173,7 +173,7 @@ def test_verb_refuses_what_it_does_not_understand(cli: Cli, runs: Runs, tmp_path
     odd.write_text("hello\n")
     refused = cli("import", odd)
     assert (refused.code, refused.out) == (ExitCode.USAGE, "")
-    assert "odd.txt is in no format" in refused.err
+    assert "odd.txt is not in a format" in refused.err
     assert "OpenTelemetry" in refused.err
     assert cli("import", tmp_path / "nothing", "--json").error["exit_code"] == ExitCode.USAGE
     assert cli("import", tmp_path).code == ExitCode.USAGE

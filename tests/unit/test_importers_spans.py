@@ -264,7 +264,7 @@ def test_a_failed_span_says_what_went_wrong(tmp_path: Path) -> None:
         ("tool_output", "TimeoutError: no answer"),
         ("token_usage", "overloaded"),
         ("error", "parse error"),
-        ("agent_end", "failed without saying why"),
+        ("agent_end", "no error message was given"),
     ]
 
 

@@ -224,7 +224,7 @@ def test_a_failed_model_call_is_a_failure(tmp_path: Path) -> None:
         ({"details": {"status": "failed", "error": "no such host"}}, "no such host"),
         ({"details": {"status": "error", "error": {"message": "nested"}}}, "nested"),
         ({"isError": True, "details": {}}, "said"),
-        ({"isError": True, "content": []}, "failed without saying why"),
+        ({"isError": True, "content": []}, "no error message was given"),
         ({"details": {"exitCode": True}}, None),
         ({"details": "[Truncated]"}, None),
         ({"details": {"status": ["odd"]}}, None),

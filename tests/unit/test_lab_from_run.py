@@ -151,7 +151,7 @@ def test_what_cannot_be_played_back_is_noted(runs: Runs) -> None:
     tape.tool("exec", {"command": "cat log"}, {"cut": True, "size": 9999, "excerpt": "line 1"}, exitCode=0)
     scenario, notes = tape.model("Here it is.").drafted(runs)
     text = "\n".join(notes)
-    for what in ("/etc/hostname", "sleep 30", "only the beginning of what exec answered"):
+    for what in ("/etc/hostname", "sleep 30", "only the beginning of the output of exec"):
         assert what in text
     told_again = [(command.output, command.exit_code) for command in scenario.world.commands]
     assert told_again == [("Aborted", 1), ("line 1", 0)], "no recorded command is ever run"

@@ -132,5 +132,5 @@ def test_lines_for_a_terminal_have_every_scenario_and_what_failed_below() -> Non
 def test_times_of_repeated_plays_are_shown_with_whether_the_diagnoses_are_equal() -> None:
     figures = RepeatedFigures(kind="turn", name="turn", runs=3, median_ms=10, p95_ms=20, max_ms=20, variance_ms2=4)
     repeated = result("again", False, timings=[figures], same_diagnosis=False)
-    assert "Times of again: 1 plays, different diagnoses" in lab_markdown(lab(repeated))
+    assert "Times of again: 1 repetitions, different diagnoses" in lab_markdown(lab(repeated))
     assert "  repeated runs gave different diagnoses" in lab_lines(lab(repeated))

@@ -382,7 +382,7 @@ def test_cycle_of_includes_is_a_problem(tmp_path: Path) -> None:
         ("{$include: 'missing.json'}", "missing.json could not be read"),
         ("{$include: 'a\\0b'}", "could not be read"),
         ("{$include: 'list.json', a: 1}", "does not contain a JSON object"),
-        ("[" * 100_000, "inside each other"),
+        ("[" * 100_000, "nested more than"),
     ],
 )
 def test_bad_file_is_a_problem_and_never_an_exception(tmp_path: Path, text: str, problem: str) -> None:

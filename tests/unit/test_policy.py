@@ -67,7 +67,7 @@ def test_policy_is_read_from_toml_and_json() -> None:
         ("max_cost_usd = inf", "max_cost_usd: expected float <="),
         ("max_cost_usd = nan", "max_cost_usd: expected float >= 0"),
         ("max_tokens = 1.5", "max_tokens: expected int, got float"),
-        ("max_severity = 'hihg'", "it is one of critical, high, medium, low, info"),
+        ("max_severity = 'hihg'", "it must be one of critical, high, medium, low, info"),
         ("forbidden_types = 'loop'", "forbidden_types: expected array, got str"),
         ("forbidden_types = [1]", "forbidden_types[0]: expected str, got int"),
         ("forbidden_types = ['lop']", "forbidden_types: there is no failure type 'lop' (did you mean 'loop'?)"),

@@ -15,7 +15,7 @@ from critiqor.errors import ExitCode
 from critiqor.run.store import Run
 
 CHANGED = "the evidence was changed after sealing: session.json was changed"
-GONE = "the evidence is gone, there is no session.json"
+GONE = "the evidence is gone: there is no session.json"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Compaction: replaces history that no longer fits into the context by a summary that the model writes.
+"""Compaction: replaces history that no longer fits into the context with a summary that the model writes.
 
 The transcript keeps everything; the model is given the summary and the latest messages. Start and end are reported
 on the `compaction` stream and by plugin hooks.
@@ -31,10 +31,10 @@ from critiqor.model import now_ms
 MAX_RESULT_CHARS = 2_000
 """Characters of a tool result that are passed to the summary; its middle is left out."""
 INSTRUCTIONS = (
-    "You write a summary of a conversation between a user and an agent that works with tools. The agent will go on "
-    "with nothing but your summary and the latest messages. Keep: what the user wants and has decided, what was done "
-    "and found out, what failed and why, what is still to do, and every name, path, number and identifier exactly as "
-    "it stands. Leave out what no longer matters. Answer with the summary alone."
+    "You write a summary of a conversation between a user and an agent that works with tools. The agent will continue "
+    "with only your summary and the latest messages. Keep: what the user wants and has decided, what was done and "
+    "found out, what failed and why, what is still to do, and every name, path, number and identifier exactly as "
+    "written. Leave out what no longer matters. Answer with the summary alone."
 )
 
 
@@ -52,10 +52,10 @@ class Compactor:
         self.has_begun = False
         """Whether there was anything to summarise."""
         self.usage = Usage()
-        """Usage of the model calls that summarised, including failed ones."""
+        """Usage of the model calls that wrote summaries, including failed ones."""
 
     async def compact(self, summariser: ModelConnection, window: int, reason: str, *, will_retry: bool) -> int | None:
-        """Replace older history by a summary, for a context window of `window` tokens.
+        """Replace older history with a summary, for a context window of `window` tokens.
 
         Return the tokens used afterwards.
 
@@ -166,7 +166,7 @@ def _as_text(message: Message) -> str:
 
 
 def _chunks(texts: list[str], room: int) -> list[str]:
-    """Join texts to chunks of at most `room` characters; longer texts are cut."""
+    """Join texts into chunks of at most `room` characters; longer texts are cut."""
     chunks: list[str] = []
     current: list[str] = []
     size = 0

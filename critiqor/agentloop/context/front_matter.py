@@ -1,6 +1,6 @@
 """Parser for front matter: the block of keys and values at the beginning of a SKILL.md or HOOK.md.
 
-It supports strings, booleans, folded lines and JSON5 over several lines. Full YAML is not supported on purpose: these
+It supports strings, booleans, folded lines and JSON5 over several lines. Full YAML is deliberately not supported: these
 files do not need it, and a YAML parser is a large attack surface for untrusted files.
 """
 

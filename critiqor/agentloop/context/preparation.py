@@ -1,4 +1,4 @@
-"""Preparation of a run: models, levels, workspace, skills, bootstrap files and tools."""
+"""Preparation of a run: models, thinking and verbosity levels, workspace, skills, bootstrap files and tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installation of skills: scan the files, let plugins block the installation, copy to the folder of skills."""
+"""Installation of skills: scan the files, let plugins block the installation, copy them to the skills folder."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ async def install_skill(source: Path, skills_folder: Path, hooks: PluginHooks) -
     try:
         head = read_front_matter(source / "SKILL.md", MAX_FILE_BYTES)
     except ValueError as error:
-        raise UsageError(f"{source} does not contain a skill: {error}", fix="name a folder with a SKILL.md") from error
+        raise UsageError(
+            f"{source} does not contain a skill: {error}", fix="give a folder that contains SKILL.md"
+        ) from error
     name = str(head.get("name") or source.name)
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name[:80]!r} is not a valid skill name", fix="use letters, digits, dots and dashes")

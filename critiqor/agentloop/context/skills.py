@@ -139,7 +139,7 @@ def _prompt_entry(skill: Skill) -> str:
 
 
 def _skill_files(root: Path) -> Iterator[Path]:
-    """Yield every SKILL.md below a folder, in order, except below another one. Links are not followed."""
+    """Yield every SKILL.md below a folder, in order, except those inside another skill. Links are not followed."""
     folders = [root]
     seen = 0
     while folders and seen < _MAX_FOLDERS:

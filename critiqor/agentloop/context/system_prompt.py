@@ -61,7 +61,7 @@ def _tooling(tools: Sequence[Tool]) -> str:
 
 def _conduct() -> str:
     return """## Conduct
-- Act on what can be done now, until it is done or truly blocked; a plan is no result.
+- Act on what can be done now, until it is done or truly blocked; a plan is not a result.
 - Check what may have changed: files, processes, versions, the clock.
 - Say that something works only when a tool has shown it, and say what failed.
 - Look before you overwrite; change no more than was asked.
@@ -73,8 +73,7 @@ def _skills(listed: str) -> str:
         return ""
     return f"""## Skills
 When one of these skills clearly fits the task, read its file at the given location first, then follow it. Paths in it
-start at its folder. When none fits, read none.
-{listed}"""
+are relative to its folder. When none fits, read none. {listed}"""
 
 
 def _memory(sources: PromptSources) -> str:
@@ -103,10 +102,10 @@ def _bootstrap_files(files: Sequence[BootstrapFile]) -> str:
     kept = truncate_files(files)
     parts = [
         "# Project Context",
-        "These files of the workspace are written by the user and belong to your instructions.",
+        "These workspace files were written by the user and are part of your instructions.",
     ]
     if any(file.truncated for file in kept):
-        parts.append("Some of them are cut; read a file itself where that matters.")
+        parts.append("Some of them are truncated; read the file itself if that matters.")
     for file in kept:
         text = f"[MISSING] Expected at: {file.path}" if file.content is None else file.content
         parts.append(f"## {file.path}\n{text}")
@@ -117,8 +116,8 @@ def _silent_replies(sources: PromptSources) -> str:
     if sources.mode == "minimal":
         return ""
     return """## Silent Replies
-When there is nothing to say, answer with NO_REPLY alone: all of the message, no markup, nothing beside it. Do so as
-well after the message tool has already sent the reply to the user."""
+When there is nothing to say, answer with NO_REPLY alone: it must be the whole message, without markup or other text. Do
+the same after the message tool has already sent the reply to the user."""
 
 
 def _runtime(sources: PromptSources) -> str:

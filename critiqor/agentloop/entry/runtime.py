@@ -119,7 +119,7 @@ class AgentRuntime:
         self._accepting.add(run_id)
         try:
             session = await sessions.open(address)
-            self._check_open()  # again, because close() may have been called meanwhile
+            self._check_open()  # check again, because close() may have been called in the meantime
             run = Run(run_id, params, session, accepted_at)
             run.recording = self.services.recorder.open_run(run_id, session.key)
             run.external = external

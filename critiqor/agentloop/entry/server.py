@@ -166,7 +166,7 @@ class _Connection:
             result = await self._call(request.method, request.params)
             self._send({"id": request.id, "ok": True, "result": msgspec.to_builtins(result)})
         except msgspec.ValidationError as error:
-            self._fail(request, "UsageError", f"invalid parameters of {request.method}: {error}", None)
+            self._fail(request, "UsageError", f"invalid parameters for {request.method}: {error}", None)
         except CritiqorError as error:
             self._fail(request, type(error).__name__, error.message, error.fix)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""A single run in this process, as `agent --local` does it; its exit code and its JSON report."""
+"""A single run in this process, as with `agent --local`, its exit code and its JSON report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from critiqor.errors import ExitCode
 async def run_once(
     environment: Mapping[str, str], params: AgentParams, config: Path | None = None, arguments: Sequence[str] = ()
 ) -> RunOutcome:
-    """Run one message and the subagents that it starts to their end. SIGINT and SIGTERM abort the run cleanly."""
+    """Run one message and the subagents that it starts until all have ended. SIGINT and SIGTERM abort cleanly."""
     async with open_runtime(environment, config=config, arguments=arguments) as runtime:
         accepted = await runtime.agent(params)
         interrupted = asyncio.Event()

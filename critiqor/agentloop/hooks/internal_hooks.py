@@ -1,8 +1,8 @@
 """Internal hooks: scripts that run on `agent:bootstrap`, `command:new`, `command:reset` and `command:stop`.
 
 A hook is a folder with a HOOK.md, whose front matter names its events, and a handler: `handler.py`, `handler.sh` or an
-executable `handler`. The script gets the event as JSON on standard input. It may print a JSON object with `messages`,
-texts for the user, and for `agent:bootstrap` with `bootstrapFiles`, which replace those of the event.
+executable `handler`. The script gets the event as JSON on standard input. It may print a JSON object with `messages`
+(texts for the user) and, for `agent:bootstrap`, `bootstrapFiles`, which replace those of the event.
 
 Folders are searched, selected and overridden as in OpenClaw. A script that fails, times out or prints anything else is
 ignored; the others run.

@@ -96,7 +96,7 @@ class PluginHooks:
     async def _call(
         self, name: str, registration: _Registration, event: Event, context: Event, decided: Decision
     ) -> Decision:
-        """Return the decision including this handler's. A handler that fails is ignored, or decides `on_failure`."""
+        """Return the decision merged with this handler's; for one that fails, with `on_failure` of the hook's rule."""
         rule = get_rule(name)
         assert rule.merge is not None
         try:

@@ -1,7 +1,7 @@
 """The agent loop of one run: preparation, attempts with retries and fallbacks, and compaction of the history.
 
 Attempts repeat until the model has answered: after a delay, with a fallback model, or with a compacted history. The
-transcript is consistent after every kind of end: each tool call has a result, and partial messages are marked.
+transcript is consistent however the run ends: each tool call has a result, and partial messages are marked.
 """
 
 from __future__ import annotations

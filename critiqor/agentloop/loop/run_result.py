@@ -73,7 +73,7 @@ def build_failed_outcome(run: Run, error: str) -> RunOutcome:
 
 
 def build_aborted_outcome(run: Run) -> RunOutcome:
-    """Return the outcome of an aborted run, with the reason of the abort as its error."""
+    """Return the outcome of an aborted run, with the reason for the abort as its error."""
     return build_failed_outcome(run, run.abort.reason if run.abort is not None else "aborted")
 
 

@@ -1,7 +1,7 @@
 """Supervision of a run: its time limit, abort with a grace period, and the single end of its lifecycle.
 
 An aborted run has a few seconds to clean up. A run that does not end within them is abandoned: it can no longer write
-to the transcript, and its end is emitted without it, so that the next run of the session can start.
+to the transcript, and its end is emitted without waiting for it, so that the next run of the session can start.
 """
 
 from __future__ import annotations

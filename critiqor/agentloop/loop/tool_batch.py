@@ -1,7 +1,7 @@
 """The tool calls of one model message, run one after the other: validated, approved by hooks, run, emitted and saved.
 
-Every call gets a result in the transcript: also for an unknown tool, invalid arguments, a plugin that blocks the call,
-a message that arrives in between, and an abort during the call.
+Every call gets a result in the transcript, even in the case of an unknown tool, invalid arguments, a plugin that blocks
+the call, a message that arrives in between, and an abort during the call.
 """
 
 from __future__ import annotations

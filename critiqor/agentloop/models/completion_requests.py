@@ -80,7 +80,7 @@ def _exchange(message: AssistantMessage, results: dict[str, ToolResultMessage]) 
         pictures += _pictures(result.content) if result is not None else []
     if pictures:
         # The API accepts only text in a tool result, so pictures follow in a user message.
-        converted.append({"role": "user", "content": _parts([Text("Pictures from the tools above:"), *pictures])})
+        converted.append({"role": "user", "content": _parts([Text("Images from the tools above:"), *pictures])})
     return converted
 
 
@@ -96,7 +96,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 def _result_text(result: ToolResultMessage | None) -> str:
     if result is None:
         return NO_RESULT
-    return result.text or ("(see the picture below)" if _pictures(result.content) else "(no output)")
+    return result.text or ("(see the image below)" if _pictures(result.content) else "(no output)")
 
 
 def _pictures(content: Iterable[Text | Image]) -> list[Image]:

@@ -74,7 +74,7 @@ class CompletionStream:
             self._response.close()
 
     async def _advance(self) -> None:
-        """Wait for more deltas. A failure is raised after the deltas that arrived before it were taken."""
+        """Wait for more deltas. A failure is raised only after the deltas that arrived before it have been consumed."""
         if self._deadline is None and self._timeout is not None:
             self._deadline = asyncio.get_running_loop().time() + self._timeout
         try:

@@ -1,8 +1,8 @@
 """A small HTTP/1.1 client over asyncio streams: one POST per connection, with a streamed response body.
 
-There are no connection pool, redirects or compression: requests are rare, and a streamed answer must not wait in a
-buffer. The server is not trusted: lines, headers and chunks are bounded, and the caller decides how much of the body
-it reads. Closing aborts the connection at once.
+It has no connection pool and supports neither redirects nor compression: requests are rare, and a streamed answer must
+not wait in a buffer. The server is not trusted: lines, headers and chunks are bounded, and the caller decides how much
+of the body it reads. Closing aborts the connection at once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Address(NamedTuple):
 def parse_url(url: str) -> Address:
     """Split an http or https URL; raises `ValueError` for any other."""
     if re.search(r"[\x00-\x20\x7f]", url):
-        raise ValueError("the URL contains white space or control characters")
+        raise ValueError("the URL contains whitespace or control characters")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("the URL must start with http:// or https:// and name a host")
@@ -104,7 +104,7 @@ async def post(address: Address, headers: Mapping[str, str], body: bytes) -> Res
         ) from error
     try:
         writer.write(head + body)
-        # A server may refuse before it has read the whole request: its response counts, not the broken pipe.
+        # A server may reject a request before it has read all of it: its response is used, not the broken pipe error.
         with contextlib.suppress(ConnectionError):
             await writer.drain()
         status, received = await _read_head(reader)

@@ -42,8 +42,8 @@ class ModelConnection(NamedTuple):
 class ModelCall:
     """One call of a model. `name` is unique within the run, such as `model:1` or `compaction:1:model:1`.
 
-    `emitter` publishes the text as it arrives. The answer of a call without one is not saved in the transcript, so the
-    usage is part of the hook event that ends the call.
+    `emitter` publishes the text as it arrives. The answer of a call without an emitter is not saved in the transcript,
+    so the usage is part of the hook event that ends the call.
     """
 
     def __init__(

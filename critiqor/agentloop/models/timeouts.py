@@ -61,7 +61,8 @@ class IdleTimeout:
         if self._seconds is None:
             return
         now = asyncio.get_running_loop().time()
-        # Thousands of deltas arrive, so the timer is rescheduled only once per slack, which is added to the limit.
+        # Thousands of deltas arrive, so the timer is rescheduled only once per slack interval, which is added to the
+        # limit.
         slack = self._seconds / 64
         if now - self._armed_at >= slack:
             self._armed_at = now

@@ -92,7 +92,7 @@ class Dispatcher:
             self._settle(run, inbox, build_aborted_outcome(run))
 
     async def _execute(self, run: Run, inbox: Inbox) -> None:
-        """Pass the lanes of a run, then execute it."""
+        """Take a run through its lanes, then execute it."""
         lanes = self._services.lanes
         tickets = []
         outcome: RunOutcome | None = None
@@ -135,7 +135,7 @@ class Dispatcher:
         return True
 
     def _drop(self, run: Run, reason: str) -> None:
-        """End a message without an answer."""
+        """Drop a message without answering it."""
         task = self._tasks.get(run.id)
         if task is not None:
             run.abort = run.abort or Abort("cancelled", reason)

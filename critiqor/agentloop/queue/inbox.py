@@ -5,7 +5,8 @@
 - collect: the message waits, and one run answers all waiting messages of the same channel and recipient.
 - interrupt: the active run and all waiting ones are aborted, then the message gets its run.
 
-The queue has a cap. By `messages.queue.drop`, messages above it are rejected, dropped, or dropped with a summary line.
+The queue has a cap. Depending on `messages.queue.drop`, messages above it are rejected, dropped, or dropped with a
+summary line.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Inbox:
     def __init__(self, settings: QueueSettings, drop: Callable[[Run, str], None]) -> None:
         self._settings = settings
         self._drop = drop
-        """Ends a message that will not be answered; called with the reason."""
+        """Drops a message that will not be answered; called with the reason."""
         self.active: Run | None = None
         self._modes: dict[str, QueueMode | None] = {}
         """Queue mode of each waiting run, by run id."""

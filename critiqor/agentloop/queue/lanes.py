@@ -1,7 +1,7 @@
 """Lanes: first-in, first-out queues that admit a limited number of runs at a time.
 
-A run passes two lanes: the lane of its session, which admits one run, and a global lane, which limits the runs of all
-sessions together. Unused lanes are removed.
+A run passes through two lanes: the lane of its session, which admits one run, and a global lane, which limits the runs
+of all sessions together. Unused lanes are removed.
 """
 
 from __future__ import annotations

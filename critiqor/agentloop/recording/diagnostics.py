@@ -117,7 +117,7 @@ class Diagnostics:
     ) -> Span:
         """Return a span for a `with` block.
 
-        Its parent is `parent`, or the current span of the task. A turn has no parent, not even that of a subagent.
+        Its parent is `parent`, or the current span of the task. A turn has no parent, not even the turn of a subagent.
         `run_id` is the agent run that the span stands for.
         """
         if not self.enabled:

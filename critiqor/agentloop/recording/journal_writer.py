@@ -45,7 +45,7 @@ class JournalWriter:
         """Id of this writer, which is part of event ids."""
         self.written = 0
         self.lost = 0
-        """Records that could not be written, and facts that did not become records."""
+        """Number of records that could not be written, and of facts that could not be recorded."""
         self.is_closed = False
         self.is_sealed = False
         """Whether the recording is sealed, so that nothing more is written."""

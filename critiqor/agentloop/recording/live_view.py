@@ -1,8 +1,8 @@
 """Live session.json: rewritten from the journal by a background thread while a run is recorded.
 
-Writing takes longer the longer the run is, so the pause between two writes grows with the time they take, and their
-share of the process stays below one percent. The journal is complete: any failure here is repaired by the next write,
-by the monitor, or by finalize.
+Writing takes longer the longer the run is, so the pause between two writes grows with the time they take, and they take
+less than one percent of the process's time. The journal is complete: any failure here is repaired by the next write, by
+the monitor, or by finalize.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LiveView:
             self._temporary.unlink(missing_ok=True)
 
     def _replace(self, wait_seconds: float) -> None:
-        """Replace the document while holding the lock that sealing keeps."""
+        """Replace the document while holding the lock that sealing also takes."""
         deadline = time.monotonic() + wait_seconds
         while True:
             try:

@@ -66,7 +66,7 @@ class Recorder:
         self._runs: WeakValueDictionary[str, RunRecording] = WeakValueDictionary()
         """Runs in progress by their id. Each is kept alive by the run that it belongs to."""
         self._latest_run: dict[str, str] = {}
-        """Id of the latest run of each session, the session used last at the end."""
+        """Id of the latest run of each session; the most recently used session is last."""
 
     @property
     def lost(self) -> int:

@@ -42,7 +42,7 @@ _PRIVATE_DETAILS = ("command", "task")
 _FAILURES: dict[FailureKind, str] = {
     "timeout": "The model did not answer in time.",
     "network": "The model could not be reached.",
-    "auth": "The model provider did not accept the key.",
+    "auth": "The model provider rejected the API key.",
     "billing": "The model provider rejected the request for billing reasons.",
     "rate_limit": "The model provider received too many requests; try again later.",
     "server": "The model provider had an internal error; try again shortly.",

@@ -4,8 +4,8 @@ A session key names the conversation (`agent:main:main`), a session id its curre
 `sessions.json` maps keys to ids in OpenClaw's format. Concurrent changes share one write, and changes of other
 processes are kept.
 
-Accepted: the file is replaced atomically but not synced; a power failure can lose the changes of the last seconds. The
-transcripts do not depend on it.
+Known limitation: the file is replaced atomically but not synced; a power failure can lose the changes of the last
+seconds. The transcripts do not depend on it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Sessions:
     def resolve_address(
         self, agent_id: str | None, key: str | None, session_id: str | None, default: str
     ) -> SessionAddress:
-        """Resolve the agent, key and session id that a caller gave. Raises `UsageError` if they contradict."""
+        """Resolve the agent, key and session id that a caller gave. Raises `UsageError` if they conflict."""
         named = _parse_agent(key)
         if agent_id is not None and named is not None and named != agent_id:
             raise UsageError(
@@ -107,7 +107,7 @@ class Sessions:
             )
         agent = _check_agent(agent_id or named or default)
         if session_id is not None and not _SESSION_ID.fullmatch(session_id):
-            raise UsageError(f"{session_id!r} is not a session id", fix="use letters, digits, dots and dashes")
+            raise UsageError(f"{session_id!r} is not a valid session id", fix="use letters, digits, dots and dashes")
         if key is None and session_id is not None:
             known = self._store(agent).key_of(session_id)
             return SessionAddress(agent, known or f"agent:{agent}:explicit:{session_id}", session_id)
@@ -163,19 +163,19 @@ def _parse_agent(key: str | None) -> str | None:
         return None
     parts = _check_key(key).split(":", 2)
     if len(parts) < 3 or not parts[2]:
-        raise UsageError(f"{key!r} is not a session key", fix="write agent:AGENT:NAME, or only NAME")
+        raise UsageError(f"{key!r} is not a valid session key", fix="write agent:AGENT:NAME, or only NAME")
     return _check_agent(parts[1])
 
 
 def _check_agent(agent_id: str) -> str:
     if not _AGENT_ID.fullmatch(agent_id):
         raise UsageError(
-            f"{agent_id!r} is not an agent id", fix="use lowercase letters, digits, dashes and underscores"
+            f"{agent_id!r} is not a valid agent id", fix="use lowercase letters, digits, dashes and underscores"
         )
     return agent_id
 
 
 def _check_key(key: str) -> str:
     if not key.strip() or len(key) > _MAX_KEY_CHARS or not key.isprintable():
-        raise UsageError(f"{key[:40]!r} is not a session key", fix="write agent:AGENT:NAME, or only NAME")
+        raise UsageError(f"{key[:40]!r} is not a valid session key", fix="write agent:AGENT:NAME, or only NAME")
     return key.strip()

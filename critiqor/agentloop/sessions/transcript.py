@@ -3,8 +3,8 @@
 The first line is the session header, every other line an entry that names its parent. The visible history is the last
 entry and its ancestors. Entries are appended with one write each and are never changed.
 
-Accepted: nothing is synced to disk, because that would take longer than the rest of a turn. A killed process loses
-nothing; a power failure can lose the last seconds and tear the last line, which is then terminated and skipped.
+Known limitation: nothing is synced to disk, because that would take longer than the rest of a turn. A killed process
+loses nothing; a power failure can lose the last seconds and tear the last line, which is then terminated and skipped.
 """
 
 from __future__ import annotations

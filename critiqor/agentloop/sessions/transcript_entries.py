@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     first_kept: str | None = None
     """Id of the oldest entry that a compaction kept."""
     kept: int = 0
-    """For a compaction: number of entries, from this one on, that are not newer than it, including itself."""
+    """For a compaction: number of entries that it left visible, itself included."""
 
 
 def message_to_json(message: Message) -> dict[str, Any]:

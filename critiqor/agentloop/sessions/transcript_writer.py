@@ -10,7 +10,7 @@ from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.transcript import Transcript, TranscriptHead, open_transcript
 from critiqor.agentloop.sessions.write_lock import LostLockError, acquire
 
-ABORTED = "The run was ended before this tool had finished."
+ABORTED = "The agent run ended before this tool finished."
 
 
 @contextlib.asynccontextmanager

@@ -4,7 +4,7 @@ The lock is a file next to the transcript that names its owner: process id, star
 writers wait while the file exists, and remove it if its owner is dead. The start time distinguishes a living owner from
 another process that got the same process id.
 
-Accepted: owners are checked on the local machine only, so a folder shared by several machines is not protected.
+Known limitation: owners are checked on the local machine only, so a folder shared by several machines is not protected.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _describe(owner: LockOwner | None) -> str:
     if owner is None:
         return "unknown (the lock file names no owner)"
     seconds = max(0, now_ms() - owner.created_at) // 1000
-    return f"process {owner.pid}, agent run {owner.holder}, since {seconds} seconds ago"
+    return f"process {owner.pid}, agent run {owner.holder}, for {seconds} seconds"
 
 
 _OWN_START_TIMES: dict[int, float] = {}

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 _CONTEXT_LINES = 4
 _MAX_COMPARED_LINES = 1_000
-"""Maximum lines of a compared block; a larger one is shown as removed and added, because comparing is not linear."""
+"""Maximum lines of a compared block; a larger one is shown as removed and added, because comparing does not take linear
+time."""
 
 
 class Replacement(NamedTuple):

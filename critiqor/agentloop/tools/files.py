@@ -71,8 +71,8 @@ class EditTool:
 
     name = "edit"
     description = (
-        "Replace exact texts in one file. Each oldText must occur exactly once and must not overlap another; "
-        "all of them refer to the file before the edit."
+        "Replace exact text in one file. Each oldText must occur exactly once and must not overlap another; "
+        "all are matched against the file before the edit."
     )
     parameters = _EDIT_PARAMETERS
 

@@ -72,7 +72,7 @@ class ExecTool:
     name = "exec"
     description = (
         "Run a shell command and wait until it ends; returns stdout and stderr combined, and the exit code. "
-        "Background processes it leaves are terminated."
+        "Background processes that it leaves running are terminated."
     )
     parameters = _PARAMETERS
 
@@ -253,7 +253,7 @@ def _outcome(output: str, ending: _Ending, folder: str, warning: str) -> ToolOut
     aggregated = output if summary is None or ending.is_failure else f"{output}\n\n{summary}"
     text = "\n\n".join(part for part in (aggregated, summary if ending.is_failure else "") if part) or "(no output)"
     if ending.left_behind:
-        text += "\n\n(Background processes of this command were terminated; setsid keeps a process running.)"
+        text += "\n\n(Background processes of this command were terminated; use setsid to keep one running.)"
     details: dict[str, Any] = {
         "status": "failed" if ending.is_failure else "completed",
         "exitCode": ending.exit_code,

@@ -18,9 +18,9 @@ _PARAMETERS: dict[str, Any] = {
     "required": ["task"],
     "properties": {
         "task": {"type": "string", "description": "Task for the subagent; it sees nothing of this conversation"},
-        "label": {"type": "string", "description": "Short name of the child"},
+        "label": {"type": "string", "description": "Short name of the subagent"},
         "agentId": {"type": "string", "description": "Agent to run the subagent as; default: this one"},
-        "model": {"type": "string", "description": "PROVIDER/MODEL for the child"},
+        "model": {"type": "string", "description": "PROVIDER/MODEL for the subagent"},
         "thinking": {"type": "string"},
     },
 }

@@ -129,7 +129,7 @@ export function errorText(facts) {
     if (typeof value === "string" && value !== "") return value;
     if (typeof value?.message === "string" && value.message !== "") return value.message;
   }
-  return resultText(facts?.result) ?? "failed without saying why";
+  return resultText(facts?.result) ?? "no error message was given";
 }
 
 /** Returns the first text of a tool result, or null. */

@@ -1,1 +1,1 @@
-"""What each verb draws on a terminal; a drawing has the name of its verb."""
+"""What each verb draws on a terminal; each module is named after its verb."""

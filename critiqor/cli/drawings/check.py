@@ -40,7 +40,7 @@ def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iter
         yield from reasons
     broke = list(_breaking(failed, findings))
     if broke:
-        yield Text("\nFindings that failed a rule")
+        yield Text("\nFindings that broke a rule")
         yield from (_finding(finding) for finding in broke[:SHOWN_FINDINGS])
         if len(broke) > SHOWN_FINDINGS:
             yield indented(Text(f"and {len(broke) - SHOWN_FINDINGS} more", FAINT))
@@ -84,7 +84,7 @@ def _reason(rule: RuleResult) -> Text:
 
 
 def _breaking(failed: Iterable[RuleResult], findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings because of which rules failed, in order."""
+    """Yield the findings that made rules fail, in order."""
     limits = {rule.rule: rule.limit for rule in failed}
     for finding in findings:
         if (

@@ -44,7 +44,7 @@ def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
 
 
 class RunsTable:
-    """A table with as many columns as fit, and headlines cut to the rest of the width."""
+    """A table with as many columns as fit, and headlines cut to the remaining width."""
 
     def __init__(self, rows: Sequence[RunRow]) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""Drawing of `critiqor show`: the verdict, trust and what it was lost to, the findings, and time lanes."""
+"""Drawing of `critiqor show`: the verdict, trust and what reduced it, the findings, and time lanes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def verdict_line(verdict: Verdict) -> Text:
 
 
 def figures_grid(diagnosis: Diagnosis, verdict: Verdict) -> Table:
-    """Return trust with what it was lost to, confidence, outcome, cost, time and context."""
+    """Return trust with what reduced it, confidence, outcome, cost, time and context."""
     return facts_grid(list(_figures(diagnosis, verdict)))
 
 

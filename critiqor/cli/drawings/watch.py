@@ -34,7 +34,7 @@ MIN_WIDTH_FULL_NAMES = 60
 
 
 class LiveRun:
-    """One moment of a run, in as many lines as the terminal has: lines that do not fit could not be redrawn."""
+    """The state of a run at one moment, in as many lines as the terminal has: others could not be redrawn."""
 
     def __init__(
         self,

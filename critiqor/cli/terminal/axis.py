@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MIN_GAP = 0.25
-"""Minimum share of the total busy time from which an idle time is shortened."""
+"""An idle time of at least this share of the total busy time is shortened."""
 COLUMNS_PER_GAP = 8
 """Minimum chart columns per shortened gap; with more gaps the chart would be unreadable."""
 

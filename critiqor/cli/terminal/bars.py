@@ -15,7 +15,7 @@ LEVELS = "▁▂▃▄▅▆▇█"
 BAR_WIDTH = 16
 """Width of a bar in columns; with label and number it fits into 40 columns."""
 FULL_CONTEXT, NEARLY_FULL_CONTEXT = 1.0, 0.8
-"""Shares of the context budget from which a request is drawn red or yellow."""
+"""Shares of the context budget at which a request is drawn red or yellow."""
 
 
 def cells(share: float, width: int) -> int:

@@ -21,7 +21,7 @@ class EndedError(KeyboardInterrupt):
 
 @contextmanager
 def restored_cursor() -> Iterator[None]:
-    """Delay signals that would end the process until the block, which hides the cursor, has restored it."""
+    """Until the block, which hides the cursor, has restored it, delay signals that would end the process."""
     received: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:

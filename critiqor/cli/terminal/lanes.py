@@ -71,7 +71,7 @@ class LanesChart:
 def build_lanes(parts: Iterable[Part], findings: Iterable[Finding] = (), stalls: Iterable[Stall] = ()) -> list[Lane]:
     """Return the lanes of a run that are not empty, from the agent run down to its tool calls.
 
-    `parts` can be very many: they are read once, and only what is drawn is kept.
+    There can be very many `parts`: they are read once, and only what is drawn is kept.
     """
     slices: dict[Category, list[Slice]] = {category: [] for category in _LANES}
     retries: list[Bar] = []

@@ -17,7 +17,7 @@ from critiqor.cli.output import plain, wants_color
 from critiqor.model.sanitize import Replacement, sanitize
 
 MAX_CHARACTERS = 600
-"""Maximum length of an untrusted text in characters; --json and pipes have the rest."""
+"""Maximum length of an untrusted text in characters; --json and piped output contain the rest."""
 MAX_MARKS = 2
 """Maximum combining marks on one character: some scripts need two, more would run into the neighboring lines."""
 SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}

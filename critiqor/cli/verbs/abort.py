@@ -18,7 +18,7 @@ from critiqor.cli.running_agent import warn_if_running
 @click.option("--stop", is_flag=True, help="First stop OpenClaw and all processes it started.")
 @json_option
 def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool) -> None:
-    """Abort the active session, or RUN. Recorded events are kept and can still be diagnosed.
+    """Abort the active run, or the given RUN. Recorded events are kept and can still be diagnosed.
 
     The agent keeps running without being recorded. With --stop, the agent and all processes that it started are
     terminated first, and killed after a few seconds. --stop also works later, and for a run that was finalized while

@@ -45,7 +45,7 @@ def agent(
     timeout: float | None,
     **options: Any,
 ) -> None:
-    """Run one turn of an agent in the embedded loop, without Node.
+    """Run an agent on one message in the embedded loop, without Node.
 
     It works with any OpenAI-compatible server, follows the loop of OpenClaw, and reads the same configuration:
 
@@ -71,7 +71,7 @@ def agent(
 
 
 def _say_unrecorded(environment: dict[str, str]) -> None:
-    """Say that this turn is not recorded, unless a monitor launched it."""
+    """Say that this agent run is not recorded, unless a monitor launched it."""
     import sys
 
     if "CRITIQOR_RUN_ID" not in environment and sys.stderr is not None and sys.stderr.isatty():
@@ -103,4 +103,4 @@ def _check_agent(agent_id: str, configuration: Path) -> None:
     known = read_loop_configuration(configuration).agents
     if agent_id not in known:
         message = f"{configuration} has no agent {agent_id!r}; known agents: {', '.join(known)}"
-        raise UsageError(message, fix="--agent AGENT   with one of these, or add it to agents.list")
+        raise UsageError(message, fix="use --agent with one of these, or add the agent to agents.list")

@@ -29,12 +29,12 @@ def attach() -> None:
 def openclaw(
     arguments: tuple[str, ...], runs_dir: str, openclaw_command: str, dry_run: bool, as_json: bool, **metadata: Any
 ) -> None:
-    """Add the recorder to an OpenClaw that Critiqor did not launch, and start a session.
+    """Add the recorder to an OpenClaw instance that Critiqor did not launch, and start a run.
 
     Every change is made with OpenClaw's own commands, printed beforehand, and undone by `critiqor detach openclaw`.
     After `critiqor finalize`, attach again to record the next run; this does not change OpenClaw again.
 
-    ARGUMENTS after `--` select the OpenClaw: `--profile NAME` or `--dev`.
+    ARGUMENTS after `--` select the OpenClaw instance: `--profile NAME` or `--dev`.
 
     \b
     critiqor attach openclaw --dry-run

@@ -114,13 +114,13 @@ def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None
 
 
 def _append(path: Path, summary: bytes) -> None:
-    """Append to the summary of the step, unless it gets too large: GitHub then shows nothing of it."""
+    """Append to the summary of the step, unless it would get too large: GitHub would then show none of it."""
     from critiqor.exporters.github import MAX_SUMMARY_BYTES
 
     try:
         with path.open("ab") as file:
             if file.tell() + len(summary) > MAX_SUMMARY_BYTES:
-                say(f"the summary of this step is full: GitHub shows {MAX_SUMMARY_BYTES} bytes, so nothing was added")
+                say(f"the step summary is full: GitHub shows at most {MAX_SUMMARY_BYTES} bytes, so nothing was added")
                 return
             file.write(summary)
     except OSError as error:

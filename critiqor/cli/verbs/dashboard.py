@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Tenants(click.Option):
-    """An option for several tenants. A variable or a setting names one tenant, which may contain any character."""
+    """An option for several tenants. A variable or a setting names one tenant, whose name may contain any character."""
 
     def value_from_envvar(self, ctx: click.Context) -> Any:
         value = self.resolve_envvar_value(ctx)
@@ -52,7 +52,7 @@ class _Tenants(click.Option):
     "--require-token",
     "requires_token",
     is_flag=True,
-    help="Require a link for every page, even of public runs; mandatory if other machines can reach --host.",
+    help="Require a link for every page, even for public runs; mandatory if other machines can reach --host.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 @json_option
@@ -102,7 +102,7 @@ def open_dashboard(run_id: str, runs_dir: str) -> None:
 
 
 def _text(opening: ServedDashboard) -> str:
-    return f"The dashboard is at\n  {opening.link}\nCtrl+C ends it."
+    return f"The dashboard is at\n  {opening.link}\nCtrl-C ends it."
 
 
 def _show(opening: ServedDashboard) -> None:

@@ -27,9 +27,9 @@ def detach() -> None:
 def openclaw(arguments: tuple[str, ...], openclaw_command: str, dry_run: bool, as_json: bool) -> None:
     """Remove the recorder from OpenClaw, and restore its settings.
 
-    Recording stops at once. A session that was being recorded is kept and can be finalized.
+    Recording stops at once. A run that was being recorded is kept and can be finalized.
 
-    ARGUMENTS after `--` choose the OpenClaw: `--profile NAME` or `--dev`.
+    ARGUMENTS after `--` select the OpenClaw instance: `--profile NAME` or `--dev`.
     """
     from critiqor.recording.attach import AttachOptions, detach_openclaw
 
@@ -44,7 +44,7 @@ def _text(detached: Detached, arguments: tuple[str, ...]) -> str:
     if detached.dry_run:
         next_command = shlex.join(("critiqor", "detach", "openclaw", *(("--", *arguments) if arguments else ())))
         return (
-            f"This would take the recorder out of {detached.configuration}. Nothing was changed.\nNext: {next_command}"
+            f"This would remove the recorder from {detached.configuration}. Nothing was changed.\nNext: {next_command}"
         )
     lines = [_outcome(detached)]
     if detached.run_id is not None:
@@ -63,4 +63,6 @@ def _outcome(detached: Detached) -> str:
     if detached.restored:
         return f"{out}. The original file was restored byte for byte."
     backup = "no backup exists" if detached.backup is None else f"{detached.backup}"
-    return f"{out}. The other settings were kept, in OpenClaw's own format. The file from before attaching: {backup}."
+    return (
+        f"{out}. The other settings were kept, in OpenClaw's own format. The file as it was before attaching: {backup}."
+    )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Output file; - is standard output.  [default: RUN with the extension of the format]",
 )
-@click.option("--endpoint", metavar="URL", help="With otlp: send it to the collector at URL, and write no file.")
+@click.option("--endpoint", metavar="URL", help="With otlp: send it to the collector at URL instead of writing a file.")
 @click.option("--content", is_flag=True, help="With otlp: include arguments, outputs and messages.")
 @policy_option
 @runs_dir_option
@@ -52,7 +52,7 @@ def export(
     critiqor export run_001 --format otlp --endpoint http://localhost:4318
                                                            its spans, for a collector, Phoenix, or any other backend
     critiqor export run_001 --format sarif                 its findings, for code scanning and editors
-    critiqor export run_001 --format junit                 the rules of a policy as test cases, for a CI
+    critiqor export run_001 --format junit                 the rules of a policy as test cases, for CI
     critiqor export run_001 --format zip                   evidence, diagnosis, timeline and report, with checksums
 
     perfetto, speedscope and otlp contain names, ids, times and numbers; arguments, outputs and messages are only
@@ -64,7 +64,7 @@ def export(
     store = RunStore(runs_dir)
     if run not in store and Path(run).is_file():
         fix = f"for a timeline file: critiqor timeline {run}; to import a trace as a run: critiqor import {run}"
-        raise UsageError(f"{run} is a file, and only runs are exported", fix=fix)
+        raise UsageError(f"{run} is a file, but only runs can be exported", fix=fix)
     if (endpoint is not None or content) and format_name != SENT_FORMAT:
         raise UsageError("--endpoint and --content require --format otlp", fix=f"--format {SENT_FORMAT}")
     if policy_file is not None and format_name != "junit":

@@ -17,11 +17,11 @@ from critiqor.cli.running_agent import warn_if_running
 @click.option("--no-dashboard", is_flag=True, help="Do not open the dashboard.")
 @json_option
 def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) -> None:
-    """Seal the evidence of the active session, or of RUN, and diagnose it.
+    """Seal the evidence of the active run, or of the given RUN, and diagnose it.
 
-    You can finalize while the agent still runs: what was recorded until then is sealed, and the agent continues
-    without being recorded; `critiqor abort --stop RUN` ends it. After a crash or a kill, finalize again: the evidence
-    comes out the same.
+    You can finalize while the agent is still running: what was recorded until then is sealed, and the agent continues
+    without being recorded; `critiqor abort --stop RUN` ends it. After a crash or a kill, finalize again: the resulting
+    evidence is the same.
 
     With a terminal and a display, and outside CI, the dashboard opens afterwards.
     """

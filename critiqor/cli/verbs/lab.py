@@ -74,7 +74,7 @@ def list_(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
     help="Run on the embedded agent loop, or on a real OpenClaw with a temporary home folder.",
 )
 @click.option(
-    "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="How often to run each scenario."
+    "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many times to run each scenario."
 )
 @click.option(
     "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write what was found to this file, as Markdown."
@@ -118,7 +118,7 @@ def run(
             f"no scenario can run on {place}. {why}".strip(), fix="critiqor lab list   shows where each scenario runs"
         )
     if report is not None:
-        report.open("a", encoding="utf-8").close()  # fail now rather than after everything was played
+        report.open("a", encoding="utf-8").close()  # fail now rather than after all scenarios have run
     drawn = sys.stderr.isatty() and not as_json
     with _progress(sum(place in one.on for one in scenarios), drawn) as report_result:
         result = run_batch(scenarios, Runner(place, openclaw_command), repeat, report_result)
@@ -163,7 +163,7 @@ def model(script: str, port: int, as_json: bool) -> None:
     """Serve the scripted model of SCRIPT, a scenario's name or file, until Ctrl-C; prints the base URL of its API.
 
     Any agent that uses an OpenAI-compatible endpoint can connect to it. Each user message of the scenario is answered
-    with its steps, from the first one on in every session.
+    with its steps, starting from the first one in every session.
     """
     import threading
 

@@ -29,7 +29,7 @@ def monitor() -> None:
     "--timeout",
     envvar="CRITIQOR_TIMEOUT",
     type=click.FloatRange(min=0, min_open=True),
-    help="Time limit in seconds; then the whole process tree is ended.",
+    help="Time limit in seconds, after which the whole process tree is terminated.",
 )
 @click.option("--no-timeline", is_flag=True, help="Do not ask OpenClaw for its diagnostics timeline.")
 @click.option(
@@ -52,7 +52,7 @@ def openclaw(
 ) -> None:
     """Launch OpenClaw in this terminal with the recorder attached.
 
-    ARGUMENTS after `--` go to OpenClaw; without any it is `openclaw chat`.
+    ARGUMENTS after `--` are passed to OpenClaw; without any, `openclaw chat` is launched.
 
     \b
     critiqor monitor openclaw

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
 @runs_dir_option
-@click.option("--report", is_flag=True, help="Ask the running Node processes for a diagnostic report each.")
+@click.option("--report", is_flag=True, help="Request a diagnostic report from each running Node process.")
 @click.option(
     "--heap-snapshot",
     is_flag=True,
     help="Request a heap snapshot from each running Node process; a process is blocked while it writes one.",
 )
-@click.option("--markdown", is_flag=True, help="Answer as Markdown, for a ticket or a pull request.")
+@click.option("--markdown", is_flag=True, help="Print Markdown, for a ticket or a pull request.")
 @json_option
 def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown: bool, as_json: bool) -> None:
     """Summarise the deep profiles of RUN: functions by time, busiest windows, memory, trace events, reports.
@@ -56,9 +56,7 @@ def _text(request: ArtifactRequest) -> str:
     lines = [f"pid {each.pid}: {each.file}, {size(each.bytes)}" for each in request.appeared]
     lines += [f"pid {pid}: no file was written in time" for pid in request.silent]
     if request.left_alone:
-        lines.append(
-            f"not asked: {counted(request.left_alone, 'other process', 'other processes')} of the run cannot answer"
-        )
+        lines.append(f"not asked: {counted(request.left_alone, 'process', 'processes')} of the run that cannot answer")
     if request.kind == "heap_snapshot":
         lines.append(
             "A heap snapshot contains the whole memory, including secrets. Open it in the DevTools of a browser."

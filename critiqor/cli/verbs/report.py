@@ -31,9 +31,9 @@ def report(run: str, format_name: str | None, output: str | None, runs_dir: str,
 
     \b
     critiqor report run_001                        Markdown that fits into a comment on a pull request
-    critiqor report run_001 -o run_001.md          the same into a file
+    critiqor report run_001 -o run_001.md          the same, written to a file
     critiqor report run_001 --format html          run_001.html: overview, diagnosis, timeline and evidence in one file
-    critiqor report run_001 --format pdf           the same as PDF, where there is a Chromium
+    critiqor report run_001 --format pdf           the same as PDF, if Chromium is installed
     critiqor report run_001 --format json          the diagnosis, the head of the record and the coverage
     """
     from critiqor.exporters import ExportOptions, export_run, load_report

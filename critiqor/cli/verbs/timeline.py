@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("what", metavar="RUN|FILE…", nargs=-1, required=True, shell_complete=run_or_file_names)
 @runs_dir_option
-@click.option("--markdown", is_flag=True, help="Answer as Markdown, for a ticket or a pull request.")
+@click.option("--markdown", is_flag=True, help="Print Markdown, for a ticket or a pull request.")
 @json_option
 def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool) -> None:
-    """Show where the time went: the diagnostics timeline that OpenClaw wrote in RUN, or any timeline FILE.
+    """Show where the time went: the diagnostics timeline that OpenClaw wrote during RUN, or any timeline FILE.
 
-    For a run, each turn is split with the recorder's events: before the provider, provider, tools, after. Several runs
-    or files count as repetitions of one run: median, p95, maximum and variance of start-up, turns and spans.
+    For a run, each agent run is split with the recorder's events: before the provider, provider, tools, after. Several
+    runs or files count as repetitions of one run: median, p95, maximum and variance of start-up, turns and spans.
     """
     from critiqor.run.store import RunStore
     from critiqor.run.timing import read_timing, repeat_timings

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
-"""Figures that are shown of each run."""
+"""Figures that are shown for each run."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @runs_dir_option
-@click.option("--agent", help="Agent whose runs to show.  [default: the only agent of this folder]")
+@click.option("--agent", help="Agent whose runs to show.  [default: the only agent in this folder]")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N runs.")
 @json_option
 def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) -> None:
@@ -65,7 +65,7 @@ def _agent(summaries: Sequence[RunSummary], wanted: str | None) -> str:
 
     agents = sorted({summary.metadata.agent_id for summary in summaries if summary.metadata})
     if not agents:
-        raise UnknownRunError("there are no runs to follow in this runs folder", fix="critiqor monitor openclaw")
+        raise UnknownRunError("there are no runs to show in this runs folder", fix="critiqor monitor openclaw")
     if wanted in agents or (wanted is None and len(agents) == 1):
         return wanted or agents[0]
     message = "this runs folder has runs of several agents" if wanted is None else f"there are no runs of {wanted!r}"

@@ -58,5 +58,5 @@ def _text(result: RunVisibility) -> str:
     was = f" (it was {result.before})" if result.before is not None else ""
     lines = [f"{result.run_id} is {result.visibility}{was}: {result.meaning}"]
     if result.visibility == "shared":
-        lines.append(f"To create links, open the page Trust and privacy: critiqor dashboard {result.run_id}")
+        lines.append(f"To create links, open the Trust and privacy page: critiqor dashboard {result.run_id}")
     return "\n".join(lines)

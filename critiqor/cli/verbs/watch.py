@@ -32,7 +32,7 @@ MAX_REMEMBERED = 500
 @runs_dir_option
 @json_option
 def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
-    """Follow the active session, or RUN, while it is recorded, until it ends or you press Ctrl-C.
+    """Follow the active run, or the given RUN, while it is recorded, until it ends or you press Ctrl-C.
 
     On a terminal, its figures and latest events are updated in place; in a pipe, each event is one line, from the first
     one on. With --json each line is a JSON document. The recorder is not disturbed.

@@ -87,7 +87,7 @@ class RunCatalog:
             raise UnknownRunError("There is no such run here.", fix="critiqor runs") from None
 
     def rows(self, viewer: Viewer) -> list[RunRow]:
-        """Return the runs of the viewer's tenants, newest first. Broken runs are listed too, and hide no other.
+        """Return the runs of the viewer's tenants, newest first. Broken runs are listed too.
 
         The tenant of a broken run is unknown, so it is listed only for a viewer who sees the runs of all tenants.
         """

@@ -1,6 +1,6 @@
 """Data of the pages of one run for one request: its view, its index and its addresses.
 
-Pages read everything about a run from here, without what the viewer may not see.
+Pages read everything about a run from here; what the viewer may not see is left out.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def context(data: RunPageData) -> dict[str, Any]:
     """Return the values of the context page: request sizes and budgets, with the compactions between them."""
     requests = data.diagnosis.context_analysis.requests if data.diagnosis else []
     ids = [each.event_id for each in requests]
-    # Ids sort in the order of events, so the position among the ids says after which request a compaction was.
+    # Ids sort in the order of events, so the position among the ids says after which request a compaction happened.
     behind = [bisect_left(ids, event_id) for event_id in _compactions(data)] if ids else []
     return {
         "compacted_behind": {place: behind.count(place) for place in behind},

@@ -23,7 +23,7 @@ from critiqor.run.tail import Follower, Update
 UPDATE_SECONDS = 0.5
 MAX_EVENTS = 200
 """Maximum number of events that are sent in one update, the latest ones; the figures count all."""
-WITHDRAWN = "you may no longer see this run"
+WITHDRAWN = "you no longer have access to this run"
 
 
 class Phase(NamedTuple):
@@ -40,7 +40,7 @@ class Phase(NamedTuple):
 
 
 def phase_of(update: Update, run_id: str) -> Phase:
-    """Return the phase of a run. An agent can end before the run is sealed, and can run on after that."""
+    """Return the phase of a run. An agent can end before the run is sealed, and can keep running after that."""
     if update.status == "COMPLETED":
         return Phase("completed", "Sealed and diagnosed", is_last=True)
     if update.status == "ABORTED":

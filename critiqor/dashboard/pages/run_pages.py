@@ -78,7 +78,7 @@ class RunPages:
         found = data.event(event_id)
         line = None if found else data.timeline_line(event_id)
         if found is None and line is None:
-            raise HTTPException(404, "The evidence holds no such event.")
+            raise HTTPException(404, "There is no such event in the evidence.")
         return self._page(
             request,
             data,
@@ -95,7 +95,7 @@ class RunPages:
         """Return one event as JSON."""
         found = self._site.run_data(request).event(request.path_params["event_id"])
         if found is None:
-            raise HTTPException(404, "The evidence holds no such event.")
+            raise HTTPException(404, "There is no such event in the evidence.")
         return Response(msgspec.json.encode(found.event), media_type="application/json")
 
     def cost(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The page Trust and privacy: coverage and redaction, seal, visibility and links of a run."""
+"""The Trust and privacy page: coverage and redaction, seal, visibility and links of a run."""
 
 from __future__ import annotations
 

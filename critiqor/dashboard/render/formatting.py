@@ -26,7 +26,7 @@ VERDICTS = {
     "unsafe": "Do not rely on this run.",
     "unknown": "The evidence is not sufficient for a verdict.",
 }
-"""Sentence shown for each readiness."""
+"""Sentence shown for each readiness level."""
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 

@@ -99,7 +99,7 @@ def change_run_visibility(run: Run, to: str) -> RunVisibility:
 
 
 def _read(file: Path) -> bytes:
-    """Read the file itself. Symbolic links are not followed, and a pipe would never end."""
+    """Read a regular file. Symbolic links are not followed, and reading a pipe would never end."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

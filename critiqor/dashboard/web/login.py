@@ -53,7 +53,7 @@ class Login:
         return viewer is not None and viewer.is_user
 
     def _set_cookie(self, request: Request, token: str, target: str) -> Response:
-        # Not a redirect: after one that another site started, browsers do not send a strict cookie.
+        # Not a redirect: browsers do not send a strict cookie after a redirect that another site started.
         response = self._site.page(request, "entered.html", target=target)
         response.set_cookie(self._site.cookie, token, httponly=True, samesite="strict", path="/")
         return response

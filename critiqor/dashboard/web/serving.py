@@ -91,7 +91,7 @@ def tenants_of(store: RunStore, run_id: str | None, tenants: Iterable[str]) -> l
         each = [f"--tenant {quote(name)}".replace("\n", " ") for name in found]
         commands = [f"critiqor dashboard {option}" for option in (*each, " ".join(each))]
         raise UsageError(
-            "the runs of this folder belong to several tenants; choose with --tenant", fix="\n    ".join(commands)
+            "the runs in this folder belong to several tenants; choose one with --tenant", fix="\n    ".join(commands)
         )
     return found or ["default"]
 

@@ -234,7 +234,7 @@ _ASKS_WHETHER = re.compile(
 
 
 def asks_for(text: str, claim: Claim) -> bool:
-    """Return whether a user requests an action of this kind, and not a text, or whether the action was done before."""
+    """Return whether a user requests an action of this kind, not a text about it and not whether it was done."""
     if _ASKS_FOR_TEXT.search(text) or _ASKS_WHETHER.search(text):
         return False
     return _ASKS_FOR[claim].search(text) is not None

@@ -40,7 +40,7 @@ class AgentFailure(RunDetector[Moment]):
         return [
             Draft(
                 type=TYPE,
-                about=(error_kind(end.error or "without saying why"),),
+                about=(error_kind(end.error or "no reason was given"),),
                 severity="high",
                 confidence=90,
                 title=f"The agent run ended with an error: {excerpt(error, 100)}",

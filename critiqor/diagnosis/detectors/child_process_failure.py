@@ -14,11 +14,11 @@ MEANING = "a process that OpenClaw started for itself failed"
 MIN_RESTARTS = 3
 """Minimum number of failures of a program that counts as repeatedly restarted."""
 MAX_SAME_END_MS = 1_000
-"""Maximum time between the ends of a child process and of a command of the agent that are the same process.
+"""Maximum time between the ends of a child process and of an agent's command for both to count as the same process.
 
 Such a process is judged as a tool call."""
 _STOP_SIGNALS = frozenset(("SIGTERM", "SIGINT", "SIGHUP"))
-"""Signals that request a program to end."""
+"""Signals that ask a program to end."""
 
 
 class ChildProcessFailure:
@@ -55,7 +55,7 @@ def _draft(program: str, failures: list[ChildProcess]) -> Draft:
         confidence=90,
         title=f"`{program}` {how}" + (f", {len(failures)} times" if len(failures) > 1 else ""),
         explanation="OpenClaw started this process for itself or for a plugin. "
-        + ("It is restarted again and again. " if is_frequent else "")
+        + ("It was restarted repeatedly. " if is_frequent else "")
         + "Features that depend on it did not work.",
         evidence=cite(line_id(child.line) for child in failures),
         occurrences=len(failures),

@@ -25,7 +25,7 @@ MEANING = "the agent requests again what it knew before a compaction"
 MIN_REPEATED_CALLS = 3
 """Minimum number of calls that were repeated with the same result."""
 MIN_COMMON_WORDS = 0.8
-"""Minimum share of common words of two messages that count as the same."""
+"""Minimum share of common words for two messages to count as the same."""
 MAX_COMPACTIONS = 3
 """Maximum number of compactions of a session that are checked: the last ones."""
 MAX_MESSAGES = 50
@@ -33,7 +33,8 @@ MAX_MESSAGES = 50
 MAX_PROHIBITIONS = 20
 """Maximum number of prohibitions by the user that are checked: the last ones before a compaction."""
 MAX_SHORT_CHARACTERS = 20
-"""Maximum number of characters of a short message ("go on"). Such messages are often repeated, and not compared."""
+"""Maximum number of characters of a short message ("go on"). Such messages are often repeated, so they are not
+compared."""
 _FORBIDDEN = re.compile(
     r"\b(?:never|do not|don't|must not)\s+(?:ever\s+)?"
     r"(?P<deed>use|run|call|open|read|touch|edit|change|modify|delete|remove|overwrite|write to|push to|deploy to)\s+"

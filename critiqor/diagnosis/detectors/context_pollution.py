@@ -17,13 +17,14 @@ from critiqor.spans.calls import ModelCall, Moment, ToolCall
 TYPE = "context_pollution"
 MEANING = "requests that fill or exceed the context window"
 MIN_FULL_SHARE = 0.9
-"""Minimum share of the budget of a request that leaves too little room for an answer."""
+"""A request that uses at least this share of its budget leaves too little room for an answer."""
 IMPLAUSIBLE_SHARE = 20
-"""Multiple of the budget from which the reported numbers must be wrong."""
+"""Multiple of the budget at which the reported numbers must be wrong."""
 GIANT_BYTES = 100_000
 """Size in bytes above which a result counts as giant."""
 GIANT_SHARE = 0.25
-"""Share of the budget above which a result counts as giant, if that is less; a token is counted as four bytes."""
+"""Share of the budget above which a result counts as giant, if that is less than `GIANT_BYTES`; a token is counted as
+four bytes."""
 _MAX_NAMED_RESULTS = 3
 """Maximum number of results that the explanation names."""
 
@@ -56,7 +57,8 @@ class GiantResults:
         """Size in bytes above which a result counts as giant."""
         self._giants: list[ToolCall] = []
         self._waiting: list[ToolCall] = []
-        """Large results that no request has followed yet; the size of the next shows whether they were passed on."""
+        """Large results that no request has followed yet; the size of the next request shows whether they were passed
+        on."""
 
     def add(self, call: ToolCall) -> None:
         """Add a result that is larger than the limit."""

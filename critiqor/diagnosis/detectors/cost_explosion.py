@@ -1,4 +1,4 @@
-"""`cost_explosion`: the agent run spent far more than its progress explains."""
+"""`cost_explosion`: the agent run spent far more than its progress justifies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BYTES_PER_TOKEN = 4
 
 
 class _CallSummary:
-    """Number, citations, first and last of the tool calls of a finding."""
+    """The tool calls of a finding: their number, their citations, the first and the last call."""
 
     def __init__(self) -> None:
         self.count = 0

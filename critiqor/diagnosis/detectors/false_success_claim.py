@@ -85,7 +85,7 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
         """The last message of the agent."""
         self._false: _FalseClaim | None = None
         self._acted = False
-        """Whether an action succeeded, with which the agent may have answered."""
+        """Whether an action succeeded that may have been the agent's answer."""
         self._is_for_user = True
         self._end: Moment | None = None
 

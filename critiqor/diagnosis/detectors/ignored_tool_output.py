@@ -67,7 +67,7 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
         return self._without_source(reply) or self._other_count(reply)
 
     def _without_source(self, reply: Message) -> list[Draft]:
-        """Report a definite answer although every lookup found nothing, failed or only echoed the question."""
+        """Report a definite answer if every lookup found nothing, failed or only echoed the question."""
         fruitless = self._fruitless
         if fruitless is None or len(fruitless) < MIN_FRUITLESS_LOOKUPS or reply.admits_failure:
             return []

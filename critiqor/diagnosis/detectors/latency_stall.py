@@ -15,7 +15,7 @@ MIN_STARTUP_STALL_MS = 10_000
 """Minimum delay of a reported stall while a process starts, when no user is waiting for it yet."""
 MIN_TOTAL_FOR_MEDIUM_MS = 10_000
 """Minimum total delay for severity medium."""
-_UNKNOWN = "something that is not told"
+_UNKNOWN = "unidentified code"
 """Text for an unknown cause in `Finding.cause`. It must not change, because causes are compared across runs."""
 
 
@@ -59,8 +59,8 @@ def _draft(cause: str, stalls: list[Stall]) -> Draft:
         occurrences=len(stalls),
         first_bad_step=line_id(min(stall.line for stall in stalls)),
         chain=[CausalStep(line_id(longest.line), f"A delay of {format_duration(longest.delay_ms)} was measured", None)],
-        recommendation=f"Find the blocking work in {blocker}: reading a large file synchronously, or a plugin that "
-        "computes for long. Record with `critiqor monitor openclaw --deep-profile` to see the functions.",
+        recommendation=f"Find the blocking work in {blocker}: reading a large file synchronously, or a plugin with "
+        "a long computation. Record with `critiqor monitor openclaw --deep-profile` to see the functions.",
         verification="Run the same task again: `critiqor timeline` shows no delay of "
         f"{format_duration(MIN_STALL_MS)} or more.",
     )

@@ -21,7 +21,7 @@ MIN_SAME_LOOKUPS = 3
 MIN_UNUSED_LOOKUPS = 3
 """Minimum number of lookups whose results were never used; a single one may have found something irrelevant."""
 MIN_REPEATED_LOOKUPS = 3
-"""Minimum number of other lookups that returned what was already known before memory was written."""
+"""Minimum number of lookups outside memory that repeat what an earlier agent run already found."""
 MIN_RESULT_BYTES = 200
 """Minimum size in bytes of a result that is worth remembering."""
 _MEMORY_FILE = re.compile(r"\bmemory/|\bMEMORY\.md")

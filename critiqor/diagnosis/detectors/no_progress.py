@@ -54,7 +54,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
                 self._sequence = _added(self._sequence, span)
 
     def _is_idle(self, call: ToolCall) -> bool:
-        """Remember a call and return whether its result is nothing new. A new error or an empty file counts as new."""
+        """Remember a call. Return whether its result has nothing new; a new error or an empty file counts as new."""
         result = (call.same_call, call.same_output)
         was_seen = result in self._seen
         self._seen.add(result)

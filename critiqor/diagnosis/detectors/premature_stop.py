@@ -75,7 +75,7 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
         if self._delegates:
             return []
         if last.plans_work and not _WAITS.search(last.ending):
-            return [self._draft(last, "announced", "The agent announced more work, then the run ended", 65)]
+            return [self._draft(last, "announced", "The agent announced more work, then the agent run ended", 65)]
         return self._unfinished_plan(last)
 
     def _unfinished_plan(self, last: Message) -> list[Draft]:
@@ -98,7 +98,7 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
 
     def _draft(self, last: Message, how: str, title: str, confidence: int) -> Draft:
         end = self._end
-        ended = [CausalStep(end.event_id, "The run ended as if complete", "precedes")] if end is not None else []
+        ended = [CausalStep(end.event_id, "The agent run ended as if complete", "precedes")] if end is not None else []
         return Draft(
             type=TYPE,
             about=(how,),

@@ -70,7 +70,7 @@ def _observed(recording: Recording, *, stopped: bool) -> str:
         return "Critiqor's supervisor saw the process end; the agent itself did not report it."
     return (
         "Critiqor's supervisor saw the process end before any agent activity. OpenClaw's output is not recorded: look "
-        "at the terminal or the job log that ran it."
+        "at the terminal, or at the log of the job that ran it."
     )
 
 

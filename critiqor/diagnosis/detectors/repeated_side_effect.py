@@ -1,4 +1,4 @@
-"""`repeated_side_effect`: an action that must happen once was done twice."""
+"""`repeated_side_effect`: an action that must happen only once was done twice."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             about=(first.tool,),
             severity="high",
             confidence=80 if unclear else 85,
-            title=f"{first.name} was done {counted(len(group), 'time')} with the same arguments",
+            title=f"{first.name} was executed {counted(len(group), 'time')} with the same arguments",
             explanation=f"The first call {outcome}, and it was repeated: {excerpt(first.arguments, 140)}",
             evidence=group.citations.cited(),
             occurrences=len(group) - 1,

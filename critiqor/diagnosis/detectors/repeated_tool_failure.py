@@ -16,9 +16,9 @@ from critiqor.spans.calls import Kind, ToolCall
 TYPE = "repeated_tool_failure"
 MEANING = "the same tool failure repeated, without a fix in between"
 MIN_SIMILARITY = 0.4
-"""Minimum share of common words of two calls that count as the same attempt."""
+"""Minimum share of common words for two calls to count as the same attempt."""
 MIN_COMPARABLE_WORDS = 12
-"""Minimum number of words of a call that can be compared although the outputs differ."""
+"""Minimum number of words for a call to be compared even if the outputs differ."""
 MIN_GUESSES = 3
 """Minimum number of failures of different attempts: two wrong guesses are a search, three of one kind are a habit."""
 MIN_CASCADE = 4
@@ -28,7 +28,8 @@ MIN_FAILURES_FOR_HIGH = 6
 MAX_OPEN_STREAKS = 8
 """Maximum number of open streaks per tool; the oldest is closed first."""
 MAX_CALLS_TO_FIX = 20
-"""Maximum number of calls after which a similar call counts as the fix of a failed one; an identical one always is."""
+"""Maximum number of calls after which a similar call counts as the fix of a failed one; an identical one always
+does."""
 
 
 class _Streak(CallGroup):
@@ -147,7 +148,7 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
     def findings(self) -> list[Draft]:
         if not self._open:
             return []
-        # The number of calls of a tool only grows, so a streak that is less than half stays so.
+        # The number of calls of a tool only grows, so a streak that is less than half of them stays below half.
         self._closed = [streak for streak in self._closed if self._is_half(streak)]
         still_open = [streak for streaks in self._open.values() for streak in streaks.values()]
         streaks = [

@@ -70,5 +70,5 @@ def _draft(recording: Recording, run: AgentRun, end: Event, silence: int) -> Dra
         explains=frozenset([end.event_id, *stopped, *(call.call for call in waiting)]),
         scope=run.scope,
         recommendation=f"Set a timeout for {what}, unless it was waiting for an approval.",
-        verification="Run the same task again: no silence of minutes while work is pending.",
+        verification="Run the same task again: no silence of several minutes while work is pending.",
     )

@@ -30,7 +30,7 @@ MIN_STALE_CALLS_FOR_HIGH = 6
 MIN_MISSES = 4
 """Minimum number of results that say that the same name does not exist."""
 MIN_QUESTION_WORDS = 5
-"""Minimum number of words of arguments that are a question, and not a name or a path."""
+"""Minimum number of words for arguments to count as a question, not as a name or a path."""
 _EFFECTS = (Kind.CHANGE, Kind.ACTION)
 _READING = (Kind.LOOKUP, Kind.WAIT)
 _ASKING = (Kind.LOOKUP, Kind.COMMAND)
@@ -59,7 +59,7 @@ class _Loop:
 
 
 class _Cluster(CallGroup):
-    """Overlapping loops as one, such as A, B, A, B: the first call of the first loop, and all stale calls in order."""
+    """Overlapping loops, such as A, B, A, B, merged: the first call of the first loop, and all stale calls in order."""
 
     __slots__ = ("counted", "draft", "end", "loops", "min_stale", "orders", "waiting")
 

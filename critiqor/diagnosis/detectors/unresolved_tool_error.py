@@ -17,7 +17,7 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Message, ToolCall
 
 TYPE = "unresolved_tool_error"
-MEANING = "a tool failed, nothing repaired it, and the answer does not mention it"
+MEANING = "a tool failed, no later call fixed it, and the answer does not mention it"
 MAX_TRACKED = 50
 """Maximum number of kinds of failures that are tracked; the latest are kept."""
 MIN_SIMILARITY = 0.3
@@ -52,7 +52,7 @@ class _Failure:
         """Whether any successful call of the same tool resolves the failure."""
         self.is_repaired = False
         self.is_admitted = False
-        """Whether the agent sent a message through a tool that admits a failure."""
+        """Whether a message that the agent sent through a tool admits a failure."""
         self.first_reply: Message | None = None
         named = call.arguments if call.kind is Kind.CHANGE else "" if call.is_test else call.output
         self.files = frozenset(_FILE.findall(named))

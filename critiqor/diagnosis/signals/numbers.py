@@ -25,7 +25,7 @@ def amount(value: object) -> int | None:
 def price_of(usage: Mapping[str, object]) -> float | None:
     """Return the cost of a model call in US dollars; None if unknown.
 
-    OpenClaw reports a cost of 0 for a model without a configured price, so 0 with a use of tokens means unknown.
+    OpenClaw reports a cost of 0 for a model without a configured price, so 0 for a call that used tokens means unknown.
     """
     cost = usage.get("cost")
     total = cost.get("total") if isinstance(cost, dict) else None

@@ -242,7 +242,7 @@ _NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")
 _MIN_ARGUMENTS = len('{"a":"name"}')
 """Minimum number of characters of arguments that contain a name."""
 _MAX_SEARCHED = 4000
-"""Maximum number of characters of an output that are searched for names; also of an echo."""
+"""Maximum number of characters of an output that are searched for names; also the maximum for an echo."""
 
 
 def missed_names(text: str, arguments: str) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ MIN_ECHO = 80
 
 
 def is_echo(text: str, arguments: str) -> bool:
-    """Return whether an output only repeats the arguments of the call: printing a question does not ask it."""
+    """Return whether an output only repeats the arguments of the call: printing a question is not asking it."""
     # Nearly all words of an echo are in the arguments, so the arguments are not much shorter than the echo.
     if not MIN_ECHO <= len(text) <= min(_MAX_SEARCHED, 2 * len(arguments)):
         return False

@@ -26,7 +26,7 @@ _AMBIGUOUS_WORDS = frozenset(
         *("process", "code", "command", "python", "memory", "web", "page"),
     )
 )
-"""Words that can be nouns or verbs: `order_status` does not order, `memory_write` does not read."""
+"""Words that can be nouns or verbs: `order_status` does not order anything."""
 _FILES = frozenset(["file", "folder", "directory"])
 _AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
 
@@ -49,7 +49,7 @@ def _named_kind(name: str) -> Kind:
 
 
 def runs_commands(tool: str) -> bool:
-    """Return whether a tool runs programs, so that its output is that of a program and not about the call."""
+    """Return whether a tool runs programs, so that its output comes from a program and does not describe the call."""
     return _named_kind(tool) is Kind.COMMAND
 
 

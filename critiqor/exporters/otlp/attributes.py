@@ -32,7 +32,7 @@ _PROVIDERS = {
     "moonshot": "moonshot_ai",
     "xai": "x_ai",
 }
-"""Names in the conventions of providers that OpenClaw names differently."""
+"""Names that the conventions give to providers which OpenClaw names differently."""
 _USAGE = {
     "output_tokens": ("gen_ai.usage.output_tokens", "llm.token_count.completion"),
     "cache_read_tokens": ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),

@@ -1,6 +1,6 @@
 """Headers for a collector, such as an API key, from the environment variables of OpenTelemetry exporters.
 
-They are never printed, and never sent to another address than the one they were set for.
+They are never printed, and never sent to an address other than the one they were set for.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Endpoint:
         elif error.code in (401, 403):
             fix = f"to send an API key, set {HEADERS[-1]}='Authorization=Bearer …'"
         elif error.code in (404, 405):
-            fix = "--endpoint URL   with the address of an OTLP/HTTP receiver, such as http://localhost:4318"
+            fix = "use --endpoint URL with the address of an OTLP/HTTP receiver, such as http://localhost:4318"
         return CritiqorError(f"{self.url} answered {error.code}" + (f": {reply}" if reply else ""), fix=fix)
 
     def _unreachable(self, reason: object) -> CritiqorError:
@@ -120,7 +120,7 @@ def traces_url(address: str) -> str:
     if not usable or not (address.isascii() and address.isprintable()) or " " in address:
         raise UsageError("--endpoint is not the address of a collector", fix=fix)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise UsageError("--endpoint takes an address without user, password, query and fragment", fix=fix)
+        raise UsageError("--endpoint takes an address without user, password, query or fragment", fix=fix)
     return address.rstrip("/").removesuffix(PATH) + PATH
 
 

@@ -1,6 +1,7 @@
 """Spans as OTLP/Protobuf, for receivers that do not accept JSON, such as Phoenix.
 
-Only the part of Protobuf that is needed: a field is its number and wire type, followed by a number or by bytes.
+Only the part of Protobuf that is needed is implemented: a field is its number and wire type, followed by a number or by
+bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ def request(resource: Attributes, scope: tuple[str, str], trace_id: str, spans: 
 
 
 def partial_success(answer: bytes) -> tuple[int, str]:
-    """Return the number of rejected spans and the reason in an ExportTraceServiceResponse. Raise `ValueError`."""
+    """Return the number of rejected spans and the reason in an ExportTraceServiceResponse.
+
+    Raises `ValueError` if it cannot be parsed.
+    """
     rejected, message = 0, ""
     for field, content in _fields(answer):
         if field == 1 and isinstance(content, bytes):
@@ -68,7 +72,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield field, data[position : position + size]
             position += size
         else:
-            raise ValueError("the response is not that of an OTLP collector")
+            raise ValueError("the response is not from an OTLP collector")
 
 
 def _span(span: OtlpSpan, trace_id: str) -> bytes:

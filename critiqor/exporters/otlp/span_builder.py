@@ -1,4 +1,4 @@
-"""Build OTLP spans from a recording: the run, its agent runs, and in those model calls and tool calls.
+"""Build OTLP spans from a recording: the run, its agent runs, and the model calls and tool calls in them.
 
 A span is yielded when nothing more can be added to it: the text of a response and the outcome of a memory lookup are
 recorded shortly after the call has ended.

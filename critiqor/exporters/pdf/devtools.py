@@ -51,7 +51,7 @@ class DevToolsClient:
         if not isinstance(result, dict):
             error_object = response.get("error")
             reason = error_object.get("message") if isinstance(error_object, dict) else "without a word"
-            raise BrowserError(f"it refuses {method}: {reason}")
+            raise BrowserError(f"it rejected {method}: {reason}")
         return result
 
     def wait_for(self, event: str) -> None:

@@ -21,11 +21,11 @@ FIRST_SAMPLE_SECONDS = 0.5
 """Time from the process start to the first memory sample; one sampling interval if that is shorter."""
 _INNER_CALL = 3
 _DEPTHS: dict[SpanKind, int] = {"agent": 0, "turn": 1, "model": 2, "tool": 2, "compaction": 2, "memory": 4}
-"""Nesting of slices. Calls at the same time are beside each other; an inner tool call is inside its outer one."""
+"""Nesting of slices. Simultaneous calls are side by side; an inner tool call is inside its outer one."""
 
 
 def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
-    """Return whether a part is a retry: another attempt of an agent run, or a request that its provider had refused."""
+    """Return whether a part is a retry: another attempt of an agent run, or of a request that its provider refused."""
     if isinstance(part, Slice) and part.category == "agent":
         attempt = part.facts.get("attempt")
         return isinstance(attempt, int | float) and attempt > 1

@@ -1,4 +1,4 @@
-"""Arrange slices in lanes: within a lane, slices are nested or apart, but never overlap partially.
+"""Arrange slices in lanes: within a lane, slices are nested or disjoint, but never overlap partially.
 
 Viewers require that of a thread. Each slice goes into the first lane with room for it. Clocks have a resolution of one
 millisecond, so a slice that exceeds the slice around it, or reaches into the next one, by no more than that is cut.
@@ -16,9 +16,9 @@ from critiqor.model.trace import Slice, Trace, Track
 GRAIN_US = 1000
 """Maximum error of a time with a resolution of one millisecond."""
 NESTING_LANES = 64
-"""Maximum number of lanes with nested slices. In further lanes, slices only do not overlap."""
+"""Maximum number of lanes with nested slices. In further lanes, slices follow each other without nesting."""
 _NEIGHBOURS = 16
-"""Maximum number of slices within a grain of a time that are compared."""
+"""Maximum number of slices within `GRAIN_US` of a time that are compared."""
 
 
 class Placed(NamedTuple):
@@ -32,7 +32,7 @@ class Placed(NamedTuple):
 
 
 class _Bar:
-    """A slice while its lane is searched."""
+    """A slice for which a lane is being searched."""
 
     __slots__ = ("depth", "end", "family", "slice", "start")
 
@@ -86,7 +86,7 @@ def _may_be_inside(inner: _Bar, outer: _Bar) -> bool:
 def _settle(bars: Sequence[_Bar]) -> None:
     """Cut slices that exceed another one by up to a grain.
 
-    The last ones come first, so that each is compared with later ones that are settled.
+    They are processed from last to first, so that each is compared with later ones that are already settled.
     """
     starts = [bar.start for bar in bars]
     for place in range(len(bars) - 1, -1, -1):
@@ -113,7 +113,7 @@ def _began_too_early(bar: _Bar, outer: _Bar) -> bool:
 
 
 def _ended_too_late(bar: _Bar, following: _Bar) -> bool:
-    """Return whether a slice ended before a following one started, although it reaches up to a grain into it."""
+    """Return whether a slice ended before a following one started, although their times overlap by up to a grain."""
     over = bar.end - following.start
     if not bar.start < following.start < bar.end < following.end or over > GRAIN_US:
         return False

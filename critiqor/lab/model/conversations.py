@@ -95,7 +95,7 @@ class Conversations:
         for number in _generated_numbers(responses):
             if (conversation := self._by_request.get(number)) in known:
                 return conversation
-        # Conversations at this position; the latest of several, and the latest of all if there is none.
+        # The conversation at this position: the latest if there are several, or the latest of all if there is none.
         return ([one for one in known if responses and one.delivered == len(responses)] or known)[-1]
 
     def _is_new(

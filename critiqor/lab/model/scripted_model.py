@@ -62,7 +62,7 @@ class ScriptedModel:
     ) -> None:
         """`summary` answers requests without tools: those of a compaction.
 
-        `on_request` is called before a request is answered, `on_response` afterwards. Port 0 is any free one.
+        `on_request` is called before a request is answered, `on_response` afterwards. Port 0 selects any free port.
         """
         if not steps and not scripts:
             raise ValueError("a scripted model needs at least one step")

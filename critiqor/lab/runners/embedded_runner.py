@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 60.0
 LOOP = "critiqor.agentloop"
 HOST = "critiqor.lab.runners.embedded_host"
 CONFIGURATION: dict[str, Any] = {"agents": {"defaults": {"retry": {"minDelayMs": 10, "maxDelayMs": 50}}}}
-"""Failed model calls are retried at once: there is no real provider to spare."""
+"""Failed model calls are retried immediately: there is no real provider to overload."""
 
 
 def run_embedded(sandbox: Sandbox) -> MonitorResult:

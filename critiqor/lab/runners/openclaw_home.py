@@ -24,7 +24,7 @@ def write_openclaw_home(
     """Create a home for an OpenClaw whose only model is at `model_url`, and return the environment to run it in.
 
     `extra` is merged into its configuration. `context_window` is in tokens; `timeout_s` is the silence after which a
-    request is given up. An empty `api_key` is left out.
+    request is abandoned. An empty `api_key` is left out.
     """
     model = {
         "id": "scripted",

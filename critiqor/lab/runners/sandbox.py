@@ -109,7 +109,7 @@ def _slow_configuration(world: World, state: Path) -> contextlib.AbstractContext
 
 @contextlib.contextmanager
 def _slow_file(path: Path, content: bytes, seconds: float, quick_reads: int) -> Iterator[None]:
-    """Serve `content` at `path` through a pipe; after the first `quick_reads`, each read takes that many seconds."""
+    """Serve `content` at `path` through a pipe; after the first `quick_reads`, each read takes `seconds`."""
     stopped = threading.Event()
     os.mkfifo(path)
 

@@ -163,5 +163,5 @@ def _started_ms(artifact: Artifact, duration_us: int) -> float | None:
     late = (started - named + 1) % QUARTER_HOUR - 1
     if late > MAX_WRITE_SECONDS or abs(started - named) > MAX_ZONE_OFFSET or not 0 <= started < LATEST_START:
         return None
-    # The rest beyond that second is the time it took to write the file.
+    # What remains after that second is the time it took to write the file.
     return (started - max(late - 1, 0.0)) * 1000

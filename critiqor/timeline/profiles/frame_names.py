@@ -56,7 +56,7 @@ def build_frame(call: CallFrame) -> CodeFrame:
 
 
 def short_name(name: str) -> str:
-    """Return a function name without folders: it can contain any text, also a path."""
+    """Return a function name without folders: it can contain any text, even a path."""
     return _cut(_SEPARATORS.split(name)[-1])
 
 

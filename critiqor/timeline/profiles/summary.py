@@ -71,7 +71,7 @@ def _cpu_profiles(artifacts: list[Artifact], log: ArtifactLog) -> Iterator[CpuPr
 
 
 def _trace_events(artifacts: list[Artifact], log: ArtifactLog) -> TraceEvents:
-    """Read the first file of every process before any second one: most of the time goes into start-up."""
+    """Read the first file of every process before any second one: the first covers start-up."""
     events = TraceEvents()
     files = sorted(_of_kind(artifacts, "trace_events"), key=lambda artifact: (artifact.rotation, artifact.pid or 0))
     for artifact in log.readable(files, largest=None):

@@ -85,7 +85,7 @@ class LoopSample(Line, frozen=True, kw_only=True, gc=False, tag_field="type", ta
     p95_ms: Milliseconds | None = None
     p99_ms: Milliseconds | None = None
     max_ms: Milliseconds | None = None
-    """0 if the loop did not turn since the previous sample; the next sample then holds the delay."""
+    """0 if the loop has not run since the previous sample; the next sample then holds the delay."""
     active_span_name: Name | None = None
 
 

@@ -1,6 +1,6 @@
 """Lines of a timeline as slices, instants and counters of a trace, in order: for charts, not for statistics.
 
-Each part is yielded as soon as its line is read: memory holds the open spans, and none that have ended.
+Each part is yielded as soon as its line is read: only open spans are kept in memory.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from critiqor.timeline.turns.splits import Interval
 from critiqor.timeline.turns.timeline_turns import MAX_TURNS
 
 MAX_LIVE = 512
-"""Maximum number of agent runs that may still go on. Older ones are kept if they are slow or in the timeline."""
+"""Maximum number of agent runs that are kept because they may continue. Older ones are kept if they are slow or in the
+timeline."""
 MAX_SLOWEST = 2 * MAX_TURNS
 """The slowest agent runs that are kept: more than are shown, because the timeline can make one slower."""
 
@@ -40,7 +41,7 @@ class Attribution:
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._named = {turn.agent_run_id: turn for turn in turns if turn.agent_run_id is not None}
         self._nameless = [turn for turn in turns if turn.agent_run_id is None]
-        # Messages are not looked at: one that arrives between two agent runs has the id of the first.
+        # Messages are ignored: one that arrives between two agent runs has the id of the first.
         self._pairer = SpanPairer[str](("agent", "model", "tool"))
         self._live: dict[str, RecordedTurn] = {}
         """By agent run id, in the order in which they began."""

@@ -106,7 +106,7 @@ class RecordedTurn:
             self._add_up()
 
     def _add_up(self) -> None:
-        """Add up the older half of the calls; a call that started in it and ended later loses the part within it."""
+        """Add up the older half of the calls; a call that ended after it loses the part within it."""
         self._recent.sort(key=lambda interval: interval.end)
         older = len(self._recent) // 2
         self._splitter = self._splitter or Splitter()

@@ -10,8 +10,8 @@ from critiqor.model.timeline import TurnSplit, UnattributedGap
 
 MAX_GAPS = 5
 SHORT_PAUSE_MS = 250.0
-"""Longest pause before or after a tool call that is OpenClaw's own overhead, which is some ten milliseconds. A pause
-between two model calls is never taken for overhead: a tool that was not recorded may have run."""
+"""Longest pause before or after a tool call that counts as OpenClaw's own overhead, which is about ten milliseconds. A
+pause between two model calls is never taken for overhead: a tool that was not recorded may have run."""
 
 
 class Interval(NamedTuple):

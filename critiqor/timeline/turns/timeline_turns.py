@@ -163,7 +163,7 @@ class TurnTracker:
         if turn.run_id is None and self.open:
             turn.overlapped = True
         turn.has_root_span = turn.ended = True
-        # Most turns are too short to be listed, so that their spans are not needed.
+        # Most turns are too short to be listed, so their spans are not needed.
         if turn.end - turn.start >= self.slowest.floor:
             turn.spans.append(record)
             turn.spans += descendants(key, closed, MAX_INSIDE - len(turn.spans))
@@ -188,7 +188,7 @@ class TurnTracker:
         turn.add_request(record, start)
 
     def add_mark(self, record: Mark) -> None:
-        """Take a mark with the run id of an agent: a request begins, or OpenClaw decided whether to retry."""
+        """Take a mark with the run id of an agent: a request begins, or OpenClaw has decided whether to retry."""
         run_id = agent_run_of_call(record)
         if run_id is not None:
             self._turn_of_request(run_id, record.pid, moment_ms(record))
