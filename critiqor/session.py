@@ -4,14 +4,13 @@ A thin facade over `critiqor.run` and `critiqor.storage` that takes run ids or r
 Importing it loads no detector: the diagnosis is imported when a run is finalized.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from critiqor.model import Event
-from critiqor.run.finalization import complete_session, finalize_session
 from critiqor.run.lifecycle import (
     RunReference,
     abort_session,
@@ -23,7 +22,7 @@ from critiqor.run.lifecycle import (
     request_finalize,
     run_id_of,
 )
-from critiqor.run.store import DEFAULT_RUNS_DIR, RunStore
+from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import SessionPaths, paths_for, write_json
 from critiqor.storage import run_record as records
 from critiqor.storage.normalization import normalize_plugin_event
@@ -54,14 +53,40 @@ __all__ = [
 ]
 
 
+def finalize_session(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """Seal the evidence of a session, diagnose it and complete its record. Return the whole record.
+
+    The default is the active session. It can be called repeatedly, concurrently, and after a kill: the evidence is the
+    same, byte for byte.
+    """
+    from critiqor.run.finalization import finalize
+
+    handle = finalize(run, RunStore(runs_dir))
+    return cast("dict[str, Any]", msgspec.json.decode(handle.record_path.read_bytes()))
+
+
+def complete_session(
+    run: RunReference | None = None,
+    runs_dir: str | Path = DEFAULT_RUNS_DIR,
+    observe: Callable[[Event], None] | None = None,
+) -> dict[str, Any]:
+    """Finalize a session like `finalize_session`, but return the record without its event log, which can be large.
+
+    `observe` is called with every event while it is sealed, to show progress.
+    """
+    from critiqor.run.finalization import finalize
+
+    return _with_diagnosis(finalize(run, RunStore(runs_dir), observe))
+
+
 def import_run(trace: "ImportedTrace", runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
     """Create a run from an imported trace: seal its events, diagnose them and complete the record.
 
     `metadata` takes the names that `create_session` takes. Return the record without its event log.
     """
-    from critiqor.run import importing
+    from critiqor.run.importing import import_trace
 
-    return importing.import_run(trace, runs_dir, **metadata)
+    return _with_diagnosis(import_trace(trace, RunStore(runs_dir), metadata))
 
 
 def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any] | None:
@@ -96,3 +121,9 @@ def owner_is_alive(record: Mapping[str, Any]) -> bool:
 
     owner = record.get("owner")
     return is_alive(owner["pid"], owner["started_at"]) if owner else False
+
+
+def _with_diagnosis(run: Run) -> dict[str, Any]:
+    diagnosis = msgspec.to_builtins(run.diagnosis())
+    parts = ("failure_analysis", "causal_graph", "cost_analysis")
+    return {**as_dict(run.head()), "diagnosis": diagnosis, **{name: diagnosis[name] for name in parts}}

@@ -16,7 +16,6 @@ from critiqor.comparison.figures import (
     Figures,
     causes_of,
     figures_of,
-    has_finished,
     rank,
     was_profiled,
 )
@@ -99,7 +98,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -> Comparison:
     """Compare two runs. `unproven` has a sentence for each run whose evidence differs from what was sealed."""
     obstacles = _obstacles(before, after)
-    unfinished = [run for run in (before, after) if not has_finished(run.outcome)]
+    unfinished = [run for run in (before, after) if not run.outcome.has_finished]
     doubts = [*unproven, *_unfinished(unfinished)]
     changes = [] if obstacles else _changes(causes_of(before), causes_of(after))
     same_rules = before.rule_set_version == after.rule_set_version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Outcome, Severity
+from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage, wall_time_ms
 
 
@@ -53,14 +53,6 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
         tool_calls=cost.tool_calls,
         wall_ms=None if was_profiled(diagnosis) else wall_time_ms(diagnosis),
     )
-
-
-def has_finished(outcome: Outcome) -> bool:
-    """Return whether a run was observed to its end, and was not cut off before its agents had finished."""
-    if outcome.state in ("completed", "failed"):
-        return outcome.cut_short is not True
-    # Stopping a gateway, or sealing it while it is idle, interrupts nothing: its agents had finished.
-    return outcome.state in ("interrupted", "still_running") and outcome.cut_short is False
 
 
 def was_profiled(diagnosis: Diagnosis) -> bool:

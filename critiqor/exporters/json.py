@@ -11,5 +11,5 @@ from critiqor.model.report import RunReport
 
 
 def report(run_report: RunReport) -> Iterator[bytes]:
-    """Yield the file, indented, and in ASCII: terminals interpret some of the other characters as commands."""
+    """Yield the JSON report, indented, and in ASCII: terminals interpret some of the other characters as commands."""
     yield json.dumps(msgspec.to_builtins(run_report), indent=2).encode() + b"\n"

@@ -18,7 +18,7 @@ MAX_LENGTH = 4_000
 
 
 def report(gate_report: GateReport) -> Iterator[bytes]:
-    """Yield the file."""
+    """Yield the JUnit XML of the policy results."""
     run = gate_report.report.run
     counts = {
         "tests": str(len(gate_report.gate.rules)),

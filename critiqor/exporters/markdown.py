@@ -28,7 +28,7 @@ MAX_NOTES = 20
 
 
 def report(run_report: RunReport) -> Iterator[bytes]:
-    """Yield the file."""
+    """Yield the Markdown report."""
     yield document(run_report).encode()
 
 

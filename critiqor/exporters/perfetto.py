@@ -15,8 +15,8 @@ from itertools import count
 from typing import Any
 
 from critiqor.exporters.trace.lanes import lay_out, tracks_of
-from critiqor.model.event import iso_from_ms
 from critiqor.model.sanitize import sanitize
+from critiqor.model.timestamps import iso_from_ms
 from critiqor.model.trace import Counter, Instant, Slice, Trace, Track, label
 
 MAX_PID = (1 << 31) - 1
@@ -31,7 +31,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def report(trace: Trace) -> Iterator[bytes]:
-    """Yield the file in chunks."""
+    """Yield the Chrome trace events in chunks."""
     start = trace.start_us // 1000 * 1000  # in whole milliseconds, like `started_at`
     other = {
         "producer": "critiqor",

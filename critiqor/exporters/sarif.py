@@ -32,7 +32,7 @@ _Json = dict[str, Any]
 
 
 def report(cited: CitedReport) -> Iterator[bytes]:
-    """Yield the file."""
+    """Yield the SARIF document."""
     findings = cited.report.diagnosis.failure_analysis.findings
     # A diagnosis of another version can have types that this version does not know.
     unknown = {finding.type: Rule(finding.type.replace("_", " "), "") for finding in findings}

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.model.event import iso_from_ms
 from critiqor.model.profiles import IDLE, CodeFrame, CpuProfile
+from critiqor.model.timestamps import iso_from_ms
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 ROOT = "(root)"
@@ -37,7 +37,7 @@ class _Stretch(NamedTuple):
 
 
 def report(profiles: Iterable[CpuProfile]) -> Iterator[bytes]:
-    """Yield the file in chunks."""
+    """Yield the CPU profiles in speedscope's format, in chunks."""
     frames: dict[CodeFrame, int] = {}
     yield b'{"$schema":' + _encode(SCHEMA) + b',"exporter":"critiqor","activeProfileIndex":0,"profiles":['
     separator = b"\n"

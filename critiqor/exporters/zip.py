@@ -22,7 +22,7 @@ _UNIX = 3
 
 
 def report(bundle: Bundle) -> Iterator[bytes]:
-    """Yield the archive in pieces."""
+    """Yield the ZIP archive in pieces."""
     out = _Pipe()
     sums = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:

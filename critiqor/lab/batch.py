@@ -15,8 +15,7 @@ from critiqor.lab.runners.fault_injection import kill_agents
 from critiqor.lab.runners.runner import Runner
 from critiqor.lab.scenario import Platform, Scenario
 from critiqor.lab.verdict import Verdict
-from critiqor.model.timeline import TimelineSummary
-from critiqor.model.timing import RepeatedFigures
+from critiqor.model.timeline import RepeatedFigures, TimelineSummary
 from critiqor.timeline.repetition import repeated_figures
 
 PARALLEL = 2

@@ -30,7 +30,7 @@ from critiqor.model.diagnosis import (
     TurnUsage,
     Usage,
 )
-from critiqor.model.event import Event, EventType, SourceLayer, event_id_for, iso_from_ms, ms_from_iso, now_ms
+from critiqor.model.event import Event, EventType, SourceLayer, event_id_for
 from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Damage, Metrics, RecorderFacts
 from critiqor.model.record import (
     RECORD_SCHEMA,
@@ -43,6 +43,7 @@ from critiqor.model.record import (
     Timestamps,
     Transition,
 )
+from critiqor.model.timestamps import iso_from_ms, ms_from_iso, now_ms
 
 __all__ = [
     "DIAGNOSIS_SCHEMA",

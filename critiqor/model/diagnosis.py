@@ -108,6 +108,14 @@ class Outcome(msgspec.Struct, frozen=True):
     cut_short: bool | None = None
     """Whether an agent was working when the recording ended or its process was stopped; null in an older diagnosis."""
 
+    @property
+    def has_finished(self) -> bool:
+        """Whether the run was observed to its end, and was not cut off before its agents had finished."""
+        if self.state in ("completed", "failed"):
+            return self.cut_short is not True
+        # Stopping a gateway, or sealing it while it is idle, interrupts nothing: its agents had finished.
+        return self.state in ("interrupted", "still_running") and self.cut_short is False
+
 
 class PrimaryDiagnosis(msgspec.Struct, frozen=True):
     """The finding to look at first."""

@@ -1,10 +1,8 @@
-"""The event struct, canonical event names, event ids and timestamps."""
+"""The event struct, canonical event names and event ids."""
 
 from __future__ import annotations
 
 import re
-import time
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -73,36 +71,6 @@ def is_agent_activity(event_type: str) -> bool:
     return event_type not in _HOUSEKEEPING
 
 
-def now_ms() -> int:
-    """Return the current time in milliseconds since 1970, UTC."""
-    return time.time_ns() // 1_000_000
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
-_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
-
-
-def iso_from_ms(milliseconds: int) -> str:
-    """Return a time as UTC, ISO 8601, with three decimals and a Z; times outside the calendar are clamped."""
-    moment = _EPOCH + timedelta(milliseconds=max(_FIRST_MS, min(milliseconds, _LAST_MS)))
-    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-
-
-# The stages of a pass over the events parse the time and the id of the same event one after another.
-@lru_cache(maxsize=16)
-def ms_from_iso(text: str) -> int | None:
-    """Return milliseconds since 1970, or None if the text is not a time; a time without a zone is UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MILLISECOND
-
-
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -131,6 +99,7 @@ class EventPlace(NamedTuple):
 _EVENT_ID = re.compile(r"evt_([0-9a-z]{9})_([0-9a-z]+)_([0-9a-z]{5,7})")
 
 
+# The stages of a pass over the events parse the id of the same event one after another.
 @lru_cache(maxsize=16)
 def place_of(event_id: str) -> EventPlace | None:
     """Return time, writer and sequence number of an event id; None for an id in another format."""

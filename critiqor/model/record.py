@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from critiqor.errors import UsageError
+
 RECORD_SCHEMA = "critiqor.run.v1"
 # v1: the documented record, plus owner, cut, seal, visibility_changes and headline.
 
@@ -37,6 +39,20 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     visibility: Visibility = "private"
     benchmark_id: str = "openclaw_runtime_v1"
     difficulty_tier: str = "standard"
+
+    @classmethod
+    def parse(cls, **named: str) -> Metadata:
+        """Return the metadata of a new run. Raise `UsageError` if a name or value is invalid."""
+        unknown = sorted(named.keys() - set(cls.__struct_fields__))
+        if unknown:
+            known = ", ".join(cls.__struct_fields__)
+            raise UsageError(f"unknown metadata: {', '.join(unknown)}", fix=f"use {known}")
+        try:
+            metadata = msgspec.convert(named, cls)
+            msgspec.json.encode(metadata)
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
+            raise UsageError(f"the run cannot be created: {error}") from error
+        return metadata
 
 
 class Owner(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Structs of the timeline summary: timing from OpenClaw's diagnostics timeline.
+"""Structs of timing: the summary of OpenClaw's diagnostics timeline, two runs compared, repeated runs aggregated.
 
 All durations are milliseconds, all times UTC in ISO 8601, unless a field says otherwise.
 """
@@ -15,6 +15,9 @@ from critiqor.model.resources import ResourceUsage
 NodeKind = Literal["span", "provider", "tool"]
 Role = Literal["gateway", "agent", "command", "unknown"]
 TurnSource = Literal["timeline", "recorder"]
+TimingVerdict = Literal["slower", "faster", "noise", "too_few"]
+ComparedKind = Literal["span", "provider"]
+RepeatedKind = Literal["startup", "turn", "turn_part", "provider", "span"]
 
 
 class LineProblem(msgspec.Struct, frozen=True):
@@ -321,6 +324,65 @@ class TimelineSummary(msgspec.Struct, kw_only=True):
 
 
 _LINE_ID = re.compile(r"timeline_(\d{7,})")
+
+
+class SpanComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """All spans of one name, or all requests to providers, in two runs."""
+
+    name: str
+    kind: ComparedKind
+    before: SpanFigures
+    after: SpanFigures
+    p50_ratio: float | None
+    """Median after ÷ median before; null if the latter is 0."""
+    p95_ratio: float | None
+    least_ratio: float | None
+    """Smallest significant factor by which the median can change; null with too few spans."""
+    verdict: TimingVerdict
+    """`noise` if the difference may be random, `too_few` if a run has too few spans."""
+
+
+class TimingComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What became slower and what faster between two runs."""
+
+    summary: str
+    """One sentence; the reason if the runs cannot be compared."""
+    comparable: bool
+    profiled_before: bool
+    profiled_after: bool
+    """Whether a run was deeply profiled; such a run is compared only with another profiled one."""
+    spans: list[SpanComparison] = msgspec.field(default_factory=list)
+    """Slower ones first, then faster ones, then the rest; each by time spent."""
+    only_before: list[str] = msgspec.field(default_factory=list)
+    """Names that only one run has, by time spent."""
+    only_after: list[str] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
+
+
+class RepeatedFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of repeated runs: one value per run, and their distribution."""
+
+    kind: RepeatedKind
+    name: str
+    runs: int
+    """Runs that have a value."""
+    median_ms: float
+    p95_ms: float
+    """Nearest rank: the maximum with fewer than twenty runs."""
+    max_ms: float
+    variance_ms2: float | None
+    """Sample variance in square milliseconds; null for a single run."""
+
+
+class RepeatedTimings(msgspec.Struct, frozen=True, kw_only=True):
+    """Timings of repeated runs."""
+
+    runs: list[str]
+    """Ids of the runs that are counted."""
+    profiled: bool
+    """Whether all of them were deeply profiled, or none."""
+    figures: list[RepeatedFigures]
+    notes: list[str] = msgspec.field(default_factory=list)
 
 
 def line_id(line: int) -> str:

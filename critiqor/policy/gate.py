@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.comparison.figures import has_finished, rank
+from critiqor.comparison.figures import rank
 from critiqor.diagnosis.scoring import trust_points
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 from critiqor.model.formatting import counted
@@ -158,7 +158,7 @@ def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
 
 def _finished(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     state, cut_short = diagnosis.outcome.state, diagnosis.outcome.cut_short
-    finished = has_finished(diagnosis.outcome)
+    finished = diagnosis.outcome.has_finished
     how = f"{state.replace('_', ' ')}, {diagnosis.outcome.known_from}"
     if finished:
         text = f"the run finished: {how}"

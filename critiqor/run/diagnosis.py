@@ -65,15 +65,15 @@ class Rediagnosis(msgspec.Struct, frozen=True, kw_only=True):
     new: list[str]
 
 
-class EventDiagnoser:
-    """Diagnoses a run from its events, one at a time, and from the sealed bytes of its timeline."""
+class RunDiagnosis:
+    """The diagnosis of a run from its events, one at a time, and from the sealed bytes of its timeline."""
 
     def __init__(self, timeline: Path | None = None, sealed_bytes: int | None = None) -> None:
         self._diagnoser = Diagnoser()
         self._timing = Timing(timeline if sealed_bytes is not None else None, sealed_bytes)
 
     def observe(self, event: Event) -> None:
-        """Process the next event."""
+        """Pass the next event of the run to the diagnoser and to the timing."""
         self._diagnoser.observe(event)
         self._timing.observe(event)
 
@@ -138,7 +138,7 @@ def diagnose_events(
     run_id: str, digest: str, events: Iterable[Event], coverage: Coverage, timeline: Path | None = None
 ) -> Diagnosis:
     """Diagnose events, and as much of the timeline as was sealed with them."""
-    diagnoser = EventDiagnoser(timeline, coverage.timeline.bytes if coverage.timeline is not None else None)
+    diagnoser = RunDiagnosis(timeline, coverage.timeline.bytes if coverage.timeline is not None else None)
     for event in events:
         diagnoser.observe(event)
     return diagnoser.conclude(run_id, digest, coverage)

@@ -7,21 +7,19 @@ began, so every attempt seals the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 
 from critiqor.model import Diagnosis, Event, Seal, SessionRecord, iso_from_ms, now_ms
 from critiqor.run.lifecycle import (
     RunReference,
-    as_dict,
     change_state,
     refuse_aborted,
     set_cut,
     start_finalizing,
 )
-from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
+from critiqor.run.store import Run, RunStore
 from critiqor.storage import exclusive, hold_session_document, write_json
 from critiqor.storage import run_record as records
 from critiqor.storage.seal import SealedEvidence, seal_evidence
@@ -32,31 +30,6 @@ Observer = Callable[[Event], None]
 class _Finalized(NamedTuple):
     sealed: SealedEvidence
     diagnosis: Diagnosis
-
-
-def finalize_session(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Seal the evidence of a session, diagnose it and complete its record. Return the whole record.
-
-    The default is the active session. It can be called repeatedly, concurrently, and after a kill: the evidence is the
-    same, byte for byte.
-    """
-    handle = finalize(run, RunStore(runs_dir))
-    return cast("dict[str, Any]", msgspec.json.decode(handle.record_path.read_bytes()))
-
-
-def complete_session(
-    run: RunReference | None = None,
-    runs_dir: str | Path = DEFAULT_RUNS_DIR,
-    observe: Observer | None = None,
-) -> dict[str, Any]:
-    """Finalize a session like `finalize_session`, but return the record without its event log, which can be large.
-
-    `observe` is called with every event while it is sealed, to show progress.
-    """
-    handle = finalize(run, RunStore(runs_dir), observe)
-    diagnosis = msgspec.to_builtins(records.load_diagnosis(handle.paths, handle.id))
-    parts = ("failure_analysis", "causal_graph", "cost_analysis")
-    return {**as_dict(handle.head()), "diagnosis": diagnosis, **{name: diagnosis[name] for name in parts}}
 
 
 def finalize(run: RunReference | None, store: RunStore, observe: Observer | None = None) -> Run:
@@ -100,11 +73,11 @@ def seal_aborted(run: Run) -> None:
 
 def _seal_and_diagnose(run: Run, record: SessionRecord, observe: Observer | None = None) -> _Finalized:
     # Imported here, so that creating a session and appending to it loads no detector.
-    from critiqor.run.diagnosis import EventDiagnoser
+    from critiqor.run.diagnosis import RunDiagnosis
 
     hold_session_document(run.paths.session_lock_path(run.id))
     sealed_bytes = record.cut.timeline_bytes if record.cut is not None else None
-    diagnoser = EventDiagnoser(run.timeline_path, sealed_bytes)
+    diagnoser = RunDiagnosis(run.timeline_path, sealed_bytes)
     observed = diagnoser.observe if observe is None else _both(diagnoser.observe, observe)
     sealed = seal_evidence(run.paths, record, run.redactor(), observed)
     diagnosis = diagnoser.conclude(run.id, sealed.digest, sealed.coverage)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from critiqor.model import EventType, now_ms
-from critiqor.run.finalization import complete_session
-from critiqor.run.lifecycle import append_event, change_state, new_record, parse_metadata, set_cut
-from critiqor.run.store import DEFAULT_RUNS_DIR, Run
-from critiqor.storage import AtomicFile, exclusive, paths_for
+from critiqor.model import EventType, Metadata, now_ms
+from critiqor.run.finalization import finalize
+from critiqor.run.lifecycle import append_event, change_state, new_record, set_cut
+from critiqor.run.store import Run, RunStore
+from critiqor.storage import AtomicFile, exclusive
 from critiqor.storage import run_record as records
 from critiqor.storage.record_filter import RecordFilter
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
 
 
-def import_run(trace: ImportedTrace, runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
+def import_trace(trace: ImportedTrace, store: RunStore, metadata: Mapping[str, str]) -> Run:
     """Create a run from an imported trace: seal its events, diagnose them and complete the record.
 
     It does not use the active slot, so a recording in progress is not disturbed. `metadata` takes the names that
-    `create_session` takes. Return the record without its event log.
+    `create_session` takes.
     """
-    paths = paths_for(runs_dir)
+    paths = store.paths
     defaults = {"agent_id": "imported_agent", "benchmark_id": "imported"}
-    described = parse_metadata(**{**defaults, **metadata, "framework": "imported"})
+    described = Metadata.parse(**{**defaults, **metadata, "framework": "imported"})
     with exclusive(paths.lock_path):
         moment = now_ms()
         record = new_record(paths, described, moment)
@@ -40,4 +40,4 @@ def import_run(trace: ImportedTrace, runs_dir: str | Path = DEFAULT_RUNS_DIR, **
         change_state(record, "FINALIZING", moment)
         set_cut(paths, record)
         records.save(paths, record)
-    return complete_session(record.run_id, runs_dir)
+    return finalize(record.run_id, store)

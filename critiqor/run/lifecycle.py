@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import msgspec
 
-from critiqor.errors import ActiveSessionError, BrokenRecordError, NoActiveSessionError, UsageError
+from critiqor.errors import ActiveSessionError, BrokenRecordError, NoActiveSessionError
 from critiqor.model import (
     Event,
     EventType,
@@ -63,13 +63,13 @@ def create_session(
     Raise `ActiveSessionError` while another session holds the slot.
     """
     named = {"agent_id": agent_id, "tenant_id": tenant_id, "framework": framework, "visibility": visibility}
-    metadata = parse_metadata(**named, benchmark_id=benchmark_id, difficulty_tier=difficulty_tier)
+    metadata = Metadata.parse(**named, benchmark_id=benchmark_id, difficulty_tier=difficulty_tier)
     return _start(paths_for(runs_dir), metadata)
 
 
 def create_attached_session(runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
     """Start a session for an OpenClaw that Critiqor did not launch. No process owns it, so it is never abandoned."""
-    return _start(paths_for(runs_dir), parse_metadata(**metadata), owned=False)
+    return _start(paths_for(runs_dir), Metadata.parse(**metadata), owned=False)
 
 
 def _start(paths: SessionPaths, metadata: Metadata, *, owned: bool = True) -> dict[str, Any]:
@@ -162,20 +162,6 @@ def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) 
 def run_id_of(run: RunReference) -> str:
     """Return the id of a run that is named by its id or by its record."""
     return run if isinstance(run, str) else str(run["run_id"])
-
-
-def parse_metadata(**named: str) -> Metadata:
-    """Return the metadata of a new run. Raise `UsageError` if a name or value is invalid."""
-    unknown = sorted(named.keys() - set(Metadata.__struct_fields__))
-    if unknown:
-        known = ", ".join(Metadata.__struct_fields__)
-        raise UsageError(f"unknown metadata: {', '.join(unknown)}", fix=f"use {known}")
-    try:
-        metadata = msgspec.convert(named, Metadata)
-        msgspec.json.encode(metadata)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise UsageError(f"the run cannot be created: {error}") from error
-    return metadata
 
 
 def new_record(paths: SessionPaths, metadata: Metadata, moment: int) -> SessionRecord:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from critiqor.errors import CritiqorError, UsageError
-from critiqor.model.timeline import TimelineSummary
-from critiqor.model.timing import RepeatedTimings, TimingComparison
+from critiqor.model.timeline import RepeatedTimings, TimelineSummary, TimingComparison
 from critiqor.run.store import Run, RunStore
 from critiqor.timeline import read_timeline
 from critiqor.timeline.comparison import compare_timelines

@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from critiqor.model import Event
-from critiqor.model.event import event_id_for, iso_from_ms, ms_from_iso, place_of
+from critiqor.model.event import event_id_for, place_of
+from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.storage import read_journal
 from critiqor.storage.coverage import FOREIGN, CoverageCounter
 from critiqor.storage.normalization import with_canonical_name

@@ -23,8 +23,15 @@ from math import ceil, exp, hypot, log, pi, sqrt
 from statistics import NormalDist
 
 from critiqor.model.formatting import counted
-from critiqor.model.timeline import ProviderFigures, SpanFigures, TimelineSummary
-from critiqor.model.timing import ComparedKind, SpanComparison, TimingComparison, TimingVerdict
+from critiqor.model.timeline import (
+    ComparedKind,
+    ProviderFigures,
+    SpanComparison,
+    SpanFigures,
+    TimelineSummary,
+    TimingComparison,
+    TimingVerdict,
+)
 from critiqor.timeline.formatting import join_names, ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table
 from critiqor.timeline.summary import MAX_NAMES_LISTED

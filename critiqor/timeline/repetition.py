@@ -18,8 +18,7 @@ from statistics import median, variance
 from typing import NamedTuple
 
 from critiqor.model.formatting import counted
-from critiqor.model.timeline import TimelineSummary, TurnSplit
-from critiqor.model.timing import RepeatedFigures, RepeatedKind, RepeatedTimings
+from critiqor.model.timeline import RepeatedFigures, RepeatedKind, RepeatedTimings, TimelineSummary, TurnSplit
 from critiqor.timeline.comparison import PROVIDERS
 from critiqor.timeline.formatting import ms
 from critiqor.timeline.layout import Item, Name, Part, Piece, Table

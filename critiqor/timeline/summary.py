@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from critiqor.model.event import iso_from_ms
 from critiqor.model.timeline import OpenSpan, SlowSpan, SpanFigures, TimelineProcess, TimelineSummary, Turn
+from critiqor.model.timestamps import iso_from_ms
 from critiqor.timeline.reader.lines import LineReader
 from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import iso_from_datetime

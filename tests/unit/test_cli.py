@@ -200,7 +200,7 @@ def test_runs_are_listed_newest_first_by_number(cli: Cli, runs: Runs) -> None:
 def test_show_prints_the_state_of_a_run(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = runs.start()
     assert f"Being recorded.\n  Next: critiqor finalize {run_id}\n" in cli("show", run_id).out
-    monkeypatch.setattr("critiqor.run.store.is_owner_alive", lambda _: False)
+    monkeypatch.setattr("critiqor.cli.texts.show.is_owner_alive", lambda _: False)
     assert f"critiqor finalize {run_id}   (or: critiqor abort {run_id})" in cli("show", run_id).out
     runs.paths.diagnosis_path(run_id).write_text("left by a finalize that was killed")
     request_finalize(run_id, runs_dir=runs.folder)

@@ -23,7 +23,8 @@ from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.bars import LEVELS, bar, cells, context_growth, sparkline, trust_bar
 from critiqor.cli.terminal.lanes import build_lanes, chart_lines
 from critiqor.cli.terminal.live_table import _table
-from critiqor.cli.terminal.screen import COLORS, printable_line, untrusted
+from critiqor.cli.terminal.screen import COLORS
+from critiqor.cli.terminal.styled_text import printable_line, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.lab.batch import ScenarioResult
 from critiqor.lab.verdict import Seen, Verdict

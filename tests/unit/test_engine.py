@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from story import Story, diagnose
 from test_detector_properties import CASES
 
-from critiqor.cli.run_summary import cost_text
+from critiqor.cli.texts.show import cost_text
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.causal_graph import LEADS_TO
 from critiqor.diagnosis.draft import RUN_AGAIN

@@ -106,7 +106,7 @@ def test_an_import_that_was_killed_can_be_finished(runs: Runs, tmp_path: Path, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("critiqor.run.importing.complete_session", dies)
+        patched.setattr("critiqor.run.importing.finalize", dies)
         with pytest.raises(KeyboardInterrupt):
             import_run(trace_of(tmp_path), runs.folder)
     assert runs.status("run_001") == "FINALIZING"

@@ -10,7 +10,7 @@ from critiqor.lab.report import lab_lines, lab_markdown, summary
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn
 from critiqor.lab.verdict import Verdict, find_mismatches, summarize_diagnosis
 from critiqor.model import Coverage
-from critiqor.model.timing import RepeatedFigures
+from critiqor.model.timeline import RepeatedFigures
 
 LOOP, CLAIM = finding("tool_loop:exec", "high", 30), finding("false_success_claim:tests", "critical", 50)
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import real_timeline, request, span, summary_of
 
-from critiqor.model.timeline import SpanFigures, TimelineSummary
-from critiqor.model.timing import SpanComparison, TimingComparison, TimingVerdict
+from critiqor.model.timeline import SpanComparison, SpanFigures, TimelineSummary, TimingComparison, TimingVerdict
 from critiqor.timeline import read_timeline
 from critiqor.timeline.comparison import MIN_SAMPLES, compare_timelines, timing_parts
 from critiqor.timeline.durations import Durations

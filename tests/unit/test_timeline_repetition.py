@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import Line, end, in_order, line, real_events, real_timeline, request, span, start, summary_of
 
-from critiqor.model.timeline import SpanFigures, TimelineSummary
-from critiqor.model.timing import RepeatedFigures, RepeatedTimings
+from critiqor.model.timeline import RepeatedFigures, RepeatedTimings, SpanFigures, TimelineSummary
 from critiqor.timeline import attribute_turns, read_timeline
 from critiqor.timeline.layout import as_lines, as_markdown
 from critiqor.timeline.repetition import PARTS, repeated_figures, repetition_parts

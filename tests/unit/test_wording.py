@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from critiqor.cli.run_summary import cost_text
+from critiqor.cli.texts.show import cost_text
 from critiqor.model.diagnosis import CostAnalysis
 from critiqor.model.formatting import counted, format_money, format_number
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.text import Text
 from rich.tree import Tree
 
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, styled, untrusted
 from critiqor.model import CausalStep, Finding
 from critiqor.run.explanation import ExplainedStep
 

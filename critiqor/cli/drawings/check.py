@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.bars import bar
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_command, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.model import SEVERITIES as WORST_FIRST
 from critiqor.model import Finding

@@ -8,15 +8,14 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.terminal.bars import bar, score_style
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, indented, next_command, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, facts_grid, indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable, draw_parts
-from critiqor.cli.verbs.compare import figure_cells
+from critiqor.cli.texts.compare import Texts, figure_cells
 from critiqor.comparison.compare import CauseChange, Comparison
 from critiqor.model.formatting import FIGURE_LABELS, UNKNOWN
-from critiqor.model.timing import TimingComparison
+from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.comparison import timing_parts
 
-Texts = tuple[dict[str, str], dict[str, str]]
 VERDICTS = {
     "better": ("✓", "bold green"),
     "worse": ("✗", "bold red"),

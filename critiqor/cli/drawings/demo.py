@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from critiqor.cli.drawings.show import diagnosis_parts
-from critiqor.cli.terminal.screen import FAINT, indented, styled, unbroken, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, indented, styled, unbroken, untrusted
 from critiqor.lab.demo import Act
 from critiqor.model.verdict import fresh_verdict
 

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.drawings.show import diagnosis_parts
-from critiqor.cli.terminal.screen import FAINT, indented, styled, untrusted
+from critiqor.cli.drawings.show import diagnosis_parts, run_drawing
+from critiqor.cli.terminal.styled_text import FAINT, indented, styled, untrusted
 from critiqor.model import Diagnosis
 from critiqor.model.verdict import fresh_verdict
 from critiqor.run.diagnosis import Rediagnosis
+from critiqor.run.view import RunView
 
 
-def rediagnosis_drawing(run: RenderableType, change: Rediagnosis) -> Group:
+def rediagnosis_drawing(view: RunView, change: Rediagnosis) -> Group:
     """Draw what changed, then the run."""
-    return Group(*_changes(change), run)
+    return Group(*_changes(change), run_drawing(view))
 
 
 def document_drawing(diagnosis: Diagnosis) -> Group:

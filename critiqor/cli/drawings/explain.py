@@ -9,19 +9,17 @@ from rich.text import Text
 
 from critiqor.cli.drawings.chain import evidence_tree, explained_tree
 from critiqor.cli.terminal.bars import bar
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, facts_grid, next_command, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, facts_grid, next_command, styled, untrusted
+from critiqor.cli.texts.explain import SHOWN, format_lost_trust, format_waste
 from critiqor.run.explanation import Explanation
 
-SHOWN = 3
-"""Maximum number of cited events that are shown besides the causal chain."""
+
+def finding_drawing(run_id: str, explanation: Explanation) -> Group:
+    """Draw a finding with its events, what it cost and what to change."""
+    return Group(*_parts(run_id, explanation))
 
 
-def finding_drawing(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Group:
-    """Draw a finding with its events; `trust` and `wasted` say what it cost."""
-    return Group(*_parts(run_id, explanation, trust, wasted))
-
-
-def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> Iterator[RenderableType]:
+def _parts(run_id: str, explanation: Explanation) -> Iterator[RenderableType]:
     finding = explanation.finding
     style = SEVERITIES[finding.severity]
     yield styled(f"{finding.severity.upper()}  ", style).append_text(untrusted(finding.title, "bold"))
@@ -41,8 +39,8 @@ def _parts(run_id: str, explanation: Explanation, trust: str, wasted: str) -> It
     yield facts_grid(
         [
             ("confidence", bar(finding.confidence / 100).append(f"  {finding.confidence} of 100")),
-            ("trust", Text(trust)),
-            ("wasted", Text(wasted)),
+            ("trust", Text(format_lost_trust(finding.impact))),
+            ("wasted", Text(format_waste(finding.impact))),
             ("fix", untrusted(finding.recommendation)),
             ("verify", untrusted(finding.verification)),
         ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import next_command, untrusted
+from critiqor.cli.terminal.styled_text import next_command, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.model.formatting import counted
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec import DecodeError
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from critiqor.cli.drawings.chain import chain_tree
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.run_summary import SHOWN_FINDINGS, cost_text, format_status, time_text
 from critiqor.cli.terminal.bars import bar, context_growth, score_style, trust_bar
-from critiqor.cli.terminal.lanes import Lane, LanesChart
-from critiqor.cli.terminal.screen import (
+from critiqor.cli.terminal.lanes import Lane, LanesChart, build_lanes
+from critiqor.cli.terminal.styled_text import (
     FAINT,
     SEVERITIES,
     facts_grid,
@@ -25,10 +26,25 @@ from critiqor.cli.terminal.screen import (
     unbroken,
     untrusted,
 )
+from critiqor.cli.texts.show import (
+    SHOWN_FINDINGS,
+    cost_text,
+    coverage_notes,
+    format_status,
+    time_text,
+    unsealed_state,
+)
+from critiqor.errors import CritiqorError
+from critiqor.exporters.trace.activity import activity
 from critiqor.model import Diagnosis, Finding, RunHead
 from critiqor.model.formatting import counted, format_trust
+from critiqor.model.timeline import Stall
 from critiqor.model.verdict import Verdict
+from critiqor.run.store import Run
+from critiqor.run.view import RunView
 
+MAX_CHARTED = 20_000
+"""Maximum number of events of a run that is drawn on time lanes; `critiqor timeline` draws every run."""
 MARKS = {
     "ready": ("✓ READY", "bold green"),
     "review": ("! REVIEW", "bold yellow"),
@@ -48,6 +64,27 @@ class ShownRun(NamedTuple):
     """What the recorder did not see."""
     lanes: Sequence[Lane]
     """Empty if the run is too long to be read again."""
+
+
+def run_drawing(view: RunView) -> RenderableType:
+    """Draw the summary of a run, with time lanes unless the run is very long."""
+    if view.diagnosis is None or view.verdict is None or view.head.seal is None:
+        return unsealed_run(view.head, *unsealed_state(view.head))
+    diagnosis = view.diagnosis
+    stalls = diagnosis.timeline.stalls if diagnosis.timeline is not None else []
+    lanes = run_lanes(view.run, stalls) if view.head.seal.events <= MAX_CHARTED else []
+    return sealed_run(ShownRun(view.head, diagnosis, view.verdict, coverage_notes(view), lanes))
+
+
+def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
+    """Return the time lanes of a run; an empty list if its evidence cannot be read."""
+    findings: list[Finding] = []
+    with suppress(CritiqorError):  # a run that is not diagnosed yet has no findings
+        findings = run.diagnosis().failure_analysis.findings
+    try:
+        return build_lanes(activity(run.events()), findings, stalls)
+    except (CritiqorError, OSError, DecodeError, UnicodeDecodeError, RecursionError):
+        return []
 
 
 def sealed_run(run: ShownRun) -> Group:

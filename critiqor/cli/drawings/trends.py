@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
-from critiqor.cli.verbs.trends import FIGURES, figure_cells, title_of, when
+from critiqor.cli.texts.trends import FIGURES, Texts, figure_cells, notes_of, title_of, when
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
 from critiqor.model.formatting import FIGURE_LABELS
 
 MAX_CAUSE = 60
 """Maximum length of the cause below a title in characters."""
-Texts = dict[str, dict[str, str]]
 
 
-def trends_drawing(result: Trends, notes: Sequence[str], texts: Texts) -> Group:
+def trends_drawing(result: Trends, texts: Texts) -> Group:
     """Draw the runs in order of time, the recurring problems, and notes. `texts` has cost and time of each run."""
-    return Group(*_parts(result, notes, texts))
+    return Group(*_parts(result, texts))
 
 
-def _parts(result: Trends, notes: Sequence[str], texts: Texts) -> Iterator[RenderableType]:
+def _parts(result: Trends, texts: Texts) -> Iterator[RenderableType]:
     yield untrusted(title_of(result), "bold")
     if result.runs:
         yield Text()
@@ -32,7 +31,7 @@ def _parts(result: Trends, notes: Sequence[str], texts: Texts) -> Iterator[Rende
     for cause in result.causes:
         yield Text()
         yield from _cause(cause)
-    if notes:
+    if notes := notes_of(result):
         yield Text()
         yield from (indented(preformatted(f"· {note}", FAINT)) for note in notes)
     if result.runs:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import facts_grid, indented, next_command, styled, untrusted
+from critiqor.cli.terminal.styled_text import facts_grid, indented, next_command, styled, untrusted
 from critiqor.storage.verification import Verification
 
 

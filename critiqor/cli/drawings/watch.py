@@ -9,7 +9,7 @@ from rich.text import Text
 
 from critiqor.cli.drawings.show import head_line
 from critiqor.cli.terminal.event_lines import EventLine
-from critiqor.cli.terminal.screen import FAINT, side_by_side, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, side_by_side, styled, untrusted
 from critiqor.model import RunHead, ms_from_iso
 from critiqor.model.formatting import format_cost, format_number
 from critiqor.run.tail import Totals

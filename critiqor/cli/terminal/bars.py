@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, styled
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, styled
 from critiqor.model import ContextAnalysis, Finding, RequestSize
 
 FULL, EMPTY = "█", "░"

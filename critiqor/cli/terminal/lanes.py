@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from critiqor.cli.terminal.axis import Axis, Interval
-from critiqor.cli.terminal.screen import FAINT, SEVERITIES, styled
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, styled
 from critiqor.exporters.trace.activity import is_retry
 from critiqor.exporters.trace.lanes import lay_out
 from critiqor.model import Finding, ms_from_iso

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from critiqor.cli.terminal.cursor import restored_cursor
-from critiqor.cli.terminal.screen import FAINT, screen, untrusted
+from critiqor.cli.terminal.screen import screen
+from critiqor.cli.terminal.styled_text import FAINT, untrusted
 
 if TYPE_CHECKING:
     from critiqor.lab.batch import ProgressCallback, ScenarioResult

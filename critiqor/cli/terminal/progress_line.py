@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from critiqor.cli.terminal.cursor import restored_cursor
-from critiqor.cli.terminal.screen import printable_line, screen
+from critiqor.cli.terminal.screen import screen
+from critiqor.cli.terminal.styled_text import printable_line
 
 BATCH = 500
 """Number of items between two updates of the line: an update takes longer than most items."""

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from critiqor.cli.terminal.screen import FAINT, preformatted, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, preformatted, untrusted
 from critiqor.timeline.layout import Name, Part, Piece
 from critiqor.timeline.layout import Table as PartTable
 

@@ -59,8 +59,8 @@ def _drawing(acts: list[Act], runs: Path) -> RenderableType:
 
 
 def _text(acts: list[Act], runs: Path) -> str:
-    from critiqor.cli.run_summary import diagnosis_lines
     from critiqor.cli.text_layout import page
+    from critiqor.cli.texts.show import diagnosis_lines
     from critiqor.model.verdict import fresh_verdict
 
     lines = []

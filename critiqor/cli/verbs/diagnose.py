@@ -48,7 +48,7 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
 def _run(run: Run, *, as_json: bool) -> None:
     from msgspec import to_builtins
 
-    from critiqor.cli.run_summary import changed_lines, run_drawing, run_summary
+    from critiqor.cli.texts.show import changed_lines, run_summary
     from critiqor.run.diagnosis import diagnose_again
     from critiqor.run.view import RunView
 
@@ -60,14 +60,14 @@ def _run(run: Run, *, as_json: bool) -> None:
     def drawing() -> RenderableType:
         from critiqor.cli.drawings.diagnose import rediagnosis_drawing
 
-        return rediagnosis_drawing(run_drawing(view), change)
+        return rediagnosis_drawing(view, change)
 
     answer("diagnose", data, text, as_json=as_json, drawing=drawing)
 
 
 def _document(file: Path, *, as_json: bool) -> None:
-    from critiqor.cli.run_summary import diagnosis_lines
     from critiqor.cli.text_layout import page
+    from critiqor.cli.texts.show import diagnosis_lines
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.diagnosis import diagnose_document
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from critiqor.cli.completion_values import run_names
@@ -9,6 +11,11 @@ from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.running_agent import warn_if_running
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from critiqor.run.view import RunView
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,17 +33,17 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
     With a terminal and a display, and outside CI, the dashboard opens afterwards.
     """
     from critiqor.cli.progress import finalize_progress
-    from critiqor.cli.run_summary import run_drawing, run_summary
-    from critiqor.run.finalization import complete_session
+    from critiqor.cli.texts.show import run_summary
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView
+    from critiqor.session import complete_session
 
     with finalize_progress(run, runs_dir) as observe:
         record = complete_session(run, runs_dir, observe)
     run_id: str = record["run_id"]
     view = RunView(RunStore(runs_dir).run(run_id))
     data = {**record, "diagnosis": view.diagnosis}
-    answer("finalize", data, run_summary(view), as_json=as_json, drawing=lambda: run_drawing(view))
+    answer("finalize", data, run_summary(view), as_json=as_json, drawing=lambda: _drawing(view))
     warn_if_running(run_id, runs_dir)
     if not no_dashboard and not as_json:
         from critiqor.cli.browser import has_display, is_interactive
@@ -51,3 +58,9 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
                     f"there is no display to open the dashboard on; to get its link: critiqor dashboard {run_id}"
                 )
             )
+
+
+def _drawing(view: RunView) -> RenderableType:
+    from critiqor.cli.drawings.show import run_drawing
+
+    return run_drawing(view)

@@ -42,7 +42,7 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
 
     from critiqor.cli.progress import count_progress
     from critiqor.importers import FORMATS, read_traces
-    from critiqor.run.importing import import_run
+    from critiqor.session import import_run
 
     given = {name: value for name, value in metadata.items() if value is not None}
     format_name = ""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from critiqor.run.view import RunView
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,7 +24,7 @@ def show(run: str, runs_dir: str, as_json: bool) -> None:
     """Show RUN: the verdict, the findings, and what the recorder did not see."""
     from msgspec import to_builtins
 
-    from critiqor.cli.run_summary import run_drawing, run_summary
+    from critiqor.cli.texts.show import run_summary
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView
 
@@ -25,4 +32,10 @@ def show(run: str, runs_dir: str, as_json: bool) -> None:
     if view.is_sealed and view.diagnosis is None and view.problem is not None:
         raise view.problem
     data = {**to_builtins(view.head), "evidence": view.integrity, "diagnosis": view.diagnosis}
-    answer("show", data, run_summary(view), as_json=as_json, drawing=lambda: run_drawing(view))
+    answer("show", data, run_summary(view), as_json=as_json, drawing=lambda: _drawing(view))
+
+
+def _drawing(view: RunView) -> RenderableType:
+    from critiqor.cli.drawings.show import run_drawing
+
+    return run_drawing(view)

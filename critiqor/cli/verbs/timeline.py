@@ -13,8 +13,7 @@ from critiqor.cli.output import answer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from critiqor.model.timeline import TimelineSummary
-    from critiqor.model.timing import RepeatedTimings
+    from critiqor.model.timeline import RepeatedTimings, TimelineSummary
     from critiqor.run.store import RunStore
     from critiqor.timeline.layout import Part
 
@@ -52,8 +51,8 @@ def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool
 def _drawing(
     what: tuple[str, ...], timing: TimelineSummary | RepeatedTimings, parts: list[Part], store: RunStore
 ) -> RenderableType:
+    from critiqor.cli.drawings.show import run_lanes
     from critiqor.cli.drawings.timeline import report_drawing, timing_drawing
-    from critiqor.cli.run_summary import run_lanes
     from critiqor.model.timeline import TimelineSummary
 
     if not isinstance(timing, TimelineSummary):

@@ -49,7 +49,7 @@ def visibility(run: str, who: str | None, runs_dir: str, as_json: bool) -> None:
 def _drawing(result: RunVisibility) -> RenderableType:
     from rich.console import Group
 
-    from critiqor.cli.terminal.screen import preformatted
+    from critiqor.cli.terminal.styled_text import preformatted
 
     return Group(*map(preformatted, _text(result).split("\n")))
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from operator import attrgetter
-
 from critiqor.diagnosis.detector import RunDetector, begins_chapter
-from critiqor.diagnosis.draft import CallGroup, Draft
+from critiqor.diagnosis.draft import Draft
+from critiqor.diagnosis.loops import Loop, LoopCluster, LoopClusters
 from critiqor.diagnosis.signals.text import fingerprint, subject, words
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep, Scope, Severity
@@ -34,189 +32,6 @@ MIN_QUESTION_WORDS = 5
 _EFFECTS = (Kind.CHANGE, Kind.ACTION)
 _READING = (Kind.LOOKUP, Kind.WAIT)
 _ASKING = (Kind.LOOKUP, Kind.COMMAND)
-
-_order = attrgetter("order")
-_key = attrgetter("key")
-
-
-class _Loop:
-    """Calls without a new result (stale calls), after a first call that had one."""
-
-    __slots__ = ("cluster", "first", "is_dropped", "key", "min_stale", "reason", "stale", "taken")
-
-    def __init__(self, first: ToolCall, reason: str, rank: int, min_stale: int = 1) -> None:
-        self.first = first
-        self.stale: list[ToolCall] = []
-        self.reason = reason
-        self.min_stale = min_stale
-        """Minimum number of stale calls of a reported loop."""
-        self.key = (first.order, rank)
-        """Sort key among all loops: by first call, then by rank."""
-        self.is_dropped = False
-        self.cluster: _Cluster | None = None
-        self.taken = 0
-        """Number of stale calls that the cluster already has."""
-
-
-class _Cluster(CallGroup):
-    """Overlapping loops, such as A, B, A, B, merged: the first call of the first loop, and all stale calls in order."""
-
-    __slots__ = ("counted", "draft", "end", "loops", "min_stale", "orders", "waiting")
-
-    def __init__(self, loop: _Loop) -> None:
-        super().__init__(loop.first)
-        self.evidence.clear()  # the first call had a new result
-        self.orders = {loop.first.order}
-        """Orders of the calls of the cluster."""
-        self.counted = {loop.first.order}
-        """Orders of the calls of the cluster and of the first call of each loop."""
-        self.loops: list[_Loop] = []
-        self.min_stale = 0
-        self.end = 0
-        """Order of the last stale call."""
-        self.waiting: list[ToolCall] = []
-        """Stale calls that have yet to be added."""
-        self.draft: Draft | None = None
-        """Cached draft; None if calls were added since."""
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.loops[0].key
-
-    def join(self, loop: _Loop) -> None:
-        """Add a loop that is not in a cluster yet."""
-        loop.cluster, loop.taken = self, 0
-        self.loops.append(loop)
-        self.counted.add(loop.first.order)
-        self.update(loop)
-
-    def update(self, loop: _Loop) -> None:
-        """Add the new stale calls of a loop of the cluster."""
-        self.waiting += loop.stale[loop.taken :]
-        loop.taken = len(loop.stale)
-        self.end = max(self.end, loop.stale[-1].order)
-        self.min_stale = max(self.min_stale, loop.min_stale)
-        self.draft = None
-
-    def absorb(self, other: _Cluster) -> None:
-        """Add the loops and calls of a cluster that begins before this one ends."""
-        for loop in other.loops:
-            loop.cluster = self
-            self.counted.add(loop.first.order)
-        self.loops += other.loops
-        self.waiting += other.again
-        self.waiting += other.waiting
-        self.end = max(self.end, other.end)
-        self.min_stale = max(self.min_stale, other.min_stale)
-        self.draft = None
-
-    def add_waiting(self) -> bool:
-        """Add the waiting calls in order; return False if one of them is earlier than the calls of the cluster."""
-        known = self.last.order
-        self.waiting.sort(key=_order)
-        for call in self.waiting:
-            if call.order in self.orders:
-                continue
-            if call.order < known:
-                return False
-            self.add(call)
-            self.orders.add(call.order)
-            self.counted.add(call.order)
-        self.waiting.clear()
-        return True
-
-    @property
-    def is_reported(self) -> bool:
-        return len(self.again) >= self.min_stale or self._is_immediate
-
-    @property
-    def _is_immediate(self) -> bool:
-        """Whether one repetition is enough: a lookup of something named, without waiting in between."""
-        call = self.again[0]
-        is_named = '":"' in call.arguments and not runs_commands(call.tool)
-        return self.min_stale == MIN_STALE_CALLS and call.kind is Kind.LOOKUP and is_named
-
-
-class _Clusters:
-    """The loops of a chapter, with overlapping loops merged.
-
-    Loops usually only grow, and so do the clusters: the cost of `all` depends only on the number of new calls. If a
-    loop is dropped or has become shorter, its cluster is built again.
-    """
-
-    def __init__(self) -> None:
-        self._clusters: list[_Cluster] = []
-        """The clusters in order. They do not overlap."""
-        self._grown: dict[int, _Loop] = {}
-        """Loops that are new or have grown since the last call of `all`, by identity."""
-        self._broken: dict[int, _Cluster] = {}
-        """Clusters with a loop that has lost calls, by identity."""
-
-    def grow(self, loop: _Loop) -> None:
-        """Note that a loop is new, has more stale calls, or has a higher minimum."""
-        loop.is_dropped = False
-        self._grown[id(loop)] = loop
-
-    def shrink(self, loop: _Loop) -> None:
-        """Note that a loop has lost calls."""
-        if loop.cluster is not None and (loop.is_dropped or loop.taken > len(loop.stale)):
-            self._broken[id(loop.cluster)] = loop.cluster
-
-    def drop(self, loop: _Loop) -> None:
-        """Note that a loop no longer counts as a loop."""
-        loop.is_dropped = True
-        self._grown.pop(id(loop), None)
-        self.shrink(loop)
-
-    def all(self) -> list[_Cluster]:
-        """Return the clusters in order."""
-        if self._broken:
-            self._dissolve_broken()
-        changed = []
-        for loop in self._grown.values():
-            if loop.cluster is None:
-                cluster = _Cluster(loop)
-                cluster.join(loop)
-                insort(self._clusters, cluster, key=_key)
-            else:
-                loop.cluster.update(loop)
-            changed.append(loop.key)
-        self._grown.clear()
-        if changed:
-            # The cluster before the first changed one may reach into it.
-            self._merge(max(0, bisect_right(self._clusters, min(changed), key=_key) - 2))
-        return self._clusters
-
-    def _dissolve_broken(self) -> None:
-        for cluster in self._broken.values():
-            for loop in cluster.loops:
-                loop.cluster = None
-                if not loop.is_dropped:
-                    self._grown[id(loop)] = loop
-        self._clusters = [cluster for cluster in self._clusters if id(cluster) not in self._broken]
-        self._broken.clear()
-
-    def _merge(self, start: int) -> None:
-        """Merge overlapping clusters, beginning with the one at index `start`."""
-        merged = [self._clusters[start]]
-        for cluster in self._clusters[start + 1 :]:
-            if cluster.loops[0].first.order < merged[-1].end:
-                merged[-1].absorb(cluster)
-            else:
-                merged.append(cluster)
-        self._clusters[start:] = [
-            cluster if not cluster.waiting or cluster.add_waiting() else _rebuild(cluster) for cluster in merged
-        ]
-
-
-def _rebuild(cluster: _Cluster) -> _Cluster:
-    """Build a cluster again from its loops, so that its calls are in order."""
-    loops = cluster.loops
-    new = _Cluster(loops[0])
-    for loop in loops:
-        new.join(loop)
-    new.add_waiting()
-    return new
 
 
 class ToolLoop(RunDetector[ToolCall | Message | Moment]):
@@ -253,7 +68,7 @@ class _Chapter:
     """The calls between two messages of the user or compactions, searched for four kinds of loops."""
 
     def __init__(self) -> None:
-        self._clusters = _Clusters()
+        self._clusters = LoopClusters()
         self._repetitions = _Repetitions(self._clusters)
         self._rewordings = _Rewordings(self._clusters)
         self._same_answers = _SameAnswers(self._clusters)
@@ -274,7 +89,7 @@ class _Chapter:
             self._missing_names.add(call)
 
     def drafts(self, scope: Scope) -> list[Draft]:
-        return [_draft(scope, cluster) for cluster in self._clusters.all() if cluster.is_reported]
+        return [_draft(scope, cluster) for cluster in self._clusters.all() if _is_reported(cluster)]
 
 
 class _Repetitions:
@@ -284,11 +99,11 @@ class _Repetitions:
     counted. If a repeated call returns something else, they are dropped, because the agent was waiting for that.
     """
 
-    def __init__(self, clusters: _Clusters) -> None:
+    def __init__(self, clusters: LoopClusters) -> None:
         self._clusters = clusters
         self._number = 0
         self._seen: dict[bytes, tuple[int, ToolCall]] = {}
-        self._loops: dict[bytes, _Loop] = {}
+        self._loops: dict[bytes, Loop] = {}
         self._changed = -1
         """Order of the last call that may have changed something."""
         self._start = 0
@@ -340,12 +155,12 @@ class _Repetitions:
             return
         loop = self._loops.get(call.same_call)
         if loop is None:
-            loop = self._loops[call.same_call] = _Loop(before, "the same result each time", 0, 0)
+            loop = self._loops[call.same_call] = Loop(before, "the same result each time", 0, 0)
         self._before.setdefault(call.same_call, (len(loop.stale), loop.min_stale))
         loop.stale.append(call)
         self._raise_minimum(loop)
 
-    def _raise_minimum(self, loop: _Loop) -> None:
+    def _raise_minimum(self, loop: Loop) -> None:
         loop.min_stale = max(loop.min_stale, MIN_STALE_CALLS_WAITING if self._waits else MIN_STALE_CALLS)
         self._clusters.grow(loop)
 
@@ -363,10 +178,10 @@ class _Repetitions:
 class _Rewordings:
     """The same query with its words in another order: a search does not find more the second time."""
 
-    def __init__(self, clusters: _Clusters) -> None:
+    def __init__(self, clusters: LoopClusters) -> None:
         self._clusters = clusters
         self._questions: dict[bytes, ToolCall] = {}
-        self._loops: dict[bytes, _Loop] = {}
+        self._loops: dict[bytes, Loop] = {}
 
     def add(self, call: ToolCall) -> None:
         question = words(call.arguments)
@@ -377,7 +192,7 @@ class _Rewordings:
         if call.same_call != first.same_call:
             loop = self._loops.get(key)
             if loop is None:
-                loop = self._loops[key] = _Loop(first, "the same words in another order", 1)
+                loop = self._loops[key] = Loop(first, "the same words in another order", 1)
             loop.stale.append(call)
             self._clusters.grow(loop)
 
@@ -386,7 +201,7 @@ class _Sequence:
     """Consecutive calls of one tool with the same result."""
 
     def __init__(self, first: ToolCall) -> None:
-        self.loop = _Loop(first, "other arguments, the same result", 2)
+        self.loop = Loop(first, "other arguments, the same result", 2)
         self._distinct = {first.same_call}
         self._subjects: set[str] = set()
         self._compared = -1
@@ -417,7 +232,7 @@ class _Sequence:
 class _SameAnswers:
     """Rephrased or paginated queries that return the same result each time."""
 
-    def __init__(self, clusters: _Clusters) -> None:
+    def __init__(self, clusters: LoopClusters) -> None:
         self._clusters = clusters
         self._last: dict[str, ToolCall] = {}
         """The last call of each tool."""
@@ -450,10 +265,10 @@ class _SameAnswers:
 class _MissingNames:
     """A name that does not exist and is searched for in different ways."""
 
-    def __init__(self, clusters: _Clusters) -> None:
+    def __init__(self, clusters: LoopClusters) -> None:
         self._clusters = clusters
-        self._searches: dict[str, _Loop] = {}
-        self._most: _Loop | None = None
+        self._searches: dict[str, Loop] = {}
+        self._most: Loop | None = None
         """The loop of the name with the most searches."""
 
     def add(self, call: ToolCall) -> None:
@@ -462,7 +277,7 @@ class _MissingNames:
         for name in call.missed:
             loop = self._searches.get(name)
             if loop is None:
-                loop = self._searches[name] = _Loop(call, f"`{name}` was never found", 3)
+                loop = self._searches[name] = Loop(call, f"`{name}` was never found", 3)
             else:
                 loop.stale.append(call)
             if self._most is None:
@@ -474,11 +289,20 @@ class _MissingNames:
                 self._clusters.grow(loop)
 
 
+def _is_reported(cluster: LoopCluster) -> bool:
+    if len(cluster.again) >= cluster.min_stale:
+        return True
+    # One repetition is enough if something named was looked up again, without waiting in between.
+    call = cluster.again[0]
+    is_named = '":"' in call.arguments and not runs_commands(call.tool)
+    return cluster.min_stale == MIN_STALE_CALLS and call.kind is Kind.LOOKUP and is_named
+
+
 def _is_memory(call: ToolCall) -> bool:
     return call.tool.startswith("memory_")
 
 
-def _draft(scope: Scope, loop: _Cluster) -> Draft:
+def _draft(scope: Scope, loop: LoopCluster) -> Draft:
     if loop.draft is not None:
         return loop.draft
     first, stale, names, reason = loop.first, loop.again, loop.names, loop.loops[0].reason

@@ -44,7 +44,7 @@ class Request(NamedTuple):
 
 
 def report(recorded: Recorded) -> Iterator[bytes]:
-    """Yield all spans as one document, in pieces."""
+    """Yield all spans as one OTLP document, in pieces."""
     yield _begin(recorded)
     trace_id = trace_id_of(recorded.run)
     between = b""

@@ -17,10 +17,11 @@ from critiqor.exporters.otlp.recorded_values import value_to_text
 from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent
 from critiqor.exporters.trace.described_spans import DescribedSpans, Description, trace_time_us
 from critiqor.model import Scope
-from critiqor.model.event import Event, EventType, ms_from_iso
+from critiqor.model.event import Event, EventType
 from critiqor.model.record import RunHead
 from critiqor.model.report import Recorded
 from critiqor.model.sanitize import sanitize
+from critiqor.model.timestamps import ms_from_iso
 from critiqor.model.trace import Fact, label, us_of
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.pairing import Pairing

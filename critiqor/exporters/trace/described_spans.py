@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from critiqor.exporters.trace.facts import facts_of
-from critiqor.model.event import Event, EventType, ms_from_iso
+from critiqor.model.event import Event, EventType
+from critiqor.model.timestamps import ms_from_iso
 from critiqor.model.trace import Fact, label, us_of
 from critiqor.spans.pairing import Pairing, SpanPairer
 from critiqor.spans.span import SpanKind

@@ -17,8 +17,8 @@ from critiqor.lab.scenario import Platform, Scenario
 from critiqor.lab.verdict import Verdict, find_mismatches, summarize_diagnosis
 from critiqor.model import Coverage, Diagnosis
 from critiqor.model.timeline import TimelineSummary
-from critiqor.run.finalization import finalize_session
-from critiqor.run.store import Run
+from critiqor.run.finalization import finalize
+from critiqor.run.store import Run, RunStore
 
 
 class PlayedScenario(NamedTuple):
@@ -61,7 +61,7 @@ class Runner:
             unplayed = _unplayed(sandbox)
         run = Run.load(result.run_id, sandbox.runs)
         if run.head().status != "COMPLETED":
-            finalize_session(run.id, runs_dir=sandbox.runs)
+            finalize(run.id, RunStore(sandbox.runs))
         return PlayedScenario(run.id, sandbox.runs, run.diagnosis(), run.coverage(), unplayed)
 
     def judge(self, scenario: Scenario, folder: Path) -> tuple[Verdict, TimelineSummary | None]:

@@ -10,7 +10,6 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import NamedTuple
 
-from critiqor.model.event import iso_from_ms
 from critiqor.model.profiles import (
     IDLE,
     CodeFrame,
@@ -20,6 +19,7 @@ from critiqor.model.profiles import (
     PeakWindow,
     ProfiledThread,
 )
+from critiqor.model.timestamps import iso_from_ms
 
 WINDOW_US = 1_000_000
 COLLECTOR = "(garbage collector)"

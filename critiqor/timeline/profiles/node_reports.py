@@ -9,8 +9,8 @@ import re
 
 import msgspec
 
-from critiqor.model.event import iso_from_ms
 from critiqor.model.profiles import NodeReport
+from critiqor.model.timestamps import iso_from_ms
 from critiqor.timeline.profiles.artifacts import Artifact, Size, UnusableError, read_content
 
 _TRIGGER = re.compile(r"[A-Za-z ]{1,40}")

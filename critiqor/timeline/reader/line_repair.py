@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from critiqor.model.event import iso_from_ms, ms_from_iso
 from critiqor.model.sanitize import replace_lone_surrogates
+from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import MAX_NAME_LENGTH, SCHEMA, TYPES, Attributes, Line, Record, Unknown, decoder
 

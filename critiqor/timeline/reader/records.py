@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from critiqor.model.event import iso_from_ms
+from critiqor.model.timestamps import iso_from_ms
 
 SCHEMA = "openclaw.diagnostics.v1"
 MAX_NAME_LENGTH = 256

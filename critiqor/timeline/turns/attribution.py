@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from critiqor.model.event import Event, EventType, iso_from_ms, ms_from_iso
+from critiqor.model.event import Event, EventType
 from critiqor.model.timeline import Turn
+from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.spans.pairing import SpanPairer
 from critiqor.timeline.span_tree import build_tree, flatten_tree
 from critiqor.timeline.spans import ClosedSpan, Slowest

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from critiqor.model.event import iso_from_ms
 from critiqor.model.timeline import Turn
+from critiqor.model.timestamps import iso_from_ms
 from critiqor.timeline.reader.records import Line, Mark, ProviderCall, SpanStart, detail_of, moment_ms
 from critiqor.timeline.span_tree import build_tree
 from critiqor.timeline.spans import ClosedSpan, Slowest, closed_span, descendants

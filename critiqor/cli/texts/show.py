@@ -1,39 +1,38 @@
-"""Summary of one run: the verdict, the findings, what the recorder did not see, and the next command."""
+"""Text of `critiqor show`: the verdict, the findings, what the recorder did not see, and the next command."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.text_layout import page
+from critiqor.model import CostAnalysis, Diagnosis, Finding, RunHead
+from critiqor.model.formatting import (
+    counted,
+    format_cost,
+    format_duration,
+    format_money,
+    format_number,
+    format_trust,
+    format_verdict,
+)
+from critiqor.model.measures import wall_time_ms
+from critiqor.model.verdict import Verdict
+from critiqor.run.store import is_abandoned, is_owner_alive
+from critiqor.run.view import RunView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import RenderableType
-
-    from critiqor.cli.terminal.lanes import Lane
-    from critiqor.model import CostAnalysis, Diagnosis, Finding, RunHead
-    from critiqor.model.timeline import Stall
-    from critiqor.model.verdict import Verdict
     from critiqor.run.diagnosis import Rediagnosis
-    from critiqor.run.store import Run
-    from critiqor.run.view import RunView
 
 SHOWN_FINDINGS = 8
-MAX_CHARTED = 20_000
-"""Maximum number of events of a run that is drawn on time lanes; `critiqor timeline` draws every run."""
 
 
 def run_summary(view: RunView) -> str:
     """Return the summary of a run as plain text, the verdict first."""
-    from critiqor.cli.text_layout import page
-    from critiqor.model.formatting import counted
-
     head, diagnosis = view.head, view.diagnosis
     whose = f"{head.metadata.agent_id}  {head.timestamps.created_at}"
     if diagnosis is None or view.verdict is None:
-        state = _unsealed_state(head)
+        state = unsealed_state(head)
         following = f"  Next: {add_runs_dir(state.following)}"
         return page([f"{view.run_id}  {format_status(head)}  {whose}", "", f"  {state.text}", following])
     status = format_status(head, diagnosis.outcome.state)
@@ -49,39 +48,8 @@ def run_summary(view: RunView) -> str:
     return page(lines)
 
 
-def run_drawing(view: RunView) -> RenderableType:
-    """Draw the summary of a run, with time lanes unless the run is very long."""
-    from critiqor.cli.drawings.show import ShownRun, sealed_run, unsealed_run
-
-    if view.diagnosis is None or view.verdict is None or view.head.seal is None:
-        return unsealed_run(view.head, *_unsealed_state(view.head))
-    diagnosis = view.diagnosis
-    stalls = diagnosis.timeline.stalls if diagnosis.timeline is not None else []
-    lanes = run_lanes(view.run, stalls) if view.head.seal.events <= MAX_CHARTED else []
-    return sealed_run(ShownRun(view.head, diagnosis, view.verdict, coverage_notes(view), lanes))
-
-
-def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
-    """Return the time lanes of a run; an empty list if its evidence cannot be read."""
-    from msgspec import DecodeError
-
-    from critiqor.cli.terminal.lanes import build_lanes
-    from critiqor.errors import CritiqorError
-    from critiqor.exporters.trace.activity import activity
-
-    findings: list[Finding] = []
-    with suppress(CritiqorError):  # a run that is not diagnosed yet has no findings
-        findings = run.diagnosis().failure_analysis.findings
-    try:
-        return build_lanes(activity(run.events()), findings, stalls)
-    except (CritiqorError, OSError, DecodeError, UnicodeDecodeError, RecursionError):
-        return []
-
-
 def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
     """Return the verdict, the figures and the findings."""
-    from critiqor.model.formatting import format_trust, format_verdict
-
     outcome = diagnosis.outcome
     findings = diagnosis.failure_analysis.findings
     lines = [
@@ -118,8 +86,6 @@ def changed_lines(change: Rediagnosis) -> list[str]:
 
 def format_status(head: RunHead, outcome: str | None = None) -> str:
     """Return the status of the recording, and the outcome of the agent unless it completed."""
-    from critiqor.run.store import is_abandoned
-
     if outcome not in (None, "completed"):
         return f"{head.status} (outcome: {str(outcome).replace('_', ' ')})"
     return f"{head.status} (ended, not finalized)" if is_abandoned(head) else head.status
@@ -138,7 +104,7 @@ def _finding_lines(finding: Finding) -> list[str]:
     ]
 
 
-class _State(NamedTuple):
+class UnsealedState(NamedTuple):
     """The state of a run that is not sealed."""
 
     text: str
@@ -146,17 +112,16 @@ class _State(NamedTuple):
     """The suggested next command."""
 
 
-def _unsealed_state(head: RunHead) -> _State:
-    from critiqor.run.store import is_owner_alive
-
+def unsealed_state(head: RunHead) -> UnsealedState:
+    """Return the state of a run that is not sealed."""
     run_id = head.run_id
     if head.status == "ABORTED":
-        return _State("Aborted; the recorded events are kept but not sealed.", f"critiqor diagnose {run_id}")
+        return UnsealedState("Aborted; the recorded events are kept but not sealed.", f"critiqor diagnose {run_id}")
     if head.owner is None and head.status == "MONITORING":
-        return _State("Being recorded from an attached OpenClaw.", f"critiqor finalize {run_id}")
+        return UnsealedState("Being recorded from an attached OpenClaw.", f"critiqor finalize {run_id}")
     if is_owner_alive(head):
-        return _State("Being recorded.", f"critiqor finalize {run_id}")
-    return _State(
+        return UnsealedState("Being recorded.", f"critiqor finalize {run_id}")
+    return UnsealedState(
         "The recording process has ended; the run is not finalized.",
         f"critiqor finalize {run_id}   (or: critiqor abort {run_id})",
     )
@@ -164,8 +129,6 @@ def _unsealed_state(head: RunHead) -> _State:
 
 def cost_text(cost: CostAnalysis) -> str:
     """Return cost, tokens and calls of a run, and how much of them was wasted."""
-    from critiqor.model.formatting import counted, format_cost, format_money, format_number
-
     read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
     tokens = f"{counted(read, 'token')} in, {format_number(cost.output_tokens)} out"
     calls = f"{counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
@@ -178,9 +141,6 @@ def cost_text(cost: CostAnalysis) -> str:
 
 def time_text(diagnosis: Diagnosis) -> str:
     """Return the wall time of a run, and where the time of its slowest turn went if that is known."""
-    from critiqor.model.formatting import format_duration
-    from critiqor.model.measures import wall_time_ms
-
     whole = format_duration(wall_time_ms(diagnosis))
     turn = diagnosis.timeline.turns[0] if diagnosis.timeline is not None and diagnosis.timeline.turns else None
     if turn is None:

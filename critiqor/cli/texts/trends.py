@@ -1,0 +1,68 @@
+"""Text of `critiqor trends`: the runs of one agent over time."""
+
+from __future__ import annotations
+
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.text_layout import page, table
+from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
+from critiqor.model.formatting import FIGURE_LABELS, format_figure
+
+FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
+"""Figures that are shown for each run."""
+Texts = dict[str, dict[str, str]]
+"""Cost and time of each run."""
+
+
+def trends_text(result: Trends, texts: Texts) -> str:
+    """Return the runs of an agent in order of time, the recurring problems, and notes, as plain text."""
+    lines = [title_of(result)]
+    if result.runs:
+        rows = [["run", "created", *(FIGURE_LABELS[name] for name in FIGURES), "main problem"]]
+        for run in result.runs:
+            rows.append([run.run_id, run.created_at or "-", *figure_cells(run, texts), run.primary_type or "-"])
+        lines += ["", *table(rows)]
+    if result.causes:
+        lines += ["", *table([_row(cause) for cause in result.causes])]
+    if notes := notes_of(result):
+        lines += ["", *(f"  · {note}" for note in notes)]
+    if result.runs:
+        lines += ["", f"  Next: {add_runs_dir(f'critiqor show {result.runs[-1].run_id}')}"]
+    return page(lines)
+
+
+def title_of(result: Trends) -> str:
+    """Return the agent of the runs, the direction of their trust, and the number of runs without a diagnosis."""
+    undiagnosed = f", {len(result.undiagnosed)} without a diagnosis" * bool(result.undiagnosed)
+    return f"{result.agent_id}: {result.summary}{undiagnosed}"
+
+
+def figure_cells(run: RunPoint, texts: Texts) -> list[str]:
+    """Return the figures of one run. `texts` has the cost and the time of each run."""
+    known = texts.get(run.run_id, {})
+    return [known.get(name, format_figure(name, getattr(run, name))) for name in FIGURES]
+
+
+def notes_of(result: Trends) -> list[str]:
+    """Return why runs are left out or cannot be compared."""
+    notes = [
+        *result.notes,
+        *(run.reason + f": {add_runs_dir(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed),
+    ]
+    if result.unreadable:
+        notes.append(f"run records that cannot be read (all agents): {', '.join(result.unreadable)}")
+    return notes
+
+
+def _row(cause: CauseTrend) -> list[str]:
+    return [f"in {cause.runs} of {cause.of} runs", cause.severity, cause.cause, when(cause)]
+
+
+def when(cause: CauseTrend) -> str:
+    """Return the first run with a cause and the last one, as text."""
+    since = f"since {cause.first_run} ({_day(cause.first_at)})"
+    until = "still there" if cause.in_latest else f"last in {cause.last_run} ({_day(cause.last_at)})"
+    return f"{since}, {until}"
+
+
+def _day(moment: str | None) -> str:
+    return (moment or "unknown")[:10]

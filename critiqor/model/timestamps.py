@@ -1,0 +1,37 @@
+"""Points in time: milliseconds since 1970 and ISO 8601."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+
+def now_ms() -> int:
+    """Return the current time in milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+
+
+def iso_from_ms(milliseconds: int) -> str:
+    """Return a time as UTC, ISO 8601, with three decimals and a Z; times outside the calendar are clamped."""
+    moment = _EPOCH + timedelta(milliseconds=max(_FIRST_MS, min(milliseconds, _LAST_MS)))
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+# The stages of a pass over the events parse the time of the same event one after another.
+@lru_cache(maxsize=16)
+def ms_from_iso(text: str) -> int | None:
+    """Return milliseconds since 1970, or None if the text is not a time; a time without a zone is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MILLISECOND
