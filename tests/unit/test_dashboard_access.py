@@ -298,7 +298,7 @@ def test_a_filter_tells_nothing_of_the_names_that_an_anonymous_run_withholds(run
 
 
 @pytest.mark.parametrize(
-    "path", ["/runs", "/runs/run_001", "/runs/run_001/evidence", "/runs/nothing", "/static/icon.svg"]
+    "path", ["/runs", "/runs/run_001", "/runs/run_001/evidence", "/runs/nothing", "/static/icon.svg", "/favicon.ico"]
 )
 def test_every_answer_says_what_a_browser_may_do_with_it(runs: Runs, dashboard: Dashboard, path: str) -> None:
     failing_tests(runs)
@@ -308,7 +308,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(runs: Runs, dashboard: 
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-frame-options"] == "DENY"
     assert headers["referrer-policy"] == "same-origin"
-    if not path.startswith("/static"):
+    if not path.startswith(("/static", "/favicon.ico")):
         assert headers["cache-control"] == "no-store"
 
 
@@ -327,3 +327,9 @@ def test_each_door_takes_its_own_kind_of_token(runs: Runs, dashboard: Dashboard)
         answer = dashboard.stranger().get(address)
         assert answer.status_code == 403
         assert "set-cookie" not in answer.headers
+
+
+def test_a_browser_that_asks_for_the_usual_icon_gets_it(dashboard: Dashboard) -> None:
+    icon = dashboard.stranger().get("/favicon.ico")
+    assert icon.status_code == 200
+    assert icon.headers["content-type"] == "image/svg+xml"

@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -17,7 +17,7 @@ from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.pages.trust_page import TrustPage
 from critiqor.dashboard.web.login import Login
-from critiqor.dashboard.web.middleware import RequestGuard
+from critiqor.dashboard.web.middleware import ICON, RequestGuard
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UnknownRunError, UsageError
 from critiqor.privacy.visibility import Viewer
 
@@ -54,6 +54,7 @@ def application(site: Site) -> Starlette:
         Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
         Route("/runs/{run_id}/links", trust.make_link, methods=["POST"]),
         Route("/runs/{run_id}/links/{link_id}/revoke", trust.revoke_link, methods=["POST"]),
+        Route(ICON, _icon),
         Mount("/static", StaticFiles(directory=PACKAGE_FOLDER / "static")),
     ]
 
@@ -65,6 +66,10 @@ def application(site: Site) -> Starlette:
         middleware=[Middleware(RequestGuard, access=site.access, hosts=site.hosts, cookie=site.cookie)],
         exception_handlers={HTTPException: error_page, CritiqorError: error_page, OSError: error_page},
     )
+
+
+def _icon(_: Request) -> FileResponse:
+    return FileResponse(PACKAGE_FOLDER / "static" / "icon.svg")
 
 
 def _error_page(site: Site, request: Request, error: Exception) -> HTMLResponse:

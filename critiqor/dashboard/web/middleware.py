@@ -20,7 +20,9 @@ from critiqor.errors import CritiqorError
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 STATIC = "/static/"
-_WITHOUT_TOKEN = ("/open", "/share/", STATIC)
+ICON = "/favicon.ico"
+"""Browsers request it for responses that name no icon, such as JSON."""
+_WITHOUT_TOKEN = ("/open", "/share/", STATIC, ICON)
 """Paths that need no token: the login, and files that are the same in every dashboard."""
 CONTENT_SECURITY = "; ".join(
     (
@@ -72,7 +74,9 @@ class RequestGuard:
                 for name, value in _SECURITY_HEADERS.items():
                     headers[name] = value
                 # Static files are not secret: browsers may cache and revalidate them.
-                headers.setdefault("Cache-Control", "no-cache" if scope["path"].startswith(STATIC) else "no-store")
+                headers.setdefault(
+                    "Cache-Control", "no-cache" if scope["path"].startswith((STATIC, ICON)) else "no-store"
+                )
                 has_started = True
             await send(message)
 
