@@ -1,14 +1,16 @@
-"""Detect an interactive terminal and a display, and open a link in the browser."""
+"""Open the dashboard or another link in the user's browser, if there is a display."""
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
+from critiqor.cli.output import say
+from critiqor.cli.terminal.capabilities import is_interactive
 
-def is_interactive() -> bool:
-    """Return whether a person is at the terminal: input and output are terminals, and this is not a CI job."""
-    return not os.environ.get("CI") and sys.stdin.isatty() and sys.stdout.isatty()
+if TYPE_CHECKING:
+    from critiqor.dashboard.web.serving import ServedDashboard
 
 
 def has_display() -> bool:
@@ -24,3 +26,20 @@ def open_link(link: str) -> None:
         import webbrowser
 
         webbrowser.open(link)
+
+
+def open_dashboard(run_id: str, runs_dir: str) -> None:
+    """Serve the dashboard, print its link and open it at a run in the browser; for verbs that end by showing a run."""
+    from critiqor.dashboard.web.serving import serve
+    from critiqor.run.store import RunStore
+
+    def opened(opening: ServedDashboard) -> None:
+        say(dashboard_text(opening))
+        open_link(opening.link)
+
+    serve(RunStore(runs_dir), opened, run_id=run_id)
+
+
+def dashboard_text(opening: ServedDashboard) -> str:
+    """Return where the dashboard is opened in a browser, and how it is ended."""
+    return f"The dashboard is at\n  {opening.link}\nCtrl-C ends it."

@@ -109,6 +109,8 @@ def _paths(ctx: click.Context) -> SessionPaths:
 
 def _description(text: str | None) -> str | None:
     """Return a short description on one line: shells read a second line as another value."""
-    from critiqor.cli.output import plain
+    from critiqor.model.sanitize import collapse_whitespace, sanitize_for_terminal
 
-    return None if text is None else plain(" ".join(text[: 2 * MAX_HELP_LENGTH].split()))[:MAX_HELP_LENGTH]
+    if text is None:
+        return None
+    return sanitize_for_terminal(collapse_whitespace(text[: 2 * MAX_HELP_LENGTH]))[:MAX_HELP_LENGTH]

@@ -43,7 +43,10 @@ def _check_folder(file: Path) -> Path:
 
 
 def offline_pages(run: Run) -> Iterator[bytes]:
-    """Render the pages of a run as one HTML file. The dashboard is imported only here, because that is slow."""
+    """Yield the HTML file that `report` and `export` write: the dashboard's pages of a run.
+
+    The dashboard is slow to import, so it is imported only when a file of pages is written.
+    """
     from critiqor.dashboard.render import offline
 
     return offline.offline_pages(run)

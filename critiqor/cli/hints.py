@@ -1,8 +1,12 @@
-"""Suggested commands: add the user's --runs-dir to them, so that they work when pasted."""
+"""Suggested fixes and commands, which work when pasted: with the user's --runs-dir, and `critiqor` as it was called."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import sys
+from pathlib import Path
 from shlex import quote
 
 _COMMAND = re.compile(r"critiqor [a-z-]+(?: (?!-- |--$)(?:'[^']*'|[^\s'(),;]+))*")
@@ -40,3 +44,37 @@ def _takes_runs_dir(words: list[str]) -> bool:
             break
         command = command.get_command(click.Context(command), word)
     return command is not None and any(option.name == "runs_dir" for option in command.params)
+
+
+def stop_command(run_id: str) -> str:
+    """Return the command to suggest for stopping every process launched for a run."""
+    return add_runs_dir(f"critiqor abort --stop {run_id}")
+
+
+def critiqor_command() -> str:
+    """Return how suggested commands call `critiqor` from the current shell: by its path if it is not on PATH."""
+    import shutil
+
+    called = Path(sys.argv[0])
+    found = shutil.which("critiqor")
+    if found is not None and (called.name != "critiqor" or called.resolve() == Path(found).resolve()):
+        return "critiqor"
+    return quote(sys.argv[0]) if called.name == "critiqor" else f"{quote(sys.executable)} -m critiqor"
+
+
+def file_error_fix(error: OSError) -> str | None:
+    """Return a suggested fix for a file error; None if it depends on what the user wanted."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space on that disk, then run the command again"
+    if error.errno == errno.EROFS:
+        return "choose a folder that is writable"
+    if not isinstance(error.filename, str):
+        return None
+    path = Path(error.filename).absolute()
+    # lexists: a folder without search permission exists too.
+    existing = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"ls -ld {quote(str(existing))}   shows who may use it"
+    if error.errno == errno.ENOENT and existing not in (path, path.parent):
+        return f"mkdir -p {quote(str(path.parent))}"
+    return None

@@ -106,8 +106,8 @@ def policy_option(function: _Function) -> _Function:
     )(function)
 
 
-def read_policy(path: Path | None) -> Policy:
-    """Parse a policy file; None stands for the default policy."""
+def read_policy_option(path: Path | None) -> Policy:
+    """Return the policy that the --policy option names; the default policy without the option."""
     from critiqor.diagnosis import FAILURE_TYPES
     from critiqor.policy.gate import DEFAULT_POLICY, PolicyError, parse_policy
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from critiqor.cli.hints import add_runs_dir, remember_runs_dir
+from critiqor.cli.hints import add_runs_dir, file_error_fix, remember_runs_dir
+from critiqor.cli.terminal.capabilities import can_draw
 from critiqor.errors import CritiqorError, ExitCode
 
 if TYPE_CHECKING:
@@ -43,21 +41,14 @@ def set_output_options(options: OutputOptions) -> None:
     remember_runs_dir(None)
 
 
+def is_quiet() -> bool:
+    """Return whether only results and errors are printed: --quiet is set."""
+    return _options.quiet
+
+
 def wants_color() -> bool:
-    """Return whether colors are allowed: neither --no-color nor NO_COLOR (https://no-color.org) is set."""
+    """Return whether the output may have colors: neither --no-color nor NO_COLOR (https://no-color.org) is set."""
     return not (_options.no_color or os.environ.get("NO_COLOR"))
-
-
-def can_draw(stream: TextIO | None) -> bool:
-    """Return whether a stream is a terminal that shows drawings; others get plain text. A closed stream is None."""
-    if stream is None or not stream.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown"):
-        return False
-    return (stream.encoding or "").lower().replace("-", "") == "utf8"
-
-
-def shows_progress() -> bool:
-    """Return whether progress is shown: standard error is a terminal, and --quiet is not set."""
-    return can_draw(sys.stderr) and not _options.quiet
 
 
 def say(message: str) -> None:
@@ -68,7 +59,7 @@ def say(message: str) -> None:
 
 def warn(message: str) -> None:
     """Print a message on standard error, in red on a terminal, even with --quiet."""
-    line = f"critiqor: {plain(message)}"
+    line = f"critiqor: {_plain(message)}"
     is_red = can_draw(sys.stderr) and wants_color()
     with contextlib.suppress(OSError):
         click.echo(click.style(line, fg="red", bold=True) if is_red else line, err=True)
@@ -76,14 +67,13 @@ def warn(message: str) -> None:
 
 def _print_message(message: str) -> None:
     with contextlib.suppress(OSError):  # the terminal may have been closed
-        click.echo(f"critiqor: {plain(message)}", err=True)
+        click.echo(f"critiqor: {_plain(message)}", err=True)
 
 
-def plain(text: str) -> str:
-    """Replace the control characters of untrusted text, which a terminal would interpret."""
-    from critiqor.model.sanitize import Replacement, sanitize
+def _plain(text: str) -> str:
+    from critiqor.model.sanitize import sanitize_for_terminal
 
-    return sanitize(text, multiline=True, replacement=Replacement.MARK)
+    return sanitize_for_terminal(text)
 
 
 def answer(
@@ -100,7 +90,7 @@ def answer(
         # Not cropped: only commands to paste can be wider than the terminal, which wraps them itself.
         screen(sys.stdout).print(drawing(), crop=False)
     else:
-        click.echo(plain(text))
+        click.echo(_plain(text))
 
 
 def answer_line(verb: str, data: Any) -> None:
@@ -137,7 +127,7 @@ def report_error(error: BaseException, *, as_json: bool) -> int:
     if _options.verbose:
         from traceback import format_exception
 
-        click.echo(plain("".join(format_exception(error))), err=True, nl=False)
+        click.echo(_plain("".join(format_exception(error))), err=True, nl=False)
     if as_json:
         _print_json({"error": {"type": type(error).__name__, "message": message, "fix": fix, "exit_code": code}})
     else:
@@ -164,21 +154,3 @@ def _explain(error: BaseException) -> _Explanation:
         return _Explanation(message, file_error_fix(error), int(ExitCode.ERROR))
     message = f"internal error: {type(error).__name__}: {error}"
     return _Explanation(message, "run it again with `critiqor -v` to see the traceback", int(ExitCode.ERROR))
-
-
-def file_error_fix(error: OSError) -> str | None:
-    """Return a suggested fix for a file error; None if it depends on what the user wanted."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "free some space on that disk, then run the command again"
-    if error.errno == errno.EROFS:
-        return "choose a folder that is writable"
-    if not isinstance(error.filename, str):
-        return None
-    path = Path(error.filename).absolute()
-    # lexists: a folder without search permission exists too.
-    existing = next(each for each in (path, *path.parents) if os.path.lexists(each))
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"ls -ld {quote(str(existing))}   shows who may use it"
-    if error.errno == errno.ENOENT and existing not in (path, path.parent):
-        return f"mkdir -p {quote(str(path.parent))}"
-    return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from critiqor.cli.output import shows_progress
+from critiqor.cli.output import is_quiet
+from critiqor.cli.terminal.capabilities import can_draw
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 MIN_BYTES = 2 << 20
 """Minimum size in bytes of a journal or of evidence for which progress is shown; smaller ones finish too fast."""
+
+
+def shows_progress() -> bool:
+    """Return whether progress is shown: standard error is a terminal, and --quiet is not set."""
+    return can_draw(sys.stderr) and not is_quiet()
 
 
 def finalize_progress(run: str | None, runs_dir: str) -> AbstractContextManager[Callable[[Event], None] | None]:

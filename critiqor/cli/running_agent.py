@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.hints import stop_command
 from critiqor.cli.output import say, warn
 
 ATTACHED = "OpenClaw keeps running: Critiqor was only attached to it. Stop it with its service manager"
-
-
-def stop_command(run_id: str) -> str:
-    """Return the command that stops every process launched for a run."""
-    return add_runs_dir(f"critiqor abort --stop {run_id}")
 
 
 def warn_if_running(run_id: str, runs_dir: str) -> None:
@@ -26,8 +21,8 @@ def warn_if_running(run_id: str, runs_dir: str) -> None:
         say(ATTACHED)
 
 
-def say_how_to_stop(run_id: str, runs_dir: str) -> None:
-    """Print how to stop the agent of a run that is still being recorded."""
+def say_if_running(run_id: str, runs_dir: str) -> None:
+    """Print that the agent of a run is still running, and how to stop it; nothing if it is not running."""
     from critiqor.recording.stop import running_agent
 
     agent = running_agent(run_id, runs_dir)

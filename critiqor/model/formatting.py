@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from critiqor.model.diagnosis import Diagnosis, Readiness, Usage
+    from critiqor.model.diagnosis import Diagnosis, Impact, Readiness, Usage
     from critiqor.model.measures import Cost
     from critiqor.model.verdict import Verdict
 
@@ -68,6 +68,11 @@ def format_number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
+def format_identifier(name: str) -> str:
+    """Return an identifier as words: `tool_loop` is a tool loop."""
+    return name.replace("_", " ")
+
+
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun: 1 call, 2,000 calls."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
@@ -81,6 +86,21 @@ def format_verdict(verdict: Verdict | Readiness) -> str:
 def format_trust(verdict: Verdict) -> str:
     """Return the trust score, or why it is unknown."""
     return f"{UNKNOWN}: {verdict.unknown_trust}" if verdict.trust is None else f"{verdict.trust} of 100"
+
+
+def format_lost_trust(impact: Impact) -> str:
+    """Return the trust points that a finding cost."""
+    return f"-{counted(impact.trust_points, 'point')}" if impact.trust_points else "no points lost"
+
+
+def format_waste(impact: Impact) -> str:
+    """Return the money, tokens and time that a finding wasted."""
+    wasted = [
+        format_money(impact.wasted_usd) if impact.wasted_usd else "",
+        counted(impact.wasted_tokens, "token") if impact.wasted_tokens else "",
+        format_duration(impact.wasted_ms) if impact.wasted_ms else "",
+    ]
+    return ", ".join(part for part in wasted if part) or "no waste measured"
 
 
 def format_figure(name: str, value: float | None) -> str:

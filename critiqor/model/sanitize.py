@@ -74,6 +74,16 @@ def sanitize_line(text: str, max_length: int = MAX_LINE) -> str:
     return sanitize(remove_escape_sequences(text[: 2 * max_length]), max_length=max_length)
 
 
+def sanitize_for_terminal(text: str) -> str:
+    """Return text for a terminal, which would interpret control characters; line breaks and tabs stay."""
+    return sanitize(text, multiline=True, replacement=Replacement.MARK)
+
+
+def sanitize_for_page(text: str) -> str:
+    """Return text for a page of raw data: invisible characters become visible, line breaks and tabs stay."""
+    return sanitize(text, multiline=True, replacement=Replacement.CODE)
+
+
 def excerpt(text: str, max_length: int = MAX_EXCERPT) -> str:
     """Return the beginning of a text on one line.
 

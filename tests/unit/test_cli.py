@@ -11,9 +11,9 @@ from support import STANDIN, Cli, Runs, attached, recorded, script
 from critiqor import __version__
 from critiqor.cli import main
 from critiqor.cli.group import VERBS, critiqor
-from critiqor.cli.output import plain
 from critiqor.cli.settings import KEYS
 from critiqor.errors import ExitCode
+from critiqor.model.sanitize import sanitize_for_terminal
 from critiqor.session import abort_session, request_finalize, write_json
 
 
@@ -248,8 +248,8 @@ def test_control_characters_never_reach_the_terminal(cli: Cli, runs: Runs) -> No
 
 
 def test_plain_text_keeps_letters_and_line_breaks() -> None:
-    assert plain("grün → ok\n\t終") == "grün → ok\n\t終"
-    assert plain("\x1b[31m\x00\x7f\u200b") == "�[31m���"
+    assert sanitize_for_terminal("grün → ok\n\t終") == "grün → ok\n\t終"
+    assert sanitize_for_terminal("\x1b[31m\x00\x7f\u200b") == "�[31m���"
 
 
 def test_flag_outranks_variable_outranks_file_outranks_default(

@@ -21,10 +21,10 @@ from critiqor.cli import drawings, terminal
 from critiqor.cli.drawings.timeline import turn_lines
 from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.bars import LEVELS, bar, cells, context_growth, sparkline, trust_bar
-from critiqor.cli.terminal.lanes import build_lanes, chart_lines
+from critiqor.cli.terminal.lane_chart import build_lanes, chart_lines
 from critiqor.cli.terminal.live_table import _table
 from critiqor.cli.terminal.screen import COLORS
-from critiqor.cli.terminal.styled_text import printable_line, untrusted
+from critiqor.cli.terminal.styled_text import untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.lab.batch import ScenarioResult
 from critiqor.lab.verdict import Seen, Verdict
@@ -255,27 +255,27 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_untrusted_text_has_no_control_characters(text: str) -> None:
-    assert printable_line(text).isprintable()
+    assert untrusted(text).plain.isprintable()
 
 
 @given(st.text(max_size=300))
 def test_untrusted_text_is_one_printable_line_of_well_defined_width(text: str) -> None:
-    line = printable_line(text)
+    line = untrusted(text).plain
     assert line.isprintable()
     assert not any(unicodedata.bidirectional(character) in {"LRE", "RLE", "LRO", "RLO"} for character in line)
     assert wcswidth(line) >= 0
 
 
 def test_wide_characters_keep_their_place_and_emoji_lose_what_terminals_disagree_on() -> None:
-    assert printable_line("漢字 ok") == "漢字 ok"
-    assert printable_line("❤\ufe0f") == "❤"
-    assert printable_line("a" + "\u0301" * 50) == "a\u0301\u0301"
+    assert untrusted("漢字 ok").plain == "漢字 ok"
+    assert untrusted("❤\ufe0f").plain == "❤"
+    assert untrusted("a" + "\u0301" * 50).plain == "a\u0301\u0301"
 
 
 def test_a_megabyte_is_cut_with_an_ellipsis() -> None:
-    line = printable_line("x" * (1 << 20))
+    line = untrusted("x" * (1 << 20)).plain
     assert len(line) == 600 and line.endswith("x…")
-    assert printable_line("short") == "short"
+    assert untrusted("short").plain == "short"
     assert untrusted("[bold red]not markup[/]").plain == "[bold red]not markup[/]"
 
 

@@ -10,7 +10,7 @@ import pytest
 from diagnosed import diagnosis, finding, store
 from support import Cli, Runs
 
-from critiqor.cli.output import file_error_fix
+from critiqor.cli.hints import file_error_fix
 from critiqor.errors import ExitCode
 
 

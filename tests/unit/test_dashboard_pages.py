@@ -15,10 +15,11 @@ from diagnosed import diagnosis, finding, store
 from support import Runs, attached, recorded
 
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.pages.live import Live, phase_of
-from critiqor.dashboard.render.formatting import coded, island, visible
+from critiqor.dashboard.pages.live import Live, live_phase
+from critiqor.dashboard.render.formatting import coded, island
 from critiqor.model import CausalGraph, GraphEdge, GraphNode, Playbook
 from critiqor.model.diagnosis import CausalStep, Change
+from critiqor.model.sanitize import sanitize_for_page
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import Run
 from critiqor.run.tail import Update
@@ -157,7 +158,7 @@ def test_data_for_scripts_cannot_end_the_script() -> None:
 
 
 def test_invisible_characters_become_visible() -> None:
-    assert visible("a\x1b[31m\u202eb\tc\nd") == "a␛[31m⟨U+202E⟩b\tc\nd"
+    assert sanitize_for_page("a\x1b[31m\u202eb\tc\nd") == "a␛[31m⟨U+202E⟩b\tc\nd"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -571,7 +572,7 @@ def test_what_is_recorded_is_streamed_until_the_end(runs: Runs) -> None:
 def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(
     status: str, over: str | None, badge: str, command: str | None, is_last: bool
 ) -> None:
-    phase = phase_of(Update(events=[], status=status, over=over, more=False), "run_001")
+    phase = live_phase(Update(events=[], status=status, over=over, more=False), "run_001")
     assert (phase.badge, phase.next, phase.is_last) == (badge, command, is_last)
     assert phase.is_recording == (badge == "being recorded")
     assert "FINALIZING" not in phase.text and phase.text[0].isupper()

@@ -226,9 +226,7 @@ def test_finalize_opens_the_dashboard_if_there_is_a_display(
     runs.start()
     requested: list[str] = []
     monkeypatch.setattr(browser, "has_display", lambda: True)
-    monkeypatch.setattr(
-        "critiqor.cli.verbs.dashboard.open_dashboard", lambda run_id, runs_dir: requested.append(run_id)
-    )
+    monkeypatch.setattr(browser, "open_dashboard", lambda run_id, runs_dir: requested.append(run_id))
     assert cli("finalize", *arguments).code == 0
     assert requested == opened
 

@@ -149,7 +149,7 @@ def test_the_model_of_a_scenario_is_served_until_it_is_interrupted(tmp_path: Pat
 def test_the_next_commands_of_the_demo_work_in_the_calling_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from critiqor.cli.verbs.demo import program
+    from critiqor.cli.hints import critiqor_command
 
     monkeypatch.chdir(tmp_path)
     for name in ("my venv", "other"):
@@ -164,4 +164,4 @@ def test_the_next_commands_of_the_demo_work_in_the_calling_shell(
     ):
         monkeypatch.setattr("sys.argv", [argv, "demo"])
         monkeypatch.setenv("PATH", str(path))
-        assert program() == typed
+        assert critiqor_command() == typed

@@ -18,8 +18,8 @@ from critiqor.dashboard.data import event_sample as chosen_events
 from critiqor.dashboard.data.event_index import Numbered
 from critiqor.dashboard.data.event_sample import choose
 from critiqor.dashboard.render.causal_drawing import MAX_COLUMNS, CausalDrawing, draw_causal_graph
-from critiqor.dashboard.render.html_fragment import Anchors, FragmentExtractor
 from critiqor.dashboard.render.offline import PARTS, offline_pages
+from critiqor.dashboard.render.offline_fragments import Anchors, FragmentExtractor
 from critiqor.errors import CritiqorError
 from critiqor.model import CausalGraph, Event, Finding, GraphEdge, GraphNode
 from critiqor.run.store import Run

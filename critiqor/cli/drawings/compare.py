@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.bars import bar, score_style
-from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, facts_grid, indented, next_command, styled, untrusted
-from critiqor.cli.terminal.tables import FittingTable, draw_parts
+from critiqor.cli.terminal.bars import bar
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, score_style, styled, untrusted
+from critiqor.cli.terminal.tables import FittingTable, draw_parts, facts_grid
 from critiqor.cli.texts.compare import Texts, figure_cells
 from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.model.formatting import FIGURE_LABELS, UNKNOWN
+from critiqor.model.formatting import FIGURE_LABELS, UNKNOWN, format_identifier
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.comparison import timing_parts
 
@@ -80,7 +80,7 @@ def _problem(state: str, style: str, change: CauseChange) -> list[Text]:
 
 
 def _figures(result: Comparison, texts: Texts) -> Iterator[list[Text]]:
-    outcomes = (state.replace("_", " ") for state in (result.outcome_before, result.outcome_after))
+    outcomes = (format_identifier(state) for state in (result.outcome_before, result.outcome_after))
     yield [Text("outcome"), *map(Text, outcomes), Text()]
     for name, label in FIGURE_LABELS.items():
         before, after, difference = figure_cells(result, name, texts)

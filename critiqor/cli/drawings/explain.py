@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
+from rich.tree import Tree
 
-from critiqor.cli.drawings.chain import evidence_tree, explained_tree
 from critiqor.cli.terminal.bars import bar
-from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, facts_grid, next_command, styled, untrusted
-from critiqor.cli.texts.explain import SHOWN, format_lost_trust, format_waste
-from critiqor.run.explanation import Explanation
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, next_command, styled, untrusted
+from critiqor.cli.terminal.tables import facts_grid
+from critiqor.cli.texts.explain import SHOWN
+from critiqor.model import CausalStep, Finding
+from critiqor.model.formatting import format_lost_trust, format_waste
+from critiqor.run.explanation import ExplainedStep, Explanation
 
 
 def finding_drawing(run_id: str, explanation: Explanation) -> Group:
@@ -28,13 +31,13 @@ def _parts(run_id: str, explanation: Explanation) -> Iterator[RenderableType]:
     yield untrusted(finding.explanation)
     yield Text()
     if explanation.chain:
-        yield explained_tree(finding, explanation.chain)
+        yield _explained_tree(finding, explanation.chain)
         yield Text()
     shown = {step.event_id for step in explanation.chain}
     others = [step for step in explanation.evidence if step.event_id not in shown]
     if others:
         title = f"Other cited events ({finding.occurrences} occurrences in total)"
-        yield evidence_tree(title, others[:SHOWN], max(0, len(others) - SHOWN))
+        yield _evidence_tree(title, others[:SHOWN], max(0, len(others) - SHOWN))
         yield Text()
     yield facts_grid(
         [
@@ -46,3 +49,56 @@ def _parts(run_id: str, explanation: Explanation) -> Iterator[RenderableType]:
         ]
     )
     yield next_command(f"critiqor timeline {run_id}")
+
+
+def chain_tree(finding: Finding) -> Tree:
+    """Return the causal chain of a finding as a tree of its steps, without their events."""
+    tree = Tree(Text("how it happened", FAINT), guide_style=FAINT)
+    for step in finding.causal_chain:
+        tree.add(_happened(step))
+    return tree
+
+
+def _explained_tree(finding: Finding, chain: Iterable[ExplainedStep]) -> Tree:
+    """Return the causal chain of a finding with the event of each step."""
+    tree = Tree(untrusted(finding.title, SEVERITIES[finding.severity]), guide_style=FAINT)
+    for step in chain:
+        _add_step(tree, step)
+    return tree
+
+
+def _evidence_tree(title: str, steps: Sequence[ExplainedStep], left_out: int) -> Tree:
+    """Return the other cited events of a finding under a title."""
+    tree = Tree(Text(title), guide_style=FAINT)
+    for step in steps:
+        _add_step(tree, step)
+    if left_out:
+        tree.add(Text(f"and {left_out} more: --json has them all", FAINT))
+    return tree
+
+
+def _add_step(tree: Tree, step: ExplainedStep) -> None:
+    """Add one step with the facts of its event."""
+    facts = list(_facts(step))
+    branch = tree.add(_happened(step) if step.happened else facts.pop(0))
+    for fact in facts:
+        branch.add(fact)
+
+
+def _happened(step: CausalStep | ExplainedStep) -> Text:
+    joint = styled(f"{step.relation} → ", "italic") if step.relation else Text()
+    return joint.append_text(untrusted(step.happened))
+
+
+def _facts(step: ExplainedStep) -> Iterable[Text]:
+    event = step.event
+    if step.line is not None:
+        fields = ", ".join(f"{name} {value}" for name, value in step.line.items())
+        yield untrusted(f"{step.event_id}  {fields}", FAINT)
+    elif event is None:
+        yield untrusted(f"{step.event_id}: not in the evidence", FAINT)
+    else:
+        name = f"{event.event_type} {event.tool_name or ''}".strip()
+        where = untrusted(f"{event.timestamp} {event.event_id} {name} ", FAINT)
+        yield where.append(" ").append_text(untrusted(event.status, "red" if event.status == "error" else "green"))
+        yield from map(untrusted, step.shown)

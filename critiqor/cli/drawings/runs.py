@@ -9,8 +9,8 @@ from rich.text import Text
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.run_list import ListedRun, RunRow
-from critiqor.cli.terminal.bars import bar, score_style, sparkline
-from critiqor.cli.terminal.styled_text import FAINT, next_command, styled, untrusted
+from critiqor.cli.terminal.bars import bar, sparkline
+from critiqor.cli.terminal.styled_text import FAINT, next_command, score_style, styled, untrusted
 from critiqor.model.formatting import counted
 
 MAX_SHOWN = 50

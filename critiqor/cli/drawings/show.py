@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import DecodeError
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from critiqor.cli.drawings.chain import chain_tree
+from critiqor.cli.drawings.explain import chain_tree
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.terminal.bars import bar, context_growth, score_style, trust_bar
-from critiqor.cli.terminal.lanes import Lane, LanesChart, build_lanes
+from critiqor.cli.terminal.bars import bar, context_growth, trust_bar
+from critiqor.cli.terminal.lane_chart import Lane, LanesChart, run_lanes
 from critiqor.cli.terminal.styled_text import (
     FAINT,
     SEVERITIES,
-    facts_grid,
     indented,
     next_command,
     preformatted,
+    score_style,
     styled,
     unbroken,
     untrusted,
 )
+from critiqor.cli.terminal.tables import facts_grid
 from critiqor.cli.texts.show import (
     SHOWN_FINDINGS,
     cost_text,
     coverage_notes,
     format_status,
     time_text,
-    unsealed_state,
+    unsealed_text,
 )
-from critiqor.errors import CritiqorError
-from critiqor.exporters.trace.activity import activity
 from critiqor.model import Diagnosis, Finding, RunHead
-from critiqor.model.formatting import counted, format_trust
-from critiqor.model.timeline import Stall
+from critiqor.model.formatting import counted, format_identifier, format_trust
 from critiqor.model.verdict import Verdict
-from critiqor.run.store import Run
 from critiqor.run.view import RunView
 
 MAX_CHARTED = 20_000
@@ -54,7 +48,7 @@ MARKS = {
 """Mark and style of each verdict."""
 
 
-class ShownRun(NamedTuple):
+class _ShownRun(NamedTuple):
     """What is drawn of a sealed run."""
 
     head: RunHead
@@ -69,30 +63,19 @@ class ShownRun(NamedTuple):
 def run_drawing(view: RunView) -> RenderableType:
     """Draw the summary of a run, with time lanes unless the run is very long."""
     if view.diagnosis is None or view.verdict is None or view.head.seal is None:
-        return unsealed_run(view.head, *unsealed_state(view.head))
+        return _unsealed_run(view.head, *unsealed_text(view.head))
     diagnosis = view.diagnosis
     stalls = diagnosis.timeline.stalls if diagnosis.timeline is not None else []
     lanes = run_lanes(view.run, stalls) if view.head.seal.events <= MAX_CHARTED else []
-    return sealed_run(ShownRun(view.head, diagnosis, view.verdict, coverage_notes(view), lanes))
+    return _sealed_run(_ShownRun(view.head, diagnosis, view.verdict, coverage_notes(view), lanes))
 
 
-def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
-    """Return the time lanes of a run; an empty list if its evidence cannot be read."""
-    findings: list[Finding] = []
-    with suppress(CritiqorError):  # a run that is not diagnosed yet has no findings
-        findings = run.diagnosis().failure_analysis.findings
-    try:
-        return build_lanes(activity(run.events()), findings, stalls)
-    except (CritiqorError, OSError, DecodeError, UnicodeDecodeError, RecursionError):
-        return []
-
-
-def sealed_run(run: ShownRun) -> Group:
+def _sealed_run(run: _ShownRun) -> Group:
     """Draw a sealed run, the verdict first."""
     return Group(*_parts(run))
 
 
-def unsealed_run(head: RunHead, text: str, following: str) -> Group:
+def _unsealed_run(head: RunHead, text: str, following: str) -> Group:
     """Draw a run that is not sealed: its state, and the next command."""
     return Group(head_line(head), Text(), untrusted(text), next_command(following))
 
@@ -103,7 +86,7 @@ def head_line(head: RunHead, outcome: str | None = None) -> Text:
     return styled(f"{head.run_id}  ", "bold").append_text(untrusted(whose, FAINT))
 
 
-def _parts(run: ShownRun) -> Iterator[RenderableType]:
+def _parts(run: _ShownRun) -> Iterator[RenderableType]:
     diagnosis = run.diagnosis
     run_id, seal = run.head.run_id, run.head.seal
     yield head_line(run.head, diagnosis.outcome.state)
@@ -123,9 +106,9 @@ def _parts(run: ShownRun) -> Iterator[RenderableType]:
 def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
     """Yield the verdict, the figures, the time lanes and the findings."""
     findings = diagnosis.failure_analysis.findings
-    yield verdict_line(verdict)
+    yield _verdict_line(verdict)
     yield Text()
-    yield figures_grid(diagnosis, verdict)
+    yield facts_grid(list(_figures(diagnosis, verdict)))
     if lanes:
         yield Text()
         yield LanesChart(lanes)
@@ -136,18 +119,14 @@ def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane
         yield Text(f"\nand {len(findings) - SHOWN_FINDINGS} more, none of them more severe", FAINT)
 
 
-def verdict_line(verdict: Verdict) -> Text:
+def _verdict_line(verdict: Verdict) -> Text:
     """Return the verdict in a word and a sentence."""
     word, style = MARKS[verdict.readiness]
     return styled(f"{word}  ", style).append_text(untrusted(verdict.headline, "bold"))
 
 
-def figures_grid(diagnosis: Diagnosis, verdict: Verdict) -> Table:
-    """Return trust with what reduced it, confidence, outcome, cost, time and context."""
-    return facts_grid(list(_figures(diagnosis, verdict)))
-
-
 def _figures(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[tuple[str, Text]]:
+    """Yield trust with what reduced it, confidence, outcome, cost, time and context."""
     findings = diagnosis.failure_analysis.findings
     if verdict.trust is None:
         yield "trust", Text(format_trust(verdict), "yellow")
@@ -162,7 +141,7 @@ def _figures(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[tuple[str, Text
     for reason, points in diagnosis.confidence_lost.items():
         yield "", styled(f"-{points} ", "yellow").append_text(untrusted(reason, FAINT))
     outcome = diagnosis.outcome
-    yield "outcome", untrusted(f"{outcome.state.replace('_', ' ')} ({outcome.known_from})")
+    yield "outcome", untrusted(f"{format_identifier(outcome.state)} ({outcome.known_from})")
     yield "cost", Text(cost_text(diagnosis.cost_analysis))
     yield "time", Text(time_text(diagnosis))
     if (grown := context_growth(diagnosis.context_analysis)) is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.lanes import Lane, LanesChart
+from critiqor.cli.terminal.lane_chart import Lane, LanesChart
 from critiqor.cli.terminal.styled_text import next_command, side_by_side, styled
 from critiqor.cli.terminal.tables import draw_parts
 from critiqor.model.formatting import format_duration

@@ -11,7 +11,7 @@ from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.texts.trends import FIGURES, Texts, figure_cells, notes_of, title_of, when
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
-from critiqor.model.formatting import FIGURE_LABELS
+from critiqor.model.formatting import FIGURE_LABELS, format_identifier
 
 MAX_CAUSE = 60
 """Maximum length of the cause below a title in characters."""
@@ -41,7 +41,7 @@ def _parts(result: Trends, texts: Texts) -> Iterator[RenderableType]:
 def _run(run: RunPoint, texts: Texts) -> list[Text]:
     figures = map(Text, figure_cells(run, texts))
     created = (run.created_at or "-")[:16].replace("T", " ")
-    problem = untrusted((run.primary_type or "-").replace("_", " "))
+    problem = untrusted(format_identifier(run.primary_type or "-"))
     return [untrusted(run.run_id, "bold"), untrusted(created, FAINT), *figures, problem]
 
 

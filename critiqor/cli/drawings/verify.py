@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.styled_text import facts_grid, indented, next_command, styled, untrusted
+from critiqor.cli.terminal.styled_text import indented, next_command, styled, untrusted
+from critiqor.cli.terminal.tables import facts_grid
 from critiqor.storage.verification import Verification
 
 

@@ -61,7 +61,7 @@ class LiveRun:
             # Events matter most, so everything else is dropped first if there is little room.
             above, below = [head_line(self._head), *figures][: max(0, lines - MIN_EVENT_LINES)], []
         room = max(1, lines - len(above) - len(below))
-        latest = [event_line(each, width) for each in self._latest[-room:]] or [Text("nothing yet", FAINT)]
+        latest = [_event_line(each, width) for each in self._latest[-room:]] or [Text("nothing yet", FAINT)]
         for line in (*above, *latest, *below):
             line.truncate(width, overflow="ellipsis")
             yield line
@@ -94,7 +94,7 @@ def _whole_seconds(milliseconds: int) -> str:
     return f"{seconds} s" if seconds < 600 else f"{seconds // 60} min"
 
 
-def event_line(each: EventLine, width: int) -> Text:
+def _event_line(each: EventLine, width: int) -> Text:
     """Return an event on one line; the caller cuts it to the width of the terminal."""
     columns, clock = (NAME, each.clock) if width >= MIN_WIDTH_FULL_NAMES else (SHORT_NAME, each.clock[:8])
     style = "red" if each.failed else ""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rich.text import Text
 
-from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, styled
+from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, score_style, styled
 from critiqor.model import ContextAnalysis, Finding, RequestSize
 
 FULL, EMPTY = "█", "░"
@@ -29,11 +29,6 @@ def bar(share: float, width: int = BAR_WIDTH, style: str = "") -> Text:
     """Draw a share of a whole."""
     filled = cells(share, width)
     return Text.assemble((FULL * filled, style), (EMPTY * (width - filled), FAINT))
-
-
-def score_style(score: float) -> str:
-    """Return the color of a score from 0 to 100."""
-    return "green" if score >= 85 else "yellow" if score >= 60 else "red"
 
 
 def trust_bar(trust: int, findings: Sequence[Finding], width: int = BAR_WIDTH) -> Text:

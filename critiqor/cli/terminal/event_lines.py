@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from critiqor.cli.text_layout import one_line
 from critiqor.diagnosis.signals.numbers import is_plausible, price_of
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.formatting import format_duration, format_money, format_number
+from critiqor.model.sanitize import collapse_whitespace
 
 if TYPE_CHECKING:
     from critiqor.model import Event
@@ -95,5 +95,5 @@ def _clock(timestamp: str) -> str:
 
 
 def _quote(text: object) -> str:
-    line = one_line(str(text)[: 2 * MAX_QUOTE])
+    line = collapse_whitespace(str(text)[: 2 * MAX_QUOTE])
     return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 1] + "…"

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from critiqor.cli.terminal.cursor import restored_cursor
 from critiqor.cli.terminal.screen import screen
-from critiqor.cli.terminal.styled_text import printable_line
+from critiqor.cli.terminal.styled_text import untrusted
 
 BATCH = 500
 """Number of items between two updates of the line: an update takes longer than most items."""
@@ -30,7 +30,7 @@ def progress_line(description: str, noun: str | None, total: int | None) -> Iter
         TimeElapsedColumn(),
     ]
     with restored_cursor(), Progress(*columns, console=screen(sys.stderr), transient=True) as progress:
-        task = progress.add_task(printable_line(description, 60), total=total)
+        task = progress.add_task(untrusted(description, max_length=60).plain, total=total)
         done = 0
 
         def advance() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.output import plain
-from critiqor.model.sanitize import Replacement, sanitize
+from critiqor.model.sanitize import Replacement, sanitize, sanitize_for_terminal
 
 MAX_CHARACTERS = 600
 """Maximum length of an untrusted text in characters; --json and piped output contain the rest."""
@@ -24,13 +22,11 @@ FAINT = "dim"
 INDENT = 2
 GUTTER = 3
 """Number of columns between texts that are side by side."""
-LABEL = 12
-"""Width of labels in columns."""
 
 
 def untrusted(text: str, style: str = "", max_length: int = MAX_CHARACTERS) -> Text:
     """Return text of an agent or a file, sanitized: one line of limited length without control characters."""
-    return styled(printable_line(text, max_length), style)
+    return styled(_printable_line(text, max_length), style)
 
 
 def styled(text: str, style: str = "") -> Text:
@@ -38,14 +34,19 @@ def styled(text: str, style: str = "") -> Text:
     return Text().append(text, style)
 
 
+def score_style(score: float) -> str:
+    """Return the style of text or bars that show a score from 0 to 100."""
+    return "green" if score >= 85 else "yellow" if score >= 60 else "red"
+
+
 def preformatted(text: str, style: str = "") -> Text:
     """Return a line of our own that may quote untrusted names: sanitized, but spaces are kept."""
     text = text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
-    return Text(plain(text).replace("\n", " ").replace("\t", " "), style)
+    return Text(sanitize_for_terminal(text).replace("\n", " ").replace("\t", " "), style)
 
 
-def printable_line(text: str, max_length: int = MAX_CHARACTERS) -> str:
-    """Return untrusted text as one line of limited length, without characters that confuse terminals."""
+def _printable_line(text: str, max_length: int) -> str:
+    """Return a text as one line of limited length, without characters that confuse terminals."""
     line = sanitize(text, max_length=max_length, collapse=True, replacement=Replacement.MARK)
     return line if line.isascii() else "".join(_even_width(line))
 
@@ -69,16 +70,6 @@ def indented(renderable: RenderableType, columns: int = INDENT) -> Padding:
     return Padding(renderable, (0, 0, 0, columns))
 
 
-def facts_grid(facts: Sequence[tuple[str, Text]]) -> Table:
-    """Return labels with their values; long values wrap beside the labels."""
-    grid = Table.grid()
-    grid.add_column(style=FAINT, no_wrap=True, width=LABEL)
-    grid.add_column(overflow="fold")
-    for label, value in facts:
-        grid.add_row(label, value)
-    return grid
-
-
 def side_by_side(texts: Iterable[Text], width: int) -> Iterator[Text]:
     """Put texts on as few lines as possible without breaking any of them."""
     line = Text()
@@ -92,7 +83,7 @@ def side_by_side(texts: Iterable[Text], width: int) -> Iterator[Text]:
 
 
 def next_command(command: str) -> Text:
-    """Return a line that suggests the next command."""
+    """Return the styled line `Next: …` that ends a drawing, with a command that can be copied."""
     return unbroken(styled("\nNext: ", FAINT).append_text(untrusted(add_runs_dir(command), "bold")))
 
 

@@ -1,4 +1,4 @@
-"""Tables that become lists if the terminal is too narrow for them."""
+"""Tables on a terminal: labels with values, and tables that become lists if the terminal is too narrow for them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from critiqor.timeline.layout import Name, Part, Piece
 from critiqor.timeline.layout import Table as PartTable
 
 GUTTER = 2
+LABEL = 12
+"""Width of the labels of facts in columns."""
 MIN_TEXT_WIDTH = 24
 """Minimum width in columns at which a wrapped text is readable."""
 
@@ -72,6 +74,16 @@ class FittingTable:
                     values.append(" · " if values.cell_len else "").append(f"{head} " if head else "", FAINT)
                     values.append_text(cell)
             yield Padding(values, (0, 0, 0, GUTTER))
+
+
+def facts_grid(facts: Sequence[tuple[str, Text]]) -> Table:
+    """Return a table of labels with their values; long values wrap beside the labels."""
+    grid = Table.grid()
+    grid.add_column(style=FAINT, no_wrap=True, width=LABEL)
+    grid.add_column(overflow="fold")
+    for label, value in facts:
+        grid.add_row(label, value)
+    return grid
 
 
 def draw_parts(parts: Sequence[Part]) -> Iterator[RenderableType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
 from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.model.formatting import FIGURE_LABELS, format_difference, format_figure
+from critiqor.model.formatting import FIGURE_LABELS, format_difference, format_figure, format_identifier
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.comparison import timing_parts
 from critiqor.timeline.layout import as_lines
@@ -36,7 +36,7 @@ def comparison_text(result: Comparison, timing: TimingComparison, texts: Texts) 
     if problems:
         lines += ["", *table(problems)]
     rows = [["", "before", "after", "difference"]]
-    rows.append(["outcome", *(state.replace("_", " ") for state in (result.outcome_before, result.outcome_after)), ""])
+    rows.append(["outcome", *(format_identifier(state) for state in (result.outcome_before, result.outcome_after)), ""])
     rows += [[label, *figure_cells(result, name, texts)] for name, label in FIGURE_LABELS.items()]
     lines += ["", *table(rows)]
     if result.notes:

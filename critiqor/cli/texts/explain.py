@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from critiqor.cli.text_layout import page
-from critiqor.model import Impact
-from critiqor.model.formatting import counted, format_duration, format_money
+from critiqor.model.formatting import format_lost_trust, format_waste
 from critiqor.run.explanation import ExplainedStep, Explanation
 
 SHOWN = 3
@@ -36,21 +35,6 @@ def explanation_text(run: str, explanation: Explanation) -> str:
     lines += ["", f"  Trust:   {format_lost_trust(impact)}", f"  Wasted:  {format_waste(impact)}"]
     lines += [f"  Fix:     {finding.recommendation}", f"  Verify:  {finding.verification}"]
     return page(lines)
-
-
-def format_lost_trust(impact: Impact) -> str:
-    """Return the trust points that a finding cost."""
-    return f"-{counted(impact.trust_points, 'point')}" if impact.trust_points else "no points lost"
-
-
-def format_waste(impact: Impact) -> str:
-    """Return the money, tokens and time that a finding wasted."""
-    wasted = [
-        format_money(impact.wasted_usd) if impact.wasted_usd else "",
-        counted(impact.wasted_tokens, "token") if impact.wasted_tokens else "",
-        format_duration(impact.wasted_ms) if impact.wasted_ms else "",
-    ]
-    return ", ".join(part for part in wasted if part) or "no waste measured"
 
 
 def _step_lines(step: ExplainedStep) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page
@@ -11,6 +11,7 @@ from critiqor.model.formatting import (
     counted,
     format_cost,
     format_duration,
+    format_identifier,
     format_money,
     format_number,
     format_trust,
@@ -21,9 +22,6 @@ from critiqor.model.verdict import Verdict
 from critiqor.run.store import is_abandoned, is_owner_alive
 from critiqor.run.view import RunView
 
-if TYPE_CHECKING:
-    from critiqor.run.diagnosis import Rediagnosis
-
 SHOWN_FINDINGS = 8
 
 
@@ -32,7 +30,7 @@ def run_summary(view: RunView) -> str:
     head, diagnosis = view.head, view.diagnosis
     whose = f"{head.metadata.agent_id}  {head.timestamps.created_at}"
     if diagnosis is None or view.verdict is None:
-        state = unsealed_state(head)
+        state = unsealed_text(head)
         following = f"  Next: {add_runs_dir(state.following)}"
         return page([f"{view.run_id}  {format_status(head)}  {whose}", "", f"  {state.text}", following])
     status = format_status(head, diagnosis.outcome.state)
@@ -55,7 +53,7 @@ def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
     lines = [
         f"  {verdict.headline}",
         f"  trust {format_trust(verdict)}, confidence {verdict.confidence} of 100, {format_verdict(verdict)}",
-        f"  outcome: {outcome.state.replace('_', ' ')} ({outcome.known_from})",
+        f"  outcome: {format_identifier(outcome.state)} ({outcome.known_from})",
         f"  cost: {cost_text(diagnosis.cost_analysis)}",
         f"  time: {time_text(diagnosis)}",
     ]
@@ -66,28 +64,10 @@ def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
     return lines
 
 
-def changed_lines(change: Rediagnosis) -> list[str]:
-    """Return how a new diagnosis of the same evidence differs from the previous one."""
-    if change.previous_rule_set is None:
-        return []
-    rules = (
-        f"rule set {change.rule_set}, unchanged"
-        if change.previous_rule_set == change.rule_set
-        else f"rule set {change.previous_rule_set} → {change.rule_set}"
-    )
-    changes = [
-        *(f"    gone: {cause}" for cause in change.gone),
-        *(f"    new:  {cause}" for cause in change.new),
-    ]
-    if change.previous_trust != change.trust:
-        changes.append(f"    trust: {change.previous_trust} → {change.trust}")
-    return ["", f"  Compared with the previous diagnosis ({rules}):", *(changes or ["    nothing changed"])]
-
-
 def format_status(head: RunHead, outcome: str | None = None) -> str:
-    """Return the status of the recording, and the outcome of the agent unless it completed."""
+    """Return the status that `show` prints: that of the recording, and the outcome of the agent unless it completed."""
     if outcome not in (None, "completed"):
-        return f"{head.status} (outcome: {str(outcome).replace('_', ' ')})"
+        return f"{head.status} (outcome: {format_identifier(str(outcome))})"
     return f"{head.status} (ended, not finalized)" if is_abandoned(head) else head.status
 
 
@@ -104,24 +84,24 @@ def _finding_lines(finding: Finding) -> list[str]:
     ]
 
 
-class UnsealedState(NamedTuple):
-    """The state of a run that is not sealed."""
+class UnsealedText(NamedTuple):
+    """What is shown of a run that is not sealed."""
 
     text: str
     following: str
     """The suggested next command."""
 
 
-def unsealed_state(head: RunHead) -> UnsealedState:
-    """Return the state of a run that is not sealed."""
+def unsealed_text(head: RunHead) -> UnsealedText:
+    """Return what `show` prints of a run that is not sealed: a sentence, and the next command."""
     run_id = head.run_id
     if head.status == "ABORTED":
-        return UnsealedState("Aborted; the recorded events are kept but not sealed.", f"critiqor diagnose {run_id}")
+        return UnsealedText("Aborted; the recorded events are kept but not sealed.", f"critiqor diagnose {run_id}")
     if head.owner is None and head.status == "MONITORING":
-        return UnsealedState("Being recorded from an attached OpenClaw.", f"critiqor finalize {run_id}")
+        return UnsealedText("Being recorded from an attached OpenClaw.", f"critiqor finalize {run_id}")
     if is_owner_alive(head):
-        return UnsealedState("Being recorded.", f"critiqor finalize {run_id}")
-    return UnsealedState(
+        return UnsealedText("Being recorded.", f"critiqor finalize {run_id}")
+    return UnsealedText(
         "The recording process has ended; the run is not finalized.",
         f"critiqor finalize {run_id}   (or: critiqor abort {run_id})",
     )
@@ -160,7 +140,7 @@ def time_text(diagnosis: Diagnosis) -> str:
 
 
 def coverage_notes(view: RunView) -> list[str]:
-    """Return what the recorder did not see, or why that is unknown."""
+    """Return what `show` prints under what the recorder did not see, or why that is unknown."""
     coverage = view.coverage()
     if coverage is not None:
         return coverage.notes

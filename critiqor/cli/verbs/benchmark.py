@@ -33,10 +33,11 @@ def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
 
 
 def _text(result: Ranking, texts: dict[str, str]) -> str:
-    from critiqor.cli.text_layout import one_line, page, table
+    from critiqor.cli.text_layout import page, table
     from critiqor.model.formatting import FIGURE_LABELS, format_figure
+    from critiqor.model.sanitize import collapse_whitespace
 
-    kind = one_line(f"{result.benchmark_id}, {result.difficulty_tier}")
+    kind = collapse_whitespace(f"{result.benchmark_id}, {result.difficulty_tier}")
     lines = [f"{result.run_id}  {kind}  comparable with {result.others} other runs", ""]
     lines += table(
         [

@@ -10,7 +10,7 @@ import click
 
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import json_option, policy_option, read_policy, runs_dir_option
+from critiqor.cli.options import json_option, policy_option, read_policy_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.errors import CritiqorError, ExitCode
 
@@ -43,7 +43,7 @@ def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
     from critiqor.policy.gate import apply_policy, counting_findings
     from critiqor.run.view import RunView
 
-    policy, view = read_policy(policy_file), RunView(run)
+    policy, view = read_policy_option(policy_file), RunView(run)
     diagnosis = view.require_diagnosis()
     result = apply_policy(policy, diagnosis, view.integrity)
 
@@ -65,7 +65,7 @@ def _check_for_github(run: Run, policy_file: Path | None, as_json: bool) -> Gate
 
     try:
         report = load_report(run)
-        result = _escape_explanations(apply_policy(read_policy(policy_file), report.diagnosis, report.evidence))
+        result = _escape_explanations(apply_policy(read_policy_option(policy_file), report.diagnosis, report.evidence))
     except CritiqorError as error:
         error.message, error.fix = escape_commands(error.message), error.fix and escape_commands(error.fix)
         raise
@@ -75,12 +75,16 @@ def _check_for_github(run: Run, policy_file: Path | None, as_json: bool) -> Gate
 
 
 def _text(result: GateResult) -> str:
-    from critiqor.cli.text_layout import one_line, page
+    from critiqor.cli.text_layout import page
+    from critiqor.model.sanitize import collapse_whitespace
 
     count, failed = len(result.rules), sum(not rule.passed for rule in result.rules)
     verdict = f"fails {failed} of {count} rules" if failed else f"passes {count} of {count} rules"
     lines = [f"{result.run_id} {verdict}"]
-    lines += [f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {one_line(rule.explanation)}" for rule in result.rules]
+    lines += [
+        f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {collapse_whitespace(rule.explanation)}"
+        for rule in result.rules
+    ]
     if failed:
         lines.append(f"Next: {add_runs_dir(f'critiqor show {result.run_id}')}")
     return page(lines)
@@ -97,12 +101,12 @@ def _escape_explanations(result: GateResult) -> GateResult:
 
 
 def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None:
-    from critiqor.cli.output import plain
     from critiqor.exporters.github import annotation_lines, step_summary
+    from critiqor.model.sanitize import sanitize_for_terminal
 
     for line in annotation_lines(result, report.diagnosis):
         # GitHub looks for commands in both streams.
-        click.echo(plain(line), err=to_stderr)
+        click.echo(sanitize_for_terminal(line), err=to_stderr)
     path = os.environ.get(SUMMARY)
     if path:
         _append(Path(path), step_summary(report, result).encode())

@@ -74,38 +74,17 @@ def dashboard(
     critiqor dashboard --tenant ours --tenant theirs                  the runs of both
     critiqor dashboard --host 192.168.1.5 --require-token             from other machines too, over plain HTTP
     """
+    from critiqor.cli.browser import dashboard_text, open_link
     from critiqor.dashboard.web.serving import serve
     from critiqor.run.store import RunStore
 
     def opened(opening: ServedDashboard) -> None:
         for note in opening.notes:
             say(note)
-        answer("dashboard", opening._asdict(), _text(opening), as_json=as_json)
+        answer("dashboard", opening._asdict(), dashboard_text(opening), as_json=as_json)
         if not no_browser:
-            _show(opening)
+            open_link(opening.link)
 
     serve(
         RunStore(runs_dir), opened, run_id=run, tenants=tenant_id, host=host, port=port, requires_token=requires_token
     )
-
-
-def open_dashboard(run_id: str, runs_dir: str) -> None:
-    """Open the dashboard at a run; called by verbs that end by showing a run."""
-    from critiqor.dashboard.web.serving import serve
-    from critiqor.run.store import RunStore
-
-    def opened(opening: ServedDashboard) -> None:
-        say(_text(opening))
-        _show(opening)
-
-    serve(RunStore(runs_dir), opened, run_id=run_id)
-
-
-def _text(opening: ServedDashboard) -> str:
-    return f"The dashboard is at\n  {opening.link}\nCtrl-C ends it."
-
-
-def _show(opening: ServedDashboard) -> None:
-    from critiqor.cli.browser import open_link
-
-    open_link(opening.link)

@@ -75,7 +75,9 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
     """Return the suggested next commands, each with its purpose."""
     from shlex import quote
 
-    worst, folder, critiqor = acts[-1], quote(str(runs)), program()
+    from critiqor.cli.hints import critiqor_command
+
+    worst, folder, critiqor = acts[-1], quote(str(runs)), critiqor_command()
     finding = worst.diagnosis.primary_diagnosis
     explain = [] if finding is None else [f"{critiqor} explain {worst.run_id} {finding.finding_id} --runs-dir {folder}"]
     return [
@@ -86,16 +88,3 @@ def _following(acts: list[Act], runs: Path) -> list[tuple[str, str]]:
         (f"{critiqor} doctor --probe && {critiqor} monitor openclaw", "your own agent"),
         (f"rm -r {quote(str(runs.parent))}", "delete the three demo runs"),
     ]
-
-
-def program() -> str:
-    """Return how to call `critiqor` from the current shell: by its path if it is not on PATH."""
-    import shutil
-    import sys
-    from shlex import quote
-
-    called = Path(sys.argv[0])
-    found = shutil.which("critiqor")
-    if found is not None and (called.name != "critiqor" or called.resolve() == Path(found).resolve()):
-        return "critiqor"
-    return quote(sys.argv[0]) if called.name == "critiqor" else f"{quote(sys.executable)} -m critiqor"

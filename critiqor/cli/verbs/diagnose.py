@@ -14,6 +14,7 @@ from critiqor.cli.output import answer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from critiqor.run.diagnosis import Rediagnosis
     from critiqor.run.store import Run
 
 
@@ -48,13 +49,13 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
 def _run(run: Run, *, as_json: bool) -> None:
     from msgspec import to_builtins
 
-    from critiqor.cli.texts.show import changed_lines, run_summary
+    from critiqor.cli.texts.show import run_summary
     from critiqor.run.diagnosis import diagnose_again
     from critiqor.run.view import RunView
 
     change = diagnose_again(run)
     view = RunView(run)
-    text = "\n".join([run_summary(view), *changed_lines(change)])
+    text = "\n".join([run_summary(view), *_changed_lines(change)])
     data = {**to_builtins(view.require_diagnosis()), "changed": change}
 
     def drawing() -> RenderableType:
@@ -63,6 +64,24 @@ def _run(run: Run, *, as_json: bool) -> None:
         return rediagnosis_drawing(view, change)
 
     answer("diagnose", data, text, as_json=as_json, drawing=drawing)
+
+
+def _changed_lines(change: Rediagnosis) -> list[str]:
+    """Return how a new diagnosis of the same evidence differs from the previous one."""
+    if change.previous_rule_set is None:
+        return []
+    rules = (
+        f"rule set {change.rule_set}, unchanged"
+        if change.previous_rule_set == change.rule_set
+        else f"rule set {change.previous_rule_set} → {change.rule_set}"
+    )
+    changes = [
+        *(f"    gone: {cause}" for cause in change.gone),
+        *(f"    new:  {cause}" for cause in change.new),
+    ]
+    if change.previous_trust != change.trust:
+        changes.append(f"    trust: {change.previous_trust} → {change.trust}")
+    return ["", f"  Compared with the previous diagnosis ({rules}):", *(changes or ["    nothing changed"])]
 
 
 def _document(file: Path, *, as_json: bool) -> None:
@@ -87,9 +106,9 @@ def _traces(file: Path, *, as_json: bool) -> None:
 
     from msgspec import to_builtins
 
-    from critiqor.cli.output import plain, say
-    from critiqor.cli.text_layout import one_line
+    from critiqor.cli.output import say
     from critiqor.importers import read_traces
+    from critiqor.model.sanitize import collapse_whitespace, sanitize_for_terminal
     from critiqor.run.diagnosis import trace_verdict
 
     for trace in read_traces(file):
@@ -101,4 +120,6 @@ def _traces(file: Path, *, as_json: bool) -> None:
             continue
         types = ", ".join(dict.fromkeys(f"{finding.severity} {finding.type}" for finding in verdict.findings))
         trust = "-" if verdict.trust_score is None else verdict.trust_score
-        click.echo(plain(f"{one_line(verdict.trace_id)}  {verdict.outcome}  trust {trust}  {types or 'no findings'}"))
+        trace_id = collapse_whitespace(verdict.trace_id)
+        line = f"{trace_id}  {verdict.outcome}  trust {trust}  {types or 'no findings'}"
+        click.echo(sanitize_for_terminal(line))

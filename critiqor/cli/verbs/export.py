@@ -9,7 +9,7 @@ import click
 
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.file_output import STDOUT, offline_pages, output_target
-from critiqor.cli.options import json_option, policy_option, read_policy, runs_dir_option
+from critiqor.cli.options import json_option, policy_option, read_policy_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.progress import export_progress
 from critiqor.errors import UsageError
@@ -69,7 +69,7 @@ def export(
         raise UsageError("--endpoint and --content require --format otlp", fix=f"--format {SENT_FORMAT}")
     if policy_file is not None and format_name != "junit":
         raise UsageError("--policy requires --format junit", fix="--format junit")
-    options = ExportOptions(content, read_policy(policy_file), offline_pages)
+    options = ExportOptions(content, read_policy_option(policy_file), offline_pages)
     if endpoint is not None:
         if output is not None:
             raise UsageError("--endpoint and --output cannot be combined", fix="leave one of them out")

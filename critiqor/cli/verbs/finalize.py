@@ -46,11 +46,10 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
     answer("finalize", data, run_summary(view), as_json=as_json, drawing=lambda: _drawing(view))
     warn_if_running(run_id, runs_dir)
     if not no_dashboard and not as_json:
-        from critiqor.cli.browser import has_display, is_interactive
+        from critiqor.cli.browser import has_display, open_dashboard
+        from critiqor.cli.terminal.capabilities import is_interactive
 
         if has_display():
-            from critiqor.cli.verbs.dashboard import open_dashboard
-
             open_dashboard(run_id, runs_dir)
         elif is_interactive():
             say(

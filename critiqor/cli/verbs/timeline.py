@@ -51,8 +51,8 @@ def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool
 def _drawing(
     what: tuple[str, ...], timing: TimelineSummary | RepeatedTimings, parts: list[Part], store: RunStore
 ) -> RenderableType:
-    from critiqor.cli.drawings.show import run_lanes
     from critiqor.cli.drawings.timeline import report_drawing, timing_drawing
+    from critiqor.cli.terminal.lane_chart import run_lanes
     from critiqor.model.timeline import TimelineSummary
 
     if not isinstance(timing, TimelineSummary):

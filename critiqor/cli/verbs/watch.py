@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.hints import add_runs_dir, stop_command
 from critiqor.cli.options import json_option, runs_dir_option
-from critiqor.cli.output import answer_line, can_draw, say
-from critiqor.cli.running_agent import say_how_to_stop, warn_if_running
+from critiqor.cli.output import answer_line, say
+from critiqor.cli.running_agent import say_if_running, warn_if_running
+from critiqor.cli.terminal.capabilities import can_draw
 
 if TYPE_CHECKING:
     from critiqor.model import RunHead
@@ -53,7 +54,7 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
     else:
         say(f"{end.reason}. Next: {end.following}")
         if over is None:
-            say_how_to_stop(run_id, runs_dir)
+            say_if_running(run_id, runs_dir)
     if over is not None:
         warn_if_running(run_id, runs_dir)
 
@@ -78,8 +79,8 @@ def _refuse_finished(head: RunHead) -> None:
 
 def _print(follower: Follower, *, as_json: bool) -> str:
     """Print events until the run is over. Return why it is over."""
-    from critiqor.cli.output import plain
     from critiqor.cli.terminal.event_lines import format_event
+    from critiqor.model.sanitize import sanitize_for_terminal
 
     while True:
         update = follower.update()
@@ -87,7 +88,7 @@ def _print(follower: Follower, *, as_json: bool) -> str:
             if as_json:
                 answer_line("watch", {"event": event})
             else:
-                click.echo(plain(format_event(event).text))
+                click.echo(sanitize_for_terminal(format_event(event).text))
         sys.stdout.flush()
         if update.over is not None:
             return update.over
@@ -119,8 +120,6 @@ def _draw(follower: Follower) -> str:
 
 
 def _hints(head: RunHead) -> list[str]:
-    from critiqor.cli.running_agent import stop_command
-
     leaving = "Ctrl-C stops watching; the run continues"
     return [leaving] if head.owner is None else [leaving, f"to stop the agent: {stop_command(head.run_id)}"]
 

@@ -80,7 +80,7 @@ class EventIndex:
                 if base.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
                     return False
                 facts = dict(base.execute("SELECT name, value FROM facts"))
-            return facts.get("made_of") == source_id(self._document, digest)
+            return facts.get("made_of") == index_source(self._document, digest)
         except (sqlite3.Error, BrokenRecordError):
             return False
 
@@ -179,11 +179,11 @@ class EventIndex:
         try:
             descriptor = os.open(self._document, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError as error:
-            raise broken(self._document, error) from error
+            raise evidence_error(self._document, error) from error
         try:
             return [Numbered(number, _event_at(descriptor, offset, length)) for number, offset, length in places]
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
-            raise broken(self._document, error) from error
+            raise evidence_error(self._document, error) from error
         finally:
             os.close(descriptor)
 
@@ -201,16 +201,16 @@ def _event_at(descriptor: int, offset: int, length: int) -> Event:
     return _decode_event(line[1 : length + 1])
 
 
-def source_id(document: Path, digest: str) -> str:
-    """Return what identifies the source of an index: the digest of the evidence, and the state of the file."""
+def index_source(document: Path, digest: str) -> str:
+    """Return what an event index was built from: its version, the digest of the evidence and the state of the file."""
     try:
         found = document.stat()
     except OSError as error:
-        raise broken(document, error) from error
+        raise evidence_error(document, error) from error
     return f"{INDEX_VERSION} {digest} {found.st_size} {found.st_mtime_ns}"
 
 
-def broken(document: Path, error: object) -> BrokenRecordError:
-    """Return an error for evidence that cannot be read, without the path that system errors contain."""
+def evidence_error(document: Path, error: object) -> BrokenRecordError:
+    """Return the error of an event index that cannot read the evidence, without the path that system errors contain."""
     reason = error.strerror if isinstance(error, OSError) else error
     return BrokenRecordError(f"the evidence cannot be read: {reason}", fix=f"critiqor verify {document.parent.name}")

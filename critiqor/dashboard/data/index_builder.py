@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import psutil
 
-from critiqor.dashboard.data.event_index import FIELDS, EventIndex, broken, source_id
+from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, index_source
 from critiqor.dashboard.data.search_terms import searchable_text
-from critiqor.dashboard.data.time_chart import build_bars
+from critiqor.dashboard.data.time_chart import chart_bars
 from critiqor.exporters import gather_trace
 from critiqor.model import Event, ms_from_iso
 from critiqor.run.store import Run
@@ -45,7 +45,7 @@ _decode_event = msgspec.json.Decoder(Event).decode
 def build_index(run: Run, digest: str, file: Path) -> EventIndex:
     """Build the index of a sealed run. The file gets its final name when it is complete."""
     document = run.evidence_path
-    origin = source_id(document, digest)
+    origin = index_source(document, digest)
     _remove_leftovers(file)
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
         try:
             event = _decode_event(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise broken(document, error) from error
+            raise evidence_error(document, error) from error
         at = ms_from_iso(event.timestamp)
         named = (event.event_id, event.event_type, event.source_layer, event.tool_name, event.status)
         rows.append((number, *named, at, offset, len(line)))
@@ -109,7 +109,7 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
 
 
 def _insert_bars(base: sqlite3.Connection, run: Run) -> None:
-    bars = build_bars(gather_trace(RunView(run)))
+    bars = chart_bars(gather_trace(RunView(run)))
     # The last field is the number of joined bars, and none are joined here.
     base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?)", (bar[:-1] for bar in bars))
 
@@ -119,7 +119,7 @@ def _lines(document: Path) -> Iterator[tuple[int, bytes]]:
     try:
         file = document.open("rb", buffering=1 << 18)
     except OSError as error:
-        raise broken(document, error) from error
+        raise evidence_error(document, error) from error
     with file:
         offset = len(file.readline())
         for line in file:

@@ -5,7 +5,6 @@ Pages read everything about a run from here; what the viewer may not see is left
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
@@ -15,14 +14,11 @@ import msgspec
 
 from critiqor.dashboard.data.event_index import EventFilter, EventIndex, Found, Numbered
 from critiqor.dashboard.data.index_cache import IndexCache
-from critiqor.dashboard.data.search_terms import searchable_text
-from critiqor.dashboard.data.time_chart import KINDS, Bar
+from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
 from critiqor.dashboard.pages.run_addresses import RunAddresses
 from critiqor.dashboard.render.formatting import offset
-from critiqor.diagnosis.signals.text import canonical, plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Coverage, Diagnosis, Event, Finding, RunHead, ms_from_iso
-from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import cited_line
 from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
@@ -35,10 +31,6 @@ PAGE = 100
 SMALL_RUN = 5000
 """Maximum number of events for which a page waits until the index is built."""
 INDEX_TIMEOUT_SECONDS = 5.0
-_MAX_EXCERPT = 240
-"""Maximum length of one value of an event in characters."""
-_MAX_SEARCHED = 50_000
-"""Maximum number of characters of an event in which the match of a search is located."""
 
 
 class Undiagnosed(NamedTuple):
@@ -184,6 +176,15 @@ class RunPageData:
             return names
         return {name: count for name, count in names.items() if anonymous_name(field, name) == name}
 
+    def whole_window(self) -> ChartWindow | None:
+        """Return the window of the time chart that shows the whole run; None without an index or bars."""
+        index = self.index()
+        extent = index.extent() if index is not None else None
+        if extent is None:
+            return None
+        first, last = extent
+        return ChartWindow(first, max(last, first + 1), first, max(last, first + 1))
+
     def bars(self, start_us: int, end_us: int, min_us: int, max_bars: int) -> list[Bar]:
         """Return the bars to draw within a window of time."""
         index = self.index()
@@ -206,34 +207,3 @@ class RunPageData:
 
     def _shown(self, each: Numbered) -> Numbered:
         return Numbered(each.number, anonymous_event(each.event)) if self.is_anonymous else each
-
-
-def informative_values(event: Event, search: re.Pattern[str] | None = None) -> list[tuple[str, str]]:
-    """Return the most informative values of an event, one line each; the match of a search is always among them."""
-    payload = event.payload
-    lines = []
-    if payload.get("arguments") is not None:
-        lines.append(("arguments", excerpt(canonical(payload["arguments"]), _MAX_EXCERPT)))
-    if event.error:
-        lines.append(("error", excerpt(event.error, _MAX_EXCERPT)))
-    for name in ("result", "text"):
-        if payload.get(name):
-            lines.append((name, excerpt(plain_text(payload[name]), _MAX_EXCERPT)))
-    usage = payload.get("usage")
-    if isinstance(usage, dict):
-        counted = ((usage.get(name), way) for name, way in (("input", "in"), ("output", "out")))
-        parts = [f"{count} tokens {way}" for count, way in counted if isinstance(count, int | float)]
-        lines += [("usage", ", ".join(parts))] if parts else []
-    if search is not None:
-        lines += _found(event, search, lines)
-    return lines
-
-
-def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the first match of a search that the lines do not show, as one more line."""
-    shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
-    text = searchable_text(event)[:_MAX_SEARCHED]
-    for match in search.finditer(text, len(event.event_type)):
-        if match[0].lower() not in shown:
-            return [("found", excerpt(text[max(0, match.start() - 80) : match.end() + _MAX_EXCERPT], _MAX_EXCERPT))]
-    return []

@@ -21,7 +21,7 @@ class Search:
     """A search."""
 
     def __init__(self, text: str) -> None:
-        chunks = (split_words(chunk) for chunk in text[:MAX_SEARCH].split())
+        chunks = (_split_words(chunk) for chunk in text[:MAX_SEARCH].split())
         self._phrases = [words for words in chunks if words][:MAX_WORDS]
 
     def __bool__(self) -> bool:
@@ -44,11 +44,11 @@ class Search:
         lowered = text.lower()
         if not all(word in lowered for words in self._phrases for word in words):
             return False  # a fast check that excludes most events
-        words = split_words(text)
+        words = _split_words(text)
         return all(_contains(words, phrase) for phrase in self._phrases)
 
 
-def split_words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 

@@ -1,4 +1,4 @@
-"""Bars of the time chart: one row per kind, with lanes for bars that overlap."""
+"""The time chart of a run: bars in one row per kind, with lanes for bars that overlap, and the window that is shown."""
 
 from __future__ import annotations
 
@@ -43,8 +43,35 @@ class Bar(NamedTuple):
     """Number of joined bars, if they are too short to be drawn separately."""
 
 
-def build_bars(trace: Trace) -> Iterator[Bar]:
-    """Build the bars of a trace."""
+class ChartWindow(NamedTuple):
+    """The part of a run that the time chart shows, in microseconds since 1970."""
+
+    start: int
+    end: int
+    first: int
+    """Start of the run."""
+    last: int
+    """End of the run."""
+
+    @property
+    def query(self) -> str:
+        """The window as the query of an address, in milliseconds since the start of the run."""
+        return f"?from={(self.start - self.first) / 1000}&to={(self.end - self.first) / 1000}"
+
+    @property
+    def is_whole(self) -> bool:
+        return (self.start, self.end) == (self.first, self.last)
+
+    def moved(self, left: float, right: float) -> ChartWindow:
+        """Return the window of the chart whose edges are shifted by multiples of its length, within the run."""
+        length = self.end - self.start
+        start = max(self.first, min(round(self.start + left * length), self.last - 1))
+        end = min(self.last, max(round(self.end + right * length), start + 1))
+        return self._replace(start=start, end=end)
+
+
+def chart_bars(trace: Trace) -> Iterator[Bar]:
+    """Yield the bars of the time chart for a trace: kind by kind, on as many lanes as overlap."""
     end = trace.end_us
     for kind in KINDS:
         for placed in lay_out((slice_ for slice_ in trace.slices if _kind(slice_) == kind), end):

@@ -1,24 +1,32 @@
-"""View models: the values for the templates of the run pages, built from `RunPageData`."""
+"""View models: the values that the templates of the run pages show, built from `RunPageData` and events."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from typing import Any
 
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import RunPageData
+from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.pages.paging import Pages
 from critiqor.dashboard.render.causal_drawing import visible_graph
-from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw, whole_run
+from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw
+from critiqor.diagnosis.signals.text import canonical, plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, Finding
 from critiqor.model.diagnosis import SEVERITIES
+from critiqor.model.sanitize import excerpt
 
 MAX_CITED = 12
 """Maximum number of events of one finding that are shown with their values."""
+_MAX_EXCERPT = 240
+"""Maximum length of one value of an event in characters."""
+_MAX_SEARCHED = 50_000
+"""Maximum number of characters of an event in which the match of a search is located."""
 
 
-def overview(data: RunPageData) -> dict[str, Any]:
+def overview_values(data: RunPageData) -> dict[str, Any]:
     """Return the values of the overview: verdict, main problem, next action."""
     primary = _primary(data)
     begin = primary.first_event if primary else ""
@@ -33,8 +41,8 @@ def overview(data: RunPageData) -> dict[str, Any]:
     }
 
 
-def diagnosis(data: RunPageData, page: int, size: int) -> dict[str, Any]:
-    """Return the findings of one page with their causal chains and events, and the causal graph."""
+def diagnosis_values(data: RunPageData, page: int, size: int) -> dict[str, Any]:
+    """Return the values of the diagnosis page: findings with their causal chains and events, and the causal graph."""
     found = data.findings
     pages = Pages(page, size, len(found), data.addresses.page("diagnosis"), "").within()
     shown = found[pages.offset : pages.offset + size]
@@ -47,14 +55,14 @@ def diagnosis(data: RunPageData, page: int, size: int) -> dict[str, Any]:
     }
 
 
-def cost(data: RunPageData) -> dict[str, Any]:
+def cost_values(data: RunPageData) -> dict[str, Any]:
     """Return the values of the cost page: the start of each turn, by agent run id. Costs are in the diagnosis."""
     timeline = data.diagnosis.timeline if data.diagnosis else None
     turns = timeline.turns if timeline is not None else []
     return {"began": {turn.agent_run_id: turn.started_at for turn in turns if turn.agent_run_id}}
 
 
-def context(data: RunPageData) -> dict[str, Any]:
+def context_values(data: RunPageData) -> dict[str, Any]:
     """Return the values of the context page: request sizes and budgets, with the compactions between them."""
     requests = data.diagnosis.context_analysis.requests if data.diagnosis else []
     ids = [each.event_id for each in requests]
@@ -71,6 +79,27 @@ def context(data: RunPageData) -> dict[str, Any]:
     }
 
 
+def informative_values(event: Event, search: re.Pattern[str] | None = None) -> list[tuple[str, str]]:
+    """Return the values of an event that pages show, one line each; the match of a search is always among them."""
+    payload = event.payload
+    lines = []
+    if payload.get("arguments") is not None:
+        lines.append(("arguments", excerpt(canonical(payload["arguments"]), _MAX_EXCERPT)))
+    if event.error:
+        lines.append(("error", excerpt(event.error, _MAX_EXCERPT)))
+    for name in ("result", "text"):
+        if payload.get(name):
+            lines.append((name, excerpt(plain_text(payload[name]), _MAX_EXCERPT)))
+    usage = payload.get("usage")
+    if isinstance(usage, dict):
+        counted = ((usage.get(name), way) for name, way in (("input", "in"), ("output", "out")))
+        parts = [f"{count} tokens {way}" for count, way in counted if isinstance(count, int | float)]
+        lines += [("usage", ", ".join(parts))] if parts else []
+    if search is not None:
+        lines += _found(event, search, lines)
+    return lines
+
+
 def _severities(findings: list[Finding]) -> dict[str, int]:
     """Return the number of findings of each severity, the worst first."""
     found = [finding.severity for finding in findings]
@@ -83,7 +112,7 @@ def _primary(data: RunPageData) -> Finding | None:
 
 
 def _small_drawing(data: RunPageData) -> Drawing | None:
-    window = whole_run(data)
+    window = data.whole_window()
     return None if window is None else draw(data, window, SMALL)
 
 
@@ -135,3 +164,13 @@ def _graph(data: RunPageData, diagnosis: Diagnosis) -> dict[str, Any] | None:
         "edges": [{"source": edge.source, "target": edge.target, "relation": edge.relation} for edge in graph.edges],
         "left_out": graph.left_out,
     }
+
+
+def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the first match of a search that the lines do not show, as one more line."""
+    shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
+    text = searchable_text(event)[:_MAX_SEARCHED]
+    for match in search.finditer(text, len(event.event_type)):
+        if match[0].lower() not in shown:
+            return [("found", excerpt(text[max(0, match.start() - 80) : match.end() + _MAX_EXCERPT], _MAX_EXCERPT))]
+    return []

@@ -11,12 +11,13 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from critiqor.dashboard.data.run_page_data import RunPageData, informative_values
+from critiqor.dashboard.data.run_page_data import RunPageData
+from critiqor.dashboard.data.view_models import informative_values
 from critiqor.dashboard.pages.site import Site
-from critiqor.dashboard.render.formatting import visible
 from critiqor.errors import CritiqorError
 from critiqor.model import Event
 from critiqor.model.formatting import counted, format_cost, format_duration
+from critiqor.model.sanitize import sanitize_for_page
 from critiqor.privacy.events import anonymous_event
 from critiqor.run.tail import Follower, Update
 
@@ -39,8 +40,11 @@ class Phase(NamedTuple):
     """Whether this phase is final."""
 
 
-def phase_of(update: Update, run_id: str) -> Phase:
-    """Return the phase of a run. An agent can end before the run is sealed, and can keep running after that."""
+def live_phase(update: Update, run_id: str) -> Phase:
+    """Return the phase of a run for its live page.
+
+    An agent can end before the run is sealed, and can keep running after that.
+    """
     if update.status == "COMPLETED":
         return Phase("completed", "Sealed and diagnosed", is_last=True)
     if update.status == "ABORTED":
@@ -84,7 +88,7 @@ class Live:
             figures, cost = follower.totals()
             amounts = {"event": figures.events, "error": figures.errors, "token": figures.tokens}
             counts = ", ".join(counted(amount, noun) for noun, amount in amounts.items())
-            phase = phase_of(update, data.run_id)
+            phase = live_phase(update, data.run_id)
             state = {
                 "badge": phase.badge,
                 "going": phase.is_recording,
@@ -118,11 +122,11 @@ def _row(event: Event) -> dict[str, Any]:
     return {
         "id": event.event_id,
         "at": event.timestamp,
-        "type": visible(event.event_type[:200]),
-        "tool": visible((event.tool_name or "")[:200]),
-        "status": visible(event.status[:40]),
+        "type": sanitize_for_page(event.event_type[:200]),
+        "tool": sanitize_for_page((event.tool_name or "")[:200]),
+        "status": sanitize_for_page(event.status[:40]),
         "took": "" if event.duration_ms is None else format_duration(event.duration_ms),
-        "said": visible(values[:1000]),
+        "said": sanitize_for_page(values[:1000]),
     }
 
 

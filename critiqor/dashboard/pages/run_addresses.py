@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from critiqor.dashboard.render.formatting import segment
 from critiqor.model import Finding
 from critiqor.model.timeline import cited_line
 
 FINDINGS = 20
 """Number of findings per page."""
+
+
+def path_segment(text: str) -> str:
+    """Quote a text as one segment of the path of an address."""
+    return quote(text, safe="")
 
 
 class RunAddresses:
@@ -31,7 +35,7 @@ class RunAddresses:
         """Return the address of an event or a timeline line; None if it has no page."""
         if not self._has_lines and cited_line(event_id) is not None:
             return None
-        return f"{self._run}/events/{segment(event_id)}"
+        return f"{self._run}/events/{path_segment(event_id)}"
 
     def finding(self, finding_id: str) -> str:
         """Return the address of a finding, on its page of the diagnosis."""

@@ -17,8 +17,8 @@ from critiqor.dashboard.data.search_terms import Search
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import FINDINGS
 from critiqor.dashboard.pages.site import Site
-from critiqor.dashboard.render.formatting import visible
 from critiqor.model.event import place_of
+from critiqor.model.sanitize import sanitize_for_page
 
 FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
 """Filters of the evidence, by their names in the address."""
@@ -35,12 +35,12 @@ class RunPages:
     def overview(self, request: Request) -> Response:
         """Show the overview: verdict, main problem, next action."""
         data = self._site.run_data(request)
-        return self._page(request, data, "overview.html", "", **view_models.overview(data))
+        return self._page(request, data, "overview.html", "", **view_models.overview_values(data))
 
     def diagnosis(self, request: Request) -> Response:
         """Show the findings with their causal chains and events, and the causal graph."""
         data = self._site.run_data(request)
-        values = view_models.diagnosis(data, page_number(request.query_params.get("page")), self._findings)
+        values = view_models.diagnosis_values(data, page_number(request.query_params.get("page")), self._findings)
         return self._page(request, data, "diagnosis.html", "diagnosis", **values)
 
     def evidence(self, request: Request) -> Response:
@@ -101,12 +101,12 @@ class RunPages:
     def cost(self, request: Request) -> Response:
         """Show tokens and money by model, tool and turn."""
         data = self._site.run_data(request)
-        return self._page(request, data, "cost.html", "cost", **view_models.cost(data))
+        return self._page(request, data, "cost.html", "cost", **view_models.cost_values(data))
 
     def context(self, request: Request) -> Response:
         """Show the use of memory, and sizes of requests against the budget."""
         data = self._site.run_data(request)
-        return self._page(request, data, "context.html", "context", **view_models.context(data))
+        return self._page(request, data, "context.html", "context", **view_models.context_values(data))
 
     def playbook(self, request: Request) -> Response:
         """Show what to change, and how to verify it."""
@@ -118,4 +118,4 @@ class RunPages:
 
 def _choices(data: RunPageData, field: str) -> dict[str, int]:
     """Return names to filter by. A name with invisible characters would come back changed, so it is left out."""
-    return {name: times for name, times in data.names(field).items() if visible(name) == name}
+    return {name: times for name, times in data.names(field).items() if sanitize_for_page(name) == name}

@@ -14,7 +14,9 @@ from critiqor import __version__
 from critiqor.dashboard.data.event_kinds import kind_of
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
-from critiqor.dashboard.data.run_page_data import RunPageData, informative_values
+from critiqor.dashboard.data.run_page_data import RunPageData
+from critiqor.dashboard.data.view_models import informative_values
+from critiqor.dashboard.pages.run_addresses import path_segment
 from critiqor.dashboard.render import formatting as wording
 from critiqor.dashboard.web.access import Access
 from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, resolve_host
@@ -23,6 +25,7 @@ from critiqor.model.formatting import (
     counted,
     format_cost,
     format_duration,
+    format_identifier,
     format_money,
     format_number,
     format_trust,
@@ -114,7 +117,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = ("raw", "island", "segment", "percent", "words", "moment", "marked", "coded")
+    named = ("raw", "island", "percent", "moment", "marked", "coded")
     environment.filters.update({name: getattr(wording, name) for name in named})
     environment.filters.update(
         capitalize_first=lambda text: text[:1].upper() + text[1:],
@@ -123,7 +126,9 @@ def _environment() -> Environment:
         duration=format_duration,
         money=format_money,
         number=format_number,
+        segment=path_segment,
         trust=format_trust,
+        words=format_identifier,
         wall_time=lambda diagnosis: format_duration(wall_time_ms(diagnosis)),
     )
     environment.globals |= {"informative_values": informative_values, "kind_of": kind_of, "verdicts": wording.VERDICTS}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from critiqor.dashboard.data.time_chart import ChartWindow
 from critiqor.dashboard.pages.site import Site
-from critiqor.dashboard.render.lane_drawing import Window, draw, whole_run
+from critiqor.dashboard.render.lane_drawing import draw
 
 SPLIT = {
     "before_provider_ms": "before the first model call",
@@ -28,7 +29,7 @@ class TimelinePage:
 
     def page(self, request: Request) -> Response:
         data = self._site.run_data(request)
-        whole = whole_run(data)
+        whole = data.whole_window()
         query = request.query_params
         return self._site.page(
             request,
@@ -36,13 +37,13 @@ class TimelinePage:
             run_data=data,
             current="timeline",
             diagnosis=data.diagnosis,
-            drawing=draw(data, part_of(whole, query.get("from"), query.get("to"))) if whole is not None else None,
+            drawing=draw(data, _window(whole, query.get("from"), query.get("to"))) if whole is not None else None,
             is_indexed=data.index() is not None,
             split=SPLIT,
         )
 
 
-def part_of(whole: Window, start: str | None, end: str | None) -> Window:
+def _window(whole: ChartWindow, start: str | None, end: str | None) -> ChartWindow:
     """Return the requested window of a run; a bound that is missing or invalid is that of the whole run."""
     begin = whole.first + round(_milliseconds(start, 0.0) * 1000)
     until = whole.first + round(_milliseconds(end, (whole.last - whole.first) / 1000) * 1000)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import NamedTuple
 
-from critiqor.dashboard.render.formatting import visible
 from critiqor.model import Diagnosis, GraphEdge, GraphNode
+from critiqor.model.sanitize import sanitize_for_page
 
 MAX_NODES = 150
 MAX_COLUMNS = 5
@@ -113,7 +113,7 @@ def draw_causal_graph(diagnosis: Diagnosis) -> CausalDrawing | None:
 
 def _box(node: GraphNode, corner: tuple[int, int], severity: str) -> Box:
     is_finding = node.kind == "finding"
-    label = visible(node.label)[:MAX_LABEL]
+    label = sanitize_for_page(node.label)[:MAX_LABEL]
     lines = textwrap.wrap(label, LINE_CHARACTERS, max_lines=MAX_LABEL_LINES, placeholder="…") or [node.kind]
     css = f"box {severity}".strip() if is_finding else "box"
     return Box(*corner, lines, label, css, node.id, is_finding)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
 from critiqor.model.formatting import format_duration
-from critiqor.model.sanitize import Replacement, sanitize
+from critiqor.model.sanitize import sanitize_for_page
 
 MAX_TEXT = 20_000
 """Maximum length of one text on a page in characters; the raw event has the rest."""
@@ -31,18 +30,13 @@ _CODE = re.compile(r"`([^`\n]{1,300})`")
 _IN_SCRIPT = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
-def visible(text: str) -> str:
-    """Replace invisible characters by visible ones; line breaks and tabs stay."""
-    return sanitize(text, multiline=True, replacement=Replacement.CODE)
-
-
 def finalize_value(value: Any) -> Any:
     """Sanitize a value that a template prints, before it is escaped."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
     if len(value) > MAX_TEXT:
-        return visible(value[:MAX_TEXT]) + f"… ({len(value) - MAX_TEXT} more characters)"
-    return visible(value)
+        return sanitize_for_page(value[:MAX_TEXT]) + f"… ({len(value) - MAX_TEXT} more characters)"
+    return sanitize_for_page(value)
 
 
 def raw(value: Any, max_length: int = MAX_RAW) -> Markup:
@@ -50,17 +44,12 @@ def raw(value: Any, max_length: int = MAX_RAW) -> Markup:
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if len(text) > max_length:
         text = text[:max_length] + f"… ({len(text) - max_length} more characters)"
-    return escape(visible(text))
+    return escape(sanitize_for_page(text))
 
 
 def island(value: Any) -> Markup:
     """Format data as JSON that can be embedded in a script element."""
     return Markup(json.dumps(value, ensure_ascii=True, allow_nan=False).translate(_IN_SCRIPT))
-
-
-def segment(text: str) -> str:
-    """Quote a text as one segment of a path."""
-    return quote(text, safe="")
 
 
 def offset(milliseconds: float) -> str:
@@ -70,7 +59,7 @@ def offset(milliseconds: float) -> str:
 
 def marked(text: str, search: re.Pattern[str] | None) -> Markup:
     """Highlight the matches of a search in a text."""
-    shown = visible(text)
+    shown = sanitize_for_page(text)
     if search is None:
         return escape(shown)
     pieces, end = [], 0
@@ -90,11 +79,6 @@ def coded(text: str) -> Markup:
 
 def percent(share: float | None) -> str:
     return "unknown" if share is None else f"{share * 100:.0f} %"
-
-
-def words(name: str) -> str:
-    """Return an identifier as words."""
-    return name.replace("_", " ")
 
 
 def moment(text: str | None) -> str:

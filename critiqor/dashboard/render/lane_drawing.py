@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.data.time_chart import KINDS, Bar
+from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
 from critiqor.model import Diagnosis, ms_from_iso
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import line_id
@@ -68,37 +68,10 @@ class Tick(NamedTuple):
     label: str
 
 
-class Window(NamedTuple):
-    """The part of a run that is drawn, in microseconds since 1970."""
-
-    start: int
-    end: int
-    first: int
-    """Start of the run."""
-    last: int
-    """End of the run."""
-
-    @property
-    def address(self) -> str:
-        """The query of the address, in milliseconds since the start of the run."""
-        return f"?from={(self.start - self.first) / 1000}&to={(self.end - self.first) / 1000}"
-
-    @property
-    def is_whole(self) -> bool:
-        return (self.start, self.end) == (self.first, self.last)
-
-    def moved(self, left: float, right: float) -> Window:
-        """Return a window whose edges are shifted by multiples of its length, within the run."""
-        length = self.end - self.start
-        start = max(self.first, min(round(self.start + left * length), self.last - 1))
-        end = min(self.last, max(round(self.end + right * length), start + 1))
-        return self._replace(start=start, end=end)
-
-
 class Drawing(NamedTuple):
     """A lane chart."""
 
-    window: Window
+    window: ChartWindow
     bars: list[DrawnBar]
     rows: list[Row]
     ticks: list[Tick]
@@ -111,18 +84,8 @@ class Drawing(NamedTuple):
     gutter: int = GUTTER
 
 
-def whole_run(data: RunPageData) -> Window | None:
-    """Return the window of the whole run; None without an index, or if nothing took time."""
-    index = data.index()
-    extent = index.extent() if index is not None else None
-    if extent is None:
-        return None
-    first, last = extent
-    return Window(first, max(last, first + 1), first, max(last, first + 1))
-
-
-def draw(data: RunPageData, window: Window, detail: Detail = WHOLE) -> Drawing:
-    """Draw a window of a run."""
+def draw(data: RunPageData, window: ChartWindow, detail: Detail = WHOLE) -> Drawing:
+    """Draw a window of the lane chart of a run."""
     index = data.index()
     lanes = dict(index.lanes()) if index is not None else {}
     least = max(1, (window.end - window.start) // detail.buckets)
@@ -153,7 +116,7 @@ def _covered(bars: list[Bar]) -> set[Bar]:
     return {bar for lane in lanes.values() for bar, behind in pairwise(lane) if behind.start_us < bar.end_us}
 
 
-def _place_bar(data: RunPageData, window: Window, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
+def _place_bar(data: RunPageData, window: ChartWindow, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
     x = _x(window, bar.start_us)
     width = max(2.0, round(_x(window, bar.end_us) - x, 2))
     title = f"{KINDS[bar.kind]}: {_bar_name(bar)}, {format_duration((bar.end_us - bar.start_us) / 1000)}"
@@ -182,12 +145,12 @@ def _shorten(name: str, width: float) -> str:
     return f"{name[: room - 1]}…" if room >= 8 else ""
 
 
-def _x(window: Window, moment: int) -> float:
+def _x(window: ChartWindow, moment: int) -> float:
     within = min(max(moment, window.start), window.end) - window.start
     return round(GUTTER + WIDTH * within / (window.end - window.start), 2)
 
 
-def _ticks(window: Window) -> list[Tick]:
+def _ticks(window: ChartWindow) -> list[Tick]:
     """Return round times since the start of the run, few enough to be readable."""
     least = (window.end - window.start) / MAX_TICKS
     power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
@@ -197,7 +160,7 @@ def _ticks(window: Window) -> list[Tick]:
     return [Tick(_x(window, at), format_duration((at - window.first) / 1000)) for at in moments]
 
 
-def _marks(data: RunPageData, window: Window) -> list[DrawnBar]:
+def _marks(data: RunPageData, window: ChartWindow) -> list[DrawnBar]:
     """Return a mark at the start of each finding."""
     index = data.index()
     if data.diagnosis is None or index is None:

@@ -26,7 +26,7 @@ from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.render.causal_drawing import BOX_HEIGHT, BOX_WIDTH, CausalDrawing, draw_causal_graph
 from critiqor.dashboard.render.formatting import raw
-from critiqor.dashboard.render.html_fragment import Anchors, FragmentExtractor, find_stylesheets
+from critiqor.dashboard.render.offline_fragments import Anchors, FragmentExtractor, find_stylesheets
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Finding
 from critiqor.model.timeline import cited_line

@@ -50,7 +50,7 @@ def serve(
     if not bind.is_loopback and not requires_token:
         message = f"other machines can reach {host}, so the dashboard needs --require-token there"
         raise UsageError(message, fix=f"critiqor dashboard --host {quote(host)} --require-token")
-    shown = tenants_of(store, run_id, tenants)
+    shown = _tenants_to_show(store, run_id, tenants)
     if run_id is not None:
         RunCatalog(store).open(run_id, Viewer(tenants=frozenset(shown)))
     listener = listen(bind, port)
@@ -79,7 +79,7 @@ def serve(
         uvicorn.Server(options).run(sockets=[listener])
 
 
-def tenants_of(store: RunStore, run_id: str | None, tenants: Iterable[str]) -> list[str]:
+def _tenants_to_show(store: RunStore, run_id: str | None, tenants: Iterable[str]) -> list[str]:
     """Return the tenants to show: the given ones, else that of the run, else the only one in the folder."""
     named = list(dict.fromkeys(tenants))
     if named:

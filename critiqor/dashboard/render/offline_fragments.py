@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from markupsafe import Markup, escape
 
-from critiqor.dashboard.render.formatting import segment
+from critiqor.dashboard.pages.run_addresses import path_segment
 
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _ONLINE = {"nav", "form", "button", "script", "style", "link", "iframe", "img", "object", "embed", "video", "audio"}
@@ -24,7 +24,7 @@ _REQUESTS = {"src", "srcset", "action", "formaction", "ping", "poster", "style",
 
 
 class Anchors(NamedTuple):
-    """The pages and events in the file, and their anchors."""
+    """The pages and events in the offline report, and their anchors."""
 
     run_id: str
     parts: Collection[str]
@@ -32,7 +32,7 @@ class Anchors(NamedTuple):
     events: Collection[str]
 
     def find(self, address: str) -> str | None:
-        """Return the anchor for an address of the dashboard; None if its target is not in the file."""
+        """Return the anchor in the offline report for an address of the dashboard; None if its target is left out."""
         path, _, fragment = address.partition("#")
         path = path.partition("?")[0]
         base = f"/runs/{self.run_id}"
@@ -40,7 +40,7 @@ class Anchors(NamedTuple):
         if name in self.parts:
             return f"#{fragment or name}"
         event_id = unquote(name.removeprefix("events/"))
-        return f"#event-{segment(event_id)}" if name.startswith("events/") and event_id in self.events else None
+        return f"#event-{path_segment(event_id)}" if name.startswith("events/") and event_id in self.events else None
 
 
 class _Tag(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -13,13 +14,15 @@ from rich.text import Text
 
 from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, styled
-from critiqor.exporters.trace.activity import is_retry
+from critiqor.errors import CritiqorError
+from critiqor.exporters.trace.activity import activity, is_retry
 from critiqor.exporters.trace.lanes import lay_out
 from critiqor.model import Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import Stall
 from critiqor.model.trace import Category, Part, Slice, us_of
+from critiqor.run.store import Run
 
 MAX_ROWS = 3
 """Maximum rows of one lane for overlapping bars; the last row takes all bars that fit into no other row."""
@@ -68,8 +71,19 @@ class LanesChart:
         yield from chart_lines(self.lanes, options.max_width)
 
 
+def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
+    """Return the lanes of the chart of a run; an empty list if its evidence cannot be read."""
+    findings: list[Finding] = []
+    with suppress(CritiqorError):  # a run that is not diagnosed yet has no findings
+        findings = run.diagnosis().failure_analysis.findings
+    try:
+        return build_lanes(activity(run.events()), findings, stalls)
+    except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+
+
 def build_lanes(parts: Iterable[Part], findings: Iterable[Finding] = (), stalls: Iterable[Stall] = ()) -> list[Lane]:
-    """Return the lanes of a run that are not empty, from the agent run down to its tool calls.
+    """Return the lanes of the chart that are not empty: findings, agent runs down to tool calls, retries, stalls.
 
     There can be very many `parts`: they are read once, and only what is drawn is kept.
     """
