@@ -1,11 +1,11 @@
-"""Values of a timeline as text, the same in every report."""
+"""Formatting of values and names of a timeline, the same in every report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from critiqor.model.formatting import format_duration
-from critiqor.timeline.layout import Name, Piece
+from critiqor.timeline.reports.layout import Name, Piece
 
 
 def ms(duration: float | None) -> str:
@@ -24,7 +24,7 @@ def span_label(name: str, detail: str | None) -> Name:
 
 
 def join_names(names: Iterable[Name]) -> list[Piece]:
-    """Return the names with commas between them."""
+    """Return names from a timeline as pieces of a report, with commas between them."""
     pieces: list[Piece] = []
     for name in names:
         pieces += [", ", name] if pieces else [name]
