@@ -13,7 +13,7 @@ from support import PATIENCE_SECONDS, environment
 from critiqor.model.profiles import CpuProfile
 from critiqor.openclaw import profiling_environment
 from critiqor.timeline.profiles.artifacts import read_artifact
-from critiqor.timeline.profiles.cpu import read_cpu_profile
+from critiqor.timeline.profiles.cpu_reader import read_cpu_profile
 
 SECRET = "correct-horse-battery-staple"
 CPU_NAME = "CPU.20261116.100000.4711.0.001.cpuprofile"

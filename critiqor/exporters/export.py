@@ -15,7 +15,7 @@ from critiqor.errors import CritiqorError, UsageError
 from critiqor.exporters.formats import FORMATS
 from critiqor.exporters.materials import DEFAULT_OPTIONS, ExportOptions, gather, gather_recorded
 from critiqor.exporters.notes import visibility_notes
-from critiqor.exporters.otlp.credentials import stays_here
+from critiqor.exporters.otlp.collector_address import is_on_this_machine
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
@@ -144,7 +144,7 @@ def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepa
 
 def _sending_notes(view: RunView, url: str) -> list[str]:
     """Return notes on a run that is sent to another machine."""
-    if view.head.metadata.visibility == "private" and not stays_here(url):
+    if view.head.metadata.visibility == "private" and not is_on_this_machine(url):
         return [f"{view.run_id} is private; it was sent to another machine because you used --endpoint."]
     return visibility_notes(view)
 

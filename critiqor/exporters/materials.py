@@ -16,14 +16,7 @@ from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.exporters import markdown
 from critiqor.exporters.formats import Material
-from critiqor.exporters.notes import (
-    diagnosis_or_note,
-    integrity_notes,
-    sealed_timeline_bytes,
-    timeline_moments,
-    unfinished_notes,
-    visibility_notes,
-)
+from critiqor.exporters.notes import diagnosis_or_note, integrity_notes, unfinished_notes, visibility_notes
 from critiqor.exporters.trace.gather import gather_trace
 from critiqor.model import Event
 from critiqor.model.report import (
@@ -45,6 +38,7 @@ from critiqor.run.store import Run
 from critiqor.run.view import RunView
 from critiqor.storage.atomic import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
+from critiqor.timeline.reader.citations import cited_moments
 
 _PIECE = 1 << 18
 """Number of bytes of a file that are read at once."""
@@ -112,7 +106,7 @@ def gather_recorded(view: RunView, options: ExportOptions) -> Gathered:
         # Left out, because a backend would show the score as an evaluation of the run.
         diagnosis = msgspec.structs.replace(diagnosis, trust_score=None)
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
-    moments = timeline_moments((finding.first_event for finding in findings), view.run.timeline_path)
+    moments = cited_moments((finding.first_event for finding in findings), view.run.timeline_path)
     content = options.content and not view.is_anonymous
     return Gathered(Recorded(view.head, view.events(), diagnosis, moments, FAILURE_TYPES, __version__, content), notes)
 
@@ -185,7 +179,7 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
     if file_digest(run.timeline_path, sealed.bytes) != sealed.digest:
         notes = [f"The OpenClaw timeline is not included: it was changed after sealing (critiqor verify {run.id})."]
     else:
-        files.append(_file("timeline.jsonl", run.timeline_path, sealed_timeline_bytes(view.head)))
+        files.append(_file("timeline.jsonl", run.timeline_path, view.head.sealed_timeline_bytes))
     return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])
 
 

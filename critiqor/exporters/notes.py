@@ -1,16 +1,10 @@
-"""Notes on what an export lacks and why, and the part of the timeline that belongs to a run."""
+"""Notes on what an export lacks and why."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from critiqor.errors import CritiqorError
-from critiqor.model import Diagnosis, RunHead, ms_from_iso
-from critiqor.model.timeline import cited_line, line_id
-from critiqor.model.trace import us_of
+from critiqor.model import Diagnosis
 from critiqor.run.view import RunView
-from critiqor.timeline.reader.citations import read_cited_lines
 
 
 def visibility_notes(view: RunView) -> list[str]:
@@ -41,19 +35,3 @@ def diagnosis_or_note(view: RunView, notes: list[str]) -> Diagnosis | None:
     except CritiqorError as error:
         notes.append(f"No findings: {error.message} ({error.fix}).")
         return None
-
-
-def sealed_timeline_bytes(head: RunHead) -> int | None:
-    """Return how many bytes of OpenClaw's timeline belong to the run; None for all of them.
-
-    Lines that OpenClaw wrote after the seal do not belong to it.
-    """
-    return head.cut.timeline_bytes if head.seal is not None and head.cut is not None else None
-
-
-def timeline_moments(cited: Iterable[str], timeline: Path) -> dict[str, int]:
-    """Return the times of the cited timeline lines by id; microseconds since 1970."""
-    numbers = {number for name in cited if (number := cited_line(name)) is not None}
-    lines = read_cited_lines(timeline, numbers)
-    times = {number: ms_from_iso(str(line.get("timestamp"))) for number, line in lines.items()}
-    return {line_id(number): us_of(moment) for number, moment in times.items() if moment is not None}

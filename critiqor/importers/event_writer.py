@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 
-from critiqor.importers.trace import ImportedTrace, Notes
+from critiqor.importers.notes import ImportNotes
+from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import LATEST_MS
 from critiqor.model import Event, EventType, event_id_for, iso_from_ms
 from critiqor.model.event import IMPORT_WRITER
-from critiqor.spans.tool_results import NO_REASON, is_memory_tool, memory_lookup
+from critiqor.spans.memory_lookups import is_memory_tool, memory_lookup
+from critiqor.spans.tool_results import NO_REASON
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
@@ -45,7 +47,7 @@ class EventWriter:
         *,
         session_key: str | None = None,
         start: int | None = None,
-        notes: Notes | None = None,
+        notes: ImportNotes | None = None,
     ) -> None:
         """`start` is the time of events without a time that precede the first one with a time."""
         self._filter = RecordFilter(Redactor(key))
@@ -53,7 +55,7 @@ class EventWriter:
         self._session_key = self._name(session_key) or self.trace_id
         self._latest = NO_TIME if start is None else start
         self._events: list[Event] = []
-        self.notes = notes or Notes()
+        self.notes = notes or ImportNotes()
 
     def write(
         self, event_type: str, fields: EventFields, payload: dict[str, Any], *, sequence: int | None = None

@@ -15,8 +15,9 @@ from typing import Any
 
 from critiqor.importers.event_writer import MAIN, NO_TIME, EventFields, EventWriter
 from critiqor.importers.files import Entry, read_entries
+from critiqor.importers.span_attributes import unwrap_arguments
 from critiqor.importers.trace import ImportedTrace
-from critiqor.importers.values import as_count, as_list, as_ms, as_object, as_text, parse_duration, unwrap_arguments
+from critiqor.importers.values import as_count, as_list, as_ms, as_object, as_text, parse_duration
 from critiqor.model import EventType
 
 NAME = "neutral"

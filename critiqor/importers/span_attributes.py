@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from critiqor.importers.values import as_count, as_list, as_number, as_object, as_text, parse_json, unwrap_arguments
+from critiqor.importers.values import as_count, as_list, as_number, as_object, as_text, parse_json
 
 Attributes = dict[str, Any]
+_WRAPPER_KEYS = frozenset({"args", "sanitize_inputs_outputs", "kwargs"})
 
 
 class Reply(NamedTuple):
@@ -36,18 +37,30 @@ def question_of(attributes: Attributes) -> str | None:
 
 
 def arguments_of(attributes: Attributes) -> Any:
-    """Return the arguments of a tool call."""
+    """Return the arguments of the tool call in a span."""
     names = ("gen_ai.tool.call.arguments", "input.value", "tool.parameters", "traceloop.entity.input")
     return unwrap_arguments(parse_json(_first(attributes, *names)))
 
 
+def unwrap_arguments(arguments: Any) -> Any:
+    """Return the arguments of a tool call without the wrapper that smolagents puts around them."""
+    if (
+        not isinstance(arguments, dict)
+        or arguments.keys() != _WRAPPER_KEYS
+        or not isinstance(arguments["kwargs"], dict)
+    ):
+        return arguments
+    named, positional = arguments["kwargs"], arguments["args"]
+    return {**named, "args": positional} if positional else named
+
+
 def result_of(attributes: Attributes) -> Any:
-    """Return the result of a tool call."""
+    """Return the result of the tool call in a span."""
     return _first(attributes, "gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
 
 
 def documents_of(attributes: Attributes) -> list[Any] | None:
-    """Return the documents of a retriever; None if the span has none."""
+    """Return the documents of the retriever in a span; None if it has none."""
     found = _collected(attributes, "retrieval.documents")
     if found is None:
         return None
@@ -55,7 +68,7 @@ def documents_of(attributes: Attributes) -> list[Any] | None:
 
 
 def model_of(attributes: Attributes) -> dict[str, Any]:
-    """Return the model and its provider."""
+    """Return the model of a span and its provider."""
     return {
         "provider": _first(attributes, "llm.provider", "gen_ai.provider.name", "gen_ai.system"),
         "model": _first(attributes, "llm.model_name", "gen_ai.response.model", "gen_ai.request.model"),
@@ -63,7 +76,7 @@ def model_of(attributes: Attributes) -> dict[str, Any]:
 
 
 def usage_of(attributes: Attributes) -> dict[str, Any] | None:
-    """Return tokens and cost under the recorder's names; the conventions include cached tokens in the input."""
+    """Return the usage in a span under the recorder's names; the conventions include cached tokens in the input."""
     prompt = _count(attributes, "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
     output = _count(
         attributes, "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"
@@ -79,8 +92,17 @@ def usage_of(attributes: Attributes) -> dict[str, Any] | None:
     return usage if cost is None else {**usage, "cost": {"total": cost}}
 
 
-def text_of(value: Any) -> str | None:
-    """Return an input or output as text: as it is, or the task in an object."""
+def input_text_of(attributes: Attributes) -> str | None:
+    """Return the input of a span as text: as it is, or the task in an object."""
+    return _text_in(attributes.get("input.value"))
+
+
+def output_text_of(attributes: Attributes) -> str | None:
+    """Return the output of a span as text: as it is, or the text in an object."""
+    return _text_in(attributes.get("output.value"))
+
+
+def _text_in(value: Any) -> str | None:
     content = parse_json(value)
     if isinstance(content, dict):
         for name in ("task", "input", "query", "question", "output", "content", "text"):

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from critiqor.importers.event_writer import MAIN
+from critiqor.importers.notes import ImportNotes
 from critiqor.importers.span_records import Span
-from critiqor.importers.trace import Notes
 
 
 class Node(msgspec.Struct):
@@ -32,7 +32,7 @@ class Node(msgspec.Struct):
     """Usage stated by a part of this model call."""
 
 
-def build_tree(spans: list[Span], notes: Notes, first: int) -> list[Node]:
+def build_tree(spans: list[Span], notes: ImportNotes, first: int) -> list[Node]:
     """Return the roots in order. A span without its parent is a root; `first` is the start of spans without a time."""
     nodes = _link(spans, notes)
     reached: set[int] = set()
@@ -62,7 +62,7 @@ def walk(root: Node) -> Iterator[tuple[Node, bool]]:
             waiting += [(child, False) for child in reversed(node.children)]
 
 
-def _link(spans: list[Span], notes: Notes) -> list[Node]:
+def _link(spans: list[Span], notes: ImportNotes) -> list[Node]:
     nodes: list[Node] = []
     by_id: dict[str, Node] = {}
     for span in spans:

@@ -14,20 +14,22 @@ import msgspec
 
 from critiqor.importers.event_writer import MAIN, EventFields, EventWriter
 from critiqor.importers.files import read_entries
+from critiqor.importers.notes import ImportNotes
 from critiqor.importers.span_attributes import (
     arguments_of,
     documents_of,
+    input_text_of,
     model_of,
+    output_text_of,
     question_of,
     reply_of,
     result_of,
-    text_of,
     usage_of,
 )
 from critiqor.importers.span_records import Span, find_spans
 from critiqor.importers.span_tree import Node, build_tree, walk
-from critiqor.importers.trace import ImportedTrace, Notes
-from critiqor.importers.values import as_count, as_text, round_ms
+from critiqor.importers.trace import ImportedTrace
+from critiqor.importers.values import as_count, as_text, elapsed_ms
 from critiqor.model import EventType
 
 NAME = "otel_spans"
@@ -57,7 +59,7 @@ _KIND_ATTRIBUTES = ("openinference.span.kind", "gen_ai.operation.name", "tracelo
 
 def read_spans(path: Path, key: bytes) -> Iterator[ImportedTrace]:
     """Yield the traces of a file; the spans of a trace can be anywhere in it."""
-    notes = Notes()
+    notes = ImportNotes()
     traces: dict[str, list[Span]] = {}
     for line, value, problem in read_entries(path):
         found = False
@@ -158,14 +160,14 @@ class _Trace:
     def _agent_start(self, node: Node, at: int) -> None:
         span = node.span
         self._writer.write("agent_start", _fields(node, at), {"agent_name": span.name, "span_id": span.span_id})
-        question = question_of(span.attributes) or text_of(span.attributes.get("input.value"))
+        question = question_of(span.attributes) or input_text_of(span.attributes)
         if question and not self._has_input:
             self._has_input = True
             self._writer.write("input", _fields(node, at), {"role": "user", "text": question})
 
     def _agent_end(self, node: Node, at: int) -> None:
         span = node.span
-        text = reply_of(span.attributes).text or text_of(span.attributes.get("output.value"))
+        text = reply_of(span.attributes).text or output_text_of(span.attributes)
         payload = {"text": text, "agent_name": span.name, "success": span.error is None, "span_id": span.span_id}
         self._writer.write("agent_end", _fields(node, at, ended=True), payload)
 
@@ -218,7 +220,7 @@ def _fields(node: Node, at: int, *, ended: bool = False) -> EventFields:
         # A command that exits non-zero has failed, whatever its tool reports.
         fields.error = f"exit code {node.exit_code}" if span.error is None and node.exit_code else span.error
         if span.start is not None and span.end is not None and span.end >= span.start:
-            fields.duration_ms = round_ms((span.end - span.start) / 1_000_000)
+            fields.duration_ms = elapsed_ms(span.start, span.end)
     return fields
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from critiqor.errors import UsageError
 from critiqor.importers.event_writer import EventWriter
 from critiqor.importers.files import read_entries
-from critiqor.importers.session_messages import SavedEntry, write_messages
+from critiqor.importers.session_entries import SessionEntry, write_session
 from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import as_ms, as_number, as_object, as_text
 
@@ -41,7 +41,7 @@ def read_transcript(path: Path, key: bytes) -> Iterator[ImportedTrace]:
     """Yield the one session of a transcript."""
     session_id = path.name.split(".")[0]
     broken: list[str] = []
-    entries: list[SavedEntry] = []
+    entries: list[SessionEntry] = []
     for line, value, problem in read_entries(path):
         if not isinstance(value, dict):
             broken.append(f"{line}: {problem or 'not an object'}")
@@ -56,7 +56,7 @@ def read_trajectory(path: Path, key: bytes) -> Iterator[ImportedTrace]:
     """Yield the one session of a trajectory export; runtime records besides the transcript are left out."""
     session_id, session_key = path.name.split(".")[0], None
     broken: list[str] = []
-    entries: list[SavedEntry] = []
+    entries: list[SessionEntry] = []
     for line, value, problem in read_entries(path):
         if not isinstance(value, dict):
             broken.append(f"{line}: {problem or 'not an object'}")
@@ -73,23 +73,25 @@ def read_trajectory(path: Path, key: bytes) -> Iterator[ImportedTrace]:
     yield _session(entries, broken, _open_writer(session_id, key, entries, session_key), TRAJECTORY)
 
 
-def _open_writer(session_id: str, key: bytes, entries: list[SavedEntry], session_key: str | None = None) -> EventWriter:
+def _open_writer(
+    session_id: str, key: bytes, entries: list[SessionEntry], session_key: str | None = None
+) -> EventWriter:
     relevant = (entry for entry in entries if entry.kind in _RELEVANT)
     times = (time for entry in relevant for time in (entry.sent_at, entry.saved_at))
     start = next((time for time in times if time is not None), None)
     return EventWriter(session_id, key, session_key=session_key, start=start)
 
 
-def _session(entries: list[SavedEntry], broken: list[str], writer: EventWriter, format_name: str) -> ImportedTrace:
+def _session(entries: list[SessionEntry], broken: list[str], writer: EventWriter, format_name: str) -> ImportedTrace:
     for place in broken:
         writer.notes.add("lines that could not be read", place)
-    write_messages(_without_copies(entries, writer), writer)
+    write_session(_without_copies(entries, writer), writer)
     return writer.trace(format_name)
 
 
-def _from_transcript(line: int, value: dict[str, Any]) -> SavedEntry:
+def _from_transcript(line: int, value: dict[str, Any]) -> SessionEntry:
     kind = as_text(value.get("type")) or ""
-    return SavedEntry(
+    return SessionEntry(
         line=line,
         kind=kind,
         id=as_text(value.get("id")),
@@ -99,10 +101,10 @@ def _from_transcript(line: int, value: dict[str, Any]) -> SavedEntry:
     )
 
 
-def _from_trajectory(line: int, value: dict[str, Any]) -> SavedEntry:
+def _from_trajectory(line: int, value: dict[str, Any]) -> SessionEntry:
     data = as_object(value.get("data"))
     is_message = isinstance(data.get("message"), dict)
-    return SavedEntry(
+    return SessionEntry(
         line=line,
         kind="message" if is_message else (as_text(value.get("type")) or "").removeprefix("session."),
         id=as_text(value.get("entryId")),
@@ -112,7 +114,7 @@ def _from_trajectory(line: int, value: dict[str, Any]) -> SavedEntry:
     )
 
 
-def _without_copies(entries: Iterable[SavedEntry], writer: EventWriter) -> Iterator[SavedEntry]:
+def _without_copies(entries: Iterable[SessionEntry], writer: EventWriter) -> Iterator[SessionEntry]:
     """Yield messages and compactions once each; a branch from an earlier entry begins with copies of others."""
     seen: set[tuple[Any, ...]] = set()
     previous: str | None = None

@@ -16,24 +16,24 @@ _DURATION = re.compile(r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\
 
 
 def as_text(value: Any) -> str | None:
-    """Return a text, or a number as text; None for anything else and for an empty text."""
+    """Convert an untyped value to text: a text or a number; None for anything else and for an empty text."""
     if isinstance(value, str):
         return value or None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64 else None
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """Return an object; an empty one for anything else."""
+    """Convert an untyped value to an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list; an empty one for anything else."""
+    """Convert an untyped value to a list; an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
 def as_number(value: Any) -> int | float | None:
-    """Return a number that is not negative, also from a text."""
+    """Convert an untyped value, also a text, to a number that is not negative."""
     if isinstance(value, str) and re.fullmatch(r"\d{1,19}(\.\d{1,19})?", value, re.ASCII):
         value = float(value) if "." in value else int(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -44,13 +44,13 @@ def as_number(value: Any) -> int | float | None:
 
 
 def as_count(value: Any) -> int | None:
-    """Return an integer that is not negative and that every JSON reader can represent."""
+    """Convert an untyped value to an integer that is not negative and that every JSON reader can represent."""
     number = as_number(value)
     return int(number) if number is not None and number < _MAX_NUMBER and number == int(number) else None
 
 
 def as_moment(value: Any) -> int | None:
-    """Return nanoseconds since 1970, from an ISO 8601 time or a number of seconds, milli-, micro- or nanoseconds."""
+    """Convert an ISO 8601 time, or a number of seconds, milli-, micro- or nanoseconds, to nanoseconds since 1970."""
     if isinstance(value, str) and (moment := ms_from_iso(value)) is not None and not value.isdigit():
         return _micros(value, moment) if 0 <= moment <= LATEST_MS else None
     number = as_number(value)
@@ -62,52 +62,29 @@ def as_moment(value: Any) -> int | None:
 
 
 def as_ms(value: Any) -> int | None:
-    """Return milliseconds since 1970, from the same values as `as_moment`."""
+    """Convert the same values as `as_moment` to milliseconds since 1970."""
     moment = as_moment(value)
     return None if moment is None else moment // 1_000_000
 
 
-def _micros(text: str, milliseconds: int) -> int:
-    """Return the time in nanoseconds, with the digits after the milliseconds taken from the text."""
-    fraction = re.search(r":\d\d[.,](\d{1,9})", text)
-    digits = fraction[1].ljust(9, "0") if fraction else "000000000"
-    return milliseconds * 1_000_000 + int(digits[3:])
-
-
 def parse_duration(value: Any) -> int | float | None:
-    """Return the milliseconds of an ISO 8601 duration such as `PT1M1.95S`, or of a number of seconds."""
+    """Convert an ISO 8601 duration such as `PT1M1.95S`, or a number of seconds, to milliseconds."""
     if isinstance(value, str) and (parts := _DURATION.fullmatch(value)) and value[-1] not in "PT":
         days, hours, minutes, seconds = (float(part or 0) for part in parts.groups())
-        return round_ms((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+        return _round_ms((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
     number = as_number(value)
     return None if number is None else as_duration(number * 1000)
 
 
+def elapsed_ms(start: int, end: int) -> int | float:
+    """Return the milliseconds between two times that `as_moment` returned."""
+    return _round_ms((end - start) / 1_000_000)
+
+
 def as_duration(milliseconds: Any) -> int | float | None:
-    """Return a plausible number of milliseconds."""
+    """Convert an untyped value to a plausible number of milliseconds."""
     number = as_number(milliseconds)
-    return None if number is None or number >= _MAX_NUMBER else round_ms(number)
-
-
-def round_ms(milliseconds: float) -> int | float:
-    """Round to microseconds, to an integer if possible."""
-    rounded = round(milliseconds, 3)
-    return int(rounded) if rounded == int(rounded) else rounded
-
-
-_WRAPPER_KEYS = frozenset({"args", "sanitize_inputs_outputs", "kwargs"})
-
-
-def unwrap_arguments(arguments: Any) -> Any:
-    """Return the arguments of a tool call without the wrapper of smolagents."""
-    if (
-        not isinstance(arguments, dict)
-        or arguments.keys() != _WRAPPER_KEYS
-        or not isinstance(arguments["kwargs"], dict)
-    ):
-        return arguments
-    named, positional = arguments["kwargs"], arguments["args"]
-    return {**named, "args": positional} if positional else named
+    return None if number is None or number >= _MAX_NUMBER else _round_ms(number)
 
 
 def parse_json(value: Any) -> Any:
@@ -118,3 +95,16 @@ def parse_json(value: Any) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
+
+
+def _micros(text: str, milliseconds: int) -> int:
+    """Return the time in nanoseconds, with the digits after the milliseconds taken from the text."""
+    fraction = re.search(r":\d\d[.,](\d{1,9})", text)
+    digits = fraction[1].ljust(9, "0") if fraction else "000000000"
+    return milliseconds * 1_000_000 + int(digits[3:])
+
+
+def _round_ms(milliseconds: float) -> int | float:
+    """Round to microseconds, to an integer if possible."""
+    rounded = round(milliseconds, 3)
+    return int(rounded) if rounded == int(rounded) else rounded

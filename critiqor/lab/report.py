@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from critiqor.lab.batch import LabResult, ScenarioResult
 from critiqor.lab.verdict import Verdict
-from critiqor.timeline.formatting import ms
-from critiqor.timeline.layout import Name, Part, Piece, Table, as_lines, as_markdown
+from critiqor.timeline.reports.formatting import ms
+from critiqor.timeline.reports.layout import Name, Part, Piece, Table, as_lines, as_markdown
 
 MAX_FIGURES = 12
 """Rows in a table of times; --json has all."""

@@ -129,3 +129,15 @@ def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
         "cost_usd": format_cost(diagnosis.cost_analysis),
         "wall_ms": format_duration(wall_time_ms(diagnosis)),
     }
+
+
+def format_size(number: int | None) -> str:
+    """Return a number of bytes in a suitable unit; a question mark if unknown."""
+    if number is None:
+        return "?"
+    amount, unit = float(number), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{number} B" if unit == "B" else f"{amount:.1f} {unit}"

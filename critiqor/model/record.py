@@ -111,6 +111,14 @@ class RunHead(msgspec.Struct, kw_only=True):
     trust_score: int | float | None = None
     confidence_score: int | float | None = None
 
+    @property
+    def sealed_timeline_bytes(self) -> int | None:
+        """How many bytes of OpenClaw's timeline belong to the run; None for all of them.
+
+        Lines that OpenClaw wrote after the seal do not belong to the evidence.
+        """
+        return self.cut.timeline_bytes if self.seal is not None and self.cut is not None else None
+
 
 class SessionRecord(RunHead, kw_only=True):
     """The whole run record. `event_log` comes last in the file: it can be large, and lists read only the head."""

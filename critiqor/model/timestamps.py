@@ -1,4 +1,4 @@
-"""Points in time: milliseconds since 1970 and ISO 8601."""
+"""Points in time: milliseconds since 1970, `datetime` and ISO 8601."""
 
 from __future__ import annotations
 
@@ -35,3 +35,16 @@ def ms_from_iso(text: str) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // _MILLISECOND
+
+
+def moment_before(moment: datetime, milliseconds: float) -> datetime:
+    """Return the point in time that many milliseconds before another, not before year 1."""
+    try:
+        return moment - timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def iso_from_datetime(moment: datetime) -> str:
+    """Return a point in time as UTC, ISO 8601, with milliseconds."""
+    return iso_from_ms(round(moment.timestamp() * 1000))

@@ -161,10 +161,7 @@ class Run:
         """Read OpenClaw's timeline, and split its turns by the recorded events."""
         from critiqor.timeline import Timing
 
-        head = self.head()
-        # Lines that OpenClaw wrote after the seal do not belong to the evidence.
-        limit = head.cut.timeline_bytes if head.seal is not None and head.cut is not None else None
-        timing = Timing(self.timeline_path, limit)
+        timing = Timing(self.timeline_path, self.head().sealed_timeline_bytes)
         for event in self.events():
             timing.observe(event)
         return timing.summary()

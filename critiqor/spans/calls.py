@@ -182,6 +182,6 @@ _COMMAND_LINE = re.compile(r'"(?:command|cmd|script)":"((?:[^"\\]|\\.)*)"')
 
 
 def command_line(arguments: str) -> str:
-    """Return the command line in the arguments of a tool call, JSON-escaped; empty if there is none."""
+    """Return the command line in `ToolCall.arguments`, JSON-escaped; empty if there is none."""
     found = _COMMAND_LINE.search(arguments) if ':"' in arguments else None
     return found[1] if found else ""

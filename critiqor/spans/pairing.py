@@ -181,7 +181,7 @@ class SpanPairer(Generic[Data]):
         return Pairing(run, None, _end("compaction", run.take_call("compaction", None), run, event, at_us))
 
 
-def outer_call_id(event: Event) -> str | None:
+def _outer_call_id(event: Event) -> str | None:
     """Return the id of the tool call that made this tool call; None if the model made it."""
     outer = event.payload.get("parent_tool_call_id")
     if isinstance(outer, str):
@@ -216,7 +216,7 @@ def _cut(span: Span[Any], run: AgentRun, at_us: int) -> Span[Any]:
 
 
 def _link_outer_call(call: Span[Any], run: AgentRun, event: Event) -> None:
-    outer_id = outer_call_id(event)
+    outer_id = _outer_call_id(event)
     if outer_id is not None:
         call.is_inner = True
         call.outer = run.newest_call("tool", outer_id)

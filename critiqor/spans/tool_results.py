@@ -1,17 +1,16 @@
-"""What a tool result means: failure or not and why, exit code, first text, and the outcome of a memory lookup.
+"""What a tool result means: failure or not and why, exit code and first text.
 
-The recorder plugin applies the same rules (`toolFailure` and `memoryLookup` in its `events.js`), so that a run is
+The recorder plugin applies the same rules (`toolFailure` in its `events.js`), so that a run is
 judged in the same way whether it was recorded by the plugin, recorded by the embedded loop or imported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypedDict, TypeGuard
+from typing import Any, NamedTuple
 
 NO_REASON = "no error message was given"
 """The error text of a failure that gives no reason."""
-_MEMORY_TOOLS = frozenset(("memory_search", "memory_get"))
 _FAILED_STATUSES = frozenset(("error", "failed", "timeout"))
 
 
@@ -22,14 +21,6 @@ class ToolOutcome(NamedTuple):
     """Why it counts as a failure; None if it succeeded."""
     exit_code: int | None
     """Exit code of its command; None if it ran no command."""
-
-
-class LookupFacts(TypedDict):
-    """The members of a memory event's payload that describe the lookup."""
-
-    query: str | None
-    key: Any
-    lookup: Literal["pending", "found", "empty", "error"]
 
 
 def tool_outcome(
@@ -68,12 +59,13 @@ def _failure(result: Any, error: Any, is_error: bool, code: int | None) -> str |
 def error_text(facts: Mapping[str, Any]) -> str:
     """Return the error message of an event: from `error`, `errorMessage`, `message` or the text of its `result`."""
     for name in ("error", "errorMessage", "message"):
-        if text := _message_of(facts.get(name)):
+        if text := error_message(facts.get(name)):
             return text
     return result_text(facts.get("result")) or NO_REASON
 
 
-def _message_of(error: Any) -> str | None:
+def error_message(error: Any) -> str | None:
+    """Return the message of a reported error: a text, an exception or an object; None if it has none."""
     if isinstance(error, BaseException):
         error = str(error)
     elif isinstance(error, Mapping):
@@ -97,40 +89,3 @@ def result_text(result: Any) -> str | None:
         if isinstance(text, str) and text:
             return text
     return None
-
-
-def is_memory_tool(name: str | None) -> TypeGuard[str]:
-    """Whether a tool looks something up in memory."""
-    return name in _MEMORY_TOOLS
-
-
-def memory_lookup(arguments: Any, result: Any, *, has_ended: bool, failed: bool) -> LookupFacts:
-    """Return what was looked up in memory and how the lookup ended."""
-    wanted = arguments if isinstance(arguments, Mapping) else {}
-    query = wanted.get("query")
-    key = next((wanted[name] for name in ("key", "path", "id") if wanted.get(name) is not None), None)
-    outcome: Literal["pending", "found", "empty", "error"]
-    if failed or (has_ended and _is_unavailable(result)):
-        outcome = "error"
-    elif not has_ended:
-        outcome = "pending"
-    else:
-        outcome = "found" if _found_anything(result) else "empty"
-    return {"query": query if isinstance(query, str) else None, "key": key, "lookup": outcome}
-
-
-def _is_unavailable(result: Any) -> bool:
-    # A memory that is disabled or broken returns no results and reports the reason in its details.
-    details = result_details(result)
-    is_disabled = details.get("disabled") is True or details.get("unavailable") is True
-    return is_disabled or _message_of(details.get("error")) is not None
-
-
-def _found_anything(result: Any) -> bool:
-    has_details = isinstance(result, Mapping) and result.get("details") is not None
-    found = result_details(result) if has_details or not isinstance(result, Mapping) else result
-    for name in ("results", "matches", "hits"):
-        if isinstance(found.get(name), list):
-            return bool(found[name])
-    text = found.get("text")
-    return bool((text if isinstance(text, str) else result_text(result) or "").strip())

@@ -4,7 +4,7 @@
 the time of each turn went. `timeline_lines` and `timeline_markdown` format a summary for people.
 """
 
-from critiqor.timeline.report import timeline_lines, timeline_markdown
+from critiqor.timeline.reports.timeline_report import timeline_lines, timeline_markdown
 from critiqor.timeline.summary import SummaryBuilder, read_timeline
 from critiqor.timeline.timing import Timing
 from critiqor.timeline.turns.attribution import attribute_turns

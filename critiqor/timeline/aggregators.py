@@ -16,6 +16,7 @@ from critiqor.model.timeline import (
     SpanFigures,
     Stall,
 )
+from critiqor.model.timestamps import iso_from_datetime, moment_before
 from critiqor.timeline.durations import Durations
 from critiqor.timeline.process_state import ProcessState
 from critiqor.timeline.reader.records import (
@@ -25,12 +26,10 @@ from critiqor.timeline.reader.records import (
     Mark,
     ProviderCall,
     SpanError,
-    earlier,
-    iso_from_datetime,
+    agent_run_of_call,
     moment_ms,
 )
-from critiqor.timeline.spans import Slowest
-from critiqor.timeline.turns.timeline_turns import agent_run_of_call
+from critiqor.timeline.slowest import Slowest
 
 STALL_MS = 100.0
 """The shortest delay of an event loop that is reported: people notice it."""
@@ -98,7 +97,9 @@ class StallAggregator:
         if delay >= STALL_MS:
             self.total += 1
             if delay >= self._stalls.floor:
-                suspects = process.find_blocking_spans(earlier(since, delay), record.timestamp, delay * CAUSE_SHARE)
+                suspects = process.find_blocking_spans(
+                    moment_before(since, delay), record.timestamp, delay * CAUSE_SHARE
+                )
                 stall = _stall(record, delay, suspects, line_of(record))
                 self._stalls.offer(delay, (record.timestamp, record.pid or 0), stall)
 

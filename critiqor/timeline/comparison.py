@@ -32,8 +32,6 @@ from critiqor.model.timeline import (
     TimingComparison,
     TimingVerdict,
 )
-from critiqor.timeline.formatting import join_names, ms
-from critiqor.timeline.layout import Item, Name, Part, Piece, Table
 from critiqor.timeline.summary import MAX_NAMES_LISTED
 
 MIN_SAMPLES = 5
@@ -48,17 +46,15 @@ MIN_DIFFERENCE_MS = 5.0
 MIN_DURATION_MS = 0.001
 """Minimum duration in milliseconds; shorter values are rounding artifacts."""
 PROVIDERS = "provider.request"
-MAX_ROWS = 12
-MAX_NAMES = 8
 
-_VERDICT_TEXTS: dict[TimingVerdict, str] = {
+VERDICT_TEXTS: dict[TimingVerdict, str] = {
     "slower": "slower",
     "faster": "faster",
     "noise": "within noise",
     "too_few": "too few samples",
 }
 """Texts of the verdicts, in table order."""
-_ORDER = list(_VERDICT_TEXTS)
+_ORDER = list(VERDICT_TEXTS)
 _NORMAL = NormalDist()
 
 
@@ -198,7 +194,7 @@ def _summary(spans: Sequence[SpanComparison]) -> str:
     if not spans:
         return "no span name is in both timelines"
     numbers = {verdict: sum(span.verdict == verdict for span in spans) for verdict in _ORDER}
-    counts = [f"{number} {_VERDICT_TEXTS[verdict]}" for verdict, number in numbers.items() if number]
+    counts = [f"{number} {VERDICT_TEXTS[verdict]}" for verdict, number in numbers.items() if number]
     return f"{counted(len(spans), 'name')} in both: {', '.join(counts)}"
 
 
@@ -219,35 +215,3 @@ def _notes(
             "have taken too little time in the other"
         )
     return notes
-
-
-def timing_parts(comparison: TimingComparison) -> list[Part]:
-    """Return the sections of a report of the comparison."""
-    items = [Item(0, [comparison.summary])]
-    shown = comparison.spans[:MAX_ROWS]
-    for label, names in (("only before", comparison.only_before), ("only after", comparison.only_after)):
-        if names:
-            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-            items.append(Item(0, [f"{label}: ", *join_names(map(Name, names[:MAX_NAMES])), more]))
-    items += [Item(0, [note]) for note in comparison.notes]
-    if len(comparison.spans) > len(shown):
-        items.append(Item(0, [f"the first {len(shown)} of {len(comparison.spans)} names (--json has all):"]))
-    return [Part("Timing", items, _table(shown) if shown else None)]
-
-
-def _table(spans: Iterable[SpanComparison]) -> Table:
-    rows: list[list[Piece]] = []
-    for span in spans:
-        before, after = span.before, span.after
-        rows.append(
-            [
-                Name(span.name),
-                f"{before.count} → {after.count}",
-                f"{ms(before.p50_ms)} → {ms(after.p50_ms)}",
-                f"{ms(before.p95_ms)} → {ms(after.p95_ms)}",
-                "" if span.p50_ratio is None else f"x{span.p50_ratio:.2f}",
-                "" if span.least_ratio is None else f"x{span.least_ratio:.2f}",
-                _VERDICT_TEXTS[span.verdict],
-            ]
-        )
-    return Table(["name", "times", "p50", "p95", "ratio", "noise up to", ""], rows)

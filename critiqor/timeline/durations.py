@@ -1,4 +1,4 @@
-"""Count, total, quantiles and maximum of any number of durations, in bounded memory."""
+"""Durations: their count, total, quantiles and maximum in bounded memory, and the time that intervals cover."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import struct
 import sys
 from array import array
 from collections import Counter
+from collections.abc import Iterable
 from math import ceil
 from typing import NamedTuple
 
@@ -75,6 +76,16 @@ class Durations:
             if left < 0:
                 return round(min(_middle(bucket), self._longest), 3)
         raise AssertionError("internal error: the duration counts are inconsistent")
+
+
+def covered_ms(intervals: Iterable[tuple[float, float]]) -> float:
+    """Return the total duration of these intervals, overlaps counted once."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(intervals):
+        if end > reached:
+            total += end - max(start, reached)
+            reached = end
+    return total
 
 
 def _middle(bucket: int) -> float:

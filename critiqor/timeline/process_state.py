@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from datetime import datetime
-from typing import Any
 
 from critiqor.model.timeline import OpenSpan, Role, TimelineProcess
-from critiqor.timeline.reader.records import Line, SpanStart, detail_of, iso_from_datetime, moment_ms
-from critiqor.timeline.spans import closed_span, covered
+from critiqor.model.timestamps import iso_from_datetime
+from critiqor.timeline.reader.records import Line, SpanStart, moment_ms
+from critiqor.timeline.spans import ENDS, Inside, closed_span, covered_by_inner_spans, detail_of
 from critiqor.timeline.turns.timeline_turns import TurnTracker
 
 MAX_CLOSED = 128
@@ -19,22 +19,6 @@ MAX_GUESSES = 500
 """Number of spans and marks after which the start-up counts as finished and the role as known."""
 _AGENT_WORDS = frozenset(("agent", "reply", "auto_reply"))
 _COMMAND_WORDS = frozenset(("cli", "entry"))
-
-
-Inside = list[Any]
-"""The spans inside an open span: whether any of them overlap, the milliseconds that older ones cover, then the end and
-the duration of each later one. A plain list, because very many are created."""
-OVERLAPPING, COVERED, ENDS = range(3)
-
-
-def covered_inside(inside: Inside) -> float:
-    """Return the milliseconds that the spans inside an open span cover, overlaps counted once."""
-    durations: list[float] = inside[ENDS + 1 :: 2]
-    covered_ms: float = inside[COVERED]
-    if not inside[OVERLAPPING]:
-        return covered_ms + sum(durations)
-    ends = [moment.timestamp() * 1000 for moment in inside[ENDS::2]]
-    return covered_ms + covered((end - duration, end) for end, duration in zip(ends, durations, strict=True))
 
 
 class ProcessState:
@@ -129,7 +113,7 @@ class ProcessState:
         """Add up the spans inside very long open spans, to bound the memory."""
         for inside in self.inside.values():
             if len(inside) > ENDS + 2 * MAX_INSIDE:
-                inside[:] = [False, covered_inside(inside), inside[-2], 0.0]
+                inside[:] = [False, covered_by_inner_spans(inside), inside[-2], 0.0]
 
     def evict_open_spans(self) -> None:
         """Drop the older half of the open spans."""

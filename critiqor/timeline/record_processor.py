@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from critiqor.model.timestamps import moment_before
 from critiqor.timeline.aggregators import (
     ChildAggregator,
     PluginAggregator,
@@ -22,7 +23,7 @@ from critiqor.timeline.aggregators import (
     SpanPurpose,
     StallAggregator,
 )
-from critiqor.timeline.process_state import OVERLAPPING, ProcessState, covered_inside
+from critiqor.timeline.process_state import ProcessState
 from critiqor.timeline.reader.problems import ProblemCounter
 from critiqor.timeline.reader.records import (
     ChildExit,
@@ -35,10 +36,10 @@ from critiqor.timeline.reader.records import (
     SpanError,
     SpanStart,
     Unknown,
-    earlier,
     moment_ms,
 )
-from critiqor.timeline.spans import Slowest, closed_span
+from critiqor.timeline.slowest import Slowest
+from critiqor.timeline.spans import OVERLAPPING, closed_span, covered_by_inner_spans
 from critiqor.timeline.turns.startup import READY, is_startup
 from critiqor.timeline.turns.timeline_turns import PREPARATION_PHASES, TURN_NAME, TURN_PHASE
 
@@ -144,7 +145,7 @@ class RecordProcessor:
                 span.pending.append(duration)
                 own = duration
                 if key in inside:
-                    own -= min(duration, covered_inside(inside.pop(key)))
+                    own -= min(duration, covered_by_inner_spans(inside.pop(key)))
                     span.covered += duration - own
                 if parent is not None:
                     siblings = inside.get(parent)
@@ -331,4 +332,4 @@ def _is_same(record: Line, other: Line) -> bool:
 
 def _start_time(record: Line) -> datetime:
     """Return the start of the operation that ended with this record."""
-    return earlier(record.timestamp, record.duration_ms or 0.0)
+    return moment_before(record.timestamp, record.duration_ms or 0.0)

@@ -1,4 +1,4 @@
-"""Trees of spans, built from the parents that spans name, or from their times if they name none."""
+"""Trees of spans: built from the parents that spans name, or from their times if they name none, and reduced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from critiqor.model.timeline import SpanNode
-from critiqor.timeline.spans import ClosedSpan, covered
+from critiqor.timeline.durations import covered_ms
+from critiqor.timeline.reader.records import Line
+from critiqor.timeline.spans import ClosedSpan
 
 MAX_CHILDREN = 40
 """Children of one node that are kept, the longest ones."""
@@ -37,7 +39,7 @@ def build_tree(root: ClosedSpan, spans: Iterable[ClosedSpan]) -> SpanNode:
 def build_node(span: ClosedSpan, children: Sequence[SpanNode], *, by_time: bool = False) -> SpanNode:
     """Build a node with these children, at most MAX_CHILDREN of them."""
     longest = sorted(children, key=lambda child: child.duration_ms, reverse=True)[:MAX_CHILDREN]
-    inside = covered(
+    inside = covered_ms(
         (max(child.start_ms, span.start), min(child.start_ms + child.duration_ms, span.end)) for child in children
     )
     return SpanNode(
@@ -70,6 +72,25 @@ def prune_tree(node: SpanNode, shortest_ms: float) -> SpanNode:
     """Return the tree without spans shorter than `shortest_ms`."""
     kept = [prune_tree(child, shortest_ms) for child in node.children if child.duration_ms >= shortest_ms]
     return msgspec.structs.replace(node, children=kept, more=node.more + len(node.children) - len(kept))
+
+
+def descendants(key: str, records: Sequence[Line], limit: int) -> list[Line]:
+    """Return the spans at any level below a span; `records` are sorted by end, so parents come after children."""
+    family = {key}
+    found: list[Line] = []
+    for record in reversed(records):
+        if record.parent_span_id in family and len(found) < limit:
+            family.add(record.span_id or record.name)
+            found.append(record)
+    return found
+
+
+def critical_path(node: SpanNode) -> SpanNode:
+    """Return the tree with only those spans, on every level, that delayed the end of their parent."""
+    chain = [critical_path(child) for child in _chain(node.children, node.start_ms + node.duration_ms)]
+    waited = sum(child.duration_ms for child in chain)
+    own = max(0.0, round(node.duration_ms - waited, 3))
+    return msgspec.structs.replace(node, children=chain, self_ms=own, more=0)
 
 
 def _parents(ordered: Sequence[ClosedSpan]) -> list[int]:
@@ -111,3 +132,18 @@ def _arrange(parents: Sequence[int]) -> dict[int, list[int]]:
                     holders[child], depths[child] = holder, depths[holder] + 1
                     waiting.append(child)
     return children
+
+
+def _chain(children: Sequence[SpanNode], end: float) -> list[SpanNode]:
+    """Find the chain backwards: the span that ended last, then the last one that ended before it began, and so on."""
+    chain: list[SpanNode] = []
+    left = sorted(children, key=lambda child: (child.start_ms + child.duration_ms, child.duration_ms))
+    moment = end
+    while left:
+        child = left.pop()
+        over = child.start_ms + child.duration_ms - moment
+        # A small overlap is rounding of timestamps; a larger one means that the span ran in parallel.
+        if over <= max(2.0, child.duration_ms / 100):
+            chain.append(child)
+            moment = child.start_ms
+    return chain[::-1]

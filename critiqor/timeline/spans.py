@@ -1,19 +1,20 @@
-"""Spans of a timeline file that have ended, the time they cover, and the slowest of them.
+"""Spans of a timeline file: those that have ended, and the time that the spans inside an open span cover.
 
 A timeline pairs the start and the end of a span by its span id. The recorder's events are paired in `critiqor.spans`.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Sequence
-from itertools import count
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from critiqor.model.timeline import NodeKind
-from critiqor.timeline.reader.records import Line, ProviderCall, SpanError, detail_of, moment_ms
+from critiqor.timeline.durations import covered_ms
+from critiqor.timeline.reader.records import Line, ProviderCall, SpanError, moment_ms
 
-_Item = TypeVar("_Item")
+Inside = list[Any]
+"""The spans inside an open span: whether any of them overlap, the milliseconds that older ones cover, then the end and
+the duration of each later one. A plain list, because very many are created."""
+OVERLAPPING, COVERED, ENDS = range(3)
 
 
 class ClosedSpan(NamedTuple):
@@ -49,49 +50,19 @@ def closed_span(record: Line) -> ClosedSpan:
     return ClosedSpan(record.name, detail_of(record), key, record.parent_span_id, moment - duration, moment, failed)
 
 
-def covered(intervals: Iterable[tuple[float, float]]) -> float:
-    """Return the total time covered by at least one of these intervals."""
-    total, reached = 0.0, float("-inf")
-    for start, end in sorted(intervals):
-        if end > reached:
-            total += end - max(start, reached)
-            reached = end
-    return total
+def covered_by_inner_spans(inside: Inside) -> float:
+    """Return the milliseconds that the spans inside an open span cover, overlaps counted once."""
+    durations: list[float] = inside[ENDS + 1 :: 2]
+    covered: float = inside[COVERED]
+    if not inside[OVERLAPPING]:
+        return covered + sum(durations)
+    ends = [moment.timestamp() * 1000 for moment in inside[ENDS::2]]
+    return covered + covered_ms((end - duration, end) for end, duration in zip(ends, durations, strict=True))
 
 
-def descendants(key: str, records: Sequence[Line], limit: int) -> list[Line]:
-    """Return the spans inside a span; `records` are in the order of their ends, so parents come after children."""
-    family = {key}
-    found: list[Line] = []
-    for record in reversed(records):
-        if record.parent_span_id in family and len(found) < limit:
-            family.add(record.span_id or record.name)
-            found.append(record)
-    return found
-
-
-class Slowest(Generic[_Item]):
-    """Keeps the items with the largest values; the order in which they are offered does not matter."""
-
-    __slots__ = ("_heap", "_limit", "_numbers", "floor")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._heap: list[tuple[float, Any, int, _Item]] = []
-        self._numbers = count()
-        self.floor = 0.0
-        """The smallest value worth offering."""
-
-    def offer(self, value: float, order: Any, item: _Item) -> None:
-        """Keep the item if its value is large enough; `order` breaks ties, so that the result is deterministic."""
-        entry = (value, order, next(self._numbers), item)
-        if len(self._heap) < self._limit:
-            heapq.heappush(self._heap, entry)
-        else:
-            heapq.heappushpop(self._heap, entry)
-        if len(self._heap) == self._limit:
-            self.floor = self._heap[0][0]
-
-    def items(self) -> list[_Item]:
-        """Return the items, the largest first."""
-        return [item for *_, item in sorted(self._heap, key=lambda entry: entry[:3], reverse=True)]
+def detail_of(record: Line) -> str | None:
+    """Return which of the spans with the same name this span is: its stage, plugin or model."""
+    attributes = record.attributes
+    if attributes is None:
+        return None
+    return attributes.stage or attributes.trace_name or attributes.plugin_id or attributes.model

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from critiqor.model.timeline import OpenSpan, SlowSpan, SpanFigures, TimelineProcess, TimelineSummary, Turn
-from critiqor.model.timestamps import iso_from_ms
+from critiqor.model.timestamps import iso_from_datetime, iso_from_ms
 from critiqor.timeline.reader.lines import LineReader
 from critiqor.timeline.reader.problems import LineProblems
-from critiqor.timeline.reader.records import iso_from_datetime
 from critiqor.timeline.record_processor import RecordProcessor
 from critiqor.timeline.spans import closed_span
 from critiqor.timeline.turns.startup import build_startups

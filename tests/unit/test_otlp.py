@@ -14,7 +14,8 @@ from story import START, Story
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters.otlp import otlp
-from critiqor.exporters.otlp.attributes import EVALUATION, MAX_CONTENT
+from critiqor.exporters.otlp.attributes import MAX_CONTENT
+from critiqor.exporters.otlp.evaluations import EVALUATION
 from critiqor.exporters.otlp.span_builder import MAX_HELD, build_spans
 from critiqor.model import Diagnosis, Event, Metadata, Timestamps, iso_from_ms
 from critiqor.model.record import RunHead

@@ -12,7 +12,7 @@ from otlp import ReadTrace
 from support import Cli, Runs, attached, recorded
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.exporters.otlp.attributes import EVALUATION
+from critiqor.exporters.otlp.evaluations import EVALUATION
 
 START = 1_794_000_000_000
 MARK = "zzmark"

@@ -15,7 +15,8 @@ from support import Cli, Runs, attached, recorded
 
 from critiqor.errors import CritiqorError, UsageError
 from critiqor.exporters.otlp import endpoint, otlp
-from critiqor.exporters.otlp.endpoint import Endpoint, traces_url
+from critiqor.exporters.otlp.collector_address import traces_url
+from critiqor.exporters.otlp.endpoint import Endpoint
 from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Metadata, Timestamps, iso_from_ms
 from critiqor.model.record import RunHead

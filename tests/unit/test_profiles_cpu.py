@@ -15,7 +15,7 @@ from profiles import CPU_NAME, call_frame, cpu_document, read_document, write_re
 from critiqor.model import ms_from_iso
 from critiqor.timeline.profiles import read_cpu_profiles, summarise_profiles
 from critiqor.timeline.profiles.artifacts import UnusableError
-from critiqor.timeline.profiles.hotspots import Hotspots, frame_times, peak_windows
+from critiqor.timeline.profiles.cpu_hotspots import Hotspots, busiest_windows, frame_times
 
 SECOND = 1_000_000
 CALLS = {"(root)": ["main", "(idle)", "(garbage collector)"], "main": ["work"], "work": ["work#inner"]}
@@ -90,7 +90,7 @@ def test_busiest_window_comes_first_with_the_functions_that_filled_it(tmp_path: 
         ("main", 2_900_000),
         ("(idle)", 2_950_000),
     ]
-    first, second, third = peak_windows(read_document(tmp_path, cpu_document(CALLS, seen, 3_500_000)))
+    first, second, third = busiest_windows(read_document(tmp_path, cpu_document(CALLS, seen, 3_500_000)))
     assert (first.offset_ms, first.duration_ms, first.busy_ms) == (1000.0, 1000.0, 1000.0)
     assert [(share.function.name, share.self_ms) for share in first.functions] == [("work", 600.0), ("main", 400.0)]
     assert (second.offset_ms, second.busy_ms) == (2000.0, 150.0)
@@ -98,13 +98,13 @@ def test_busiest_window_comes_first_with_the_functions_that_filled_it(tmp_path: 
 
 
 def test_one_long_sample_fills_every_window_that_it_covers(tmp_path: Path) -> None:
-    windows = peak_windows(read_document(tmp_path, cpu_document(CALLS, [("main", 500_000)], 2_500_000)))
+    windows = busiest_windows(read_document(tmp_path, cpu_document(CALLS, [("main", 500_000)], 2_500_000)))
     assert [(window.offset_ms, window.busy_ms) for window in windows] == [(1000, 1000), (0, 500), (2000, 500)]
     assert windows[-1].duration_ms == 500
 
 
 def test_idle_windows_are_not_listed(tmp_path: Path) -> None:
-    assert peak_windows(read_document(tmp_path, cpu_document(CALLS, [("(idle)", 0)], 5 * SECOND))) == []
+    assert busiest_windows(read_document(tmp_path, cpu_document(CALLS, [("(idle)", 0)], 5 * SECOND))) == []
 
 
 @given(
@@ -119,7 +119,7 @@ def test_windows_and_functions_hold_the_same_time(
     seen = sorted(seen, key=lambda sample: sample[1])
     profile = read_document(folder, cpu_document(CALLS, seen, 3 * SECOND))
     times = frame_times(profile)
-    windows = peak_windows(profile)
+    windows = busiest_windows(profile)
     assert sum(window.busy_ms for window in windows) == pytest.approx(times.busy / 1000)
     assert all(sum(each.self_ms for each in window.functions) == pytest.approx(window.busy_ms) for window in windows)
     assert all(own <= total for own, total in zip(times.own, times.total, strict=True))

@@ -14,7 +14,7 @@ from profiles import cpu_document, read_document, write_real_profiles
 from critiqor.exporters import speedscope
 from critiqor.model.profiles import IDLE, CpuProfile
 from critiqor.timeline.profiles import read_cpu_profiles
-from critiqor.timeline.profiles.hotspots import frame_times
+from critiqor.timeline.profiles.cpu_hotspots import frame_times
 
 CALLS = {"(root)": ["main", "(idle)"], "main": ["work"], "work": ["work#inner"]}
 

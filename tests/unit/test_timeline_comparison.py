@@ -13,9 +13,10 @@ from timelines import real_timeline, request, span, summary_of
 
 from critiqor.model.timeline import SpanComparison, SpanFigures, TimelineSummary, TimingComparison, TimingVerdict
 from critiqor.timeline import read_timeline
-from critiqor.timeline.comparison import MIN_SAMPLES, compare_timelines, timing_parts
+from critiqor.timeline.comparison import MIN_SAMPLES, compare_timelines
 from critiqor.timeline.durations import Durations
-from critiqor.timeline.layout import as_lines, as_markdown
+from critiqor.timeline.reports.comparison_report import comparison_parts
+from critiqor.timeline.reports.layout import as_lines, as_markdown
 
 Draw = Callable[[Random], float]
 
@@ -139,7 +140,7 @@ def test_few_samples_have_no_verdict_but_both_figures(few: int) -> None:
     [row] = comparison.spans
     assert (row.verdict, row.least_ratio) == ("too_few", None)
     assert (row.before.p50_ms, row.after.p50_ms, row.p50_ratio) == (100, 900, 9)
-    text = "\n".join(as_lines(timing_parts(comparison)))
+    text = "\n".join(as_lines(comparison_parts(comparison)))
     assert "100 ms → 900 ms" in text
     assert "cannot be distinguished from noise" in text
     assert "critiqor timeline RUN RUN" in text
@@ -185,7 +186,7 @@ def test_names_that_only_one_run_has_are_listed() -> None:
     )
     assert (comparison.only_before, comparison.only_after) == (["gone"], ["new"])
     assert [row.name for row in comparison.spans] == ["both"]
-    text = "\n".join(as_lines(timing_parts(comparison)))
+    text = "\n".join(as_lines(comparison_parts(comparison)))
     assert "only before: gone" in text
     assert "only after: new" in text
 
@@ -213,7 +214,7 @@ def test_profiled_run_is_never_compared_with_one_that_was_not(first: bool) -> No
     assert not comparison.comparable
     assert comparison.spans == comparison.only_before == comparison.only_after == []
     assert f"the run {'before' if first else 'after'} was deeply profiled" in comparison.summary
-    assert "not compared" in "\n".join(as_lines(timing_parts(comparison)))
+    assert "not compared" in "\n".join(as_lines(comparison_parts(comparison)))
 
 
 def test_two_profiled_runs_are_compared_and_marked() -> None:
@@ -221,7 +222,7 @@ def test_two_profiled_runs_are_compared_and_marked() -> None:
     comparison = compare_timelines(timeline, timeline, profiled_before=True, profiled_after=True)
     assert comparison.comparable
     assert len(comparison.spans) == 1
-    assert "both runs were deeply profiled" in "\n".join(as_lines(timing_parts(comparison)))
+    assert "both runs were deeply profiled" in "\n".join(as_lines(comparison_parts(comparison)))
 
 
 def test_run_without_a_timeline_is_named_with_the_reason() -> None:
@@ -243,7 +244,7 @@ def test_real_timeline_does_not_differ_from_itself(name: str) -> None:
 def test_name_from_a_file_becomes_neither_markup_nor_a_line() -> None:
     hostile = "a | b\n# `c`\x1b[2J"
     comparison = compared(of(figures([1.0], hostile), figures([1.0], hostile + "x")), of(figures([1.0], hostile)))
-    markdown = as_markdown(timing_parts(comparison))
+    markdown = as_markdown(comparison_parts(comparison))
     assert "\x1b" not in markdown
     assert "| `a \\| b # 'c' [2J` |" in markdown
     assert "\n# " not in markdown

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from critiqor.spans.tool_results import NO_REASON, error_text, memory_lookup, result_text, tool_outcome
+from critiqor.spans.memory_lookups import memory_lookup
+from critiqor.spans.tool_results import NO_REASON, error_text, result_text, tool_outcome
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec
 from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.model import SourceLayer
 from critiqor.model.sanitize import replace_lone_surrogates
-from critiqor.spans.tool_results import error_text, is_memory_tool, memory_lookup, tool_outcome
+from critiqor.spans.memory_lookups import is_memory_tool, memory_lookup
+from critiqor.spans.tool_results import error_text, tool_outcome
 from critiqor.storage.bounds import text_digest
 
 Facts = dict[str, Any]

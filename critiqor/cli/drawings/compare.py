@@ -14,7 +14,7 @@ from critiqor.cli.texts.compare import Texts, figure_cells
 from critiqor.comparison.compare import CauseChange, Comparison
 from critiqor.model.formatting import FIGURE_LABELS, UNKNOWN, format_identifier
 from critiqor.model.timeline import TimingComparison
-from critiqor.timeline.comparison import timing_parts
+from critiqor.timeline.reports.comparison_report import comparison_parts
 
 VERDICTS = {
     "better": ("✓", "bold green"),
@@ -55,7 +55,7 @@ def _parts(result: Comparison, timing: TimingComparison, texts: Texts) -> Iterat
         yield Text()
         yield from (indented(untrusted(f"· {note}", FAINT)) for note in result.notes)
     yield Text()
-    yield from draw_parts(list(timing_parts(timing)))
+    yield from draw_parts(list(comparison_parts(timing)))
     yield next_command(f"critiqor show {result.after}")
 
 

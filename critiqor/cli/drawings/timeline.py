@@ -13,7 +13,7 @@ from critiqor.cli.terminal.styled_text import next_command, side_by_side, styled
 from critiqor.cli.terminal.tables import draw_parts
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import TimelineSummary, Turn
-from critiqor.timeline.layout import Part
+from critiqor.timeline.reports.layout import Part
 
 
 class Piece(NamedTuple):

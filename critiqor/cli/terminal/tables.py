@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from critiqor.cli.terminal.styled_text import FAINT, preformatted, untrusted
-from critiqor.timeline.layout import Name, Part, Piece
-from critiqor.timeline.layout import Table as PartTable
+from critiqor.timeline.reports.layout import Name, Part, Piece
+from critiqor.timeline.reports.layout import Table as PartTable
 
 GUTTER = 2
 LABEL = 12

@@ -7,8 +7,8 @@ from critiqor.cli.text_layout import page, table
 from critiqor.comparison.compare import CauseChange, Comparison
 from critiqor.model.formatting import FIGURE_LABELS, format_difference, format_figure, format_identifier
 from critiqor.model.timeline import TimingComparison
-from critiqor.timeline.comparison import timing_parts
-from critiqor.timeline.layout import as_lines
+from critiqor.timeline.reports.comparison_report import comparison_parts
+from critiqor.timeline.reports.layout import as_lines
 
 Texts = tuple[dict[str, str], dict[str, str]]
 """Trust, cost and time of the run before and of the run after."""
@@ -41,7 +41,7 @@ def comparison_text(result: Comparison, timing: TimingComparison, texts: Texts) 
     lines += ["", *table(rows)]
     if result.notes:
         lines += ["", *(f"  · {note}" for note in result.notes)]
-    lines += ["", *as_lines(timing_parts(timing))]
+    lines += ["", *as_lines(comparison_parts(timing))]
     return page([*lines, "", f"  Next: {add_runs_dir(f'critiqor show {result.after}')}"])
 
 

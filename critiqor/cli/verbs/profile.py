@@ -50,10 +50,9 @@ def profile(run: str, runs_dir: str, report: bool, heap_snapshot: bool, markdown
 
 
 def _text(request: ArtifactRequest) -> str:
-    from critiqor.model.formatting import counted
-    from critiqor.timeline.profiles.report import size
+    from critiqor.model.formatting import counted, format_size
 
-    lines = [f"pid {each.pid}: {each.file}, {size(each.bytes)}" for each in request.appeared]
+    lines = [f"pid {each.pid}: {each.file}, {format_size(each.bytes)}" for each in request.appeared]
     lines += [f"pid {pid}: no file was written in time" for pid in request.silent]
     if request.left_alone:
         lines.append(f"not asked: {counted(request.left_alone, 'process', 'processes')} of the run that cannot answer")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from critiqor.model.timeline import RepeatedTimings, TimelineSummary
     from critiqor.run.store import RunStore
-    from critiqor.timeline.layout import Part
+    from critiqor.timeline.reports.layout import Part
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,9 +31,9 @@ def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool
     """
     from critiqor.run.store import RunStore
     from critiqor.run.timing import read_timing, repeat_timings
-    from critiqor.timeline.layout import as_lines, as_markdown
-    from critiqor.timeline.repetition import repetition_parts
-    from critiqor.timeline.report import timeline_parts
+    from critiqor.timeline.reports.layout import as_lines, as_markdown
+    from critiqor.timeline.reports.repetition_report import repetition_parts
+    from critiqor.timeline.reports.timeline_report import timeline_parts
 
     store = RunStore(runs_dir)
     timing: TimelineSummary | RepeatedTimings

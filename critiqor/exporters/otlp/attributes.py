@@ -10,19 +10,15 @@ from typing import Any
 
 from critiqor.exporters.otlp.recorded_values import value_to_json, value_to_text
 from critiqor.exporters.otlp.span import Attributes
-from critiqor.model.diagnosis import Diagnosis, Finding
+from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.record import RunHead
-from critiqor.model.report import Recorded
 from critiqor.model.sanitize import sanitize
 from critiqor.model.trace import Fact, label
 
-EVALUATION = "gen_ai.evaluation.result"
 EXCEPTION = "exception"
 OTHER_ERROR = "_OTHER"
 MAX_CONTENT = 32_768
 """Maximum length in characters of an attribute with content, because collectors limit the size of a request."""
-MAX_EXPLANATION = 2_000
-NOTHING_FOUND = "no failure was found"
 _PROVIDERS = {
     "amazon-bedrock": "aws.bedrock",
     "azure-openai": "azure.ai.openai",
@@ -149,43 +145,6 @@ def exception_attributes(kind: str, error: str | None) -> Attributes:
     return {"exception.type": kind, **({"exception.message": error} if error else {})}
 
 
-def finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
-    """Return the attributes of a finding.
-
-    Title, explanation and cause quote the recording: if content is not exported, they are replaced by the meaning of
-    the failure type.
-    """
-    explanation = f"{finding.title}. {finding.explanation}" if recorded.content else _meaning(finding.type, recorded)
-    cause: Attributes = {"critiqor.finding.cause": label(finding.cause)} if recorded.content else {}
-    return {
-        "gen_ai.evaluation.name": label(finding.type),
-        "gen_ai.evaluation.score.value": float(finding.impact.trust_points),
-        "gen_ai.evaluation.score.label": finding.severity,
-        "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
-        "critiqor.finding.id": label(finding.id),
-        **cause,
-        "critiqor.finding.confidence": finding.confidence,
-        "critiqor.finding.occurrences": finding.occurrences,
-    }
-
-
-def verdict_attributes(diagnosis: Diagnosis, recorded: Recorded) -> Attributes:
-    """Return the attributes of the verdict. Its headline is the title of a finding, so it is content as well."""
-    worst = diagnosis.primary_diagnosis
-    explanation = diagnosis.headline
-    if not recorded.content:
-        explanation = NOTHING_FOUND if worst is None else _meaning(worst.type, recorded)
-    score: Attributes = {}
-    if diagnosis.trust_score is not None:
-        score["gen_ai.evaluation.score.value"] = float(diagnosis.trust_score)
-    return {
-        "gen_ai.evaluation.name": "trust",
-        **score,
-        "gen_ai.evaluation.score.label": diagnosis.readiness,
-        "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
-    }
-
-
 def input_attributes(text: str, *, is_json: bool = False) -> Attributes:
     """Return the attributes of an input."""
     kind = "application/json" if is_json else "text/plain"
@@ -254,11 +213,6 @@ def _output_messages(parts: list[dict[str, Any]], reason: str | None) -> str:
 
 def _finish_reason(reason: str) -> str:
     return _FINISH_REASONS.get(reason, label(reason))
-
-
-def _meaning(kind: str, recorded: Recorded) -> str:
-    """Return the meaning of a failure type; the type itself if it is not known."""
-    return recorded.meanings.get(kind, label(kind))
 
 
 def _provider(facts: dict[str, Fact]) -> Attributes:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from critiqor.errors import UsageError
+from critiqor.exporters.otlp.collector_address import is_on_this_machine, is_same_server
 
 HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 """Variables with `name=value,name=value`; the first that is set is used."""
@@ -35,29 +35,12 @@ def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials:
     if name is None:
         return Credentials({}, [])
     address = next((address for address in ADDRESSES if variables.get(address)), None)
-    if address is not None and _server(variables[address]) != _server(url):
+    if address is not None and not is_same_server(variables[address], url):
         return Credentials({}, [f"The headers from {name} were not sent: {address} names another address."])
     notes = []
-    if urlsplit(url).scheme != "https" and not stays_here(url):
+    if urlsplit(url).scheme != "https" and not is_on_this_machine(url):
         notes.append(f"The endpoint is not https: the spans and the headers from {name} were sent unencrypted.")
     return Credentials(_read(variables[name], name), notes)
-
-
-def stays_here(url: str) -> bool:
-    """Return whether an address is on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _server(address: str) -> tuple[str, str | None, int | None] | None:
-    try:
-        parts = urlsplit(address)
-        return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-    except ValueError:
-        return None
 
 
 def _read(text: str, variable: str) -> dict[str, str]:

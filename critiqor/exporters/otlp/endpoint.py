@@ -10,17 +10,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import IO, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
-from critiqor.errors import CritiqorError, UsageError
+from critiqor.errors import CritiqorError
+from critiqor.exporters.otlp.collector_address import traces_url
 from critiqor.exporters.otlp.credentials import HEADERS, credentials_for
 from critiqor.exporters.otlp.otlp import Request
 from critiqor.exporters.otlp.protobuf import partial_success
 from critiqor.model.sanitize import sanitize
 
-PATH = "/v1/traces"
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 TIMEOUT_SECONDS = 30
 """Timeout of each operation of a request: connecting, sending, and waiting for the next bytes of the response."""
@@ -107,21 +106,6 @@ class Endpoint:
             else sanitize(str(reason), max_length=_MAX_MESSAGE, collapse=True)
         )
         return CritiqorError(f"{self.url} cannot be reached: {why or type(reason).__name__}", fix=_USE_FILE)
-
-
-def traces_url(address: str) -> str:
-    """Return the URL that spans are sent to, from the address of a collector or of its traces."""
-    fix = "--endpoint http://HOST:PORT, such as http://localhost:4318"
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not (address.isascii() and address.isprintable()) or " " in address:
-        raise UsageError("--endpoint is not the address of a collector", fix=fix)
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise UsageError("--endpoint takes an address without user, password, query or fragment", fix=fix)
-    return address.rstrip("/").removesuffix(PATH) + PATH
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

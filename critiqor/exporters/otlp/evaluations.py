@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from critiqor.exporters.otlp import attributes as otel
-from critiqor.exporters.otlp.attributes import EVALUATION
-from critiqor.exporters.otlp.span import SpanEvent
-from critiqor.model.diagnosis import Finding
+from critiqor.exporters.otlp.span import Attributes, SpanEvent
+from critiqor.model.diagnosis import Diagnosis, Finding
 from critiqor.model.event import place_of
 from critiqor.model.report import Recorded
-from critiqor.model.trace import us_of
+from critiqor.model.sanitize import sanitize
+from critiqor.model.trace import label, us_of
+
+EVALUATION = "gen_ai.evaluation.result"
+MAX_EXPLANATION = 2_000
+NOTHING_FOUND = "no failure was found"
 
 
 class Evaluations:
@@ -33,13 +36,55 @@ class Evaluations:
         ]
         diagnosis = self._recorded.diagnosis
         if diagnosis is not None:
-            events.append(SpanEvent(EVALUATION, end_us, otel.verdict_attributes(diagnosis, self._recorded)))
+            events.append(SpanEvent(EVALUATION, end_us, _verdict_attributes(diagnosis, self._recorded)))
         return events
 
     def _span_event(self, finding: Finding, at_us: int) -> SpanEvent:
-        return SpanEvent(EVALUATION, at_us, otel.finding_attributes(finding, self._recorded))
+        return SpanEvent(EVALUATION, at_us, _finding_attributes(finding, self._recorded))
 
     def _time_us(self, finding: Finding, default_us: int) -> int:
         event_id = finding.first_event
         place = place_of(event_id)
         return self._recorded.moments.get(event_id, us_of(place.milliseconds) if place is not None else default_us)
+
+
+def _finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
+    """Return the attributes of a finding.
+
+    Title, explanation and cause quote the recording: if content is not exported, they are replaced by the meaning of
+    the failure type.
+    """
+    explanation = f"{finding.title}. {finding.explanation}" if recorded.content else _meaning(finding.type, recorded)
+    cause: Attributes = {"critiqor.finding.cause": label(finding.cause)} if recorded.content else {}
+    return {
+        "gen_ai.evaluation.name": label(finding.type),
+        "gen_ai.evaluation.score.value": float(finding.impact.trust_points),
+        "gen_ai.evaluation.score.label": finding.severity,
+        "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
+        "critiqor.finding.id": label(finding.id),
+        **cause,
+        "critiqor.finding.confidence": finding.confidence,
+        "critiqor.finding.occurrences": finding.occurrences,
+    }
+
+
+def _verdict_attributes(diagnosis: Diagnosis, recorded: Recorded) -> Attributes:
+    """Return the attributes of the verdict. Its headline is the title of a finding, so it is content as well."""
+    worst = diagnosis.primary_diagnosis
+    explanation = diagnosis.headline
+    if not recorded.content:
+        explanation = NOTHING_FOUND if worst is None else _meaning(worst.type, recorded)
+    score: Attributes = {}
+    if diagnosis.trust_score is not None:
+        score["gen_ai.evaluation.score.value"] = float(diagnosis.trust_score)
+    return {
+        "gen_ai.evaluation.name": "trust",
+        **score,
+        "gen_ai.evaluation.score.label": diagnosis.readiness,
+        "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
+    }
+
+
+def _meaning(kind: str, recorded: Recorded) -> str:
+    """Return the meaning of a failure type; the type itself if it is not known."""
+    return recorded.meanings.get(kind, label(kind))

@@ -103,7 +103,7 @@ def _value(value: Value) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
-        return {"intValue": str(protobuf.whole(value))}
+        return {"intValue": str(protobuf.clamp_int64(value))}
     if isinstance(value, float):
         return {"doubleValue": value}
     if isinstance(value, list):

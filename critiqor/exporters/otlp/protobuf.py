@@ -40,8 +40,8 @@ def partial_success(answer: bytes) -> tuple[int, str]:
     return rejected, message
 
 
-def whole(number: int) -> int:
-    """Return the nearest number that fits into 64 bits."""
+def clamp_int64(number: int) -> int:
+    """Return the nearest number that an `int64` of Protobuf can hold."""
     return max(-(1 << 63), min(number, (1 << 63) - 1))
 
 
@@ -99,7 +99,7 @@ def _value(value: Value) -> bytes:
     if isinstance(value, bool):
         return _number(2, int(value))
     if isinstance(value, int):
-        return _number(3, whole(value))
+        return _number(3, clamp_int64(value))
     if isinstance(value, float):
         return _key(4, _FIXED64) + struct.pack("<d", value)
     if isinstance(value, list):

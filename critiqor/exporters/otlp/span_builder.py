@@ -15,7 +15,8 @@ from critiqor.exporters.otlp.attributes import EXCEPTION
 from critiqor.exporters.otlp.evaluations import Evaluations
 from critiqor.exporters.otlp.recorded_values import value_to_text
 from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent
-from critiqor.exporters.trace.described_spans import DescribedSpans, Description, trace_time_us
+from critiqor.exporters.trace.described_spans import DescribedSpans, Description
+from critiqor.exporters.trace.event_facts import event_time_us
 from critiqor.model import Scope
 from critiqor.model.event import Event, EventType
 from critiqor.model.record import RunHead
@@ -98,7 +99,7 @@ class _SpanBuilder:
 
     def observe(self, event: Event) -> None:
         """Add one event."""
-        at_us = trace_time_us(event)
+        at_us = event_time_us(event)
         if at_us is None:
             return
         events = self._observe(event, at_us)

@@ -6,6 +6,8 @@ temporary folder that is always removed at the end.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import fcntl
 import os
 import secrets
@@ -18,12 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
 from critiqor.errors import CritiqorError
-from critiqor.exporters.pdf.devtools import BrowserError, DevToolsClient, print_page
+from critiqor.exporters.pdf.devtools import BrowserError, DevToolsClient
 from critiqor.processes import marked_processes
 
 VARIABLE = "CRITIQOR_CHROMIUM"
@@ -45,6 +47,10 @@ _MARKER = "CRITIQOR_PRINTING"
 _TO_BROWSER, _FROM_BROWSER = 3, 4
 """File descriptors of the pipes in the browser process."""
 _CHUNK_BYTES = 1 << 18
+_FOOTER = (
+    '<div style="width:100%;text-align:center;font:8px sans-serif;color:#555">'
+    '<span class="pageNumber"></span> of <span class="totalPages"></span></div>'
+)
 _MAX_ERROR_LENGTH = 300
 _OPTIONS = (
     "--headless",
@@ -120,7 +126,7 @@ def _print(program: Path, source: Path, target: Path) -> None:
         f"--user-data-dir={source.with_name('profile')}",
     ]
     with _Browser([str(program), *options], source.with_name("stderr.txt")) as client, target.open("wb") as file:
-        for chunk in print_page(source, client):
+        for chunk in _print_page(source, client):
             file.write(chunk)
     if not _is_whole(target):
         raise BrowserError("its output is not a PDF")
@@ -207,3 +213,42 @@ def _last_error_line(errors: Path) -> str:
     except OSError:
         return ""
     return f" ({lines[-1][:_MAX_ERROR_LENGTH]})" if lines else ""
+
+
+def _print_page(page: Path, browser: DevToolsClient) -> Iterator[bytes]:
+    """Yield a page as PDF while it is received. Scripts of the page are disabled."""
+    target = _text(browser.call("Target.createTarget", url="about:blank"), "targetId")
+    session = _text(browser.call("Target.attachToTarget", targetId=target, flatten=True), "sessionId")
+    browser.call("Emulation.setScriptExecutionDisabled", session, value=True)
+    browser.call("Page.enable", session)
+    opened = browser.call("Page.navigate", session, url=page.as_uri())
+    if opened.get("errorText"):
+        raise BrowserError(f"it does not open the page: {opened['errorText']}")
+    browser.wait_for("Page.loadEventFired")
+    printed = browser.call(
+        "Page.printToPDF",
+        session,
+        printBackground=True,
+        preferCSSPageSize=True,
+        displayHeaderFooter=True,
+        headerTemplate="<span></span>",
+        footerTemplate=_FOOTER,
+        transferMode="ReturnAsStream",
+    )
+    stream = _text(printed, "stream")
+    while True:
+        chunk = browser.call("IO.read", session, handle=stream, size=_CHUNK_BYTES)
+        data = _text(chunk, "data")
+        try:
+            yield base64.b64decode(data, validate=True) if chunk.get("base64Encoded") else data.encode()
+        except binascii.Error as error:
+            raise BrowserError("it does not answer like Chromium (DevTools protocol)") from error
+        if chunk.get("eof"):
+            return
+
+
+def _text(response: dict[str, Any], name: str) -> str:
+    value = response.get(name)
+    if not isinstance(value, str):
+        raise BrowserError("it does not answer like Chromium (DevTools protocol)")
+    return value

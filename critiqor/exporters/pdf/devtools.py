@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 import select
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 MAX_MESSAGE_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 18
-_FOOTER = (
-    '<div style="width:100%;text-align:center;font:8px sans-serif;color:#555">'
-    '<span class="pageNumber"></span> of <span class="totalPages"></span></div>'
-)
 
 
 class BrowserError(Exception):
@@ -76,42 +68,3 @@ class DevToolsClient:
             return msgspec.json.decode(message, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BrowserError("it does not answer like Chromium (DevTools protocol)") from error
-
-
-def print_page(page: Path, browser: DevToolsClient) -> Iterator[bytes]:
-    """Yield a page as PDF while it is received. Scripts of the page are disabled."""
-    target = _text(browser.call("Target.createTarget", url="about:blank"), "targetId")
-    session = _text(browser.call("Target.attachToTarget", targetId=target, flatten=True), "sessionId")
-    browser.call("Emulation.setScriptExecutionDisabled", session, value=True)
-    browser.call("Page.enable", session)
-    opened = browser.call("Page.navigate", session, url=page.as_uri())
-    if opened.get("errorText"):
-        raise BrowserError(f"it does not open the page: {opened['errorText']}")
-    browser.wait_for("Page.loadEventFired")
-    printed = browser.call(
-        "Page.printToPDF",
-        session,
-        printBackground=True,
-        preferCSSPageSize=True,
-        displayHeaderFooter=True,
-        headerTemplate="<span></span>",
-        footerTemplate=_FOOTER,
-        transferMode="ReturnAsStream",
-    )
-    stream = _text(printed, "stream")
-    while True:
-        chunk = browser.call("IO.read", session, handle=stream, size=_CHUNK_BYTES)
-        data = _text(chunk, "data")
-        try:
-            yield base64.b64decode(data, validate=True) if chunk.get("base64Encoded") else data.encode()
-        except binascii.Error as error:
-            raise BrowserError("it does not answer like Chromium (DevTools protocol)") from error
-        if chunk.get("eof"):
-            return
-
-
-def _text(response: dict[str, Any], name: str) -> str:
-    value = response.get(name)
-    if not isinstance(value, str):
-        raise BrowserError("it does not answer like Chromium (DevTools protocol)")
-    return value

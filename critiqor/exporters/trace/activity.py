@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeGuard
 
 import msgspec
 
-from critiqor.exporters.trace.described_spans import DescribedSpans, Description, trace_time_us
-from critiqor.exporters.trace.facts import facts_of
+from critiqor.exporters.trace.described_spans import DescribedSpans, Description
+from critiqor.exporters.trace.event_facts import event_time_us, facts_of
 from critiqor.model.event import Event, EventType, place_of
 from critiqor.model.resources import ResourceUsage
 from critiqor.model.trace import Counter, Fact, Instant, Part, Slice, Track, label, us_of
@@ -58,7 +58,7 @@ class _Activity:
 
     def observe(self, event: Event) -> Iterator[Part]:
         """Yield the parts that an event completes."""
-        at_us = trace_time_us(event)
+        at_us = event_time_us(event)
         if at_us is None:
             return
         if event.source_layer == "supervisor":

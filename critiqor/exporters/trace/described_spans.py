@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from critiqor.exporters.trace.facts import facts_of
-from critiqor.model.event import Event, EventType
-from critiqor.model.timestamps import ms_from_iso
-from critiqor.model.trace import Fact, label, us_of
+from critiqor.exporters.trace.event_facts import facts_of
+from critiqor.model.event import Event
+from critiqor.model.trace import Fact, label
 from critiqor.spans.pairing import Pairing, SpanPairer
 from critiqor.spans.span import SpanKind
-
-_OUTSIDE_OF_TRACES = frozenset((EventType.STATE_TRANSITION, EventType.RUN_IMPORTED))
-"""Event types of the run record that are left out of traces: they can be days later than the run."""
 
 
 class Description(NamedTuple):
@@ -35,14 +31,6 @@ class DescribedSpans(SpanPairer[Description]):
         if (span := pairing.closed) is not None:
             span.data = _joined(span.data or _description_of_end(span.kind, event, facts), event, facts)
         return pairing
-
-
-def trace_time_us(event: Event) -> int | None:
-    """Return the time of an event in microseconds since 1970; None for an event that is not part of a trace."""
-    if event.event_type in _OUTSIDE_OF_TRACES:
-        return None
-    moment = ms_from_iso(event.timestamp)
-    return None if moment is None else us_of(moment)
 
 
 def _description_of_end(kind: SpanKind, event: Event, facts: dict[str, Fact]) -> Description:

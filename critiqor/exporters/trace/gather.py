@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.exporters.notes import (
-    diagnosis_or_note,
-    sealed_timeline_bytes,
-    timeline_moments,
-    unfinished_notes,
-)
+from critiqor.exporters.notes import diagnosis_or_note, unfinished_notes
 from critiqor.exporters.trace.activity import activity
 from critiqor.model import Event, EventType, Finding, ms_from_iso
 from critiqor.model.event import place_of
@@ -19,6 +14,7 @@ from critiqor.model.trace import Instant, Part, Slice, Trace, TraceProcess, Trac
 from critiqor.privacy.trace import anonymous_parts
 from critiqor.run.view import RunView
 from critiqor.timeline import read_timeline
+from critiqor.timeline.reader.citations import cited_moments
 from critiqor.timeline.reader.trace_stream import read_trace_parts
 
 MAX_PARTS = 250_000
@@ -35,7 +31,7 @@ def gather_trace(view: RunView) -> Trace:
     findings = diagnosis.failure_analysis.findings if diagnosis is not None else []
     event_notes = _EventNotes(finding.first_event for finding in findings)
     _add_parts(trace, _bounded(activity(event_notes.watch(view.events())), "events", trace.notes))
-    path, limit = view.run.timeline_path, sealed_timeline_bytes(view.head)
+    path, limit = view.run.timeline_path, view.head.sealed_timeline_bytes
     timeline = read_timeline(path, limit)
     if timeline.present:
         parts: Iterable[Part] = read_trace_parts(path, limit)
@@ -46,7 +42,7 @@ def gather_trace(view: RunView) -> Trace:
         trace.notes.append(f"The OpenClaw timeline is not included: {timeline.unavailable}.")
     if timeline.parse_errors:
         trace.notes.append(f"{timeline.parse_errors} lines of the timeline could not be read.")
-    moments = event_notes.moments | timeline_moments((finding.first_event for finding in findings), path)
+    moments = event_notes.moments | cited_moments((finding.first_event for finding in findings), path)
     trace.instants[:0] = [_finding_instant(finding, moments, trace.start_us) for finding in findings]
     roles = {process.pid: _ROLES[process.role] for process in timeline.processes if process.role in _ROLES}
     names = event_notes.names | roles

@@ -4,7 +4,8 @@
 `read_cpu_profiles` yields CPU profiles one by one, for export.
 """
 
+from critiqor.timeline.profiles.cpu_reader import read_cpu_profiles
 from critiqor.timeline.profiles.report import profile_lines, profile_markdown
-from critiqor.timeline.profiles.summary import read_cpu_profiles, summarise_profiles
+from critiqor.timeline.profiles.summary import summarise_profiles
 
 __all__ = ["profile_lines", "profile_markdown", "read_cpu_profiles", "summarise_profiles"]

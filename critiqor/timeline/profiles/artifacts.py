@@ -210,3 +210,13 @@ def read_content(artifact: Artifact) -> bytes:
     if not content.rstrip().endswith(b"}"):
         raise UnusableError("torn" if content.lstrip()[:1] == b"{" else "damaged")
     return content
+
+
+def artifacts_of_kind(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
+    """Return the artifacts of one kind."""
+    return [artifact for artifact in artifacts if artifact.kind == kind]
+
+
+def largest_artifacts(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
+    """Return the artifacts of one kind, the largest first."""
+    return sorted(artifacts_of_kind(artifacts, kind), key=lambda artifact: -artifact.bytes)

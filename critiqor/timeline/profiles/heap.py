@@ -9,8 +9,8 @@ import msgspec
 
 from critiqor.model.profiles import AllocationSite, CodeFrame
 from critiqor.timeline.profiles.artifacts import Artifact, Size, UnusableError, read_content
+from critiqor.timeline.profiles.cpu_hotspots import MAX_FUNCTIONS, ROOT, outermost_totals
 from critiqor.timeline.profiles.frame_names import CallFrame, FrameIndex
-from critiqor.timeline.profiles.hotspots import MAX_FUNCTIONS, ROOT, outermost_totals
 
 MAX_SITES_LISTED = 20
 

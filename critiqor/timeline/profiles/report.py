@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from critiqor.model.formatting import counted
+from critiqor.model.formatting import counted, format_size
 from critiqor.model.profiles import (
     ArtifactKind,
     CodeFrame,
@@ -12,9 +12,9 @@ from critiqor.model.profiles import (
     FunctionTime,
     ProfileSummary,
 )
-from critiqor.timeline.formatting import format_pid, ms
-from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
 from critiqor.timeline.profiles.artifacts import TROUBLE_TEXTS
+from critiqor.timeline.reports.formatting import format_pid, ms
+from critiqor.timeline.reports.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
 
 MAX_ROWS = 12
 
@@ -29,12 +29,12 @@ _KINDS: dict[ArtifactKind, str] = {
 
 
 def profile_lines(summary: ProfileSummary) -> list[str]:
-    """Return the report as lines for a terminal."""
+    """Return the report of deep profiles as lines for a terminal."""
     return as_lines(_parts(summary))
 
 
 def profile_markdown(summary: ProfileSummary) -> str:
-    """Return the report as Markdown with headings of level 2."""
+    """Return the report of deep profiles as Markdown with headings of level 2."""
     return as_markdown(_parts(summary))
 
 
@@ -55,7 +55,7 @@ def _parts(summary: ProfileSummary) -> Iterator[Part]:
     if summary.peak_windows:
         yield Part("Busiest windows", _windows(summary))
     if summary.allocations:
-        title = f"Memory still held when the profiles were written: about {size(summary.held_bytes)}"
+        title = f"Memory still held when the profiles were written: about {format_size(summary.held_bytes)}"
         yield Part(title, table=_allocations(summary))
     if summary.trace_events:
         yield Part(f"Trace events ({summary.trace_events})", table=_categories(summary))
@@ -67,7 +67,7 @@ def _parts(summary: ProfileSummary) -> Iterator[Part]:
 
 def _artifacts(summary: ProfileSummary) -> Table:
     rows: list[list[Piece]] = [
-        [_KINDS[each.kind], str(each.files), size(each.bytes), _used(each.kind, each.used)]
+        [_KINDS[each.kind], str(each.files), format_size(each.bytes), _used(each.kind, each.used)]
         for each in summary.artifacts
     ]
     return Table(["kind", "files", "size", "used"], rows)
@@ -79,7 +79,8 @@ def _used(kind: ArtifactKind, number: int) -> str:
 
 def _problems(summary: ProfileSummary) -> list[Item]:
     items = [
-        Item(0, [Name(each.file), f" ({size(each.bytes)}): {TROUBLE_TEXTS[each.trouble]}"]) for each in summary.problems
+        Item(0, [Name(each.file), f" ({format_size(each.bytes)}): {TROUBLE_TEXTS[each.trouble]}"])
+        for each in summary.problems
     ]
     more = summary.problems_total - len(summary.problems)
     return [*items, Item(0, [f"and {more} more"])] if more else items
@@ -126,7 +127,7 @@ def _dominated(functions: Sequence[FunctionShare]) -> list[Piece]:
 
 def _allocations(summary: ProfileSummary) -> Table:
     rows: list[list[Piece]] = [
-        [_frame_label(each.function), size(each.self_bytes), size(each.total_bytes)]
+        [_frame_label(each.function), format_size(each.self_bytes), format_size(each.total_bytes)]
         for each in summary.allocations[:MAX_ROWS]
     ]
     return Table(["allocated by", "self", "total"], rows)
@@ -149,20 +150,8 @@ def _reports(summary: ProfileSummary) -> Table:
     rows: list[list[Piece]] = []
     for each in summary.reports[:MAX_ROWS]:
         figures = (each.heap_used_bytes, each.heap_total_bytes, each.heap_limit_bytes, each.external_bytes)
-        rows.append([each.at or "?", format_pid(each.pid), each.trigger or "?", *map(size, figures)])
+        rows.append([each.at or "?", format_pid(each.pid), each.trigger or "?", *map(format_size, figures)])
     return Table(["at", "pid", "trigger", "heap used", "heap", "heap limit", "external"], rows)
-
-
-def size(number: int | None) -> str:
-    """Format bytes in a suitable unit; a question mark if unknown."""
-    if number is None:
-        return "?"
-    amount, unit = float(number), "B"
-    for larger in ("KB", "MB", "GB", "TB"):
-        if amount < 1000:
-            break
-        amount, unit = amount / 1000, larger
-    return f"{number} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
 def _frame_label(frame: CodeFrame) -> Name:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from critiqor.model.profiles import ArtifactKind, CpuProfile, ProfileSummary
-from critiqor.timeline.profiles.artifacts import TROUBLE_TEXTS, Artifact, ArtifactLog, UnusableError, list_artifacts
-from critiqor.timeline.profiles.cpu import read_cpu_profile
+from critiqor.model.profiles import ProfileSummary
+from critiqor.timeline.profiles.artifacts import (
+    Artifact,
+    ArtifactLog,
+    UnusableError,
+    artifacts_of_kind,
+    largest_artifacts,
+    list_artifacts,
+)
+from critiqor.timeline.profiles.cpu_hotspots import Hotspots
+from critiqor.timeline.profiles.cpu_reader import read_listed_cpu_profiles
 from critiqor.timeline.profiles.heap import Allocations
-from critiqor.timeline.profiles.hotspots import Hotspots
 from critiqor.timeline.profiles.node_reports import read_node_report
 from critiqor.timeline.profiles.trace_events import TraceEvents
 
@@ -27,12 +33,12 @@ def summarise_profiles(folder: Path) -> ProfileSummary:
         return ProfileSummary(present=False, unavailable=NOTHING_YET)
     log = ArtifactLog()
     hotspots, allocations = Hotspots(), Allocations()
-    for profile in _cpu_profiles(artifacts, log):
+    for profile in read_listed_cpu_profiles(artifacts, log):
         hotspots.add(profile)
-    for _ in log.read_each(_largest_first(artifacts, "heap_profile"), allocations.add):
+    for _ in log.read_each(largest_artifacts(artifacts, "heap_profile"), allocations.add):
         pass
     traces = _trace_events(artifacts, log)
-    reports = list(log.read_each(_of_kind(artifacts, "diagnostic_report"), read_node_report))
+    reports = list(log.read_each(artifacts_of_kind(artifacts, "diagnostic_report"), read_node_report))
     return ProfileSummary(
         present=True,
         artifacts=log.figures(artifacts),
@@ -55,25 +61,12 @@ def summarise_profiles(folder: Path) -> ProfileSummary:
     )
 
 
-def read_cpu_profiles(folder: Path, notes: list[str] | None = None) -> Iterator[CpuProfile]:
-    """Yield the readable CPU profiles of a folder, the largest first, one in memory at a time.
-
-    At the end, a sentence about each unreadable one is appended to `notes`.
-    """
-    log = ArtifactLog()
-    yield from _cpu_profiles(list_artifacts(folder), log)
-    if notes is not None:
-        notes += [f"{problem.file} is left out: {TROUBLE_TEXTS[problem.trouble]}." for problem in log.problems]
-
-
-def _cpu_profiles(artifacts: list[Artifact], log: ArtifactLog) -> Iterator[CpuProfile]:
-    return log.read_each(_largest_first(artifacts, "cpu_profile"), read_cpu_profile)
-
-
 def _trace_events(artifacts: list[Artifact], log: ArtifactLog) -> TraceEvents:
     """Read the first file of every process before any second one: the first covers start-up."""
     events = TraceEvents()
-    files = sorted(_of_kind(artifacts, "trace_events"), key=lambda artifact: (artifact.rotation, artifact.pid or 0))
+    files = sorted(
+        artifacts_of_kind(artifacts, "trace_events"), key=lambda artifact: (artifact.rotation, artifact.pid or 0)
+    )
     for artifact in log.readable(files, largest=None):
         try:
             trouble = events.add(artifact)
@@ -84,11 +77,3 @@ def _trace_events(artifacts: list[Artifact], log: ArtifactLog) -> TraceEvents:
         if trouble is not None:
             log.add_problem(artifact, trouble)
     return events
-
-
-def _of_kind(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
-    return [artifact for artifact in artifacts if artifact.kind == kind]
-
-
-def _largest_first(artifacts: list[Artifact], kind: ArtifactKind) -> list[Artifact]:
-    return sorted(_of_kind(artifacts, kind), key=lambda artifact: -artifact.bytes)

@@ -6,18 +6,17 @@ takes the time to find out what is wrong with it and which fields can be used.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
-
-from critiqor.model.timestamps import iso_from_ms
 
 SCHEMA = "openclaw.diagnostics.v1"
 MAX_NAME_LENGTH = 256
 """Characters; `repair_line` shortens a longer name, id or label."""
 MAX_DURATION_MS = 1e11
 """Three years: a larger value is not a duration."""
+_MODEL_CALL = ":model:"
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]
@@ -123,27 +122,11 @@ TYPES: dict[str, type[Known]] = {
 decoder = msgspec.json.Decoder(Known)
 
 
-def detail_of(record: Line) -> str | None:
-    """Return which of the spans with the same name this is: its stage, plugin or model."""
-    attributes = record.attributes
-    if attributes is None:
-        return None
-    return attributes.stage or attributes.trace_name or attributes.plugin_id or attributes.model
-
-
-def earlier(moment: datetime, milliseconds: float) -> datetime:
-    """Return the time that many milliseconds before a moment, not before year 1."""
-    try:
-        return moment - timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return datetime.min.replace(tzinfo=UTC)
-
-
 def moment_ms(record: Line) -> float:
-    """Return the timestamp in milliseconds since 1970."""
+    """Return the timestamp of a line in milliseconds since 1970."""
     return record.timestamp.timestamp() * 1000
 
 
-def iso_from_datetime(moment: datetime) -> str:
-    """Format a time as UTC in ISO 8601 with milliseconds."""
-    return iso_from_ms(round(moment.timestamp() * 1000))
+def agent_run_of_call(record: Line) -> str | None:
+    """Return the agent's run id of a line about a model call, whose span id is `<run id>:model:<number>`."""
+    return record.run_id if record.span_id is not None and _MODEL_CALL in record.span_id else None

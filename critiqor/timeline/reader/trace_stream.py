@@ -21,10 +21,9 @@ from critiqor.timeline.reader.records import (
     SpanError,
     SpanStart,
     Unknown,
-    detail_of,
     moment_ms,
 )
-from critiqor.timeline.spans import closed_span
+from critiqor.timeline.spans import closed_span, detail_of
 
 BLOCK = 1 << 16
 MAX_OPEN = 100_000

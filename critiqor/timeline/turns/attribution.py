@@ -15,8 +15,9 @@ from critiqor.model.event import Event, EventType
 from critiqor.model.timeline import Turn
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.spans.pairing import SpanPairer
+from critiqor.timeline.slowest import Slowest
 from critiqor.timeline.span_tree import build_tree, flatten_tree
-from critiqor.timeline.spans import ClosedSpan, Slowest
+from critiqor.timeline.spans import ClosedSpan
 from critiqor.timeline.turns.recorded_turns import RecordedTurn
 from critiqor.timeline.turns.splits import Interval
 from critiqor.timeline.turns.timeline_turns import MAX_TURNS

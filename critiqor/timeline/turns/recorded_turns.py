@@ -6,7 +6,7 @@ from critiqor.model.event import Event
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.pairing import Pairing
 from critiqor.spans.span import Span
-from critiqor.timeline.spans import Slowest
+from critiqor.timeline.slowest import Slowest
 from critiqor.timeline.turns.splits import Interval, Splitter
 
 MAX_RECENT = 1024

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-import msgspec
-
-from critiqor.model.timeline import SpanNode, Startup
+from critiqor.model.timeline import Startup
 from critiqor.timeline.process_state import ProcessState
-from critiqor.timeline.reader.records import Line, detail_of
-from critiqor.timeline.span_tree import build_tree, prune_tree
-from critiqor.timeline.spans import ClosedSpan, closed_span
+from critiqor.timeline.reader.records import Line
+from critiqor.timeline.span_tree import build_tree, critical_path, prune_tree
+from critiqor.timeline.spans import ClosedSpan, closed_span, detail_of
 
 MAX_STARTUPS = 5
 SMALLEST_SHARE = 0.005
@@ -53,26 +51,3 @@ def _build_startup(process: ProcessState) -> Startup | None:
     path = prune_tree(path, SMALLEST_SHARE * path.duration_ms)
     ready = process.ready_at is not None
     return Startup(pid=process.pid, role=process.role, ready=ready, line=process.longest_startup_line, path=path)
-
-
-def critical_path(node: SpanNode) -> SpanNode:
-    """Return the tree with only those children, on every level, that delayed the end of their parent."""
-    chain = [critical_path(child) for child in _chain(node.children, node.start_ms + node.duration_ms)]
-    waited = sum(child.duration_ms for child in chain)
-    own = max(0.0, round(node.duration_ms - waited, 3))
-    return msgspec.structs.replace(node, children=chain, self_ms=own, more=0)
-
-
-def _chain(children: Sequence[SpanNode], end: float) -> list[SpanNode]:
-    """Find the chain backwards: the span that ended last, then the last one that ended before it began, and so on."""
-    chain: list[SpanNode] = []
-    left = sorted(children, key=lambda child: (child.start_ms + child.duration_ms, child.duration_ms))
-    moment = end
-    while left:
-        child = left.pop()
-        over = child.start_ms + child.duration_ms - moment
-        # A small overlap is rounding of timestamps; a larger one means that the span ran in parallel.
-        if over <= max(2.0, child.duration_ms / 100):
-            chain.append(child)
-            moment = child.start_ms
-    return chain[::-1]

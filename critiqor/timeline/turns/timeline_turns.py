@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from critiqor.model.timeline import Turn
 from critiqor.model.timestamps import iso_from_ms
-from critiqor.timeline.reader.records import Line, Mark, ProviderCall, SpanStart, detail_of, moment_ms
-from critiqor.timeline.span_tree import build_tree
-from critiqor.timeline.spans import ClosedSpan, Slowest, closed_span, descendants
+from critiqor.timeline.reader.records import Line, Mark, ProviderCall, SpanStart, agent_run_of_call, moment_ms
+from critiqor.timeline.slowest import Slowest
+from critiqor.timeline.span_tree import build_tree, descendants
+from critiqor.timeline.spans import ClosedSpan, closed_span, detail_of
 from critiqor.timeline.turns.splits import Interval, split_turn
 
 TURN_NAME = "agent.turn"
@@ -31,12 +32,6 @@ MAX_UNCLAIMED = 128
 MAX_PAUSE_MS = 10_000.0
 """Longest pause between two spans that prepare the same turn; earlier spans belong to another turn."""
 MAX_DEPTH = 64
-_CALL = ":model:"
-
-
-def agent_run_of_call(record: Line) -> str | None:
-    """Return the run id of the agent if the line is about a model call, whose span id is `<run id>:model:<number>`."""
-    return record.run_id if record.span_id is not None and _CALL in record.span_id else None
 
 
 def is_turn(record: Line) -> bool:
@@ -176,8 +171,8 @@ class TurnTracker:
 
     def end_request(self, record: ProviderCall) -> None:
         """Add a finished request to a provider."""
-        run_id, span_id = record.run_id, record.span_id
-        if run_id is None or span_id is None or _CALL not in span_id:
+        run_id = agent_run_of_call(record)
+        if run_id is None:
             if len(self._unassigned_calls) < MAX_UNCLAIMED:
                 self._unassigned_calls.append(record)
             return

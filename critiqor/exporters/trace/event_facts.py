@@ -1,14 +1,17 @@
-"""Facts of an event that are included in a trace: ids, names and numbers. Contents stay in the evidence."""
+"""The time of an event in a trace, and the facts about it: ids, names and numbers. Contents stay in the evidence."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from critiqor.model.event import Event
-from critiqor.model.trace import Fact, label
+from critiqor.model.event import Event, EventType
+from critiqor.model.timestamps import ms_from_iso
+from critiqor.model.trace import Fact, label, us_of
 
 _MAX_NUMBER = 1 << 53
 """Limit of whole numbers: a double cannot represent all larger ones."""
+_OUTSIDE_OF_TRACES = frozenset((EventType.STATE_TRANSITION, EventType.RUN_IMPORTED))
+"""Event types of the run record that are left out of traces: they can be days later than the run."""
 _FACT_NAMES = {
     "aborted": "aborted",
     "agent_id": "agent_id",
@@ -53,7 +56,7 @@ _USAGE_NAMES = {
 
 
 def facts_of(event: Event) -> dict[str, Fact]:
-    """Return the facts of an event, sorted by name."""
+    """Return the facts of an event that are included in a trace, sorted by name."""
     payload = event.payload
     facts: dict[str, Fact] = {"event_id": label(event.event_id)}
     for name in ("agent_run_id", "tool_call_id"):
@@ -68,6 +71,14 @@ def facts_of(event: Event) -> dict[str, Fact]:
     if event.duration_ms is not None and (duration := _fact(event.duration_ms)) is not None:
         facts["duration_ms"] = duration
     return dict(sorted(facts.items()))
+
+
+def event_time_us(event: Event) -> int | None:
+    """Return the time of an event in microseconds since 1970; None for an event that is not part of a trace."""
+    if event.event_type in _OUTSIDE_OF_TRACES:
+        return None
+    moment = ms_from_iso(event.timestamp)
+    return None if moment is None else us_of(moment)
 
 
 def _usage_facts(usage: dict[str, Any]) -> dict[str, Fact]:

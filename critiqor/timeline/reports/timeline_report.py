@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from critiqor.model.formatting import counted
 from critiqor.model.resources import ResourceUsage
 from critiqor.model.timeline import LineProblem, Role, SpanNode, Startup, TimelineSummary, Turn, TurnSplit
-from critiqor.timeline.formatting import format_pid, join_names, memory, ms, span_label
-from critiqor.timeline.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
+from critiqor.timeline.reports.formatting import format_pid, join_names, memory, ms, span_label
+from critiqor.timeline.reports.layout import Item, Name, Part, Piece, Table, as_lines, as_markdown
 
 MAX_ROWS = 12
 MAX_STARTUPS = 2
@@ -29,17 +29,17 @@ _ROLE_NAMES: dict[Role, str] = {
 
 
 def timeline_lines(summary: TimelineSummary) -> list[str]:
-    """Return the report as lines for a terminal."""
+    """Return the report of a timeline as lines for a terminal."""
     return as_lines(timeline_parts(summary))
 
 
 def timeline_markdown(summary: TimelineSummary) -> str:
-    """Return the report as Markdown with headings of level 2."""
+    """Return the report of a timeline as Markdown with headings of level 2."""
     return as_markdown(timeline_parts(summary))
 
 
 def timeline_parts(summary: TimelineSummary) -> Iterator[Part]:
-    """Yield the sections of the report in order."""
+    """Yield the sections of the report of a timeline in order."""
     yield Part("Timeline", [*_warnings(summary), *(_counts(summary) if summary.present else _absence(summary))])
     if summary.present:
         yield from _diagnostics(summary)

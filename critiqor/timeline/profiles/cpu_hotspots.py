@@ -71,7 +71,7 @@ class Hotspots:
         self.threads_total += 1
         self._threads.append(_thread(profile, times))
         self._threads = nlargest(MAX_THREADS_LISTED, self._threads, key=lambda thread: thread.busy_ms)
-        self._windows += peak_windows(profile)
+        self._windows += busiest_windows(profile)
         self._windows = nlargest(MAX_WINDOWS_LISTED, self._windows, key=lambda window: window.busy_ms)
 
     def _drop_least(self) -> None:
@@ -114,7 +114,7 @@ class Hotspots:
         return FunctionTime(function=frame, self_ms=_ms(self._own[frame]), total_ms=_ms(self._total[frame]))
 
 
-def sample_lengths(profile: CpuProfile) -> Iterator[int]:
+def _sample_lengths(profile: CpuProfile) -> Iterator[int]:
     """Yield the duration of each sample in microseconds."""
     starts = profile.starts_us
     for begin, end in pairwise(starts):
@@ -124,9 +124,9 @@ def sample_lengths(profile: CpuProfile) -> Iterator[int]:
 
 
 def frame_times(profile: CpuProfile) -> Times:
-    """Return the time of each function, without and with its callees."""
+    """Return the CPU time of each function of a profile, without and with its callees."""
     nodes = array("q", bytes(8 * len(profile.node_frames)))
-    for node, length in zip(profile.samples, sample_lengths(profile), strict=True):
+    for node, length in zip(profile.samples, _sample_lengths(profile), strict=True):
         nodes[node] += length
     own = [0] * len(profile.frames)
     for frame, length in zip(profile.node_frames, nodes, strict=True):
@@ -161,11 +161,11 @@ def outermost_totals(groups: Sequence[int], parents: Sequence[int], amounts: Seq
     return totals
 
 
-def peak_windows(profile: CpuProfile) -> list[PeakWindow]:
-    """Return the busiest windows of one profile, the busiest first, without idle ones."""
+def busiest_windows(profile: CpuProfile) -> list[PeakWindow]:
+    """Return the windows of a profile with the most CPU time, the busiest first, without idle ones."""
     idle = [profile.frames[frame].name == IDLE for frame in profile.node_frames]
     busy = array("q", bytes(8 * (profile.duration_us // WINDOW_US + 1)))
-    for node, begin, length in zip(profile.samples, profile.starts_us, sample_lengths(profile), strict=True):
+    for node, begin, length in zip(profile.samples, profile.starts_us, _sample_lengths(profile), strict=True):
         if idle[node]:
             continue
         window = begin // WINDOW_US

@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 def as_lines(parts: Iterable[Part]) -> list[str]:
-    """Return the lines for a terminal."""
+    """Return the sections of a report as lines for a terminal."""
     lines: list[str] = []
     for part in parts:
         lines += ["", part.title] if lines else [part.title]
@@ -53,7 +53,7 @@ def as_lines(parts: Iterable[Part]) -> list[str]:
 
 
 def as_markdown(parts: Iterable[Part], level: int = 2) -> str:
-    """Return a Markdown document with titles at this heading level."""
+    """Return the sections of a report as Markdown, with their titles at this heading level."""
     blocks = []
     for part in parts:
         blocks.append(f"{'#' * level} {part.title}")

@@ -8,11 +8,20 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
 from critiqor.model.profiles import CodeFrame, CpuProfile
-from critiqor.timeline.profiles.artifacts import Artifact, UnusableError, read_content
+from critiqor.timeline.profiles.artifacts import (
+    TROUBLE_TEXTS,
+    Artifact,
+    ArtifactLog,
+    UnusableError,
+    largest_artifacts,
+    list_artifacts,
+    read_content,
+)
 from critiqor.timeline.profiles.frame_names import CallFrame, FrameIndex
 
 MAX_DEPTH = 4096
@@ -54,7 +63,7 @@ _decoder = msgspec.json.Decoder(_Document)
 
 
 def read_cpu_profile(artifact: Artifact) -> CpuProfile:
-    """Read the profile in a file. Raises UnusableError."""
+    """Read the CPU profile in a file. Raises UnusableError."""
     try:
         document = _decoder.decode(read_content(artifact))
         tree = _tree(document.nodes)
@@ -80,6 +89,22 @@ def read_cpu_profile(artifact: Artifact) -> CpuProfile:
         samples=samples,
         starts_us=starts,
     )
+
+
+def read_cpu_profiles(folder: Path, notes: list[str] | None = None) -> Iterator[CpuProfile]:
+    """Yield the readable CPU profiles of a folder, the largest first, one in memory at a time.
+
+    At the end, a sentence about each unreadable one is appended to `notes`.
+    """
+    log = ArtifactLog()
+    yield from read_listed_cpu_profiles(list_artifacts(folder), log)
+    if notes is not None:
+        notes += [f"{problem.file} is left out: {TROUBLE_TEXTS[problem.trouble]}." for problem in log.problems]
+
+
+def read_listed_cpu_profiles(artifacts: list[Artifact], log: ArtifactLog) -> Iterator[CpuProfile]:
+    """Yield the readable CPU profiles among the files of a folder, the largest first; `log` notes the others."""
+    return log.read_each(largest_artifacts(artifacts, "cpu_profile"), read_cpu_profile)
 
 
 def _tree(nodes: list[_Node]) -> _Tree:

@@ -1,4 +1,4 @@
-"""Convert the messages of an OpenClaw session to events.
+"""Convert the entries of an OpenClaw session, its messages and compactions, to events.
 
 A session does not store when an agent run began and ended, so this is derived: an agent run begins with a message of
 the user, and has ended when its last message requests no tool.
@@ -24,7 +24,7 @@ _FAILED = frozenset(("error", "aborted"))
 _ROLES = frozenset(("user", "assistant", "toolResult"))
 
 
-class SavedEntry(msgspec.Struct, frozen=True, kw_only=True):
+class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a session, from a transcript or a trajectory."""
 
     line: int
@@ -43,12 +43,12 @@ class SavedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def role(self) -> str:
-        """The role of a message; empty for other entries."""
+        """The role of a message of the session; empty for other entries."""
         return as_text(self.content.get("role")) or "none" if self.kind == "message" else ""
 
     @property
     def run_id(self) -> str | None:
-        """The agent run it belongs to; only newer versions of OpenClaw store it."""
+        """The agent run that the entry belongs to; only newer versions of OpenClaw store it."""
         run_id = as_object(self.content.get("__openclaw")).get("runId")
         return as_text(run_id) or as_text(as_object(self.content.get("details")).get("runId"))
 
@@ -73,8 +73,8 @@ class _Run(msgspec.Struct):
     model_calls: int = 0
 
 
-def write_messages(entries: Iterable[SavedEntry], writer: EventWriter) -> None:
-    """Write the events of a session; `entries` are its messages and compactions in order."""
+def write_session(entries: Iterable[SessionEntry], writer: EventWriter) -> None:
+    """Write the events of a session, from its messages and compactions in order."""
     _Session(writer).write(entries)
 
 
@@ -85,8 +85,8 @@ class _Session:
         self._runs = 0
         self._waiting: dict[str | None, deque[_Call]] = defaultdict(deque)
 
-    def write(self, entries: Iterable[SavedEntry]) -> None:
-        pending: list[SavedEntry] = []
+    def write(self, entries: Iterable[SessionEntry]) -> None:
+        pending: list[SessionEntry] = []
         for entry in entries:
             if entry.kind == "message" and not self._is_relevant(entry):
                 continue
@@ -100,14 +100,14 @@ class _Session:
             self._continue_run(None, pending)
         self._end()
 
-    def _is_relevant(self, entry: SavedEntry) -> bool:
+    def _is_relevant(self, entry: SessionEntry) -> bool:
         if entry.role in _ROLES:
             return True
         if entry.role != "custom":
             self._writer.notes.add("messages of an unknown role", f"line {entry.line}: {entry.role[:40]}")
         return entry.role == "custom" and entry.content.get("customType") == _NESTED_TOOL
 
-    def _continue_run(self, run_id: str | None, entries: list[SavedEntry]) -> None:
+    def _continue_run(self, run_id: str | None, entries: list[SessionEntry]) -> None:
         first = entries[0]
         begins = first.role == "user" if run_id is None else run_id != self._run.id
         if begins or self._runs == 0:
@@ -128,7 +128,7 @@ class _Session:
         fields = EventFields(at=self._run.last_at, agent_run_id=self._run.id, error=failure, raw="message")
         self._writer.write("agent_end", fields, payload)
 
-    def _entry(self, entry: SavedEntry) -> None:
+    def _entry(self, entry: SessionEntry) -> None:
         if entry.role == "user":
             facts = {"role": "user", "text": _text(entry.content), "message_id": entry.id}
             self._write("input", entry, entry.sent_at or entry.saved_at, facts)
@@ -143,7 +143,7 @@ class _Session:
         else:
             self._nested(entry)
 
-    def _assistant(self, entry: SavedEntry) -> None:
+    def _assistant(self, entry: SessionEntry) -> None:
         message, run = entry.content, self._run
         facts = {name: message.get(name) for name in ("provider", "model", "api")}
         failure = _failure(message)
@@ -170,14 +170,14 @@ class _Session:
         # The result of a whole turn, saved as one message: it is a model call only if no other message is one.
         return message.get("api") != "cli" or self._run.model_calls == 0
 
-    def _call(self, entry: SavedEntry, call: dict[str, Any], *, is_alone: bool) -> None:
+    def _call(self, entry: SessionEntry, call: dict[str, Any], *, is_alone: bool) -> None:
         call_id, name = as_text(call.get("id")), as_text(call.get("name"))
         arguments = call.get("arguments")
         self._waiting[call_id].append(_Call(self._run.id, name, arguments, entry.saved_at, is_alone))
         fields = self._fields(entry, entry.saved_at, None, (call_id, name))
         self._writer.write_tool_call(fields, arguments, source="transcript")
 
-    def _result(self, entry: SavedEntry) -> None:
+    def _result(self, entry: SessionEntry) -> None:
         message = entry.content
         call_id, name = as_text(message.get("toolCallId")), as_text(message.get("toolName"))
         at = entry.sent_at or entry.saved_at
@@ -197,7 +197,7 @@ class _Session:
         self._writer.write_tool_result(fields, call.arguments, result, exit_code=outcome.exit_code, source="transcript")
         self._run.last = None
 
-    def _nested(self, entry: SavedEntry) -> None:
+    def _nested(self, entry: SessionEntry) -> None:
         """Write the call of a tool by another tool; it is saved once, after its end."""
         details = as_object(entry.content.get("details"))
         began, ended = as_ms(details.get("startedAt")), as_ms(details.get("timestamp"))
@@ -212,12 +212,16 @@ class _Session:
         self._writer.write_tool_result(fields, arguments, result, exit_code=outcome.exit_code, **payload)
 
     def _write(
-        self, event_type: str, entry: SavedEntry, at: int | None, payload: dict[str, Any], failure: str | None = None
+        self, event_type: str, entry: SessionEntry, at: int | None, payload: dict[str, Any], failure: str | None = None
     ) -> None:
         self._writer.write(event_type, self._fields(entry, at, failure), payload)
 
     def _fields(
-        self, entry: SavedEntry, at: int | None, failure: str | None, tool: tuple[str | None, str | None] = (None, None)
+        self,
+        entry: SessionEntry,
+        at: int | None,
+        failure: str | None,
+        tool: tuple[str | None, str | None] = (None, None),
     ) -> EventFields:
         """Return the fields of an event; `tool` is the id of a call and the name of its tool."""
         fields = EventFields(at=at, agent_run_id=self._run.id, error=failure, raw=entry.kind)
