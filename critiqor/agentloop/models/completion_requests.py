@@ -21,6 +21,7 @@ from critiqor.agentloop.sessions.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from critiqor.agentloop.tools.tool import Tool
 
 NO_RESULT = "No result provided"
 _EFFORTS = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
@@ -41,6 +42,17 @@ def request_body(request: ModelRequest) -> bytes:
     if effort is not None:
         document["reasoning_effort"] = effort
     return msgspec.json.encode(document)
+
+
+def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Return the tools in the format of the completions API."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in tools
+    ]
 
 
 def convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:

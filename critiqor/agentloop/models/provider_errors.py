@@ -36,6 +36,12 @@ _STATUSES: dict[int, FailureKind] = {
     413: "context",
     429: "rate_limit",
 }
+_OPENCLAW_NAMES: dict[FailureKind, str] = {
+    "server": "server_error",
+    "context": "context_overflow",
+    "malformed": "format",
+}
+"""OpenClaw's names for kinds of failure, where they differ from ours."""
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> ModelFailureError:
@@ -60,6 +66,11 @@ def failure_of_object(error: object) -> ModelFailureError:
 def malformed(problem: str) -> ModelFailureError:
     """Return the failure for an answer that violates the protocol."""
     return ModelFailureError(f"the model's answer is malformed: {problem}", "malformed")
+
+
+def failover_reason_of(kind: FailureKind) -> str:
+    """Return OpenClaw's name for a kind of model failure."""
+    return _OPENCLAW_NAMES.get(kind, kind)
 
 
 def _kind_of_status(status: int, text: str) -> FailureKind:

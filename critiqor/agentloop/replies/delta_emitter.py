@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.event_streams import EventStreams, Stream
 from critiqor.agentloop.models.model_client import Delta, Finished, TextDelta, ThinkingDelta
+from critiqor.agentloop.models.model_selection import ResolvedModel
 from critiqor.agentloop.replies.reply_builder import is_silent, may_become_silent
 from critiqor.agentloop.runs import Run
 

@@ -60,7 +60,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def truncation_note(characters: int) -> str:
-    """Return the note that replaces removed characters."""
+    """Return the note that replaces removed characters of a tool result."""
     return f"\n\n[... {characters} more characters truncated; rerun with narrower args if needed]\n\n"
 
 
@@ -78,11 +78,6 @@ def truncate_result(outcome: ToolOutcome) -> ToolOutcome:
             content.append(Text(shorten(part.text, room)))
             room -= len(part.text)
     return msgspec.structs.replace(outcome, content=content, details=details)
-
-
-def without_images(content: list[Text | Image]) -> list[Text | Image]:
-    """Return the content without the bytes of its images, for hooks and event listeners."""
-    return [Image(part.mime_type) if isinstance(part, Image) else part for part in content]
 
 
 def _fits(outcome: ToolOutcome) -> bool:

@@ -22,7 +22,7 @@ import msgspec
 from critiqor.agentloop.entry.runtime import AgentRuntime, open_runtime
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.registry import ValidatedTool
+from critiqor.agentloop.tools.arguments import ValidatedTool
 from critiqor.agentloop.tools.shell import ExecTool
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
 from critiqor.lab.scenario import EmbeddedTask, ScriptedTool, Turn
