@@ -23,7 +23,8 @@ from critiqor.agentloop.settings import (
     WriteLockSettings,
 )
 from critiqor.errors import UsageError
-from critiqor.openclaw.configuration import home_folder, locate_configuration, read_document
+from critiqor.openclaw.configuration import locate_configuration, read_document
+from critiqor.openclaw.paths import home_folder
 
 DEFAULT_RUN_TIMEOUT_SECONDS = 172_800.0
 """48 hours."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from critiqor.openclaw.config_patch import Keys, setting_at
 from critiqor.openclaw.configuration import MAX_INCLUDE_DEPTH
 from critiqor.openclaw.json5 import Json5Error, parse_json5
-from critiqor.openclaw.settings import Keys, setting_at
 from critiqor.storage import write_bytes
 
 
@@ -123,7 +123,7 @@ def _restore_link(path: Path, saved: SavedFile) -> bool:
 
 
 def digest_of(path: str | Path) -> str | None:
-    """Return the digest of a file; None if it cannot be read."""
+    """Return the digest of a configuration file, which identifies its original; None if it cannot be read."""
     try:
         return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     except OSError:

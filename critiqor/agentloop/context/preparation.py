@@ -20,7 +20,7 @@ from critiqor.agentloop.sessions.sessions import is_main, is_subagent
 from critiqor.agentloop.tools.registry import offered_tools
 from critiqor.agentloop.tools.tool import Workbench
 from critiqor.model import now_ms
-from critiqor.openclaw.configuration import expand_path
+from critiqor.openclaw.paths import expand_path
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,7 +18,7 @@ import msgspec
 from critiqor.agentloop.configuration import LoopConfiguration
 from critiqor.agentloop.context.bootstrap import OPTIONAL, REQUIRED
 from critiqor.errors import CritiqorError
-from critiqor.openclaw.configuration import expand_path
+from critiqor.openclaw.paths import expand_path
 
 MAX_COPIED_FILES = 1_000
 MAX_COPIED_BYTES = 64 * 1024 * 1024

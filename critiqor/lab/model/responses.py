@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from critiqor.lab.model.model_script import Step, usage_of
+from critiqor.lab.model.model_script import Step
 
 NOT_JSON = b'data: {"id": "scripted", "choices": [{"delta": {"content": "hal\n\n'
 
@@ -44,7 +44,7 @@ def stream_chunks(step: Step, model: str, number: int) -> Iterator[bytes]:
     if step.ends == "unfinished":
         return
     yield chunk({}, _finish_reason(step))
-    yield _event(model, [], usage=usage_of(step))
+    yield _event(model, [], usage=_usage(step))
     yield b"data: [DONE]\n\n"
 
 
@@ -58,7 +58,7 @@ def response_document(step: Step, model: str, number: int) -> bytes:
     finish = None if step.ends == "unfinished" else _finish_reason(step)
     choice = {"index": 0, "message": message, "finish_reason": finish}
     completion = {"id": "scripted", "object": "chat.completion", "model": model, "choices": [choice]}
-    document = json.dumps({**completion, "usage": usage_of(step)}).encode()
+    document = json.dumps({**completion, "usage": _usage(step)}).encode()
     return document[: len(document) // 2] if step.ends == "malformed" else document
 
 
@@ -93,3 +93,11 @@ def _event(model: str, choices: list[dict[str, Any]], **more: Any) -> bytes:
 
 def _line(document: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(document).encode() + b"\n\n"
+
+
+def _usage(step: Step) -> dict[str, int]:
+    return {
+        "prompt_tokens": step.input_tokens,
+        "completion_tokens": step.output_tokens,
+        "total_tokens": step.input_tokens + step.output_tokens,
+    }

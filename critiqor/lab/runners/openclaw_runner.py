@@ -16,10 +16,10 @@ from collections.abc import Callable
 import psutil
 
 from critiqor.errors import CritiqorError
-from critiqor.lab.runners.fault_injection import agent_processes
 from critiqor.lab.runners.sandbox import Sandbox
 from critiqor.lab.scenario import Turn
 from critiqor.openclaw import find_openclaw
+from critiqor.processes import agent_processes
 from critiqor.recording.monitor import MonitorOptions, MonitorResult, monitor_openclaw
 
 TIMEOUT_SECONDS = 180.0
