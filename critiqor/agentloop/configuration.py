@@ -112,14 +112,14 @@ def locate_loop_configuration(
 
 
 def read_loop_configuration(path: Path) -> LoopConfiguration:
-    """Read a configuration file. Raises `UsageError`, which names the key of an invalid value."""
+    """Read the configuration file of the loop. Raises `UsageError`, which names the key of an invalid value."""
     if not path.is_file():
         raise UsageError(f"there is no configuration at {path}", fix=f"create it with {_EXAMPLE}, or use --config FILE")
     return parse_configuration(read_document(path), str(path))
 
 
 def parse_configuration(document: Mapping[str, Any], name: str = "the configuration") -> LoopConfiguration:
-    """Return the configuration of a decoded document; `name` is used in error messages."""
+    """Return the configuration of the loop from a decoded document; `name` is used in error messages."""
     try:
         parsed = msgspec.convert(dict(document), type=_Document)
     except msgspec.ValidationError as error:

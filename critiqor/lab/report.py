@@ -19,7 +19,7 @@ def lab_lines(result: LabResult) -> list[str]:
     """Return the lab result as lines for a terminal, one per scenario, followed by the failures."""
     width = max((len(one.scenario) for one in result.results), default=0)
     lines = [
-        f"{'ok ' if one.passed else 'NO '} {one.scenario.ljust(width)}  {format_seen(one)}" for one in result.results
+        f"{'ok ' if one.passed else 'NO '} {one.scenario.ljust(width)}  {_format_seen(one)}" for one in result.results
     ]
     lines += [f"--  {one.scenario}: does not apply here. {one.because}" for one in result.left_out]
     return [*lines, *failure_lines(result)]
@@ -59,7 +59,7 @@ def summary(result: LabResult) -> str:
     return f"{counts}, {len(result.left_out)} do not apply there" if result.left_out else counts
 
 
-def format_seen(result: ScenarioResult) -> str:
+def _format_seen(result: ScenarioResult) -> str:
     """Format the findings and the duration of the last play of a scenario."""
     last = result.plays[-1]
     trust = f", trust {last.seen.trust}" if last.seen is not None and last.seen.trust is not None else ""

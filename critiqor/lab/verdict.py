@@ -59,7 +59,7 @@ def summarize_diagnosis(diagnosis: Diagnosis, ignored: frozenset[str] = frozense
 
 
 def find_mismatches(scenario: Scenario, diagnosis: Diagnosis, coverage: Coverage) -> list[str]:
-    """Return the differences from what the scenario expects, one sentence each."""
+    """Return the differences of a diagnosis from what the scenario expects, one sentence each."""
     expect = scenario.expect
     seen = summarize_diagnosis(diagnosis, MACHINE_DEPENDENT - expect.types - set(expect.absent))
     missed = []
@@ -74,7 +74,7 @@ def find_mismatches(scenario: Scenario, diagnosis: Diagnosis, coverage: Coverage
 
 
 def forbidden_types(expect: Expectation) -> frozenset[str]:
-    """Return every failure type that the verdict must not find."""
+    """Return every failure type that leads to a failed verdict."""
     if expect.primary is None or EVERYTHING_ELSE in expect.absent:
         return frozenset(FAILURE_TYPES) - expect.types
     return frozenset(expect.absent)

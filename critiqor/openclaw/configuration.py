@@ -54,7 +54,7 @@ class ConfigurationFile(msgspec.Struct, frozen=True):
 
 
 def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str]) -> ConfigurationFile:
-    """Find the file that `openclaw ARGUMENTS` would read in this environment."""
+    """Find the configuration file that `openclaw ARGUMENTS` would read in this environment."""
     home = home_folder(environment)
     state, state_chosen_by = _state_folder(arguments, environment, home)
     profile = profile_of(arguments)

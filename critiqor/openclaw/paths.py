@@ -26,6 +26,6 @@ def expand_path(text: str, home: Path) -> Path:
 
 
 def absolute_path(path: str) -> Path:
-    """Make a path absolute, without resolving links."""
-    # Links are not resolved: OpenClaw looks for included files beside the link, not beside its target.
+    """Make a path absolute as OpenClaw does, without resolving links."""
+    # OpenClaw looks for included files beside the link, not beside its target.
     return Path(os.path.abspath(path))  # noqa: PTH100

@@ -28,7 +28,7 @@ _EFFORTS = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "hig
 
 
 def request_body(request: ModelRequest) -> bytes:
-    """Return the JSON body of a request."""
+    """Return the JSON body of a request to the completions API."""
     document: dict[str, Any] = {
         "model": request.model,
         "messages": [*_system(request.system_prompt), *convert_messages(request.messages)],
@@ -56,7 +56,7 @@ def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Convert messages to the format of the API."""
+    """Convert messages to the format of the completions API."""
     converted: list[dict[str, Any]] = []
     position = 0
     while position < len(messages):

@@ -45,7 +45,7 @@ _OPENCLAW_NAMES: dict[FailureKind, str] = {
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> ModelFailureError:
-    """Return the failure for a response with a status other than 200."""
+    """Return the model failure for a provider's response with a status other than 200."""
     error = _error_object(body)
     message = _message(error) or _text_of_page(body) or "no reason given"
     kind = _kind_of_status(status, f"{_type(error)} {message}")
@@ -53,7 +53,7 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
 
 
 def failure_of_object(error: object) -> ModelFailureError:
-    """Return the failure for an error object inside a stream."""
+    """Return the model failure for a provider's error object inside a stream."""
     message = _message(error) or "the provider reports an error without a message"
     status = _status(error)
     if status is not None:
@@ -64,7 +64,7 @@ def failure_of_object(error: object) -> ModelFailureError:
 
 
 def malformed(problem: str) -> ModelFailureError:
-    """Return the failure for an answer that violates the protocol."""
+    """Return the model failure for a provider's answer that violates the protocol."""
     return ModelFailureError(f"the model's answer is malformed: {problem}", "malformed")
 
 

@@ -52,11 +52,11 @@ class Retries:
 
     @property
     def model(self) -> ResolvedModel:
-        """The current model."""
+        """The model to call next."""
         return self._models[self._index]
 
     def after(self, failure: ModelFailureError) -> Retry | Fallback | None:
-        """Decide what follows a failure; None ends the run."""
+        """Decide whether a retry or a fallback follows a failed model call; None ends the run."""
         kind = failure.kind
         seen = self._kinds[kind] = self._kinds.get(kind, 0) + 1
         delay = self._delay_ms(failure)

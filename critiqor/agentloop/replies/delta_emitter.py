@@ -24,7 +24,7 @@ class DeltaEmitter:
         self._held_back = ""
 
     def handle(self, delta: Delta) -> None:
-        """Emit one delta of the response."""
+        """Emit one delta of a streamed response as an event."""
         if not self._has_started:
             self._has_started = True
             resolved = self._model

@@ -36,7 +36,7 @@ class CheckedArguments(NamedTuple):
 
 
 def check_arguments(schema: dict[str, Any], arguments: dict[str, Any]) -> CheckedArguments:
-    """Validate arguments and convert them to the types of the schema where possible."""
+    """Validate the arguments of a tool call and convert them to the types of the schema where possible."""
     converted = _convert(schema, arguments)
     problems = [f"{path or 'root'}: {problem}" for path, problem in _problems(schema, converted, "")]
     return CheckedArguments(converted, problems[:_MAX_PROBLEMS])
@@ -60,7 +60,7 @@ class ValidatedTool:
 
 
 def validation_error(tool: Tool | None, call: ToolCall) -> str | None:
-    """Return the message for the model if the tool does not exist or the arguments are invalid; else None."""
+    """Return the message for the model if the called tool does not exist or its arguments are invalid; else None."""
     if tool is None:
         return f"Tool {call.name} not found"
     if call.malformed is not None:

@@ -57,7 +57,7 @@ class EditTool:
     parameters = _EDIT_PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Make all replacements or none."""
+        """Make all replacements of the edit or none."""
         path, edits = arguments["path"], arguments["edits"]
         try:
             if not edits or any(not edit["oldText"] for edit in edits):

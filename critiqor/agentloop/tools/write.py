@@ -38,7 +38,7 @@ class WriteTool:
 
 
 def write_file(file_path: Path, data: bytes, context: ToolContext) -> None:
-    """Write a file and create its missing folders; raises `ToolError`."""
+    """Write a file for a tool and create its missing folders; raises `ToolError`."""
     try:
         file_path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

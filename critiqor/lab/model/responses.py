@@ -15,13 +15,13 @@ DEFAULT_STREAM_ERROR = "scripted error in the stream"
 
 
 def error_body(step: Step) -> bytes:
-    """Return the body of an HTTP error."""
+    """Return the body of an HTTP error of the scripted model."""
     message = step.error or (DEFAULT_STREAM_ERROR if step.status == 200 else f"scripted HTTP {step.status}")
     return json.dumps({"error": {"message": message, "type": "scripted", "code": step.status}}).encode()
 
 
 def stream_chunks(step: Step, model: str, number: int) -> Iterator[bytes]:
-    """Yield the stream of one response, up to where it breaks; `number` is that of the request.
+    """Yield the stream of one response of the scripted model, up to where it breaks; `number` is that of the request.
 
     A stream that breaks does so after half of its text, and before its tool calls.
     """
@@ -49,7 +49,7 @@ def stream_chunks(step: Step, model: str, number: int) -> Iterator[bytes]:
 
 
 def response_document(step: Step, model: str, number: int) -> bytes:
-    """Return the same response as one document; only half of it if the step is `malformed`."""
+    """Return the response of the scripted model as one document; only half of it if the step is `malformed`."""
     message: dict[str, Any] = {"role": "assistant", "content": step.text}
     if step.thinking:
         message["reasoning_content"] = step.thinking

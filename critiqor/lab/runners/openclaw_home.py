@@ -63,5 +63,5 @@ def write_openclaw_home(
 
 
 def workspace_of(folder: Path) -> Path:
-    """Return the workspace of the agent with this home."""
+    """Return the workspace of an OpenClaw with this home folder."""
     return folder / ".openclaw" / "workspace"

@@ -28,7 +28,7 @@ _TOKEN = "lab"
 
 
 def run_openclaw(sandbox: Sandbox, openclaw_command: str) -> MonitorResult:
-    """Play the turns of a scenario under the monitor."""
+    """Play the turns of a scenario on a real OpenClaw, under the monitor."""
     if len(sandbox.scenario.turns) == 1:
         arguments = ("agent", "--local", "--agent", "main", "--message", sandbox.scenario.turns[0].message)
         return run_monitored(sandbox, openclaw_command, arguments, TIMEOUT_SECONDS)
