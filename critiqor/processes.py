@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import psutil
 
@@ -21,6 +22,19 @@ def _has_variables(process: psutil.Process, mark: Mapping[str, str]) -> bool:
         return process.environ().items() >= mark.items()
     except (psutil.Error, OSError):
         return False
+
+
+def agent_processes(folder: Path) -> list[psutil.Process]:
+    """Return the processes whose environment variables say that they are recorded into this folder or one below it."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            runs_dir = process.environ().get("CRITIQOR_RUNS_DIR")
+        except (psutil.Error, OSError):
+            continue
+        if runs_dir is not None and Path(runs_dir).is_relative_to(folder):
+            found.append(process)
+    return found
 
 
 def living(processes: Iterable[psutil.Process]) -> list[psutil.Process]:

@@ -24,8 +24,7 @@ from critiqor.agentloop.models.model_client import (
     UsageDelta,
 )
 from critiqor.agentloop.runs import AgentParams, RunOutcome
-from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, ToolResultMessage
-from critiqor.agentloop.sessions.transcript_entries import message_from_json
+from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, ToolResultMessage, message_from_json
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 Result = TypeVar("Result")

@@ -22,7 +22,7 @@ from critiqor.errors import CritiqorError, ExitCode
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command line and return the exit code."""
+    """Run a command line of `critiqor-agentloop` and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     options = _build_parser().parse_args(given)
     try:
@@ -35,7 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
-    from critiqor.agentloop.entry.single_run import build_report, exit_code, run_once
+    from critiqor.agentloop.entry.single_run import exit_code, run_once
+    from critiqor.agentloop.loop.run_result import build_report
     from critiqor.agentloop.runs import AgentParams
 
     params = AgentParams(

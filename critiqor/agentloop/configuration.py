@@ -6,7 +6,6 @@ a monitored run works here as well. Unknown keys are ignored.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,32 +17,18 @@ from critiqor.agentloop.settings import (
     DiagnosticsSettings,
     InternalHookSettings,
     ModelChoice,
-    ModelEntry,
     Provider,
     QueueSettings,
-    SecretReference,
     SkillSettings,
     WriteLockSettings,
 )
 from critiqor.errors import UsageError
-from critiqor.openclaw.configuration import expand_path, home_folder, locate_configuration, read_document
+from critiqor.openclaw.configuration import locate_configuration, read_document
+from critiqor.openclaw.paths import home_folder
 
 DEFAULT_RUN_TIMEOUT_SECONDS = 172_800.0
 """48 hours."""
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _EXAMPLE = 'a provider in models.providers, and agents.defaults.model.primary = "PROVIDER/MODEL"'
-
-
-class ResolvedModel(NamedTuple):
-    """A model and its provider."""
-
-    provider: Provider
-    model: ModelEntry
-
-    @property
-    def reference(self) -> str:
-        """`provider/model`."""
-        return f"{self.provider.id}/{self.model.id}"
 
 
 class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,21 +56,6 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
         """Time limit of a run in seconds; None for no limit."""
         seconds = self.defaults.timeout_seconds
         return DEFAULT_RUN_TIMEOUT_SECONDS if seconds is None else (seconds or None)
-
-    def resolve(self, reference: str) -> ResolvedModel:
-        """Return the model for `provider/model`, or for a model id that only one provider has."""
-        name, _, model_id = reference.partition("/")
-        provider = self.providers.get(name)
-        if provider is not None and model_id:
-            # Local servers often have models that are not listed in the configuration: they get default limits.
-            entry = next((model for model in provider.models if model.id == model_id), ModelEntry(id=model_id))
-            return ResolvedModel(provider, entry)
-        found = [ResolvedModel(one, model) for one in self.providers.values() for model in one.models]
-        matches = [resolved for resolved in found if resolved.model.id == reference]
-        if len(matches) == 1:
-            return matches[0]
-        known = ", ".join(resolved.reference for resolved in found) or "none"
-        raise UsageError(f"there is no model {reference!r}", fix=f"use one of these: {known}")
 
 
 class _Models(msgspec.Struct):
@@ -142,14 +112,14 @@ def locate_loop_configuration(
 
 
 def read_loop_configuration(path: Path) -> LoopConfiguration:
-    """Read a configuration file. Raises `UsageError`, which names the key of an invalid value."""
+    """Read the configuration file of the loop. Raises `UsageError`, which names the key of an invalid value."""
     if not path.is_file():
         raise UsageError(f"there is no configuration at {path}", fix=f"create it with {_EXAMPLE}, or use --config FILE")
     return parse_configuration(read_document(path), str(path))
 
 
 def parse_configuration(document: Mapping[str, Any], name: str = "the configuration") -> LoopConfiguration:
-    """Return the configuration of a decoded document; `name` is used in error messages."""
+    """Return the configuration of the loop from a decoded document; `name` is used in error messages."""
     try:
         parsed = msgspec.convert(dict(document), type=_Document)
     except msgspec.ValidationError as error:
@@ -169,21 +139,3 @@ def parse_configuration(document: Mapping[str, Any], name: str = "the configurat
         default_agent=default or first,
         agents=tuple(agent.id for agent in parsed.agents.listed) or (first,),
     )
-
-
-def resolve_api_key(provider: Provider, environment: Mapping[str, str]) -> str | None:
-    """Return the key of a provider: from the configuration, its secret reference, or `<PROVIDER>_API_KEY`."""
-    key = provider.api_key
-    if isinstance(key, SecretReference):
-        return environment.get(key.id) or None
-    if key is not None:
-        return _VARIABLE.sub(lambda found: environment.get(found[1], ""), key) or None
-    name = re.sub(r"[^A-Z0-9]", "_", provider.id.upper())
-    return environment.get(f"{name}_API_KEY") or None
-
-
-def workspace_path(configuration: LoopConfiguration, agent_id: str, state_folder: Path, home: Path) -> Path:
-    """Return the workspace of an agent, which may not exist yet. Each agent has its own."""
-    configured = configuration.defaults.workspace
-    base = state_folder / "workspace" if configured is None else expand_path(configured, home)
-    return base if agent_id == configuration.default_agent else base.with_name(f"{base.name}-{agent_id}")

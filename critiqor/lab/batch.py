@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import threading
@@ -10,12 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
+import psutil
 
-from critiqor.lab.runners.fault_injection import kill_agents
 from critiqor.lab.runners.runner import Runner
 from critiqor.lab.scenario import Platform, Scenario
 from critiqor.lab.verdict import Verdict
 from critiqor.model.timeline import RepeatedFigures, TimelineSummary
+from critiqor.processes import agent_processes
 from critiqor.timeline.repetition import repeated_figures
 
 PARALLEL = 2
@@ -92,7 +94,7 @@ def run_batch(
         except BaseException:
             interrupted.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            kill_agents(folder)  # the pool would wait for them
+            _kill_agents(folder)  # the pool would wait for them
             pool.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -127,3 +129,10 @@ def _expected(scenario: Scenario) -> str:
     if expect.primary is None:
         return "nothing"
     return ", ".join(dict.fromkeys((expect.primary, *expect.findings)))
+
+
+def _kill_agents(folder: Path) -> None:
+    """Kill every process that is still recorded into this folder or one below it."""
+    for process in agent_processes(folder):
+        with contextlib.suppress(psutil.Error):
+            process.kill()

@@ -16,17 +16,17 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|])")
 
 
 def lab_lines(result: LabResult) -> list[str]:
-    """Return the result as lines for a terminal, one per scenario, followed by the failures."""
+    """Return the lab result as lines for a terminal, one per scenario, followed by the failures."""
     width = max((len(one.scenario) for one in result.results), default=0)
     lines = [
-        f"{'ok ' if one.passed else 'NO '} {one.scenario.ljust(width)}  {format_seen(one)}" for one in result.results
+        f"{'ok ' if one.passed else 'NO '} {one.scenario.ljust(width)}  {_format_seen(one)}" for one in result.results
     ]
     lines += [f"--  {one.scenario}: does not apply here. {one.because}" for one in result.left_out]
     return [*lines, *failure_lines(result)]
 
 
 def failure_lines(result: LabResult) -> list[str]:
-    """Return the failed scenarios, the times of repeated ones, and the summary."""
+    """Return the lines that end a lab report: the failed scenarios, the times of repeated ones, and the summary."""
     lines = []
     for one in result.results:
         if not one.passed:
@@ -36,7 +36,7 @@ def failure_lines(result: LabResult) -> list[str]:
 
 
 def lab_markdown(result: LabResult) -> str:
-    """Return the result as Markdown: injected faults, findings and mismatches."""
+    """Return the lab result as Markdown: injected faults, findings and mismatches."""
     rows: list[tuple[str, ...]] = [
         ("scenario", "injected", "expected", "seen", "trust", "as expected", "seconds"),
         ("---",) * 7,
@@ -52,15 +52,15 @@ def lab_markdown(result: LabResult) -> str:
 
 
 def summary(result: LabResult) -> str:
-    """Return the summary in one line."""
+    """Return the summary of a lab result in one line."""
     failed = sum(not one.passed for one in result.results)
     where = "the embedded loop" if result.on == "embedded" else "OpenClaw"
     counts = f"{len(result.results) - failed} of {len(result.results)} scenarios as expected on {where}"
     return f"{counts}, {len(result.left_out)} do not apply there" if result.left_out else counts
 
 
-def format_seen(result: ScenarioResult) -> str:
-    """Format the findings and the duration of the last play."""
+def _format_seen(result: ScenarioResult) -> str:
+    """Format the findings and the duration of the last play of a scenario."""
     last = result.plays[-1]
     trust = f", trust {last.seen.trust}" if last.seen is not None and last.seen.trust is not None else ""
     return f"{_seen(last)}{trust} ({last.seconds:.1f} s)"

@@ -17,6 +17,8 @@ Seconds = Annotated[float, Meta(ge=0, le=3600)]
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 Score = Annotated[int, Meta(ge=0, le=100)]
 When = Literal["always", "fault", "fault_free"]
+EVERYTHING_ELSE = "*"
+"""Stands for all failure types that a scenario does not require."""
 
 
 class ModelStep(Step, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

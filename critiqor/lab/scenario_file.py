@@ -15,6 +15,7 @@ from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import UsageError
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.scenario import (
+    EVERYTHING_ELSE,
     Clock,
     Command,
     DiskError,
@@ -36,7 +37,6 @@ from critiqor.model import Coverage
 MAX_BYTES = 1_000_000
 """Maximum size of a scenario file in bytes."""
 SHIPPED = Path(__file__).parent / "scenarios"
-_EVERYTHING_ELSE = "*"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<where>[^`]*)`)?")
 _OTHER_ERROR = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?", re.DOTALL)
@@ -105,7 +105,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def select_scenarios(scenarios: Iterable[Scenario], names: Collection[str]) -> list[Scenario]:
-    """Return the scenarios with these names, in the order of the names; all scenarios if no name is given."""
+    """Return those scenarios of a folder that have these names, in the order of the names; all if no name is given."""
     known = {scenario.name: scenario for scenario in scenarios}
     for name in names:
         if name not in known:
@@ -183,7 +183,7 @@ def _check_turns(scenario: Scenario) -> None:
 def _check_expectation(expect: Expectation) -> None:
     for key, named in (("primary", [expect.primary]), ("findings", expect.findings), ("absent", expect.absent)):
         for name in named:
-            if name is None or (key == "absent" and name == _EVERYTHING_ELSE) or name in FAILURE_TYPES:
+            if name is None or (key == "absent" and name == EVERYTHING_ELSE) or name in FAILURE_TYPES:
                 continue
             hint = _suggestion(name, FAILURE_TYPES)
             raise _InvalidScenarioError(f"expect.{key}: there is no failure type {name!r}{hint}")
@@ -219,10 +219,3 @@ def _describe(error: str) -> str:
 def _suggestion(word: str, known: Collection[str]) -> str:
     close = get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def forbidden_types(expect: Expectation) -> frozenset[str]:
-    """Return every failure type that must not be found."""
-    if expect.primary is None or _EVERYTHING_ELSE in expect.absent:
-        return frozenset(FAILURE_TYPES) - expect.types
-    return frozenset(expect.absent)

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from critiqor.lab.scenario import Expectation, Platform, Scenario
-from critiqor.lab.scenario_file import forbidden_types
+from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.lab.scenario import EVERYTHING_ELSE, Expectation, Platform, Scenario
 from critiqor.model import Coverage, Diagnosis
 
 MACHINE_DEPENDENT = frozenset(("latency_stall", "slow_startup"))
@@ -59,7 +59,7 @@ def summarize_diagnosis(diagnosis: Diagnosis, ignored: frozenset[str] = frozense
 
 
 def find_mismatches(scenario: Scenario, diagnosis: Diagnosis, coverage: Coverage) -> list[str]:
-    """Return the differences from what the scenario expects, one sentence each."""
+    """Return the differences of a diagnosis from what the scenario expects, one sentence each."""
     expect = scenario.expect
     seen = summarize_diagnosis(diagnosis, MACHINE_DEPENDENT - expect.types - set(expect.absent))
     missed = []
@@ -71,6 +71,13 @@ def find_mismatches(scenario: Scenario, diagnosis: Diagnosis, coverage: Coverage
     missed += [f"{name} was not found" for name in expect.findings if name not in found]
     missed += [f"{name} was found, but must not be" for name in seen.findings if name in forbidden_types(expect)]
     return [*missed, *_score_mismatches(expect, seen), *_coverage_mismatches(expect, coverage)]
+
+
+def forbidden_types(expect: Expectation) -> frozenset[str]:
+    """Return every failure type that leads to a failed verdict."""
+    if expect.primary is None or EVERYTHING_ELSE in expect.absent:
+        return frozenset(FAILURE_TYPES) - expect.types
+    return frozenset(expect.absent)
 
 
 def _score_mismatches(expect: Expectation, seen: Seen) -> list[str]:

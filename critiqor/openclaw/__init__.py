@@ -1,15 +1,17 @@
 """Find OpenClaw, read its configuration, and configure it to load the recorder plugin.
 
-installation    find OpenClaw, its version, and the Node version it needs
-configuration   find the user's configuration and read its plugin settings
-overlay         generate the configuration that adds the recorder plugin for one run
-attachment      the settings that keep the recorder plugin in an OpenClaw that Critiqor did not launch
-saved_file      identify and restore the original of a changed configuration file
-settings        find, merge and patch settings
-commands        run OpenClaw's own commands for plugins and settings
-command_line    parse an OpenClaw command line
-diagnostics     environment variables for OpenClaw's timeline and Node's profiles
-json5           read JSON5, the format of OpenClaw's configuration
+installation     find OpenClaw, its version, and the Node version it needs
+configuration    find the user's configuration and read it with its includes
+paths            the home folder and absolute paths, by OpenClaw's rules
+recorder_plugin  the folder and settings of the recorder plugin, and what prevents OpenClaw from loading it
+overlay          generate the configuration that adds the recorder plugin for one run
+attachment       the settings that keep the recorder plugin in an OpenClaw that Critiqor did not launch
+saved_file       identify and restore the original of a changed configuration file
+config_patch     patches of settings
+command_runner   run OpenClaw's own commands for plugins and settings
+command_line     parse an OpenClaw command line
+environment      environment variables for OpenClaw's timeline and Node's profiles
+json5            read JSON5, the format of OpenClaw's configuration
 """
 
 from __future__ import annotations
@@ -22,14 +24,9 @@ from critiqor.openclaw.command_line import (
     profile_of,
     writes_configuration,
 )
-from critiqor.openclaw.commands import OpenClawCommands
-from critiqor.openclaw.configuration import (
-    ConfigurationFile,
-    PluginPolicy,
-    locate_configuration,
-    read_plugin_policy,
-)
-from critiqor.openclaw.diagnostics import Diagnostics, profiling_environment, timeline_diagnostics
+from critiqor.openclaw.command_runner import OpenClawCommands
+from critiqor.openclaw.configuration import ConfigurationFile, locate_configuration
+from critiqor.openclaw.environment import Diagnostics, profiling_environment, timeline_diagnostics
 from critiqor.openclaw.installation import (
     Installation,
     find_openclaw,
@@ -37,7 +34,15 @@ from critiqor.openclaw.installation import (
     node_satisfies,
 )
 from critiqor.openclaw.json5 import Json5Error, parse_json5
-from critiqor.openclaw.overlay import PLUGIN_ID, Obstacle, Overlay, plugin_folder, why_blocked, write_overlay
+from critiqor.openclaw.overlay import Overlay, write_overlay
+from critiqor.openclaw.recorder_plugin import (
+    PLUGIN_ID,
+    Obstacle,
+    PluginPolicy,
+    plugin_folder,
+    read_plugin_policy,
+    why_blocked,
+)
 
 __all__ = [
     "PLUGIN_ID",

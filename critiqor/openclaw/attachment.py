@@ -23,13 +23,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.errors import UsageError
-from critiqor.openclaw.configuration import (
-    ConfigurationFile,
+from critiqor.openclaw.config_patch import Keys, apply_patch, as_patch, merge_setting, patch_between, setting_at
+from critiqor.openclaw.configuration import ConfigurationFile, read_document
+from critiqor.openclaw.recorder_plugin import (
+    PLUGIN_ID,
     PluginPolicy,
-    read_document,
+    plugin_folder,
     read_plugin_policy,
+    recorder_settings,
+    why_blocked,
 )
-from critiqor.openclaw.overlay import PLUGIN_ID, plugin_folder, recorder_settings, why_blocked
 from critiqor.openclaw.saved_file import (
     SavedFile,
     digest_of,
@@ -39,7 +42,6 @@ from critiqor.openclaw.saved_file import (
     restore_file,
     saved_files,
 )
-from critiqor.openclaw.settings import Keys, as_patch, merge_setting, patch_between, patched, setting_at
 from critiqor.storage import write_json
 
 ATTACHMENT_SCHEMA = "critiqor.attachment.v1"
@@ -208,7 +210,7 @@ class AttachmentFolder:
             if back != now:
                 patch[setting.keys] = patch_between(now, back)
         for keys in attachment.tables:
-            if setting_at(patched(document, as_patch(patch)), keys) == {}:
+            if setting_at(apply_patch(document, as_patch(patch)), keys) == {}:
                 patch = {known: value for known, value in patch.items() if known[: len(keys)] != keys} | {keys: None}
         return as_patch(patch)
 

@@ -117,7 +117,7 @@ def is_detached_exec(arguments: Sequence[str]) -> bool:
 
 
 def writes_configuration(arguments: Sequence[str]) -> bool:
-    """Return whether this command changes OpenClaw's settings or installs something.
+    """Return whether this command line of OpenClaw changes its settings or installs something.
 
     Such a command fails while recording, because OpenClaw then has a read-only configuration; it must be run without
     Critiqor. `--help` and `--dry-run` change nothing.

@@ -1,4 +1,4 @@
-"""Find OpenClaw's configuration file and read its plugin settings.
+"""Find OpenClaw's configuration file and read it with its includes.
 
 Nothing here starts OpenClaw or writes a file. The rules are those of OpenClaw 2026.6.1 and 2026.9.6:
 
@@ -25,6 +25,7 @@ import msgspec
 from critiqor.errors import UsageError
 from critiqor.openclaw.command_line import profile_of
 from critiqor.openclaw.json5 import Json5Error, parse_json5
+from critiqor.openclaw.paths import absolute_path, expand_path, home_folder
 
 MAX_INCLUDE_DEPTH = 10
 """Maximum depth of nested includes that OpenClaw accepts."""
@@ -52,23 +53,8 @@ class ConfigurationFile(msgspec.Struct, frozen=True):
     the state folder."""
 
 
-class PluginPolicy(msgspec.Struct, frozen=True):
-    """The plugin settings of a configuration, with its includes resolved."""
-
-    enabled: bool = True
-    """False if `plugins.enabled` is false: no plugin is loaded."""
-    allow: tuple[str, ...] | None = None
-    """The only plugins that may be loaded; None means any, and so does an empty list in OpenClaw."""
-    deny: tuple[str, ...] = ()
-    """Plugins that are never loaded, regardless of the other settings."""
-    named: tuple[str, ...] = ()
-    """Plugins that have settings in the file: in `plugins.entries`, `plugins.slots` and `channels`."""
-    problem: str | None = None
-    """Why the file could not be read; the other fields then have OpenClaw's defaults."""
-
-
 def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str]) -> ConfigurationFile:
-    """Find the file that `openclaw ARGUMENTS` would read in this environment."""
+    """Find the configuration file that `openclaw ARGUMENTS` would read in this environment."""
     home = home_folder(environment)
     state, state_chosen_by = _state_folder(arguments, environment, home)
     profile = profile_of(arguments)
@@ -94,53 +80,15 @@ def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str
     )
 
 
-def read_plugin_policy(path: Path) -> PluginPolicy:
-    """Read the plugin settings of the file and its includes. Never raises: see `PluginPolicy.problem`."""
-    try:
-        document = _read_with_includes(path, (_absolute(str(path)),))
-    except _UnreadableError as error:
-        return PluginPolicy(problem=str(error))
-    if not isinstance(document, dict):
-        return PluginPolicy(problem=f"{path} does not contain a JSON object")
-    plugins = _table(document.get("plugins"))
-    slots = [slot for slot in _table(plugins.get("slots")).values() if isinstance(slot, str) and slot != "none"]
-    # The key `defaults` is not a channel.
-    channels = [channel for channel in _table(document.get("channels")) if channel != "defaults"]
-    return PluginPolicy(
-        enabled=plugins.get("enabled") is not False,
-        allow=_names(plugins["allow"]) if isinstance(plugins.get("allow"), list) else None,
-        deny=_names(plugins.get("deny")),
-        named=tuple(dict.fromkeys([*_table(plugins.get("entries")), *slots, *channels])),
-    )
-
-
 def read_document(path: Path) -> dict[str, Any]:
-    """Read the file with all its includes. Raise `UsageError` if OpenClaw would reject it too."""
+    """Read a configuration file with all its includes. Raise `UsageError` if OpenClaw would reject it too."""
     try:
-        document = _read_with_includes(path, (_absolute(str(path)),))
+        document = _read_with_includes(path, (absolute_path(str(path)),))
     except _UnreadableError as error:
         raise UsageError(str(error), fix=f"correct {path}") from error
     if not isinstance(document, dict):
         raise UsageError(f"{path} does not contain a JSON object", fix=f"correct {path}")
     return document
-
-
-def home_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder that OpenClaw uses for `~`."""
-
-    def setting(name: str) -> str:
-        value = environment.get(name, "").strip()
-        return "" if value in ("undefined", "null") else value
-
-    system_home = setting("HOME") or setting("USERPROFILE") or str(Path.home())
-    chosen = setting("OPENCLAW_HOME")
-    return expand_path(chosen, Path(system_home)) if chosen else _absolute(system_home)
-
-
-def expand_path(text: str, home: Path) -> Path:
-    """Make a path absolute as OpenClaw does: `~` is the home folder, the rest is relative to the current folder."""
-    text = text.strip()
-    return _absolute(f"{home}{text[1:]}" if text == "~" or text.startswith(("~/", "~\\")) else text)
 
 
 def include_roots(configuration: ConfigurationFile, environment: Mapping[str, str]) -> list[str]:
@@ -235,7 +183,7 @@ def _included(target: Any, chain: tuple[Path, ...]) -> Any:
 
 
 def _read_included(target: str, chain: tuple[Path, ...]) -> Any:
-    path = _absolute(os.path.join(chain[-1].parent, target))  # noqa: PTH118 - an absolute target replaces the folder
+    path = absolute_path(os.path.join(chain[-1].parent, target))  # noqa: PTH118 - an absolute target replaces the folder
     if path in chain:
         raise _UnreadableError(f"{chain[-1]} and {path} include each other")
     if len(chain) > MAX_INCLUDE_DEPTH:
@@ -250,16 +198,3 @@ def _merge(base: Any, over: Any) -> Any:
     if isinstance(base, dict) and isinstance(over, dict):
         return base | {key: _merge(base[key], value) if key in base else value for key, value in over.items()}
     return over
-
-
-def _absolute(path: str) -> Path:
-    # Links are not resolved: OpenClaw looks for included files beside the link, not beside its target.
-    return Path(os.path.abspath(path))  # noqa: PTH100
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    return tuple(item.strip() for item in value if isinstance(item, str)) if isinstance(value, list) else ()

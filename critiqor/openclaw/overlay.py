@@ -15,18 +15,19 @@ import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from critiqor.openclaw.configuration import ConfigurationFile, PluginPolicy, include_roots, read_plugin_policy
+from critiqor.openclaw.configuration import ConfigurationFile, include_roots
+from critiqor.openclaw.recorder_plugin import (
+    PLUGIN_ID,
+    PluginPolicy,
+    plugin_folder,
+    read_plugin_policy,
+    recorder_settings,
+    why_blocked,
+)
 from critiqor.storage import write_json
-
-PLUGIN_ID = "critiqor"
-"""The id of the recorder plugin in OpenClaw."""
-
-MAX_INCLUDED_BYTES = 2 * 1024 * 1024
-"""Maximum size of a file that OpenClaw includes."""
 
 # What OpenClaw keeps in `ConfigurationFile.installs_folder`.
 _INSTALLED = (".env", "cron", "extensions", "git", "hooks", "npm", "skills")
@@ -43,22 +44,6 @@ class Overlay(msgspec.Struct, frozen=True):
     """Notes for the user, one sentence each, with what to do."""
     blocked: str | None
     """Why the plugin cannot be loaded, with what to do; None if it can."""
-
-
-class Obstacle(msgspec.Struct, frozen=True):
-    """Why OpenClaw cannot load the plugin. `str()` returns one sentence with what to do."""
-
-    reason: str
-    fix: str
-    """What to change."""
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {self.fix}."
-
-
-def plugin_folder() -> Path:
-    """Return the folder of the recorder plugin in the installed package."""
-    return Path(__file__).resolve().parent.parent / "clawhub" / "critiqor-openclaw"
 
 
 def write_overlay(folder: Path, configuration: ConfigurationFile, environment: Mapping[str, str]) -> Overlay:
@@ -91,48 +76,6 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
         notes=tuple(_notes(configuration, policy)),
         blocked=None if obstacle is None else str(obstacle),
     )
-
-
-def why_blocked(configuration: ConfigurationFile, policy: PluginPolicy) -> Obstacle | None:
-    """Return what in the user's configuration prevents the plugin from loading, or None."""
-    if PLUGIN_ID in policy.deny:
-        return Obstacle(
-            "Your OpenClaw configuration denies the recorder plugin",
-            f'remove "{PLUGIN_ID}" from plugins.deny in {configuration.path}',
-        )
-    if not configuration.exists:
-        return None
-    status = configuration.path.stat()
-    if status.st_nlink > 1:
-        return Obstacle(
-            f"{configuration.path} is a hard link, and OpenClaw does not include those",
-            "replace it with a copy of itself or with a symbolic link",
-        )
-    if status.st_size > MAX_INCLUDED_BYTES:
-        return Obstacle(
-            f"{configuration.path} is larger than two megabytes, and OpenClaw does not include it", "make it smaller"
-        )
-    return None
-
-
-def recorder_settings(policy: PluginPolicy) -> dict[str, Any]:
-    """Return the settings under `plugins` that enable the recorder. Lists hold only what is added to the user's."""
-    section: dict[str, Any] = {
-        "entries": {PLUGIN_ID: {"enabled": True, "hooks": {"allowConversationAccess": True}}},
-    }
-    if policy.allow or not policy.enabled:
-        # Only if the user has a list: the first name on an empty list would exclude all other plugins.
-        section["allow"] = [PLUGIN_ID]
-    if not policy.enabled:
-        # The user wants no plugins, so only the recorder may load. Being absent from `allow` is not enough: OpenClaw
-        # adds plugins and channels that have settings to it, and the memory slot ignores it.
-        others = dict.fromkeys((*(policy.allow or ()), *policy.named))
-        section |= {
-            "enabled": True,
-            "deny": [name for name in others if name != PLUGIN_ID],
-            "slots": {"memory": "none"},
-        }
-    return section
 
 
 def _roots(base: Path, users: list[str]) -> list[str]:

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from critiqor.openclaw.config_patch import Keys, setting_at
 from critiqor.openclaw.configuration import MAX_INCLUDE_DEPTH
 from critiqor.openclaw.json5 import Json5Error, parse_json5
-from critiqor.openclaw.settings import Keys, setting_at
 from critiqor.storage import write_bytes
 
 
@@ -40,13 +40,13 @@ class SavedFile(msgspec.Struct, frozen=True):
 
 
 def saved_files(path: Path) -> list[SavedFile]:
-    """Return the digests of the file and of all files that it includes."""
+    """Return the digests of a configuration file and of all files that it includes."""
     files = _configuration_files(path)
     return [SavedFile(str(file), digest_of(file), file.stat().st_mode & 0o777, _link(file)) for file in files]
 
 
 def find_original(saved: SavedFile) -> Path | None:
-    """Return the path of the original: the file itself or one of OpenClaw's backups; None if there is none."""
+    """Return the path of the original configuration: the file itself or a backup by OpenClaw; None if there is none."""
     named = Path(saved.path)
     files = dict.fromkeys((named, named.resolve()))
     backups = [path for file in files for path in sorted(file.parent.glob(f"{glob.escape(file.name)}.bak*"))]
@@ -54,7 +54,7 @@ def find_original(saved: SavedFile) -> Path | None:
 
 
 def keep_original(saved: SavedFile, before: bytes) -> Path:
-    """Write the original next to the file, with its permissions."""
+    """Write the original next to the configuration file, with its permissions."""
     path = Path(saved.path)
     beside = path.with_name(f"{path.name}.before-critiqor")
     write_bytes(beside, before)
@@ -63,7 +63,7 @@ def keep_original(saved: SavedFile, before: bytes) -> Path:
 
 
 def restore_file(saved: SavedFile, before: bytes) -> bool:
-    """Restore a file or symbolic link. Return whether it worked."""
+    """Restore a configuration file or symbolic link. Return whether it worked."""
     path = Path(saved.path)
     if saved.link is not None and _link(path) is None:
         return _restore_link(path, saved)
@@ -123,7 +123,7 @@ def _restore_link(path: Path, saved: SavedFile) -> bool:
 
 
 def digest_of(path: str | Path) -> str | None:
-    """Return the digest of a file; None if it cannot be read."""
+    """Return the digest of a configuration file, which identifies its original; None if it cannot be read."""
     try:
         return f"sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     except OSError:

@@ -539,7 +539,7 @@ def test_an_openclaw_that_is_not_there_or_hangs_is_said(
 ) -> None:
     with pytest.raises(OpenClawNotFoundError):
         service.attach(openclaw_command="no-such-openclaw")
-    monkeypatch.setattr("critiqor.openclaw.commands.TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("critiqor.openclaw.command_runner.TIMEOUT_SECONDS", 0.2)
     hung = script(tmp_path / "hung", "#!/bin/sh\nexec sleep 30\n")
     with pytest.raises(CritiqorError, match="failed"):
         service.attach(openclaw_command=str(hung))

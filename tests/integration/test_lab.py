@@ -20,12 +20,12 @@ from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_t
 
 from critiqor.diagnosis import FAILURE_TYPES, detectors
 from critiqor.lab.model.model_script import ToolUse
-from critiqor.lab.runners.fault_injection import agent_processes
 from critiqor.lab.runners.runner import PlayedScenario, Runner
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, ScriptedTool, ToolAnswer, Turn, World
 from critiqor.lab.scenario_file import shipped_scenarios
 from critiqor.lab.verdict import find_mismatches, summarize_diagnosis
 from critiqor.model import Diagnosis
+from critiqor.processes import agent_processes
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import evidence_events
 

@@ -19,7 +19,7 @@ from support import BIN
 
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
-from critiqor.agentloop.loop.external_agent import ExternalRequest, Progress
+from critiqor.agentloop.loop.external_agent import ExternalProgress, ExternalRequest
 from critiqor.agentloop.models.model_client import Delta, ModelFailureError, ModelRequest, ModelStream
 from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.recorder import Recorder
@@ -276,7 +276,7 @@ async def delivered(stage: Stage) -> None:
 
 
 async def external_turns(stage: Stage) -> None:
-    async def turn(request: ExternalRequest, progress: Progress) -> str:
+    async def turn(request: ExternalRequest, progress: ExternalProgress) -> str:
         progress.add_text("half ")
         return "half and whole"
 

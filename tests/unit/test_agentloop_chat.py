@@ -10,8 +10,8 @@ from agentloop import Echo, Rig, Say, Waiting, defaults
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.replies.block_streaming import BlockChunker, BlockReplies
 from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
+from critiqor.agentloop.replies.delivery import MemoryOutbox
 from critiqor.agentloop.settings import BlockChunk
-from critiqor.agentloop.tools.messaging import MemoryOutbox
 
 
 def emit(streams: EventStreams, stream: str, **data: object) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered
 
-from critiqor.agentloop.context.token_budget import find_cut, message_tokens, used_tokens
+from critiqor.agentloop.context.compaction import find_cut
+from critiqor.agentloop.context.token_budget import message_tokens, used_tokens
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.sessions.messages import (
     AssistantMessage,

@@ -7,13 +7,9 @@ import json
 import pytest
 from agentloop import CONFIGURATION, configuration, defaults
 
-from critiqor.agentloop.configuration import (
-    locate_loop_configuration,
-    parse_configuration,
-    read_loop_configuration,
-    resolve_api_key,
-    workspace_path,
-)
+from critiqor.agentloop.configuration import locate_loop_configuration, parse_configuration, read_loop_configuration
+from critiqor.agentloop.context.workspace import workspace_path
+from critiqor.agentloop.models.model_selection import resolve_api_key, resolve_model
 from critiqor.agentloop.settings import Provider, SecretReference
 from critiqor.errors import UsageError
 from critiqor.openclaw import locate_configuration, write_overlay
@@ -32,7 +28,7 @@ def test_a_file_with_comments_and_trailing_commas_is_read(tmp_path):
         }"""
     )
     read = read_loop_configuration(path)
-    resolved = read.resolve(read.choice.primary)
+    resolved = resolve_model(read, read.choice.primary)
     assert resolved.reference == "lab/m"
     assert resolved.provider.timeout_seconds == 7
     assert (resolved.model.context_window, resolved.model.cost.cache_read) == (8000, 0.1)
@@ -99,13 +95,13 @@ def test_without_a_file_the_error_names_what_to_write(tmp_path):
 
 
 def test_a_model_is_found_by_its_id_alone_when_only_one_provider_has_it():
-    assert configuration().resolve("other").reference == "lab/other"
+    assert resolve_model(configuration(), "other").reference == "lab/other"
     with pytest.raises(UsageError, match="lab/scripted"):
-        configuration().resolve("unheard-of")
+        resolve_model(configuration(), "unheard-of")
 
 
 def test_a_model_that_is_not_configured_gets_the_defaults():
-    assert configuration().resolve("lab/new:7b").model.id == "new:7b"
+    assert resolve_model(configuration(), "lab/new:7b").model.id == "new:7b"
 
 
 def test_a_key_comes_from_the_configuration_from_a_variable_or_from_the_name_of_the_provider():

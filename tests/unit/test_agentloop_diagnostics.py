@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import summary_of
 
-from critiqor.agentloop.recording.diagnostics import Diagnostics, program_of
+from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.model import now_ms
 
 RUN_ID = "4d1c0c1e-agent-run"
@@ -277,8 +277,13 @@ def test_commands_of_tools_are_written_with_their_program_alone(path: Path) -> N
         ("A=1", "sh"),
     ],
 )
-def test_the_program_of_a_command_is_its_first_word_without_what_is_assigned(command: str, program: str) -> None:
-    assert program_of(command) == program
+def test_the_program_of_a_command_is_its_first_word_without_what_is_assigned(
+    command: str, program: str, path: Path
+) -> None:
+    diagnostics = Diagnostics.from_environment(environment(path))
+    diagnostics.child_exited(command, 12, 0, None)
+    diagnostics.close()
+    assert [line["command"] for line in written(path)] == [program]
 
 
 NAMES = st.sampled_from(["agent.turn", "agent.prepare", "config.load", "models.catalog", "tool\n\x1b[31m", ""])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.loop.external_agent import ExternalRequest, Progress
+from critiqor.agentloop.loop.external_agent import ExternalProgress, ExternalRequest
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import ToolResultMessage
 from critiqor.errors import CritiqorError, UsageError
@@ -552,7 +552,7 @@ def test_a_subagent_cannot_spawn_subagents(tmp_path):
 
 def test_the_answer_of_an_external_agent_is_saved_and_streamed(tmp_path):
     async def scenario() -> None:
-        async def turn(request: ExternalRequest, progress: Progress) -> str:
+        async def turn(request: ExternalRequest, progress: ExternalProgress) -> str:
             progress.add_text("Hello ")
             progress.add_text(request.message)
             return progress.text
@@ -571,7 +571,7 @@ def test_an_external_agent_without_progress_is_aborted_and_one_with_progress_is_
     async def scenario() -> None:
         stopped: list[bool] = []
 
-        async def stalls(request: ExternalRequest, progress: Progress) -> str:
+        async def stalls(request: ExternalRequest, progress: ExternalProgress) -> str:
             progress.report(step=1)
             try:
                 await asyncio.Event().wait()
@@ -579,7 +579,7 @@ def test_an_external_agent_without_progress_is_aborted_and_one_with_progress_is_
                 stopped.append(True)
             return ""
 
-        async def goes_on(request: ExternalRequest, progress: Progress) -> str:
+        async def goes_on(request: ExternalRequest, progress: ExternalProgress) -> str:
             for step in range(6):
                 await asyncio.sleep(50)
                 progress.report(step=step)

@@ -10,9 +10,9 @@ import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
 
 from critiqor.agentloop.models.model_client import ModelFailureError
+from critiqor.agentloop.replies.delivery import MemoryOutbox
 from critiqor.agentloop.sessions.messages import AssistantMessage, Text, ToolResultMessage
-from critiqor.agentloop.sessions.transcript_writer import ABORTED
-from critiqor.agentloop.tools.messaging import MemoryOutbox
+from critiqor.agentloop.sessions.transcript import ABORTED
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 HOOKS = (

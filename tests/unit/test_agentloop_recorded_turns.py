@@ -19,7 +19,7 @@ from timelines import summary_of
 
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
-from critiqor.agentloop.loop.external_agent import ExternalRequest, Progress
+from critiqor.agentloop.loop.external_agent import ExternalProgress, ExternalRequest
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import attach_recorder
@@ -162,7 +162,7 @@ def test_output_tokens_are_recorded_call_by_call(tmp_path: Path) -> None:
 
 
 def test_text_of_a_failed_external_turn_is_kept(tmp_path: Path) -> None:
-    async def turn(request: ExternalRequest, progress: Progress) -> str:
+    async def turn(request: ExternalRequest, progress: ExternalProgress) -> str:
         progress.add_text("half of a")
         raise RuntimeError("gone")
 

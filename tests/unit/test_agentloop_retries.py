@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles, unanswered
 
-from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
+from critiqor.agentloop.models.model_selection import ResolvedModel
 from critiqor.agentloop.models.retries import Fallback, Retries, Retry
 from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
+from critiqor.agentloop.replies.delivery import MemoryOutbox
 from critiqor.agentloop.sessions.messages import AssistantMessage
 from critiqor.agentloop.settings import ModelEntry, Provider, RetrySettings
-from critiqor.agentloop.tools.messaging import MemoryOutbox
 
 
 def failure(kind: FailureKind, status: int | None = None, retry_after: float | None = None) -> ModelFailureError:

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from critiqor.agentloop.sessions.messages import Image, Text, ToolCall
-from critiqor.agentloop.tools.arguments import check_arguments
-from critiqor.agentloop.tools.messaging import Delivery, MemoryOutbox, MessageTool, OutgoingMessage, sent_text
-from critiqor.agentloop.tools.registry import offered_tools, tool_schemas, validation_error
+from critiqor.agentloop.models.completion_requests import tool_schemas
+from critiqor.agentloop.replies.delivery import MemoryOutbox
+from critiqor.agentloop.sessions.messages import Image, Text, ToolCall, without_images
+from critiqor.agentloop.tools.arguments import check_arguments, validation_error
+from critiqor.agentloop.tools.messaging import Delivery, MessageTool, OutgoingMessage, sent_text
+from critiqor.agentloop.tools.registry import offered_tools
 from critiqor.agentloop.tools.results import (
     MAX_DETAILS_BYTES,
     MAX_IMAGE_CHARS,
@@ -26,7 +28,6 @@ from critiqor.agentloop.tools.results import (
     shorten,
     succeeded,
     truncate_result,
-    without_images,
 )
 from critiqor.agentloop.tools.subagent import Spawned, SpawnError, SpawnRequest, SpawnTool
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome

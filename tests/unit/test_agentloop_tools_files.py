@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.agentloop.sessions.messages import Image, Text
-from critiqor.agentloop.tools.diffs import Replacement, apply_replacements, line_diff
-from critiqor.agentloop.tools.files import EditTool, WriteTool
+from critiqor.agentloop.tools.edit import EditTool, Replacement, apply_replacements, line_diff
 from critiqor.agentloop.tools.read import MAX_BYTES, MAX_LINES, ReadTool
 from critiqor.agentloop.tools.registry import offered_tools
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
+from critiqor.agentloop.tools.write import WriteTool
 
 
 def run(tool: Tool, workspace: Path, *, sandboxed: bool = False, **arguments: Any) -> ToolOutcome:

@@ -15,7 +15,6 @@ from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.scenario import Command, Expectation, ModelStep, Provider, Scenario, Turn, World
 from critiqor.lab.scenario_file import (
     MAX_BYTES,
-    forbidden_types,
     parse_scenario,
     read_scenario,
     read_scenarios,
@@ -23,6 +22,7 @@ from critiqor.lab.scenario_file import (
     shipped_scenarios,
 )
 from critiqor.lab.scenario_text import scenario_text
+from critiqor.lab.verdict import forbidden_types
 
 WHOLE = """
 description = "Something."

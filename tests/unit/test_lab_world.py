@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from critiqor.lab.runners.openclaw_home import merge_settings
 from critiqor.lab.runners.replay_shell import write_replay_shell
 from critiqor.lab.runners.sandbox import fill_workspace
 from critiqor.lab.scenario import Command, World
+from critiqor.openclaw.config_patch import apply_patch
 
 
 def run(shell: str, line: str) -> tuple[int, str]:
@@ -48,7 +48,7 @@ def test_a_workspace_holds_the_files_of_the_world_and_a_full_one_takes_no_byte(t
 
 def test_configuration_is_merged_table_by_table() -> None:
     below = {"a": {"b": 1, "c": 2}, "d": [1]}
-    assert merge_settings(below, {"a": {"c": 3}, "d": [2], "e": 4}) == {"a": {"b": 1, "c": 3}, "d": [2], "e": 4}
+    assert apply_patch(below, {"a": {"c": 3}, "d": [2], "e": 4}) == {"a": {"b": 1, "c": 3}, "d": [2], "e": 4}
     assert below == {"a": {"b": 1, "c": 2}, "d": [1]}
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from critiqor.errors import UsageError
 from critiqor.openclaw import Attachment, AttachmentFolder, AttachmentPlan, locate_configuration, plugin_folder
+from critiqor.openclaw.config_patch import apply_patch, as_patch, merge_setting, patch_between, setting_at
 from critiqor.openclaw.saved_file import find_original
-from critiqor.openclaw.settings import as_patch, merge_setting, patch_between, patched, setting_at
 
 META = '"meta": {"lastTouchedVersion": "2026.9.6"}'
 PLAIN = '{"gateway": {"mode": "local"}, ' + META + "}"
@@ -42,7 +42,7 @@ class Home:
 
     def patch(self, patch: dict[str, Any]) -> None:
         """As OpenClaw does it: in its own format, and with a backup."""
-        self.rewrite(self.file, json.dumps(patched(self.settings(), patch), indent=2))
+        self.rewrite(self.file, json.dumps(apply_patch(self.settings(), patch), indent=2))
 
     def rewrite(self, file: Path, text: str) -> None:
         backups = [file, *(file.with_name(f"{file.name}.bak{age}") for age in ("", ".1", ".2", ".3", ".4"))]
@@ -248,7 +248,7 @@ def test_the_backup_of_a_linked_configuration_is_found_beside_its_target(home: H
     target.write_text(PLAIN)
     home.file.symlink_to(target)
     attachment = home.folder.save(home.folder.plan())
-    home.rewrite(target, json.dumps(patched(json.loads(PLAIN), home.folder.plan().patch)))
+    home.rewrite(target, json.dumps(apply_patch(json.loads(PLAIN), home.folder.plan().patch)))
     attachment = home.folder.with_digests(attachment)
     assert home.restore(attachment) == []
     assert (home.file.is_symlink(), target.read_text()) == (True, PLAIN)
@@ -262,7 +262,7 @@ def test_a_link_that_openclaw_has_replaced_by_a_file_is_put_back_while_it_leads_
     target.write_text(PLAIN)
     home.file.symlink_to("../dotfiles.json")
     attachment = home.folder.save(home.folder.plan())
-    ours = json.dumps(patched(json.loads(PLAIN), home.folder.plan().patch))
+    ours = json.dumps(apply_patch(json.loads(PLAIN), home.folder.plan().patch))
     home.file.with_name("openclaw.json.bak").write_text(PLAIN)
     home.file.unlink()
     home.file.write_text(ours)
@@ -342,7 +342,7 @@ def test_two_configurations_of_one_state_folder_are_told_apart(home: Home, tmp_p
 
 def test_a_patch_is_applied_as_openclaw_applies_it() -> None:
     document = {"a": {"b": 1, "c": [1]}, "d": 2}
-    assert patched(document, {"a": {"b": None, "c": [2]}, "e": {"f": {"g": 1}}}) == {
+    assert apply_patch(document, {"a": {"b": None, "c": [2]}, "e": {"f": {"g": 1}}}) == {
         "a": {"c": [2]},
         "d": 2,
         "e": {"f": {"g": 1}},
@@ -350,7 +350,7 @@ def test_a_patch_is_applied_as_openclaw_applies_it() -> None:
     assert document == {"a": {"b": 1, "c": [1]}, "d": 2}
     assert as_patch({("a", "b"): 1, ("a", "c"): None, ("d",): 2}) == {"a": {"b": 1, "c": None}, "d": 2}
     wanted = {"a": {"c": [2]}, "d": 2, "e": {}}
-    assert patched(document, patch_between(document, wanted)) == wanted
+    assert apply_patch(document, patch_between(document, wanted)) == wanted
     assert setting_at(document, ("a", "c")) == [1]
     assert setting_at(document, ("d", "c")) is None
     assert merge_setting({"a": [1], "b": {"c": 1}}, {"a": [1, 2], "b": {"d": 2}}) == {

@@ -7,16 +7,15 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.context.preparation import PreparedRun
 from critiqor.agentloop.context.system_prompt import build_system_prompt
 from critiqor.agentloop.context.token_budget import text_tokens
 from critiqor.agentloop.hooks.hook_rules import merge_prompts
+from critiqor.agentloop.models.completion_requests import tool_schemas
+from critiqor.agentloop.models.model_selection import ResolvedModel
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
-from critiqor.agentloop.sessions.messages import Message, Text, UserMessage
-from critiqor.agentloop.sessions.transcript_entries import message_to_json
-from critiqor.agentloop.tools.registry import tool_schemas
+from critiqor.agentloop.sessions.messages import Message, Text, UserMessage, message_to_json
 from critiqor.agentloop.tools.tool import Tool
 
 BLOCKED = "This request was blocked."

@@ -26,14 +26,14 @@ class BootstrapFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_bootstrap(workspace: Path, *, minimal: bool = False) -> list[BootstrapFile]:
-    """Read the files of a workspace in the order of the prompt; `minimal` reads only AGENTS.md, for subagents."""
+    """Read the bootstrap files in the order of the prompt; `minimal` reads only AGENTS.md, for subagents."""
     names = REQUIRED[:1] if minimal else (*REQUIRED, *OPTIONAL)
     files = (_load(workspace / name) for name in names)
     return [file for file in files if file.content is not None or file.name in REQUIRED]
 
 
 def truncate_files(files: Sequence[BootstrapFile]) -> list[BootstrapFile]:
-    """Truncate the files to the limit of a file and to the limit of all files together."""
+    """Truncate the bootstrap files to the limit of a file and to the limit of all files together."""
     kept = []
     room = MAX_ALL_CHARS
     for file in files:

@@ -10,9 +10,16 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.context.token_budget import BYTES_PER_TOKEN, answer_tokens, find_cut, text_tokens, used_tokens
-from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelConnection
+from critiqor.agentloop.context.token_budget import (
+    BYTES_PER_TOKEN,
+    answer_tokens,
+    message_tokens,
+    text_tokens,
+    used_tokens,
+)
+from critiqor.agentloop.models.model_call import ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelRequest
+from critiqor.agentloop.models.model_connection import ModelConnection
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import (
@@ -23,6 +30,7 @@ from critiqor.agentloop.sessions.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    add_usage,
 )
 from critiqor.agentloop.sessions.transcript import Transcript
 from critiqor.agentloop.sessions.transcript_entries import Entry
@@ -139,11 +147,23 @@ class Compactor:
         self._run.emit(self._services.streams, "compaction", phase=phase, **facts)
 
 
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """Return the sum of two usages."""
-    sums = {name: getattr(one, name) + getattr(other, name) for name in Usage.__struct_fields__ if name != "cost"}
-    cost = {name: getattr(one.cost, name) + getattr(other.cost, name) for name in one.cost.__struct_fields__}
-    return Usage(**sums, cost=type(one.cost)(**cost))
+def find_cut(entries: list[Entry], keep_tokens: int) -> int | None:
+    """Return the index of the first entry that a compaction keeps; None if it can remove nothing.
+
+    Tool results stay with the message that called the tools, and the last message always stays.
+    """
+    kept_tokens = 0
+    first_kept: int | None = None
+    for index in range(len(entries) - 1, 0, -1):
+        message = entries[index].message
+        if message is None:
+            continue
+        kept_tokens += message_tokens(message)
+        if first_kept is not None and kept_tokens > keep_tokens:
+            break
+        if not isinstance(message, ToolResultMessage):
+            first_kept = index
+    return first_kept if first_kept is not None and any(entry.message for entry in entries[:first_kept]) else None
 
 
 def _stream_facts(facts: dict[str, Any]) -> dict[str, Any]:

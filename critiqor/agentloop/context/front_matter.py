@@ -30,7 +30,7 @@ def read_front_matter(file: Path, max_bytes: int) -> dict[str, Any]:
 
 
 def parse_front_matter(text: str) -> dict[str, Any]:
-    """Parse a block into keys and values; the last value of a repeated key counts."""
+    """Parse a front matter block into keys and values; the last value of a repeated key counts."""
     head: dict[str, Any] = {}
     name, lines = "", list[str]()
     for line in [*text.splitlines(), "end:"]:

@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.configuration import ResolvedModel, workspace_path
 from critiqor.agentloop.context.bootstrap import BootstrapFile, load_bootstrap
 from critiqor.agentloop.context.system_prompt import PromptSources
-from critiqor.agentloop.context.workspace import Workspace, prepare_workspace
-from critiqor.agentloop.models.model_selection import models_of_run
+from critiqor.agentloop.context.workspace import Workspace, prepare_workspace, workspace_path
+from critiqor.agentloop.models.model_selection import ResolvedModel, models_of_run
 from critiqor.agentloop.replies.reply_builder import Verbosity
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import LOOP_FOLDER, Services
@@ -21,7 +20,7 @@ from critiqor.agentloop.sessions.sessions import is_main, is_subagent
 from critiqor.agentloop.tools.registry import offered_tools
 from critiqor.agentloop.tools.tool import Workbench
 from critiqor.model import now_ms
-from critiqor.openclaw.configuration import expand_path
+from critiqor.openclaw.paths import expand_path
 
 
 @dataclass(slots=True, kw_only=True)

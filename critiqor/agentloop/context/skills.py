@@ -64,7 +64,7 @@ class SkillsSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def skill_folders(workspace: Workspace, state_folder: Path, settings: SkillSettings, home: Path) -> list[Path]:
-    """Return the folders to search in order of precedence; a sandboxed run has only those in its workspace."""
+    """Return the folders to search for skills by precedence; a sandboxed run has only those in its workspace."""
     own = [workspace.folder / "skills", workspace.folder / ".agents" / "skills"]
     if workspace.sandboxed:
         return own

@@ -36,7 +36,7 @@ class PromptSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_system_prompt(sources: PromptSources) -> str:
-    """Build the prompt. The same sources give the same text, so that a provider can cache it."""
+    """Build the system prompt. The same sources give the same text, so that a provider can cache it."""
     sections = [
         IDENTITY,
         _tooling(sources.tools),

@@ -1,4 +1,4 @@
-"""Token budget: how much of a context window is used, and where the history can be cut."""
+"""Token budget: how much of a context window messages use, and how much is left for an answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from critiqor.agentloop.sessions.messages import (
     Text,
     Thinking,
     ToolCall,
-    ToolResultMessage,
 )
 from critiqor.agentloop.sessions.transcript_entries import Entry
 from critiqor.agentloop.settings import CompactionSettings, ModelEntry
@@ -59,25 +58,6 @@ def compaction_threshold(model: ModelEntry, compaction: CompactionSettings) -> i
 def answer_tokens(model: ModelEntry, used: int) -> int:
     """Return the maximum length of an answer in tokens, given how many are used."""
     return max(MIN_ANSWER_TOKENS, min(model.max_tokens, model.context_window - used))
-
-
-def find_cut(entries: list[Entry], keep_tokens: int) -> int | None:
-    """Return the index of the first entry to keep; None if nothing can be removed.
-
-    Tool results stay with the message that called the tools, and the last message always stays.
-    """
-    kept_tokens = 0
-    first_kept: int | None = None
-    for index in range(len(entries) - 1, 0, -1):
-        message = entries[index].message
-        if message is None:
-            continue
-        kept_tokens += message_tokens(message)
-        if first_kept is not None and kept_tokens > keep_tokens:
-            break
-        if not isinstance(message, ToolResultMessage):
-            first_kept = index
-    return first_kept if first_kept is not None and any(entry.message for entry in entries[:first_kept]) else None
 
 
 def _part_tokens(part: Text | Thinking | Image | ToolCall) -> int:

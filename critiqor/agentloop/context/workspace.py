@@ -15,8 +15,10 @@ from pathlib import Path
 
 import msgspec
 
+from critiqor.agentloop.configuration import LoopConfiguration
 from critiqor.agentloop.context.bootstrap import OPTIONAL, REQUIRED
 from critiqor.errors import CritiqorError
+from critiqor.openclaw.paths import expand_path
 
 MAX_COPIED_FILES = 1_000
 MAX_COPIED_BYTES = 64 * 1024 * 1024
@@ -33,6 +35,13 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """The workspace of the agent, from which instructions are read; without a sandbox the same as `folder`."""
 
 
+def workspace_path(configuration: LoopConfiguration, agent_id: str, state_folder: Path, home: Path) -> Path:
+    """Return the workspace folder of an agent, which may not exist yet. Each agent has its own."""
+    configured = configuration.defaults.workspace
+    base = state_folder / "workspace" if configured is None else expand_path(configured, home)
+    return base if agent_id == configuration.default_agent else base.with_name(f"{base.name}-{agent_id}")
+
+
 def prepare_workspace(agent_folder: Path, session_key: str, sandbox_root: Path | None = None) -> Workspace:
     """Create the workspace of a run; with `sandbox_root` it is a folder below it, one for each session."""
     agent_folder = _create(agent_folder)
@@ -47,7 +56,7 @@ def prepare_workspace(agent_folder: Path, session_key: str, sandbox_root: Path |
 
 
 def sandbox_name(session_key: str) -> str:
-    """Return a readable and unique folder name for a session."""
+    """Return a readable and unique name for the sandbox folder of a session."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", session_key).strip("-")[:40] or "session"
     return f"{readable}-{hashlib.sha256(session_key.encode('utf-8', 'replace')).hexdigest()[:10]}"
 

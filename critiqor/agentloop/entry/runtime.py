@@ -10,14 +10,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from critiqor.agentloop.configuration import (
-    LoopConfiguration,
-    locate_loop_configuration,
-    read_loop_configuration,
-    workspace_path,
-)
+from critiqor.agentloop.configuration import LoopConfiguration, locate_loop_configuration, read_loop_configuration
 from critiqor.agentloop.context.skill_installer import install_skill
 from critiqor.agentloop.context.skills import SkillsCache
+from critiqor.agentloop.context.workspace import workspace_path
 from critiqor.agentloop.entry.background_tasks import BackgroundTasks
 from critiqor.agentloop.entry.subagents import Subagents
 from critiqor.agentloop.event_streams import EventStreams
@@ -25,18 +21,18 @@ from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.loop.commands import parse_command
 from critiqor.agentloop.loop.external_agent import ExternalAgent
-from critiqor.agentloop.models.model_selection import completions_client
+from critiqor.agentloop.models.completions_client import create_completions_client
 from critiqor.agentloop.queue.dispatcher import Dispatcher
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
-from critiqor.agentloop.replies.delivery import HookedOutbox
+from critiqor.agentloop.replies.delivery import HookedOutbox, MemoryOutbox
 from critiqor.agentloop.runs import Abort, AbortKind, Accepted, AgentParams, Run, RunOutcome, WaitResult
 from critiqor.agentloop.services import LOOP_FOLDER, ClientFactory, Services
 from critiqor.agentloop.sessions.sessions import Session, Sessions
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
-from critiqor.agentloop.tools.messaging import MemoryOutbox, Outbox
+from critiqor.agentloop.tools.messaging import Outbox
 from critiqor.agentloop.tools.tool import Tool
 from critiqor.errors import CritiqorError
 from critiqor.model import now_ms
@@ -57,7 +53,7 @@ class AgentRuntime:
         state_folder: Path,
         home: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        clients: ClientFactory = completions_client,
+        clients: ClientFactory = create_completions_client,
         hooks: PluginHooks | None = None,
         streams: EventStreams | None = None,
         updates: TranscriptUpdates | None = None,
@@ -225,7 +221,7 @@ async def open_runtime(
     *,
     config: Path | None = None,
     arguments: Sequence[str] = (),
-    clients: ClientFactory = completions_client,
+    clients: ClientFactory = create_completions_client,
     outbox: Outbox | None = None,
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[AgentRuntime]:

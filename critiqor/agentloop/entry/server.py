@@ -55,7 +55,7 @@ class _CancelParams(msgspec.Struct, frozen=True, kw_only=True, rename="camel", f
 
 
 def socket_path(state_folder: Path) -> Path:
-    """Return the path of the socket for a state folder."""
+    """Return the path of the server's socket for a state folder."""
     return state_folder / LOOP_FOLDER / "agent.sock"
 
 

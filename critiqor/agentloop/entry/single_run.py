@@ -1,4 +1,4 @@
-"""A single run in this process, as with `agent --local`, its exit code and its JSON report."""
+"""A single run in this process, as with `agent --local`, and its exit code."""
 
 from __future__ import annotations
 
@@ -39,38 +39,6 @@ def exit_code(outcome: RunOutcome) -> int:
     if outcome.status == "ok":
         return int(ExitCode.OK)
     return int(ExitCode.INTERRUPTED if outcome.abort_kind == "signal" else ExitCode.ERROR)
-
-
-def build_report(outcome: RunOutcome) -> dict[str, Any]:
-    """Return the outcome in the format of `openclaw agent --json`."""
-    usage = outcome.usage
-    return {
-        "payloads": [
-            {"text": payload.text, "mediaUrl": None, "isError": payload.is_error} for payload in outcome.payloads
-        ],
-        "meta": {
-            "runId": outcome.run_id,
-            "durationMs": outcome.ended_at - (outcome.started_at or outcome.ended_at),
-            "aborted": outcome.aborted,
-            "stopReason": outcome.stop_reason,
-            "error": outcome.error,
-            "agentMeta": {
-                "sessionId": outcome.session_id,
-                "sessionKey": outcome.session_key,
-                "provider": outcome.provider,
-                "model": outcome.model,
-                "usage": {
-                    "input": usage.input,
-                    "output": usage.output,
-                    "cacheRead": usage.cache_read,
-                    "cacheWrite": usage.cache_write,
-                    "total": usage.total_tokens,
-                    "cost": usage.cost.total,
-                },
-            },
-            "transport": "embedded",
-        },
-    }
 
 
 async def _wait_for_first(*coroutines: Coroutine[Any, Any, object]) -> None:

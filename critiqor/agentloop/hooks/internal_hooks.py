@@ -26,7 +26,7 @@ import msgspec
 from critiqor.agentloop.context.front_matter import read_front_matter
 from critiqor.agentloop.settings import HookEntry, InternalHookSettings
 from critiqor.model import iso_from_ms, now_ms
-from critiqor.openclaw.configuration import expand_path
+from critiqor.openclaw.paths import expand_path
 
 TIMEOUT_SECONDS = 10.0
 MAX_OUTPUT_BYTES = 1 << 20

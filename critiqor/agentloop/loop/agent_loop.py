@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from critiqor.agentloop.context.attempt_prompt import AttemptPrompt, build_prompt
-from critiqor.agentloop.context.compaction import Compactor, add_usage
+from critiqor.agentloop.context.compaction import Compactor
 from critiqor.agentloop.context.preparation import PreparedRun, prepare
 from critiqor.agentloop.context.token_budget import compaction_threshold, message_tokens, used_tokens
 from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.loop.attempt import Attempt, AttemptResult
-from critiqor.agentloop.models.model_call import ModelConnection
 from critiqor.agentloop.models.model_client import ModelFailureError
-from critiqor.agentloop.models.model_selection import connect_model
-from critiqor.agentloop.models.retries import Fallback, Retries, Retry, failover_reason_of
+from critiqor.agentloop.models.model_connection import ModelConnection, connect_model
+from critiqor.agentloop.models.model_selection import resolve_model
+from critiqor.agentloop.models.provider_errors import failover_reason_of
+from critiqor.agentloop.models.retries import Fallback, Retries, Retry
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
-from critiqor.agentloop.sessions.messages import Text, UserMessage
-from critiqor.agentloop.sessions.transcript import Transcript
-from critiqor.agentloop.sessions.transcript_entries import build_injected_message
-from critiqor.agentloop.sessions.transcript_writer import locked_transcript
+from critiqor.agentloop.sessions.messages import Text, UserMessage, add_usage, build_injected_message
+from critiqor.agentloop.sessions.transcript import Transcript, locked_transcript
 from critiqor.model import now_ms
 
 MAX_OVERFLOW_COMPACTIONS = 2
@@ -159,7 +158,7 @@ class AgentLoop:
         settings = services.configuration.defaults.compaction
         window = connection.resolved.model.context_window
         if settings.model is not None:
-            connection = connect_model(services, run.params, services.configuration.resolve(settings.model))
+            connection = connect_model(services, run.params, resolve_model(services.configuration, settings.model))
         compactor = Compactor(run, services, transcript, prompt.fixed_tokens, self._compactions + 1)
         try:
             used = await compactor.compact(connection, window, reason, will_retry=reason == "overflow")

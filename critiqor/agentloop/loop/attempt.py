@@ -13,21 +13,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from critiqor.agentloop.context.attempt_prompt import AttemptPrompt
-from critiqor.agentloop.context.compaction import add_usage
 from critiqor.agentloop.context.preparation import PreparedRun
 from critiqor.agentloop.context.token_budget import answer_tokens, compaction_threshold, used_tokens
 from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
-from critiqor.agentloop.models.model_call import ModelCall, ModelCallError, ModelConnection
+from critiqor.agentloop.models.model_call import ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
-from critiqor.agentloop.models.retries import failover_reason_of
+from critiqor.agentloop.models.model_connection import ModelConnection
+from critiqor.agentloop.models.provider_errors import failover_reason_of
 from critiqor.agentloop.recording.run_recording import AttemptEnd, AttemptTotals
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
-from critiqor.agentloop.sessions.messages import AssistantMessage, Message, Text, Usage, UserMessage
+from critiqor.agentloop.sessions.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    Usage,
+    UserMessage,
+    add_usage,
+    message_to_json,
+)
 from critiqor.agentloop.sessions.transcript import Transcript
-from critiqor.agentloop.sessions.transcript_entries import message_to_json
 from critiqor.model import now_ms
 
 

@@ -21,7 +21,7 @@ class ExternalAgentStalledError(CritiqorError):
     """An external agent stopped making progress."""
 
 
-class Progress:
+class ExternalProgress:
     """Progress reports of an external agent."""
 
     def __init__(self, run: Run, streams: EventStreams, idle: IdleTimeout) -> None:
@@ -31,13 +31,13 @@ class Progress:
         self.text = ""
 
     def add_text(self, text: str) -> None:
-        """Report more text of the answer."""
+        """Report more text of the external agent's answer."""
         self.text += text
         self._idle.reset()
         self._run.emit(self._streams, "assistant", text=self.text, delta=text)
 
     def report(self, **facts: Any) -> None:
-        """Report any other progress."""
+        """Report any other progress of the external agent."""
         self._idle.reset()
         self._run.emit(self._streams, "run_status", phase="progress", **facts)
 
@@ -51,7 +51,7 @@ class ExternalRequest(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-ExternalAgent = Callable[[ExternalRequest, Progress], Awaitable[str]]
+ExternalAgent = Callable[[ExternalRequest, ExternalProgress], Awaitable[str]]
 """Answers a message and returns the whole answer. It is cancelled when the run is aborted."""
 
 
@@ -65,7 +65,7 @@ async def run_external_agent(run: Run, agent: ExternalAgent, streams: EventStrea
     )
     try:
         async with IdleTimeout(idle_seconds) as idle:
-            return await agent(request, Progress(run, streams, idle))
+            return await agent(request, ExternalProgress(run, streams, idle))
     except TimeoutError:
         raise ExternalAgentStalledError(
             f"the external agent accepted the message and then made no progress for {idle_seconds:g} seconds",

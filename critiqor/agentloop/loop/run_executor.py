@@ -12,9 +12,8 @@ from critiqor.agentloop.replies.block_streaming import BlockReplies
 from critiqor.agentloop.replies.delivery import send_reply
 from critiqor.agentloop.runs import Run, RunOutcome
 from critiqor.agentloop.services import Services
-from critiqor.agentloop.sessions.messages import Text, UserMessage
-from critiqor.agentloop.sessions.transcript_entries import build_injected_message
-from critiqor.agentloop.sessions.transcript_writer import locked_transcript
+from critiqor.agentloop.sessions.messages import Text, UserMessage, build_injected_message
+from critiqor.agentloop.sessions.transcript import locked_transcript
 from critiqor.model import now_ms
 
 _NEW_SESSION = "A new session has begun."

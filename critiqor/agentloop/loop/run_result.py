@@ -1,6 +1,8 @@
-"""The result of a run: its outcome, the delivery of its replies, and the update of its session."""
+"""The result of a run: its outcome, also as JSON, the delivery of its replies, and the update of its session."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from critiqor.agentloop.loop.agent_loop import LoopResult
 from critiqor.agentloop.replies.delivery import send_reply
@@ -8,6 +10,7 @@ from critiqor.agentloop.replies.reply_builder import RunOutput, build_replies, f
 from critiqor.agentloop.runs import Payload, Run, RunOutcome
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Usage
+from critiqor.errors import CritiqorError
 from critiqor.model import now_ms
 
 
@@ -55,7 +58,7 @@ def build_text_outcome(run: Run, *texts: str) -> RunOutcome:
     )
 
 
-def build_failed_outcome(run: Run, error: str) -> RunOutcome:
+def build_failed_outcome(run: Run, error: str | BaseException) -> RunOutcome:
     """Return the outcome of a run that was aborted or raised an exception."""
     return RunOutcome(
         run_id=run.id,
@@ -66,7 +69,7 @@ def build_failed_outcome(run: Run, error: str) -> RunOutcome:
         stop_reason="error" if run.abort is None else "aborted",
         aborted=run.abort is not None,
         abort_kind=run.abort.kind if run.abort is not None else None,
-        error=error,
+        error=error if isinstance(error, str) else _format_error(error),
         started_at=run.started_at,
         ended_at=now_ms(),
     )
@@ -75,6 +78,38 @@ def build_failed_outcome(run: Run, error: str) -> RunOutcome:
 def build_aborted_outcome(run: Run) -> RunOutcome:
     """Return the outcome of an aborted run, with the reason for the abort as its error."""
     return build_failed_outcome(run, run.abort.reason if run.abort is not None else "aborted")
+
+
+def build_report(outcome: RunOutcome) -> dict[str, Any]:
+    """Return the outcome of a run in the format of `openclaw agent --json`."""
+    usage = outcome.usage
+    return {
+        "payloads": [
+            {"text": payload.text, "mediaUrl": None, "isError": payload.is_error} for payload in outcome.payloads
+        ],
+        "meta": {
+            "runId": outcome.run_id,
+            "durationMs": outcome.ended_at - (outcome.started_at or outcome.ended_at),
+            "aborted": outcome.aborted,
+            "stopReason": outcome.stop_reason,
+            "error": outcome.error,
+            "agentMeta": {
+                "sessionId": outcome.session_id,
+                "sessionKey": outcome.session_key,
+                "provider": outcome.provider,
+                "model": outcome.model,
+                "usage": {
+                    "input": usage.input,
+                    "output": usage.output,
+                    "cacheRead": usage.cache_read,
+                    "cacheWrite": usage.cache_write,
+                    "total": usage.total_tokens,
+                    "cost": usage.cost.total,
+                },
+            },
+            "transport": "embedded",
+        },
+    }
 
 
 def _update_session(run: Run, services: Services, result: LoopResult) -> None:
@@ -110,3 +145,8 @@ def _build_payloads(services: Services, result: LoopResult) -> list[Payload]:
     )
     verbose = result.prepared.verbose if result.prepared is not None else "off"
     return build_replies(output, verbose=verbose, reasoning=services.configuration.defaults.reasoning_default == "on")
+
+
+def _format_error(error: BaseException) -> str:
+    """Return an exception as one line of text."""
+    return error.message if isinstance(error, CritiqorError) else f"{type(error).__name__}: {error}"

@@ -15,7 +15,6 @@ from critiqor.agentloop.models.timeouts import CLEANUP_SECONDS, run_timeout
 from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
 from critiqor.agentloop.services import Services
-from critiqor.errors import CritiqorError
 from critiqor.model import now_ms
 
 Work = Coroutine[Any, Any, RunOutcome]
@@ -91,7 +90,7 @@ class RunSupervisor:
         if execution.cancelled():
             return build_aborted_outcome(run)
         error = execution.exception()
-        return execution.result() if error is None else build_failed_outcome(run, format_error(error))
+        return execution.result() if error is None else build_failed_outcome(run, error)
 
 
 def emit_run_end(run: Run, services: Services, outcome: RunOutcome) -> None:
@@ -116,11 +115,6 @@ def emit_run_end(run: Run, services: Services, outcome: RunOutcome) -> None:
         ended = AttemptEnd(outcome.error, outcome.stop_reason, outcome.aborted)
         run.recording.run_ended(run.session.agent_id, ended)
     run.emit(services.streams, "lifecycle", phase="end" if outcome.status == "ok" else "error", **data)
-
-
-def format_error(error: BaseException) -> str:
-    """Return an exception as one line of text."""
-    return error.message if isinstance(error, CritiqorError) else f"{type(error).__name__}: {error}"
 
 
 def _ignore_result(execution: asyncio.Task[RunOutcome]) -> None:

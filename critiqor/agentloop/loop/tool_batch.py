@@ -19,12 +19,17 @@ from critiqor.agentloop.event_streams import Stream
 from critiqor.agentloop.recording.run_recording import ToolCallEnd
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
-from critiqor.agentloop.sessions.messages import Text, ToolCall, ToolResultMessage
-from critiqor.agentloop.sessions.transcript import Transcript
-from critiqor.agentloop.sessions.transcript_entries import message_from_json, message_to_json
-from critiqor.agentloop.sessions.transcript_writer import ABORTED
-from critiqor.agentloop.tools.registry import validation_error
-from critiqor.agentloop.tools.results import error_line, failed, refused, truncate_result, without_images
+from critiqor.agentloop.sessions.messages import (
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    message_from_json,
+    message_to_json,
+    without_images,
+)
+from critiqor.agentloop.sessions.transcript import ABORTED, Transcript
+from critiqor.agentloop.tools.arguments import validation_error
+from critiqor.agentloop.tools.results import error_line, failed, refused, truncate_result
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome, Workbench
 from critiqor.model import now_ms
 

@@ -21,13 +21,14 @@ from critiqor.agentloop.sessions.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from critiqor.agentloop.tools.tool import Tool
 
 NO_RESULT = "No result provided"
 _EFFORTS = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 
 
 def request_body(request: ModelRequest) -> bytes:
-    """Return the JSON body of a request."""
+    """Return the JSON body of a request to the completions API."""
     document: dict[str, Any] = {
         "model": request.model,
         "messages": [*_system(request.system_prompt), *convert_messages(request.messages)],
@@ -43,8 +44,19 @@ def request_body(request: ModelRequest) -> bytes:
     return msgspec.json.encode(document)
 
 
+def tool_schemas(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Return the tools in the format of the completions API."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in tools
+    ]
+
+
 def convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Convert messages to the format of the API."""
+    """Convert messages to the format of the completions API."""
     converted: list[dict[str, Any]] = []
     position = 0
     while position < len(messages):

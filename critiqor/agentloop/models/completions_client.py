@@ -19,6 +19,7 @@ from critiqor.agentloop.models.http_stream import (
 from critiqor.agentloop.models.model_client import Delta, ModelFailureError, ModelRequest
 from critiqor.agentloop.models.provider_errors import failure_of_response, malformed
 from critiqor.agentloop.models.sse import EventParser, EventTooLargeError, WholeBody
+from critiqor.agentloop.settings import Provider
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
@@ -35,6 +36,11 @@ class CompletionsClient:
     def ask(self, request: ModelRequest) -> CompletionStream:
         """Return the answer to a request, which is sent when iteration starts."""
         return CompletionStream(self._url, self._key, request_body(request), self._timeout)
+
+
+def create_completions_client(provider: Provider, key: str | None) -> CompletionsClient:
+    """Return the client of a provider, which is assumed to be OpenAI-compatible."""
+    return CompletionsClient(provider.base_url, key, provider.timeout_seconds)
 
 
 class CompletionStream:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.configuration import ResolvedModel
-from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
+from critiqor.agentloop.models.model_client import Delta, ModelFailureError, ModelRequest, ModelStream
+from critiqor.agentloop.models.model_connection import ModelConnection
+from critiqor.agentloop.models.provider_errors import failover_reason_of
 from critiqor.agentloop.models.response_builder import ResponseBuilder
-from critiqor.agentloop.models.retries import failover_reason_of
 from critiqor.agentloop.models.timeouts import IdleTimeout
 from critiqor.agentloop.recording.run_recording import ModelCallEnd
 from critiqor.agentloop.replies.delta_emitter import DeltaEmitter
@@ -28,15 +28,6 @@ class ModelCallError(Exception):
         super().__init__(str(failure))
         self.failure = failure
         self.partial = partial
-
-
-class ModelConnection(NamedTuple):
-    """A model with the client that calls it."""
-
-    resolved: ResolvedModel
-    client: ModelClient
-    idle_seconds: float | None
-    """After how many seconds without data a call times out; None for no limit."""
 
 
 class ModelCall:

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import AsyncIterator
-from typing import Any
-from urllib.parse import urlsplit
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from critiqor.agentloop.configuration import LoopConfiguration, ResolvedModel, resolve_api_key
-from critiqor.agentloop.models.completions_client import CompletionsClient
-from critiqor.agentloop.models.model_call import ModelConnection
-from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
-from critiqor.agentloop.models.timeouts import idle_timeout
-from critiqor.agentloop.runs import AgentParams
-from critiqor.agentloop.services import Services
-from critiqor.agentloop.settings import Provider
+from critiqor.agentloop.configuration import LoopConfiguration
+from critiqor.agentloop.settings import ModelEntry, Provider, SecretReference
 from critiqor.errors import UsageError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class ResolvedModel(NamedTuple):
+    """A model and its provider."""
+
+    provider: Provider
+    model: ModelEntry
+
+    @property
+    def reference(self) -> str:
+        """Name of the model: `provider/model`."""
+        return f"{self.provider.id}/{self.model.id}"
+
+
+def resolve_model(configuration: LoopConfiguration, reference: str) -> ResolvedModel:
+    """Return the model for `provider/model`, or for a model id that only one provider has."""
+    name, _, model_id = reference.partition("/")
+    provider = configuration.providers.get(name)
+    if provider is not None and model_id:
+        # Local servers often have models that are not listed in the configuration: they get default limits.
+        entry = next((model for model in provider.models if model.id == model_id), ModelEntry(id=model_id))
+        return ResolvedModel(provider, entry)
+    found = [ResolvedModel(one, model) for one in configuration.providers.values() for model in one.models]
+    matches = [resolved for resolved in found if resolved.model.id == reference]
+    if len(matches) == 1:
+        return matches[0]
+    known = ", ".join(resolved.reference for resolved in found) or "none"
+    raise UsageError(f"there is no model {reference!r}", fix=f"use one of these: {known}")
 
 
 def models_of_run(configuration: LoopConfiguration, wanted: str | None, decided: dict[str, Any]) -> list[ResolvedModel]:
@@ -32,53 +55,18 @@ def models_of_run(configuration: LoopConfiguration, wanted: str | None, decided:
     if provider is not None:
         prefix, _, model = reference.partition("/")
         reference = f"{provider}/{model if prefix in configuration.providers and model else reference}"
-    first = configuration.resolve(reference)
+    first = resolve_model(configuration, reference)
     is_explicit = override is not None or wanted is not None
-    others = [] if is_explicit else [configuration.resolve(name) for name in choice.fallbacks]
+    others = [] if is_explicit else [resolve_model(configuration, name) for name in choice.fallbacks]
     return [first, *(other for other in others if other.reference != first.reference)]
 
 
-def connect_model(services: Services, params: AgentParams, resolved: ResolvedModel) -> ModelConnection:
-    """Return a model with its client. If a required API key is missing, every request to the client fails."""
-    provider = resolved.provider
-    key = resolve_api_key(provider, services.environment)
-    client: ModelClient = (
-        _KeylessClient(provider.id) if key is None and not _is_local(provider) else services.clients(provider, key)
-    )
-    return ModelConnection(resolved, client, idle_timeout(services.configuration, params, provider))
-
-
-def completions_client(provider: Provider, key: str | None) -> ModelClient:
-    """Return the client for a provider, which is assumed to be OpenAI-compatible."""
-    return CompletionsClient(provider.base_url, key, provider.timeout_seconds)
-
-
-def _is_local(provider: Provider) -> bool:
-    """Whether a provider is on this machine or network, where servers often require no key."""
-    host = urlsplit(provider.base_url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return host in ("", "localhost") or host.endswith((".local", ".internal"))
-
-
-class _KeylessClient:
-    """Client that fails every request because the API key is missing."""
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
-
-    def ask(self, request: ModelRequest) -> ModelStream:
-        return _Refusal(f'No API key found for provider "{self._provider}"')
-
-
-class _Refusal:
-    request_bytes = 0
-    response_bytes = 0
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    async def __aiter__(self) -> AsyncIterator[Delta]:
-        raise ModelFailureError(self._text, "auth")
-        yield  # pragma: no cover - makes it a generator
+def resolve_api_key(provider: Provider, environment: Mapping[str, str]) -> str | None:
+    """Return the API key of a model provider: from the configuration, its secret reference, or `<PROVIDER>_API_KEY`."""
+    key = provider.api_key
+    if isinstance(key, SecretReference):
+        return environment.get(key.id) or None
+    if key is not None:
+        return _VARIABLE.sub(lambda found: environment.get(found[1], ""), key) or None
+    name = re.sub(r"[^A-Z0-9]", "_", provider.id.upper())
+    return environment.get(f"{name}_API_KEY") or None

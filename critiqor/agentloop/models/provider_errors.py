@@ -36,10 +36,16 @@ _STATUSES: dict[int, FailureKind] = {
     413: "context",
     429: "rate_limit",
 }
+_OPENCLAW_NAMES: dict[FailureKind, str] = {
+    "server": "server_error",
+    "context": "context_overflow",
+    "malformed": "format",
+}
+"""OpenClaw's names for kinds of failure, where they differ from ours."""
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> ModelFailureError:
-    """Return the failure for a response with a status other than 200."""
+    """Return the model failure for a provider's response with a status other than 200."""
     error = _error_object(body)
     message = _message(error) or _text_of_page(body) or "no reason given"
     kind = _kind_of_status(status, f"{_type(error)} {message}")
@@ -47,7 +53,7 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
 
 
 def failure_of_object(error: object) -> ModelFailureError:
-    """Return the failure for an error object inside a stream."""
+    """Return the model failure for a provider's error object inside a stream."""
     message = _message(error) or "the provider reports an error without a message"
     status = _status(error)
     if status is not None:
@@ -58,8 +64,13 @@ def failure_of_object(error: object) -> ModelFailureError:
 
 
 def malformed(problem: str) -> ModelFailureError:
-    """Return the failure for an answer that violates the protocol."""
+    """Return the model failure for a provider's answer that violates the protocol."""
     return ModelFailureError(f"the model's answer is malformed: {problem}", "malformed")
+
+
+def failover_reason_of(kind: FailureKind) -> str:
+    """Return OpenClaw's name for a kind of model failure."""
+    return _OPENCLAW_NAMES.get(kind, kind)
 
 
 def _kind_of_status(status: int, text: str) -> FailureKind:

@@ -48,7 +48,7 @@ class ResponseBuilder:
         self._reason: str | None = None
 
     def add(self, delta: Delta) -> None:
-        """Add a delta."""
+        """Add a delta to the response."""
         match delta:
             case TextDelta(text):
                 self._add_text(Text, text)

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
+from critiqor.agentloop.models.model_selection import ResolvedModel
 from critiqor.agentloop.settings import RetrySettings
 
 _TRANSIENT: frozenset[FailureKind] = frozenset(("timeout", "network", "rate_limit", "server"))
@@ -16,7 +16,6 @@ _FINAL: frozenset[FailureKind] = frozenset(("aborted", "context", "malformed"))
 """Failures without a fallback to another model. OpenClaw ends a run at the first malformed answer."""
 _MAX_RETRIES: dict[FailureKind, int] = {"timeout": 1}
 """Maximum number of retries by kind of failure: a timeout costs the whole idle limit each time."""
-_REASONS: dict[FailureKind, str] = {"server": "server_error", "context": "context_overflow", "malformed": "format"}
 
 
 class Retry(NamedTuple):
@@ -33,11 +32,6 @@ class Fallback(NamedTuple):
     """Continue with another model."""
 
     model: ResolvedModel
-
-
-def failover_reason_of(kind: FailureKind) -> str:
-    """Return OpenClaw's name for a kind of failure."""
-    return _REASONS.get(kind, kind)
 
 
 class Retries:
@@ -58,11 +52,11 @@ class Retries:
 
     @property
     def model(self) -> ResolvedModel:
-        """The current model."""
+        """The model to call next."""
         return self._models[self._index]
 
     def after(self, failure: ModelFailureError) -> Retry | Fallback | None:
-        """Decide what follows a failure; None ends the run."""
+        """Decide whether a retry or a fallback follows a failed model call; None ends the run."""
         kind = failure.kind
         seen = self._kinds[kind] = self._kinds.get(kind, 0) + 1
         delay = self._delay_ms(failure)

@@ -24,7 +24,7 @@ class WholeBody:
         return []
 
     def finish(self) -> list[bytes]:
-        """Return the document."""
+        """Return the whole body as the data of one event."""
         return [bytes(self._body)]
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from critiqor.agentloop.loop.run_executor import execute_run
 from critiqor.agentloop.loop.run_result import build_aborted_outcome, build_failed_outcome
-from critiqor.agentloop.loop.run_supervisor import RunSupervisor, emit_run_end, format_error
+from critiqor.agentloop.loop.run_supervisor import RunSupervisor, emit_run_end
 from critiqor.agentloop.queue.inbox import Inbox
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
 from critiqor.agentloop.services import Services
@@ -107,7 +107,7 @@ class Dispatcher:
         except asyncio.CancelledError:
             outcome = build_aborted_outcome(run)
         except Exception as error:
-            outcome = build_failed_outcome(run, format_error(error))
+            outcome = build_failed_outcome(run, error)
         finally:
             self._settle(run, inbox, outcome or build_failed_outcome(run, "aborted"))
             for ticket in tickets:

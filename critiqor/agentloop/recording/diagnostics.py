@@ -183,7 +183,7 @@ class Diagnostics:
             name,
             now_ms(),
             None,
-            command=program_of(command),
+            command=_program_of(command),
             durationMs=round(duration_ms, 3),
             exitCode=exit_code,
             signal=signal,
@@ -256,7 +256,7 @@ class Diagnostics:
 _NO_SPAN = Span(Diagnostics(None), "", None, None, {})
 
 
-def program_of(command: str) -> str:
+def _program_of(command: str) -> str:
     """Return the program that a shell command starts with; `sh` if that is not obvious."""
     for word in command.split():
         if not _ASSIGNMENT.fullmatch(word):

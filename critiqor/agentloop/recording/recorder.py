@@ -41,7 +41,7 @@ MAX_SESSIONS = 1_000
 Facts = Mapping[str, Any]
 
 
-class Hooks(Protocol):
+class _Hooks(Protocol):
     """The part of the plugin hooks that the recorder needs."""
 
     def on(self, name: str, handler: Callable[[dict[str, Any], dict[str, Any]], None], priority: int = 0) -> object:
@@ -49,7 +49,7 @@ class Hooks(Protocol):
         ...
 
 
-class Transcripts(Protocol):
+class _Transcripts(Protocol):
     """The part of the transcript updates that the recorder needs."""
 
     def on_transcript(self, listener: Callable[[dict[str, Any]], None]) -> object:
@@ -73,7 +73,7 @@ class Recorder:
         """Number of records that could not be written."""
         return self._journal.lost if self._journal is not None else 0
 
-    def attach(self, hooks: Hooks, transcripts: Transcripts, event_source: str | None = None) -> None:
+    def attach(self, hooks: _Hooks, transcripts: _Transcripts, event_source: str | None = None) -> None:
         """Announce the recorder and start to listen.
 
         The announcement is the evidence that the run was recorded.
@@ -130,7 +130,7 @@ class Recorder:
         return RunRecording(self._journal, run_id, session_key) if known is None else known
 
 
-def attach_recorder(hooks: Hooks, transcripts: Transcripts, environment: Mapping[str, str]) -> Recorder:
+def attach_recorder(hooks: _Hooks, transcripts: _Transcripts, environment: Mapping[str, str]) -> Recorder:
     """Return a recorder for the recording that CRITIQOR_RUN_ID and CRITIQOR_RUNS_DIR name.
 
     Without these variables the recorder does nothing. It is closed when the process exits, if not earlier.

@@ -1,7 +1,8 @@
-"""Delivery of replies to a chat channel, with the plugin hooks `message_sending` and `message_sent`."""
+"""Delivery of replies to a chat channel through outboxes, with the hooks `message_sending` and `message_sent`."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -12,6 +13,21 @@ from critiqor.agentloop.services import Services
 from critiqor.agentloop.tools.messaging import Delivery, Outbox, OutgoingMessage
 
 CANCELLED = "cancelled_by_message_sending_hook"
+_MAX_KEPT = 1_000
+
+
+class MemoryOutbox:
+    """Keeps the latest messages in memory instead of delivering them."""
+
+    def __init__(self) -> None:
+        self.sent: deque[OutgoingMessage] = deque(maxlen=_MAX_KEPT)
+        self._count = 0
+
+    async def send(self, message: OutgoingMessage) -> Delivery:
+        """Keep the message in memory and report it as delivered."""
+        self._count += 1
+        self.sent.append(message)
+        return Delivery(message_id=f"msg_{self._count}")
 
 
 class HookedOutbox:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from critiqor.agentloop.configuration import ResolvedModel
 from critiqor.agentloop.event_streams import EventStreams, Stream
 from critiqor.agentloop.models.model_client import Delta, Finished, TextDelta, ThinkingDelta
+from critiqor.agentloop.models.model_selection import ResolvedModel
 from critiqor.agentloop.replies.reply_builder import is_silent, may_become_silent
 from critiqor.agentloop.runs import Run
 
@@ -24,7 +24,7 @@ class DeltaEmitter:
         self._held_back = ""
 
     def handle(self, delta: Delta) -> None:
-        """Emit one delta of the response."""
+        """Emit one delta of a streamed response as an event."""
         if not self._has_started:
             self._has_started = True
             resolved = self._model

@@ -78,7 +78,7 @@ def build_replies(output: RunOutput, *, verbose: Verbosity = "off", reasoning: b
     """Return the replies of a run, in order."""
     payloads: list[Payload] = []
     if verbose != "off":
-        payloads += [Payload(text=tool_summary(use, verbose)) for use in output.tools]
+        payloads += [Payload(text=_tool_summary(use, verbose)) for use in output.tools]
     last = output.messages[-1] if output.messages else None
     if reasoning and last is not None and (thought := _thinking(last)):
         payloads.append(Payload(text=f"Reasoning:\n{thought}", is_reasoning=True))
@@ -96,12 +96,12 @@ def build_replies(output: RunOutput, *, verbose: Verbosity = "off", reasoning: b
 
 
 def is_silent(text: str) -> bool:
-    """Whether a text is a silent token."""
+    """Whether a reply is a silent token, which is not sent."""
     return text.strip() in SILENT_TOKENS
 
 
 def may_become_silent(text: str) -> bool:
-    """Whether a text that is still growing may become a silent token."""
+    """Whether a reply that is still growing may become a silent token."""
     beginning = text.strip()
     return any(token.startswith(beginning) for token in SILENT_TOKENS)
 
@@ -111,7 +111,7 @@ def failure_text(failure: ModelFailureError) -> str:
     return f"⚠️ {_FAILURES[failure.kind]} ({failure})"
 
 
-def tool_summary(use: ToolUse, verbose: Verbosity) -> str:
+def _tool_summary(use: ToolUse, verbose: Verbosity) -> str:
     """Return a tool call as one line; with its output if verbosity is `full`."""
     summary = _label(use.call, full=verbose == "full")
     if verbose != "full":

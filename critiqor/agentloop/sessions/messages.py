@@ -6,7 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from critiqor.model import now_ms
+
 StopReason = Literal["stop", "toolUse", "length", "error", "aborted"]
+_PART_TYPES = frozenset(("text", "thinking", "image", "toolCall"))
 
 
 class Cost(msgspec.Struct, frozen=True, rename="camel"):
@@ -108,3 +111,53 @@ class ToolResultMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="ro
 
 
 Message = UserMessage | AssistantMessage | ToolResultMessage
+
+
+def message_to_json(message: Message) -> dict[str, Any]:
+    """Return a session message as JSON data, as in transcripts and hook events."""
+    saved: dict[str, Any] = msgspec.to_builtins(message)
+    if saved.get("errorMessage", "") is None:
+        del saved["errorMessage"]
+    for part in saved["content"]:
+        if part["type"] == "toolCall" and part["malformed"] is None:
+            del part["malformed"]
+    return saved
+
+
+def message_from_json(saved: Any) -> Message | None:
+    """Return the session message of JSON data, or None if it is not one, such as OpenClaw's internal notes."""
+    if not isinstance(saved, dict):
+        return None
+    content = saved.get("content")
+    if isinstance(content, str):
+        saved = saved | {"content": [{"type": "text", "text": content}]}
+    elif isinstance(content, list):
+        known = [part for part in content if isinstance(part, dict) and part.get("type") in _PART_TYPES]
+        saved = saved | {"content": known}
+    try:
+        message: Message = msgspec.convert(saved, type=Message)
+    except (msgspec.ValidationError, RecursionError, ValueError):
+        return None
+    return message
+
+
+def build_injected_message(text: str, provider: str = "openclaw", model: str = "gateway-injected") -> AssistantMessage:
+    """Return an assistant message that no model wrote.
+
+    OpenClaw uses these names of provider and model for such messages.
+    """
+    return AssistantMessage(
+        content=[Text(text)], provider=provider, model=model, usage=Usage(), stop_reason="stop", timestamp=now_ms()
+    )
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """Return the sum of the token usages of two messages."""
+    sums = {name: getattr(one, name) + getattr(other, name) for name in Usage.__struct_fields__ if name != "cost"}
+    cost = {name: getattr(one.cost, name) + getattr(other.cost, name) for name in one.cost.__struct_fields__}
+    return Usage(**sums, cost=type(one.cost)(**cost))
+
+
+def without_images(content: list[Text | Image]) -> list[Text | Image]:
+    """Return the content of a message without the bytes of its images, for hooks and event listeners."""
+    return [Image(part.mime_type) if isinstance(part, Image) else part for part in content]

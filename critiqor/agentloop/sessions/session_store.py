@@ -70,7 +70,7 @@ class SessionStore:
         self._read()
 
     def get(self, key: str) -> SessionEntry | None:
-        """Return the entry of a session."""
+        """Return the stored entry of a session."""
         self._read()
         return _parse_entry(self._entries.get(key))
 
@@ -98,7 +98,7 @@ class SessionStore:
             self._flush = asyncio.get_running_loop().call_later(FLUSH_AFTER_SECONDS, self._flush_now)
 
     async def flush(self) -> None:
-        """Write all pending changes."""
+        """Write all pending changes of the session store."""
         if self._flush is not None:
             self._flush.cancel()
             self._flush = None

@@ -12,24 +12,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.agentloop.sessions.messages import Message, Text, ToolCall, ToolResultMessage
+from critiqor.agentloop.runs import Run
+from critiqor.agentloop.services import Services
+from critiqor.agentloop.sessions.messages import Message, Text, ToolCall, ToolResultMessage, message_to_json
 from critiqor.agentloop.sessions.transcript_entries import (
     Entry,
-    apply_compaction,
-    current_branch,
     find_open_calls,
-    message_to_json,
     messages_for_model,
     parse_entry,
 )
-from critiqor.agentloop.sessions.write_lock import WriteLock
+from critiqor.agentloop.sessions.write_lock import LostLockError, WriteLock, acquire
 from critiqor.errors import CritiqorError
 from critiqor.model import iso_from_ms, now_ms
 from critiqor.storage import read_journal
@@ -37,6 +36,7 @@ from critiqor.storage.paths import FOLDER_MODE
 
 VERSION = 3
 """Version of the transcript format."""
+ABORTED = "The agent run ended before this tool finished."
 INTERRUPTED = "The process that ran this tool ended before the tool finished. The effects of the call are unknown."
 
 
@@ -57,7 +57,7 @@ class TranscriptUpdates:
         return lambda: self._listeners.remove(listener)
 
     def announce(self, update: dict[str, Any]) -> None:
-        """Pass an update to all listeners."""
+        """Pass a saved message of a transcript to all listeners."""
         for listener in list(self._listeners):
             try:
                 listener(update)
@@ -137,7 +137,7 @@ class Transcript:
         facts = {"summary": summary, "firstKeptEntryId": first_kept, "tokensBefore": tokens_before, "fromHook": False}
         parent = self._leaf
         entry_id = self._write("compaction", facts)
-        self._entries = apply_compaction(self._entries, Entry(entry_id, parent, None, summary, first_kept))
+        self._entries = _apply_compaction(self._entries, Entry(entry_id, parent, None, summary, first_kept))
 
     def load(self) -> None:
         """Read the file, or create it with its header."""
@@ -160,14 +160,14 @@ class Transcript:
             self._append(b"\n")
         if self._size == 0:
             self._create()
-        branch = current_branch(entries)
+        branch = _current_branch(entries)
         self._leaf = branch[-1].id if branch else None
         self.message_count = sum(entry.message is not None for entry in branch)
         for entry in branch:
             if entry.summary is None:
                 self._entries.append(entry)
             else:
-                self._entries = apply_compaction(self._entries, entry)
+                self._entries = _apply_compaction(self._entries, entry)
 
     def close_open_calls(self, text: str = INTERRUPTED) -> list[ToolCall]:
         """Save an error result for each tool call without a result. Return those calls."""
@@ -232,6 +232,31 @@ def open_transcript(path: Path, head: TranscriptHead, lock: WriteLock, updates: 
     return transcript
 
 
+@contextlib.asynccontextmanager
+async def locked_transcript(run: Run, services: Services, cwd: str = "") -> AsyncIterator[Transcript]:
+    """Open the transcript of a run under its write lock, for the duration of an `async with` block.
+
+    Tool calls that are still open at the end of the block get an error result.
+    """
+    session = run.session
+    wait = services.configuration.write_lock.acquire_timeout_ms / 1000
+    lock = run.lock = await acquire(session.transcript, run.id, timeout=wait)
+    try:
+        if run.has_emitted_end:
+            # The run was abandoned while it waited for the lock.
+            raise LostLockError("the agent run has ended, so nothing was written", fix="send the message again")
+        head = TranscriptHead(session.id, session.key, session.agent_id, cwd)
+        transcript = open_transcript(session.transcript, head, lock, services.updates)
+        try:
+            yield transcript
+        finally:
+            # On a full disk or a foreign write this fails, and the next run repairs the transcript.
+            with contextlib.suppress(Exception):
+                transcript.close_open_calls(ABORTED)
+    finally:
+        lock.release()
+
+
 def _line(entry: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(entry) + b"\n"
@@ -239,3 +264,24 @@ def _line(entry: dict[str, Any]) -> bytes:
         # Models can produce unpaired surrogates, which UTF-8 cannot represent.
         text = json.dumps(entry, ensure_ascii=False)
         return text.encode("utf-8", "replace") + b"\n"
+
+
+def _current_branch(entries: list[Entry]) -> list[Entry]:
+    """Return the ancestors of the last entry, oldest first: OpenClaw rewrites history by starting a new branch."""
+    by_id = {entry.id: index for index, entry in enumerate(entries)}
+    branch: list[Entry] = []
+    index = len(entries) - 1
+    while index >= 0:
+        entry = entries[index]
+        branch.append(entry)
+        # A missing parent was on an unreadable line; the preceding line is the best guess.
+        before = by_id.get(entry.parent, index - 1) if entry.parent is not None else -1
+        index = min(before, index - 1)
+    branch.reverse()
+    return branch
+
+
+def _apply_compaction(entries: list[Entry], compaction: Entry) -> list[Entry]:
+    """Return the entries that remain visible after a compaction: the compaction itself and what it kept."""
+    kept = next((index for index, entry in enumerate(entries) if entry.id == compaction.first_kept), len(entries))
+    return [compaction._replace(kept=1 + len(entries) - kept), *entries[kept:]]

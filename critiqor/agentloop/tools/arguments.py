@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.agentloop.tools.results import shorten
+from critiqor.agentloop.sessions.messages import ToolCall
+from critiqor.agentloop.tools.results import refused, shorten
+from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
 
 _MAX_PROBLEMS = 20
 _MAX_QUOTED_CHARS = 4_000
@@ -34,13 +36,40 @@ class CheckedArguments(NamedTuple):
 
 
 def check_arguments(schema: dict[str, Any], arguments: dict[str, Any]) -> CheckedArguments:
-    """Validate arguments and convert them to the types of the schema where possible."""
+    """Validate the arguments of a tool call and convert them to the types of the schema where possible."""
     converted = _convert(schema, arguments)
     problems = [f"{path or 'root'}: {problem}" for path, problem in _problems(schema, converted, "")]
     return CheckedArguments(converted, problems[:_MAX_PROBLEMS])
 
 
-def validation_message(tool: str, problems: list[str], received: dict[str, Any] | str) -> str:
+class ValidatedTool:
+    """A tool that runs only with valid arguments."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.name = tool.name
+        self.description = tool.description
+        self.parameters = tool.parameters
+        self._tool = tool
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+        """Validate the arguments, which hooks may have changed, and run the tool."""
+        checked = check_arguments(self.parameters, arguments)
+        if checked.problems:
+            return refused(_validation_message(self.name, checked.problems, arguments))
+        return await self._tool.run(checked.arguments, context)
+
+
+def validation_error(tool: Tool | None, call: ToolCall) -> str | None:
+    """Return the message for the model if the called tool does not exist or its arguments are invalid; else None."""
+    if tool is None:
+        return f"Tool {call.name} not found"
+    if call.malformed is not None:
+        return _validation_message(call.name, [f"root: {call.malformed}"], call.arguments)
+    problems = check_arguments(tool.parameters, call.arguments).problems
+    return _validation_message(call.name, problems, call.arguments) if problems else None
+
+
+def _validation_message(tool: str, problems: list[str], received: dict[str, Any] | str) -> str:
     """Return the message for the model that replaces a result."""
     quoted = received if isinstance(received, str) else msgspec.json.format(msgspec.json.encode(received)).decode()
     listed = "".join(f"  - {problem}\n" for problem in problems)

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from critiqor.agentloop.tools.paths import ToolError, open_file, resolve_path
+from critiqor.agentloop.tools.file_access import ToolError, open_file, resolve_path
 from critiqor.agentloop.tools.results import answered
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 

@@ -5,7 +5,6 @@ A text that was sent by this tool is not repeated as the reply; `sent_text` find
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, Protocol
 
 import msgspec
@@ -15,7 +14,6 @@ from critiqor.agentloop.tools.results import answered, failed
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 NAME = "message"
-_MAX_KEPT = 1_000
 
 _PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -53,20 +51,6 @@ class Outbox(Protocol):
     """Delivers messages."""
 
     async def send(self, message: OutgoingMessage) -> Delivery: ...
-
-
-class MemoryOutbox:
-    """Keeps the latest messages in memory instead of delivering them."""
-
-    def __init__(self) -> None:
-        self.sent: deque[OutgoingMessage] = deque(maxlen=_MAX_KEPT)
-        self._count = 0
-
-    async def send(self, message: OutgoingMessage) -> Delivery:
-        """Keep the message."""
-        self._count += 1
-        self.sent.append(message)
-        return Delivery(message_id=f"msg_{self._count}")
 
 
 class MessageTool:

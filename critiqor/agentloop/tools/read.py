@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from critiqor.agentloop.sessions.messages import Image, Text
-from critiqor.agentloop.tools.paths import ToolError, format_os_error, open_file, resolve_path
+from critiqor.agentloop.tools.file_access import ToolError, format_os_error, open_file, resolve_path
 from critiqor.agentloop.tools.results import MAX_IMAGE_CHARS, failed, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 

@@ -23,12 +23,12 @@ _KEPT_DETAIL_CHARS = 500
 
 
 def succeeded(text: str, **details: Any) -> ToolOutcome:
-    """Return a result that is a text."""
+    """Return a tool result that is a text."""
     return ToolOutcome(content=[Text(text)], details=details)
 
 
 def answered(document: dict[str, Any], *, is_error: bool = False) -> ToolOutcome:
-    """Return a result that is a document: JSON for the model, `details` for everything else."""
+    """Return a tool result that is a document: JSON for the model, `details` for everything else."""
     return ToolOutcome(content=[Text(_format_json(document))], details=document, is_error=is_error)
 
 
@@ -43,7 +43,7 @@ def refused(text: str) -> ToolOutcome:
 
 
 def error_line(outcome: ToolOutcome) -> str | None:
-    """Return the first line of the error, for hooks and records; None if the tool did not fail."""
+    """Return the first line of a tool's error, for hooks and records; None if the tool did not fail."""
     if not outcome.is_error:
         return None
     error = outcome.details.get("error")
@@ -52,7 +52,7 @@ def error_line(outcome: ToolOutcome) -> str | None:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text without its middle if it is too long, with a note of how much is missing."""
+    """Return the text of a tool result without its middle if it is too long, with a note of how much is missing."""
     if len(text) <= limit:
         return text
     head, tail = limit // 3, limit - limit // 3
@@ -60,12 +60,12 @@ def shorten(text: str, limit: int) -> str:
 
 
 def truncation_note(characters: int) -> str:
-    """Return the note that replaces removed characters."""
+    """Return the note that replaces removed characters of a tool result."""
     return f"\n\n[... {characters} more characters truncated; rerun with narrower args if needed]\n\n"
 
 
 def truncate_result(outcome: ToolOutcome) -> ToolOutcome:
-    """Return the result truncated to the limits; the same object if it is within them."""
+    """Return the tool result truncated to the limits; the same object if it is within them."""
     details = _bounded_details(outcome.details)
     if details is outcome.details and _fits(outcome):
         return outcome
@@ -78,11 +78,6 @@ def truncate_result(outcome: ToolOutcome) -> ToolOutcome:
             content.append(Text(shorten(part.text, room)))
             room -= len(part.text)
     return msgspec.structs.replace(outcome, content=content, details=details)
-
-
-def without_images(content: list[Text | Image]) -> list[Text | Image]:
-    """Return the content without the bytes of its images, for hooks and event listeners."""
-    return [Image(part.mime_type) if isinstance(part, Image) else part for part in content]
 
 
 def _fits(outcome: ToolOutcome) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.paths import ToolError, format_os_error, resolve_path
+from critiqor.agentloop.tools.file_access import ToolError, format_os_error, resolve_path
 from critiqor.agentloop.tools.results import failed, truncation_note
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 

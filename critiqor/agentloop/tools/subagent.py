@@ -63,7 +63,7 @@ class SpawnTool:
         self._spawn = spawn
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Start the child."""
+        """Start the subagent."""
         if not arguments["task"].strip():
             return failed(self.name, "task required")
         request = SpawnRequest(

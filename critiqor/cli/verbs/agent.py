@@ -57,7 +57,8 @@ def agent(
     import asyncio
     import os
 
-    from critiqor.agentloop.entry.single_run import build_report, exit_code
+    from critiqor.agentloop.entry.single_run import exit_code
+    from critiqor.agentloop.loop.run_result import build_report
     from critiqor.agentloop.runs import AgentParams
 
     _say_unrecorded(dict(os.environ))

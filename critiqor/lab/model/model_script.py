@@ -59,12 +59,3 @@ class Script(msgspec.Struct, frozen=True):
     message: str
     """The user's text. It identifies a request, whatever surrounds it and whichever session it comes from."""
     steps: tuple[Step, ...]
-
-
-def usage_of(step: Step) -> dict[str, int]:
-    """Return the token usage of a response."""
-    return {
-        "prompt_tokens": step.input_tokens,
-        "completion_tokens": step.output_tokens,
-        "total_tokens": step.input_tokens + step.output_tokens,
-    }

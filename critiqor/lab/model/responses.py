@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from critiqor.lab.model.model_script import Step, usage_of
+from critiqor.lab.model.model_script import Step
 
 NOT_JSON = b'data: {"id": "scripted", "choices": [{"delta": {"content": "hal\n\n'
 
@@ -15,13 +15,13 @@ DEFAULT_STREAM_ERROR = "scripted error in the stream"
 
 
 def error_body(step: Step) -> bytes:
-    """Return the body of an HTTP error."""
+    """Return the body of an HTTP error of the scripted model."""
     message = step.error or (DEFAULT_STREAM_ERROR if step.status == 200 else f"scripted HTTP {step.status}")
     return json.dumps({"error": {"message": message, "type": "scripted", "code": step.status}}).encode()
 
 
 def stream_chunks(step: Step, model: str, number: int) -> Iterator[bytes]:
-    """Yield the stream of one response, up to where it breaks; `number` is that of the request.
+    """Yield the stream of one response of the scripted model, up to where it breaks; `number` is that of the request.
 
     A stream that breaks does so after half of its text, and before its tool calls.
     """
@@ -44,12 +44,12 @@ def stream_chunks(step: Step, model: str, number: int) -> Iterator[bytes]:
     if step.ends == "unfinished":
         return
     yield chunk({}, _finish_reason(step))
-    yield _event(model, [], usage=usage_of(step))
+    yield _event(model, [], usage=_usage(step))
     yield b"data: [DONE]\n\n"
 
 
 def response_document(step: Step, model: str, number: int) -> bytes:
-    """Return the same response as one document; only half of it if the step is `malformed`."""
+    """Return the response of the scripted model as one document; only half of it if the step is `malformed`."""
     message: dict[str, Any] = {"role": "assistant", "content": step.text}
     if step.thinking:
         message["reasoning_content"] = step.thinking
@@ -58,7 +58,7 @@ def response_document(step: Step, model: str, number: int) -> bytes:
     finish = None if step.ends == "unfinished" else _finish_reason(step)
     choice = {"index": 0, "message": message, "finish_reason": finish}
     completion = {"id": "scripted", "object": "chat.completion", "model": model, "choices": [choice]}
-    document = json.dumps({**completion, "usage": usage_of(step)}).encode()
+    document = json.dumps({**completion, "usage": _usage(step)}).encode()
     return document[: len(document) // 2] if step.ends == "malformed" else document
 
 
@@ -93,3 +93,11 @@ def _event(model: str, choices: list[dict[str, Any]], **more: Any) -> bytes:
 
 def _line(document: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(document).encode() + b"\n\n"
+
+
+def _usage(step: Step) -> dict[str, int]:
+    return {
+        "prompt_tokens": step.input_tokens,
+        "completion_tokens": step.output_tokens,
+        "total_tokens": step.input_tokens + step.output_tokens,
+    }

@@ -22,7 +22,7 @@ import msgspec
 from critiqor.agentloop.entry.runtime import AgentRuntime, open_runtime
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.registry import ValidatedTool
+from critiqor.agentloop.tools.arguments import ValidatedTool
 from critiqor.agentloop.tools.shell import ExecTool
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
 from critiqor.lab.scenario import EmbeddedTask, ScriptedTool, Turn
@@ -30,7 +30,7 @@ from critiqor.lab.scenario import EmbeddedTask, ScriptedTool, Turn
 MAX_TURN_SECONDS = 3600.0
 
 
-class ReplayTool:
+class _ReplayTool:
     """A tool that returns scripted results, whatever its arguments are."""
 
     def __init__(self, script: ScriptedTool) -> None:
@@ -45,7 +45,7 @@ class ReplayTool:
         return ToolOutcome(content=[Text(answer.text)], is_error=answer.error)
 
 
-class ShellTool(ExecTool):
+class _ShellTool(ExecTool):
     """The exec tool with another shell. The command in the recorded call stays unchanged."""
 
     def __init__(self, shell: str) -> None:
@@ -63,8 +63,8 @@ async def run_task(task: EmbeddedTask) -> bool:
     for turn in task.turns:
         sessions[turn.session].append(turn)
     # A tool of the same name replaces the loop's own.
-    tools: list[Tool] = [ReplayTool(script) for script in task.tools]
-    tools += [ValidatedTool(ShellTool(task.shell))] if task.shell else []
+    tools: list[Tool] = [_ReplayTool(script) for script in task.tools]
+    tools += [ValidatedTool(_ShellTool(task.shell))] if task.shell else []
     async with open_runtime(os.environ, tools=tools) as runtime:
         helpers = [asyncio.ensure_future(_run_helper(runtime, line)) for line in task.helpers]
         ended = await asyncio.gather(*(_run_session(runtime, session, turns) for session, turns in sessions.items()))

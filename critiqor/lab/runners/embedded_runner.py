@@ -25,7 +25,7 @@ CONFIGURATION: dict[str, Any] = {"agents": {"defaults": {"retry": {"minDelayMs":
 
 
 def run_embedded(sandbox: Sandbox) -> MonitorResult:
-    """Play the turns of a scenario under the monitor."""
+    """Play the turns of a scenario on the embedded loop, under the monitor."""
     turns, world = sandbox.scenario.sent_turns, sandbox.scenario.world
     shell = sandbox.environment.get("SHELL", "")
     task = EmbeddedTask(turns=turns, tools=world.tools, helpers=world.helpers, shell=shell)

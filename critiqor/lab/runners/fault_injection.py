@@ -12,30 +12,11 @@ from pathlib import Path
 import psutil
 
 from critiqor.lab.scenario import Freeze, Kill, World
+from critiqor.processes import agent_processes
 
 _POLL_SECONDS = 0.01
 _MAX_WAIT_SECONDS = 60.0
 _TOOL_CALL = b'"event_type":"tool_call"'
-
-
-def agent_processes(folder: Path) -> list[psutil.Process]:
-    """Return the processes whose environment says that they are recorded into this folder or one below it."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            runs_dir = process.environ().get("CRITIQOR_RUNS_DIR")
-        except (psutil.Error, OSError):
-            continue
-        if runs_dir is not None and Path(runs_dir).is_relative_to(folder):
-            found.append(process)
-    return found
-
-
-def kill_agents(folder: Path) -> None:
-    """Kill every process that is still recorded into this folder or one below it."""
-    for process in agent_processes(folder):
-        with contextlib.suppress(psutil.Error):
-            process.kill()
 
 
 class FaultInjector:

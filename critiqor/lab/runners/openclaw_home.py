@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from critiqor.openclaw.config_patch import apply_patch
 
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "SYSTEMROOT")
 
@@ -15,7 +16,7 @@ _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "SYSTEMROOT
 def write_openclaw_home(
     folder: Path,
     model_url: str,
-    extra: Mapping[str, Any] | None = None,
+    extra: dict[str, Any] | None = None,
     *,
     context_window: int = 128_000,
     api_key: str = "unused",
@@ -49,7 +50,7 @@ def write_openclaw_home(
     }
     state = folder / ".openclaw"
     state.mkdir(parents=True, exist_ok=True)
-    configured = msgspec.json.format(msgspec.json.encode(merge_settings(configuration, extra or {})), indent=2)
+    configured = msgspec.json.format(msgspec.json.encode(apply_patch(configuration, extra or {})), indent=2)
     (state / "openclaw.json").write_bytes(configured)
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return {
@@ -62,14 +63,5 @@ def write_openclaw_home(
 
 
 def workspace_of(folder: Path) -> Path:
-    """Return the workspace of the agent with this home."""
+    """Return the workspace of an OpenClaw with this home folder."""
     return folder / ".openclaw" / "workspace"
-
-
-def merge_settings(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two configurations table by table; values of `override` win."""
-    both = dict(base)
-    for name, value in override.items():
-        known = both.get(name)
-        both[name] = merge_settings(known, value) if isinstance(known, dict) and isinstance(value, Mapping) else value
-    return both

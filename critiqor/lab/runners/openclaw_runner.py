@@ -16,10 +16,10 @@ from collections.abc import Callable
 import psutil
 
 from critiqor.errors import CritiqorError
-from critiqor.lab.runners.fault_injection import agent_processes
 from critiqor.lab.runners.sandbox import Sandbox
 from critiqor.lab.scenario import Turn
 from critiqor.openclaw import find_openclaw
+from critiqor.processes import agent_processes
 from critiqor.recording.monitor import MonitorOptions, MonitorResult, monitor_openclaw
 
 TIMEOUT_SECONDS = 180.0
@@ -28,7 +28,7 @@ _TOKEN = "lab"
 
 
 def run_openclaw(sandbox: Sandbox, openclaw_command: str) -> MonitorResult:
-    """Play the turns of a scenario under the monitor."""
+    """Play the turns of a scenario on a real OpenClaw, under the monitor."""
     if len(sandbox.scenario.turns) == 1:
         arguments = ("agent", "--local", "--agent", "main", "--message", sandbox.scenario.turns[0].message)
         return run_monitored(sandbox, openclaw_command, arguments, TIMEOUT_SECONDS)

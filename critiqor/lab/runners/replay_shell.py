@@ -28,7 +28,7 @@ exit "$(cat "$answers/$number/code")"
 
 
 def write_replay_shell(folder: Path, commands: Sequence[Command]) -> dict[str, str]:
-    """Create the shell in `folder`, and return the environment in which an agent uses it."""
+    """Create the replay shell in `folder`, and return the environment in which an agent uses it."""
     folder.mkdir(parents=True, exist_ok=True)
     answers: dict[str, list[Command]] = defaultdict(list)
     for command in commands:

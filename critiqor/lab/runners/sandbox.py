@@ -14,9 +14,10 @@ import msgspec
 
 from critiqor.lab.model.scripted_model import ScriptedModel
 from critiqor.lab.runners.fault_injection import FaultInjector
-from critiqor.lab.runners.openclaw_home import merge_settings, workspace_of, write_openclaw_home
+from critiqor.lab.runners.openclaw_home import workspace_of, write_openclaw_home
 from critiqor.lab.runners.replay_shell import write_replay_shell
 from critiqor.lab.scenario import Scenario, World
+from critiqor.openclaw.config_patch import apply_patch
 
 UNREACHABLE = "http://127.0.0.1:9/v1"
 """Nothing listens on the port of the discard protocol."""
@@ -43,7 +44,7 @@ def open_sandbox(
     scenario: Scenario,
     folder: Path,
     environment: Mapping[str, str],
-    extra: Mapping[str, Any] | None = None,
+    extra: dict[str, Any] | None = None,
     runs: Path | None = None,
 ) -> Iterator[Sandbox]:
     """Create the sandbox of a scenario in `folder`; its model serves until the end of the block.
@@ -61,11 +62,11 @@ def open_sandbox(
         on_response=faults.on_response,
     )
     with model:
-        settings = merge_settings(extra or {}, scenario.config)
+        settings = apply_patch(extra or {}, scenario.config)
         home = write_openclaw_home(
             folder / "home",
             model.base_url if provider.reachable else UNREACHABLE,
-            merge_settings(settings, {"$include": _SLOW_FILE} if world.slow_config_s else {}),
+            apply_patch(settings, {"$include": _SLOW_FILE} if world.slow_config_s else {}),
             context_window=provider.context_window,
             api_key=provider.api_key,
             timeout_s=provider.timeout_s,

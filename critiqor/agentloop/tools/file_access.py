@@ -1,4 +1,4 @@
-"""Paths in tool arguments: resolution, sandbox checks, and file system errors in the wording of OpenClaw.
+"""File access of tools: paths and their sandbox checks, opening files, and file system errors as OpenClaw words them.
 
 The paths of a sandboxed run are resolved through `..` and links, and refused if they are outside the workspace. Files
 are then opened without following a final link, so that a link created in between has no effect.
@@ -33,7 +33,7 @@ class ToolError(Exception):
 
 
 def resolve_path(path: str, context: ToolContext) -> Path:
-    """Return the absolute path; raises `ToolError` if it is invalid or outside the sandbox."""
+    """Return the absolute path of a tool argument; raises `ToolError` if it is invalid or outside the sandbox."""
     if not path.strip():
         raise ToolError(
             "Missing required parameter: path (received: path=<empty-string>). "
@@ -57,13 +57,13 @@ def resolve_path(path: str, context: ToolContext) -> Path:
 
 
 def open_file(file_path: Path, flags: int, context: ToolContext) -> int:
-    """Open a file without blocking, and in a sandbox without following a final link; returns the descriptor."""
+    """Open a file for a tool: without blocking, in a sandbox without following a final link. Return the descriptor."""
     link = os.O_NOFOLLOW if context.sandboxed else 0
     return os.open(file_path, flags | os.O_CLOEXEC | os.O_NONBLOCK | link, 0o666)
 
 
 def format_os_error(error: OSError, call: str, file_path: Path | None = None) -> str:
-    """Format an error as Node.js does: `ENOENT: no such file or directory, access '/there'`."""
+    """Format a file system error as Node.js does: `ENOENT: no such file or directory, access '/there'`."""
     number = error.errno or 0
     code = errno.errorcode.get(number, "EIO")
     text = _REASONS.get(number) or (os.strerror(number).lower() if number else "i/o error")

@@ -1,54 +1,34 @@
-"""The write and edit tools: replace a file, or exact texts in it."""
+"""The edit tool: replaces exact texts in a file, and returns the change as a diff in numbered lines."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import stat
+from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from critiqor.agentloop.tools.diffs import Replacement, apply_replacements, line_diff
-from critiqor.agentloop.tools.paths import ToolError, format_os_error, open_file, resolve_path
+from critiqor.agentloop.tools.file_access import ToolError, format_os_error, open_file, resolve_path
 from critiqor.agentloop.tools.results import failed, shorten, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
+from critiqor.agentloop.tools.write import PATH_PARAMETER, write_file
 
 MAX_EDITED_BYTES = 16 * 1024 * 1024
 _MAX_QUOTED_CHARS = 800
 """Characters of the file that the model is shown if the text to replace was not found."""
-_PATH = {"type": "string", "description": "The file, relative to the workspace or absolute"}
-
-
-_WRITE_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "required": ["path", "content"],
-    "properties": {"path": _PATH, "content": {"type": "string", "description": "The new content of the file"}},
-}
-
-
-class WriteTool:
-    """Writes a file."""
-
-    name = "write"
-    description = "Write a file. An existing file is replaced, missing folders are created."
-    parameters = _WRITE_PARAMETERS
-
-    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Write the file."""
-        data = arguments["content"].encode("utf-8", "surrogateescape")
-        try:
-            await asyncio.to_thread(_write, resolve_path(arguments["path"], context), data, context)
-        except ToolError as error:
-            return failed(self.name, str(error))
-        return succeeded(f"Successfully wrote {len(data)} bytes to {arguments['path']}")
+_CONTEXT_LINES = 4
+_MAX_COMPARED_LINES = 1_000
+"""Maximum lines of a compared block; a larger one is shown as removed and added, because comparing does not take linear
+time."""
 
 
 _EDIT_PARAMETERS: dict[str, Any] = {
     "type": "object",
     "required": ["path", "edits"],
     "properties": {
-        "path": _PATH,
+        "path": PATH_PARAMETER,
         "edits": {
             "type": "array",
             "items": {
@@ -77,7 +57,7 @@ class EditTool:
     parameters = _EDIT_PARAMETERS
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Make all replacements or none."""
+        """Make all replacements of the edit or none."""
         path, edits = arguments["path"], arguments["edits"]
         try:
             if not edits or any(not edit["oldText"] for edit in edits):
@@ -90,6 +70,29 @@ class EditTool:
             return failed(self.name, str(error))
 
 
+class Replacement(NamedTuple):
+    """A range of characters and the text that replaces it."""
+
+    start: int
+    end: int
+    text: str
+
+
+class LineDiff(NamedTuple):
+    """Numbered lines with `-`, `+` or a space before the number."""
+
+    diff: str
+    first_changed_line: int
+
+
+class _Change(NamedTuple):
+    first: int
+    """Line of the old text, from 0."""
+    last: int
+    """Line after the last one."""
+    new: list[str]
+
+
 def _edit(path: str, edits: list[dict[str, str]], context: ToolContext) -> ToolOutcome:
     file_path = resolve_path(path, context)
     # Bytes that are not valid UTF-8 are kept unchanged.
@@ -98,7 +101,7 @@ def _edit(path: str, edits: list[dict[str, str]], context: ToolContext) -> ToolO
     new = apply_replacements(text, replacements)
     if new == text:
         raise ToolError(f"No changes made to {path}. The replacement produced identical content.")
-    _write(file_path, new.encode("utf-8", "surrogateescape"), context)
+    write_file(file_path, new.encode("utf-8", "surrogateescape"), context)
     found = line_diff(text, replacements)
     shown = found.diff.encode("utf-8", "replace").decode()
     return succeeded(
@@ -141,13 +144,6 @@ def _missing(path: str, text: str, named: str, *, shown: bool) -> str:
     return f"{problem}\nCurrent file contents:\n{contents}"
 
 
-def _occurrences(text: str, old: str) -> int:
-    count, start = 0, text.find(old)
-    while start >= 0:
-        count, start = count + 1, text.find(old, start + 1)
-    return count
-
-
 def _read_file(file_path: Path, path: str, context: ToolContext) -> bytes:
     try:
         descriptor = open_file(file_path, os.O_RDONLY, context)
@@ -163,17 +159,80 @@ def _read_file(file_path: Path, path: str, context: ToolContext) -> bytes:
     return data
 
 
-def _write(file_path: Path, data: bytes, context: ToolContext) -> None:
-    try:
-        file_path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ToolError(format_os_error(error, "mkdir", file_path.parent)) from error
-    try:
-        descriptor = open_file(file_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, context)
-    except OSError as error:
-        raise ToolError(format_os_error(error, "open", file_path)) from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise ToolError(format_os_error(error, "write")) from error
+def _occurrences(text: str, old: str) -> int:
+    count, start = 0, text.find(old)
+    while start >= 0:
+        count, start = count + 1, text.find(old, start + 1)
+    return count
+
+
+def apply_replacements(text: str, replacements: list[Replacement]) -> str:
+    """Return the text after an edit. The replacements must be sorted and must not overlap."""
+    pieces: list[str] = []
+    position = 0
+    for replacement in replacements:
+        pieces += (text[position : replacement.start], replacement.text)
+        position = replacement.end
+    return "".join([*pieces, text[position:]])
+
+
+def line_diff(text: str, replacements: list[Replacement]) -> LineDiff:
+    """Return the diff of an edit: the changed lines with a few lines of context."""
+    old = text.split("\n")
+    lines: list[str] = []
+    shown, shift, first_changed = 0, 0, 0
+    for change in (part for block in _blocks(text, replacements) for part in _compare_lines(old, block)):
+        first_changed = first_changed or change.first + 1 + shift
+        start = max(shown, change.first - _CONTEXT_LINES)
+        # Context after the previous change, a gap, then context before this one.
+        following = min(start, shown + _CONTEXT_LINES) if lines else shown
+        lines += _numbered(" ", old[shown:following], shown + 1)
+        if start > following and lines:
+            lines.append("   ...")
+        lines += _numbered(" ", old[max(start, following) : change.first], max(start, following) + 1)
+        lines += _numbered("-", old[change.first : change.last], change.first + 1)
+        lines += _numbered("+", change.new, change.first + 1 + shift)
+        shift += len(change.new) - (change.last - change.first)
+        shown = change.last
+    # The empty string after the final line break is not a line.
+    rest = old[shown : shown + _CONTEXT_LINES] if old[-1] else old[shown:-1][:_CONTEXT_LINES]
+    lines += _numbered(" ", rest, shown + 1)
+    return LineDiff("\n".join(lines), first_changed)
+
+
+def _blocks(text: str, replacements: list[Replacement]) -> list[_Change]:
+    """Return the changed blocks of whole lines; replacements on the same line form one block."""
+    blocks: list[tuple[int, int, list[Replacement]]] = []
+    for replacement in replacements:
+        start = text.rfind("\n", 0, replacement.start) + 1
+        end = text.find("\n", replacement.end)
+        end = len(text) if end < 0 else end
+        if blocks and start <= blocks[-1][1]:
+            first_start, _, inside = blocks.pop()
+            blocks.append((first_start, end, [*inside, replacement]))
+        else:
+            blocks.append((start, end, [replacement]))
+    changes = []
+    for start, end, inside in blocks:
+        new = apply_replacements(
+            text[start:end], [Replacement(one.start - start, one.end - start, one.text) for one in inside]
+        )
+        first = text.count("\n", 0, start)
+        changes.append(_Change(first, first + text.count("\n", start, end) + 1, new.split("\n")))
+    return changes
+
+
+def _compare_lines(old: list[str], block: _Change) -> list[_Change]:
+    before = old[block.first : block.last]
+    if len(before) + len(block.new) > _MAX_COMPARED_LINES:
+        return [block]
+    found = SequenceMatcher(None, before, block.new, autojunk=False).get_opcodes()
+    return [
+        _Change(block.first + start, block.first + end, block.new[new_start:new_end])
+        for kind, start, end, new_start, new_end in found
+        if kind != "equal"
+    ]
+
+
+def _numbered(mark: str, lines: list[str], first: int) -> list[str]:
+    return [f"{mark}{number} {line}" for number, line in enumerate(lines, first)]

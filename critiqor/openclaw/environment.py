@@ -29,7 +29,7 @@ class Diagnostics(NamedTuple):
 
 
 def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_id: str, timeline: Path) -> Diagnostics:
-    """Return variables that make OpenClaw write a timeline in addition to the diagnostics that the user has enabled.
+    """Return environment variables that make OpenClaw write a timeline besides the diagnostics that the user enabled.
 
     If the user has turned all diagnostics off, nothing is added.
     """
@@ -56,7 +56,7 @@ def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_i
 
 
 def profiling_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return variables that make every Node process of the run write its profiles into a folder.
+    """Return environment variables that make every Node process of OpenClaw write its profiles into a folder.
 
     The user's NODE_OPTIONS are kept; if two options conflict, Node uses the last one.
     """

@@ -1,4 +1,4 @@
-"""Find, merge and patch nested settings of OpenClaw, as `openclaw config patch` does."""
+"""Patches of OpenClaw's settings, as `openclaw config patch` takes and applies them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Keys = tuple[str, ...]
 
 
 def setting_at(document: Any, keys: Keys) -> Any:
-    """Return the setting at these keys; None if it is not set."""
+    """Return the setting at these keys of a configuration; None if it is not set."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document
 
 
 def merge_setting(before: Any, value: Any) -> Any:
-    """Return the user's setting merged with a new value: tables are merged, lists joined, other values replaced."""
+    """Return a setting of a patch that adds to the user's: tables are merged, lists joined, other values replaced."""
     if isinstance(before, dict) and isinstance(value, dict):
         return before | {key: merge_setting(before.get(key), each) for key, each in value.items()}
     if isinstance(before, list) and isinstance(value, list):
@@ -26,7 +26,7 @@ def merge_setting(before: Any, value: Any) -> Any:
 
 
 def as_patch(settings: Mapping[Keys, Any]) -> dict[str, Any]:
-    """Return settings as nested tables, the input of `config patch`."""
+    """Return settings as a patch: nested tables, the input of `openclaw config patch`."""
     root: dict[str, Any] = {}
     for keys, value in settings.items():
         table = root
@@ -36,8 +36,8 @@ def as_patch(settings: Mapping[Keys, Any]) -> dict[str, Any]:
     return root
 
 
-def patched(document: Any, patch: Any) -> Any:
-    """Return a document after `config patch`: tables are merged, null removes a setting, the rest is replaced."""
+def apply_patch(document: Any, patch: Any) -> Any:
+    """Return settings after `openclaw config patch`: tables are merged, null removes a setting, the rest replaced."""
     if not isinstance(patch, dict):
         return patch
     table = dict(document) if isinstance(document, dict) else {}
@@ -45,12 +45,12 @@ def patched(document: Any, patch: Any) -> Any:
         if value is None:
             table.pop(key, None)
         else:
-            table[key] = patched(table.get(key), value)
+            table[key] = apply_patch(table.get(key), value)
     return table
 
 
 def patch_between(now: Any, wanted: Any) -> Any:
-    """Return the patch that turns `now` into `wanted`; None removes a setting."""
+    """Return the patch that turns the settings `now` into `wanted`; None removes a setting."""
     if not isinstance(now, dict) or not isinstance(wanted, dict):
         return wanted
     changed = {key: patch_between(now.get(key), value) for key, value in wanted.items() if now.get(key) != value}
