@@ -166,7 +166,7 @@ def test_an_openclaw_that_cannot_be_launched_is_a_failed_scenario_without_traceb
     answer = cli("lab", "run", "clean", "--on", "openclaw", "--openclaw-command", "no-such-openclaw", "--json")
     assert answer.code == 3
     [verdict] = answer.data["results"][0]["plays"]
-    assert "it could not be played: There is no OpenClaw" in verdict["missed"][0]
+    assert "it could not be played: OpenClaw was not found" in verdict["missed"][0]
 
 
 def test_the_demo_shows_a_clean_run_a_loop_and_a_false_claim_and_what_to_type_next(cli: Cli) -> None:
