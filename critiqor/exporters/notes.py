@@ -7,8 +7,8 @@ from pathlib import Path
 
 from critiqor.errors import CritiqorError
 from critiqor.model import Diagnosis, RunHead, ms_from_iso
-from critiqor.model.timeline import cited_line, line_id
-from critiqor.model.trace import us_of
+from critiqor.model.timeline import line_id, line_of_id
+from critiqor.model.timestamps import us_of
 from critiqor.run.view import RunView
 from critiqor.timeline.reader.citations import read_cited_lines
 
@@ -53,7 +53,7 @@ def sealed_timeline_bytes(head: RunHead) -> int | None:
 
 def timeline_moments(cited: Iterable[str], timeline: Path) -> dict[str, int]:
     """Return the times of the cited timeline lines by id; microseconds since 1970."""
-    numbers = {number for name in cited if (number := cited_line(name)) is not None}
+    numbers = {number for name in cited if (number := line_of_id(name)) is not None}
     lines = read_cited_lines(timeline, numbers)
     times = {number: ms_from_iso(str(line.get("timestamp"))) for number, line in lines.items()}
     return {line_id(number): us_of(moment) for number, moment in times.items() if moment is not None}

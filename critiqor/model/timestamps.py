@@ -1,4 +1,4 @@
-"""Points in time: milliseconds since 1970 and ISO 8601."""
+"""Points in time: milliseconds and microseconds since 1970, and ISO 8601."""
 
 from __future__ import annotations
 
@@ -35,3 +35,12 @@ def ms_from_iso(text: str) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // _MILLISECOND
+
+
+LATEST_US = (1 << 53) - 1
+"""Latest time: beyond it, a double cannot represent microseconds."""
+
+
+def us_of(milliseconds: float) -> int:
+    """Return milliseconds since 1970 as microseconds, within the supported range."""
+    return round(min(max(milliseconds, 0.0), LATEST_US / 1000) * 1000)

@@ -12,7 +12,8 @@ from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, facts_grid, ind
 from critiqor.cli.terminal.tables import FittingTable, draw_parts
 from critiqor.cli.texts.compare import Texts, figure_cells
 from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.model.formatting import FIGURE_LABELS, UNKNOWN
+from critiqor.comparison.figures import FIGURE_LABELS
+from critiqor.model.formatting import UNKNOWN
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.comparison import timing_parts
 

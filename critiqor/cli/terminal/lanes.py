@@ -19,7 +19,8 @@ from critiqor.model import Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import Stall
-from critiqor.model.trace import Category, Part, Slice, us_of
+from critiqor.model.timestamps import us_of
+from critiqor.model.trace import Category, Part, Slice
 
 MAX_ROWS = 3
 """Maximum rows of one lane for overlapping bars; the last row takes all bars that fit into no other row."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
 from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.model.formatting import FIGURE_LABELS, format_difference, format_figure
+from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.comparison import timing_parts
 from critiqor.timeline.layout import as_lines

@@ -19,11 +19,11 @@ from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.data.time_chart import KINDS, Bar
 from critiqor.dashboard.pages.run_addresses import RunAddresses
 from critiqor.dashboard.render.formatting import offset
-from critiqor.diagnosis.signals.text import canonical, plain_text
+from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Coverage, Diagnosis, Event, Finding, RunHead, ms_from_iso
 from critiqor.model.sanitize import excerpt
-from critiqor.model.timeline import cited_line
+from critiqor.model.timeline import line_of_id
 from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
 from critiqor.privacy.vocabulary import anonymous_name
@@ -169,7 +169,7 @@ class RunPageData:
 
     def timeline_line(self, name: str) -> dict[str, FieldValue] | None:
         """Return a cited line of OpenClaw's timeline; None for an anonymous viewer, because it contains texts."""
-        line = cited_line(name)
+        line = line_of_id(name)
         if line is None or self.is_anonymous:
             return None
         return read_cited_lines(self.view.run.timeline_path, {line}).get(line)
@@ -213,7 +213,7 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
     payload = event.payload
     lines = []
     if payload.get("arguments") is not None:
-        lines.append(("arguments", excerpt(canonical(payload["arguments"]), _MAX_EXCERPT)))
+        lines.append(("arguments", excerpt(canonical_json(payload["arguments"]), _MAX_EXCERPT)))
     if event.error:
         lines.append(("error", excerpt(event.error, _MAX_EXCERPT)))
     for name in ("result", "text"):

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from critiqor.dashboard.render.formatting import segment
 from critiqor.model import Finding
-from critiqor.model.timeline import cited_line
+from critiqor.model.timeline import line_of_id
 
 FINDINGS = 20
 """Number of findings per page."""
@@ -29,7 +29,7 @@ class RunAddresses:
 
     def event(self, event_id: str) -> str | None:
         """Return the address of an event or a timeline line; None if it has no page."""
-        if not self._has_lines and cited_line(event_id) is not None:
+        if not self._has_lines and line_of_id(event_id) is not None:
             return None
         return f"{self._run}/events/{segment(event_id)}"
 

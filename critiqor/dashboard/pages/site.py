@@ -27,7 +27,6 @@ from critiqor.model.formatting import (
     format_number,
     format_trust,
 )
-from critiqor.model.measures import wall_time_ms
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import RunStore
 
@@ -124,7 +123,7 @@ def _environment() -> Environment:
         money=format_money,
         number=format_number,
         trust=format_trust,
-        wall_time=lambda diagnosis: format_duration(wall_time_ms(diagnosis)),
+        wall_time=lambda diagnosis: format_duration(diagnosis.wall_time_ms),
     )
     environment.globals |= {"informative_values": informative_values, "kind_of": kind_of, "verdicts": wording.VERDICTS}
     return environment

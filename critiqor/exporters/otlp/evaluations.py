@@ -8,7 +8,7 @@ from critiqor.exporters.otlp.span import SpanEvent
 from critiqor.model.diagnosis import Finding
 from critiqor.model.event import place_of
 from critiqor.model.report import Recorded
-from critiqor.model.trace import us_of
+from critiqor.model.timestamps import us_of
 
 
 class Evaluations:

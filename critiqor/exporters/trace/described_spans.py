@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from critiqor.exporters.trace.facts import facts_of
 from critiqor.model.event import Event, EventType
-from critiqor.model.timestamps import ms_from_iso
-from critiqor.model.trace import Fact, label, us_of
+from critiqor.model.timestamps import ms_from_iso, us_of
+from critiqor.model.trace import Fact, label
 from critiqor.spans.pairing import Pairing, SpanPairer
 from critiqor.spans.span import SpanKind
 
