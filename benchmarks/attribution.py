@@ -25,7 +25,8 @@ from install import VERSIONS
 from rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, chat, rig, wait_until
 
 from critiqor.lab.model.scripted_model import Step, ToolUse
-from critiqor.model.timeline import TimelineSummary, Turn, spent
+from critiqor.model.formatting import format_duration
+from critiqor.model.timeline import TimelineSummary, Turn
 
 MAX_UNATTRIBUTED = 0.1
 RESPONSE_SECONDS = 0.3
@@ -148,7 +149,7 @@ def largest_gap(turns: list[Turn]) -> str:
     if not gaps:
         return "none"
     worst = max(gaps, key=lambda gap: gap.duration_ms)
-    return f"{spent(worst.duration_ms)} between {worst.after} and {worst.before}"
+    return f"{format_duration(worst.duration_ms)} between {worst.after} and {worst.before}"
 
 
 def is_split(turn: Turn) -> bool:

@@ -12,7 +12,6 @@ from critiqor.model.diagnosis import (
     SEVERITIES,
     CausalGraph,
     ContextAnalysis,
-    CostAnalysis,
     Diagnosis,
     FailureAnalysis,
     Finding,
@@ -24,6 +23,7 @@ from critiqor.model.diagnosis import (
     PrimaryDiagnosis,
 )
 from critiqor.model.report import RunSummary
+from critiqor.model.usage import CostAnalysis
 from critiqor.session import write_json
 from critiqor.storage.atomic import file_digest
 

@@ -9,7 +9,7 @@ import msgspec
 from critiqor.errors import CritiqorError
 from critiqor.model.diagnosis import Readiness
 from critiqor.model.formatting import format_cost
-from critiqor.model.measures import Cost, cost_of
+from critiqor.model.usage import Cost
 from critiqor.run.store import Run, is_abandoned
 from critiqor.run.view import RunView
 
@@ -67,7 +67,7 @@ def _list_readable(view: RunView) -> RunRow:
         # `critiqor show` says why there is no diagnosis.
         listed = ListedRun(**known, ended=is_abandoned(head), headline=head.headline)
         return RunRow(listed, "-")
-    cost: Cost = cost_of(diagnosis.cost_analysis)
+    cost: Cost = diagnosis.cost_analysis.cost
     listed = ListedRun(
         **known,
         trust=verdict.trust,

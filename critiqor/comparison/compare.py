@@ -22,7 +22,6 @@ from critiqor.comparison.figures import (
 from critiqor.diagnosis.scoring import RECORDER_TYPES
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity
 from critiqor.model.formatting import counted
-from critiqor.model.measures import unknown_cost, unknown_usage
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
 _JUDGED = ("trust", "confidence", "findings")
@@ -257,6 +256,6 @@ def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list
 
 
 def _unknown_cost(run: Diagnosis) -> str | None:
-    reason = unknown_cost(run.cost_analysis)
-    unknown = "tokens and cost are" if unknown_usage(run.cost_analysis) else "cost is"
+    reason = run.cost_analysis.unknown_cost
+    unknown = "tokens and cost are" if run.cost_analysis.unknown_usage else "cost is"
     return f"{run.run_id}: {unknown} unknown, because {reason}" if reason else None

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from critiqor.comparison.figures import Figures, figures_of
-from critiqor.model.formatting import counted
-from critiqor.model.measures import list_names
+from critiqor.model.formatting import counted, list_names
 from critiqor.model.record import Metadata
 from critiqor.model.report import RunSummary
 

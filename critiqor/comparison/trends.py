@@ -13,8 +13,7 @@ import msgspec
 
 from critiqor.comparison.figures import CauseGroup, causes_of, figures_of, rank
 from critiqor.model.diagnosis import Diagnosis, Severity
-from critiqor.model.formatting import counted
-from critiqor.model.measures import list_names
+from critiqor.model.formatting import counted, list_names
 from critiqor.model.report import RunSummary
 
 Direction = Literal["up", "down", "level", "no direction"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import nlargest
 
-from critiqor.diagnosis.detectors.context_pollution import saturation
+from critiqor.diagnosis.detectors.context_pollution import context_saturation
 from critiqor.model import ContextAnalysis, Event, LatencyAnalysis, MemoryAnalysis, RequestSize, SlowCall, ms_from_iso
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall
@@ -66,7 +66,7 @@ def context_analysis(runs: list[AgentRun]) -> ContextAnalysis:
     """Compare the size of each request with its budget."""
     calls = sorted((call for run in runs for call in run.model_calls), key=lambda call: call.order)
     largest = max((call for run in runs for call in run.actions), key=lambda call: call.output_size, default=None)
-    known = [used for call in calls if (used := saturation(call)) is not None]
+    known = [used for call in calls if (used := context_saturation(call)) is not None]
     return ContextAnalysis(
         requests=[_size_of(call) for call in _thinned(calls)],
         requests_total=len(calls),
@@ -79,7 +79,7 @@ def context_analysis(runs: list[AgentRun]) -> ContextAnalysis:
 
 
 def _size_of(call: ModelCall) -> RequestSize:
-    used = saturation(call)
+    used = context_saturation(call)
     return RequestSize(
         event_id=call.event_id,
         request_bytes=call.request_bytes,
@@ -94,5 +94,5 @@ def _thinned(calls: list[ModelCall]) -> list[ModelCall]:
     if len(calls) <= MAX_REQUESTS:
         return calls
     stride = -(-len(calls) // MAX_REQUESTS)
-    fullest = max(calls, key=lambda call: (saturation(call) or 0, call.request_bytes or 0))
+    fullest = max(calls, key=lambda call: (context_saturation(call) or 0, call.request_bytes or 0))
     return [call for number, call in enumerate(calls) if number % stride == 0 or call is fullest]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from critiqor.diagnosis.signals.numbers import amount, price_of
+from critiqor.diagnosis.signals.numbers import amount, is_plausible
 from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, ToolUsage, TurnUsage, Usage
 from critiqor.model.sanitize import sanitize_line
 from critiqor.spans.agent_run import AgentRun
@@ -28,6 +29,18 @@ class _Totals(NamedTuple):
     total: Usage
     model: ModelUsage
     turn: TurnUsage
+
+
+def reported_price(usage: Mapping[str, object]) -> float | None:
+    """Return the cost of a model call in US dollars, from the usage that its provider reported; None if unknown.
+
+    OpenClaw reports a cost of 0 for a model without a configured price, so 0 for a call that used tokens means unknown.
+    """
+    cost = usage.get("cost")
+    total = cost.get("total") if isinstance(cost, dict) else None
+    if not is_plausible(total) or (total == 0 and any(amount(usage.get(name)) for name in _TOKEN_FIELDS)):
+        return None
+    return float(total)
 
 
 class Ledger:
@@ -93,7 +106,7 @@ class Ledger:
             if usage.cost_usd is not None:
                 usage.cost_usd = round(usage.cost_usd, 6)
         per_tool = sorted(tools.values(), key=lambda tool: (-tool.calls, tool.tool))
-        turns = sorted(self._turns.values(), key=lambda turn: (-(turn.cost_usd or 0), -_tokens_of(turn)))
+        turns = sorted(self._turns.values(), key=lambda turn: (-(turn.cost_usd or 0), -turn.total_tokens))
         return CostAnalysis(
             **{name: getattr(self._total, name) for name in Usage.__struct_fields__},
             tool_calls=sum(tool.calls for tool in per_tool),
@@ -134,13 +147,9 @@ def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
 def _add(total: Usage, usage: dict[str, object]) -> None:
     for key, field in _TOKEN_FIELDS.items():
         setattr(total, field, getattr(total, field) + (amount(usage.get(key)) or 0))
-    price = price_of(usage)
+    price = reported_price(usage)
     if price is not None:
         total.cost_usd = (total.cost_usd or 0.0) + price
-
-
-def _tokens_of(usage: Usage) -> int:
-    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 
 def _text(value: object) -> str | None:

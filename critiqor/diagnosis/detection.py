@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from critiqor.diagnosis.detector import Need, RunDetector, SessionDetector
-from critiqor.diagnosis.detectors import RECORDING_DETECTORS, RUN_DETECTORS, SESSION_DETECTORS, without_explained
+from critiqor.diagnosis.detectors import EXPLAINED_BY, RECORDING_DETECTORS, RUN_DETECTORS, SESSION_DETECTORS
 from critiqor.diagnosis.detectors.agent_failure import TYPE as AGENT_FAILURE
 from critiqor.diagnosis.detectors.child_process_failure import ChildProcessFailure
 from critiqor.diagnosis.detectors.context_pollution import TYPE as CONTEXT_POLLUTION
@@ -21,7 +21,7 @@ from critiqor.diagnosis.detectors.slow_provider import TYPE as SLOW_PROVIDER
 from critiqor.diagnosis.detectors.slow_provider import SlowTimelineRequest
 from critiqor.diagnosis.detectors.slow_startup import SlowStartup
 from critiqor.diagnosis.detectors.timeout import TYPE as TIMEOUT
-from critiqor.diagnosis.draft import Draft
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model.timeline import TimelineSummary
 from critiqor.spans.agent_run import AgentRun
@@ -36,7 +36,7 @@ _FATAL = frozenset((PROVIDER_FAILURE, CONTEXT_POLLUTION, AGENT_FAILURE, TIMEOUT)
 Observer = Callable[[Any], None]
 
 
-class SpanCursor:
+class _SpanCursor:
     """Iterates over the spans of one agent run in order of start, each once it is complete.
 
     A tool call without a result holds back all spans that started after it, because detectors compare calls in the
@@ -102,7 +102,7 @@ class SpanCursor:
         return spans
 
 
-class RunDetectors:
+class _RunDetectors:
     """The detectors of one agent run. A detector is created once the agent run has a span that it needs."""
 
     def __init__(self, run: AgentRun) -> None:
@@ -110,7 +110,7 @@ class RunDetectors:
         self._restart()
 
     def _restart(self) -> None:
-        self._cursor = SpanCursor(self._run)
+        self._cursor = _SpanCursor(self._run)
         self._detectors: dict[type[RunDetector[Any]], RunDetector[Any]] = {}
         self._observers: dict[type, list[Observer]] = {}
         self._seen: set[Need] = set()
@@ -132,7 +132,7 @@ class RunDetectors:
             for observe in observers.get(type(span), ()):
                 observe(span)
         cost = self._detectors.get(CostExplosion)
-        drafts = without_explained(
+        drafts = _without_explained(
             [draft for detector in self._in_order() if detector is not cost for draft in detector.findings()]
         )
         if not isinstance(cost, CostExplosion):
@@ -157,7 +157,7 @@ class RunDetectors:
                 self._observers.setdefault(observed, []).append(detector.observe)
 
 
-class SessionDetectors:
+class _SessionDetectors:
     """The detectors of one session. They observe its agent runs one after the other."""
 
     def __init__(self, runs: list[AgentRun]) -> None:
@@ -166,7 +166,7 @@ class SessionDetectors:
         self._restart()
 
     def _restart(self) -> None:
-        self._cursors: list[SpanCursor] = []
+        self._cursors: list[_SpanCursor] = []
         self._detectors: list[SessionDetector[Any]] = []
         self._observers: dict[type, list[Observer]] = {}
 
@@ -177,7 +177,7 @@ class SessionDetectors:
         if not needed:
             return []
         cursors = self._cursors
-        last = None if is_over or not runs else (cursors[-1] if len(cursors) == len(runs) else SpanCursor(runs[-1]))
+        last = None if is_over or not runs else (cursors[-1] if len(cursors) == len(runs) else _SpanCursor(runs[-1]))
         settled = last.settled if last is not None else len(runs[-1].spans)
         # Agent runs can overlap: new spans of an earlier agent run must be observed before those of the next one.
         late = any(cursor.next != len(cursor.run.spans) for cursor in cursors[:-1])
@@ -196,7 +196,7 @@ class SessionDetectors:
     def _pass_on(self, number: int, until: int) -> None:
         run = self._runs[number]
         if number == len(self._cursors):
-            self._cursors.append(SpanCursor(run))
+            self._cursors.append(_SpanCursor(run))
             for detector in self._detectors:
                 detector.begin_run(run)
         for span in self._cursors[number].advance(until):
@@ -212,9 +212,9 @@ class Detection:
         self._around = [kind(recording) for kind in RECORDING_DETECTORS]
         self._changed: dict[AgentRun, None] | None = None
         """Agent runs with events since the last call of `findings`; None before the first call."""
-        self._kept: OrderedDict[AgentRun, RunDetectors] = OrderedDict()
+        self._kept: OrderedDict[AgentRun, _RunDetectors] = OrderedDict()
         self._drafts: dict[AgentRun, list[Draft]] = {}
-        self._sessions: dict[object, SessionDetectors] = {}
+        self._sessions: dict[object, _SessionDetectors] = {}
         self._session_runs: dict[object, list[AgentRun]] = {}
         self._session_drafts: dict[object, list[Draft]] = {}
 
@@ -235,14 +235,14 @@ class Detection:
             self._drafts[run] = self._detectors_of(run).findings()
             sessions.append(session)
         for session in dict.fromkeys(sessions):
-            detectors = self._sessions.setdefault(session, SessionDetectors(self._session_runs[session]))
+            detectors = self._sessions.setdefault(session, _SessionDetectors(self._session_runs[session]))
             self._session_drafts[session] = detectors.findings()
         drafts = [draft for found in self._drafts.values() for draft in found]
         drafts += [draft for found in self._session_drafts.values() for draft in found]
         return self._with_recording(drafts)
 
-    def _detectors_of(self, run: AgentRun) -> RunDetectors:
-        detectors = self._kept.pop(run, None) or RunDetectors(run)
+    def _detectors_of(self, run: AgentRun) -> _RunDetectors:
+        detectors = self._kept.pop(run, None) or _RunDetectors(run)
         self._kept[run] = detectors
         if len(self._kept) > MAX_KEPT_RUNS:
             self._kept.popitem(last=False)
@@ -250,9 +250,9 @@ class Detection:
 
     def conclude(self, timing: TimelineSummary | None) -> list[Draft]:
         """Return the findings for the complete recording and its timeline."""
-        drafts = [draft for run in self._recording.runs for draft in RunDetectors(run).findings(is_over=True)]
+        drafts = [draft for run in self._recording.runs for draft in _RunDetectors(run).findings(is_over=True)]
         for runs in self._recording.builder.sessions:
-            drafts += SessionDetectors(runs).findings(is_over=True)
+            drafts += _SessionDetectors(runs).findings(is_over=True)
         drafts = self._with_recording(drafts)
         return [*drafts, *_in_timing(timing, self._recording, drafts)] if timing is not None else drafts
 
@@ -267,7 +267,7 @@ class Detection:
         if by_itself and _last_run_failed(recording, [*drafts, *around]):
             # An exit code that is explained by the failure of an agent run is reported as that failure.
             around = [draft for draft in around if draft.type != PROCESS_FAILURE]
-        return [*drafts, *without_explained(around)]
+        return [*drafts, *_without_explained(around)]
 
 
 def _last_run_failed(recording: Recording, drafts: list[Draft]) -> bool:
@@ -291,3 +291,22 @@ def _in_timing(timing: TimelineSummary, recording: Recording, drafts: list[Draft
     for child in timing.children.failures:
         children.observe(child)
     return [*stalls.findings(), *startups.findings(), *requests.findings(), *children.findings()]
+
+
+def _without_explained(drafts: list[Draft]) -> list[Draft]:
+    """Return the drafts without those whose events are explained by other drafts."""
+    by_type: dict[str, list[Draft]] = defaultdict(list)
+    for draft in drafts:
+        by_type[draft.type].append(draft)
+    return [draft for draft in drafts if not _is_explained(draft, by_type)]
+
+
+def _is_explained(draft: Draft, by_type: dict[str, list[Draft]]) -> bool:
+    """Return whether other drafts explain at least four fifths of the events of a draft."""
+    types = EXPLAINED_BY.get(draft.type, ())
+    others = [other for type_ in types if type_ in by_type for other in by_type[type_]]
+    if not others:
+        return False
+    events = draft.explains or frozenset(draft.evidence)
+    explained = sum(any(event in other.explains for other in others) for event in events)
+    return explained * 5 >= len(events) * 4

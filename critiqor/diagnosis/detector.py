@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
-from critiqor.diagnosis.draft import Draft
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Message, Moment, RunSpan
 
 Need = type | Literal["failed call", "action"]
 """A kind of span, a failed tool call, or a tool call that is an action."""
@@ -72,10 +71,3 @@ class SessionDetector(ABC, Generic[Observed]):
     @abstractmethod
     def findings(self) -> list[Draft]:
         """Return the findings for the observed spans."""
-
-
-def begins_chapter(span: RunSpan) -> bool:
-    """Return whether repeating calls after this span is legitimate: it is a message of the user or a compaction."""
-    if isinstance(span, Message):
-        return span.is_user
-    return isinstance(span, Moment) and span.event_type == "compaction_end"

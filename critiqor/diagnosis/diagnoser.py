@@ -14,7 +14,8 @@ from critiqor.diagnosis.cost import Ledger
 from critiqor.diagnosis.detection import Detection
 from critiqor.diagnosis.detectors import FAILURE_TYPES
 from critiqor.diagnosis.detectors.timeout import is_timeout
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.scoring import RECORDER_TYPES, confidence_lost, readiness, trust_points
@@ -149,7 +150,7 @@ def _finding(cause: str, drafts: list[Draft], waste: Waste) -> Finding:
         confidence=worst.confidence,
         title=sanitize_line(worst.title),
         explanation=sanitize_line(worst.explanation) + where,
-        evidence=cite(event for draft in drafts for event in draft.evidence),
+        evidence=cite_events(event for draft in drafts for event in draft.evidence),
         occurrences=sum(draft.occurrences for draft in drafts),
         scope=_common(runs),
         first_bad_step=min(first_steps, default=None),

@@ -5,11 +5,19 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from operator import attrgetter
 
-from critiqor.diagnosis.draft import CallGroup, Draft
-from critiqor.spans.calls import ToolCall
+from critiqor.diagnosis.drafts.call_groups import CallGroup
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.spans.calls import Message, Moment, RunSpan, ToolCall
 
 _order = attrgetter("order")
 _key = attrgetter("key")
+
+
+def begins_chapter(span: RunSpan) -> bool:
+    """Return whether calls may be repeated after this span without being a loop: a user's message or a compaction."""
+    if isinstance(span, Message):
+        return span.is_user
+    return isinstance(span, Moment) and span.event_type == "compaction_end"
 
 
 class Loop:

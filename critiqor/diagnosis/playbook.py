@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.causal_graph import causes_behind, depths
-from critiqor.diagnosis.draft import RUN_AGAIN
+from critiqor.diagnosis.drafts.draft import RUN_AGAIN
 from critiqor.model import SEVERITIES, CausalGraph, Change, Finding, Playbook
 
 MAX_CHANGES = 10

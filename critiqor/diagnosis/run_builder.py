@@ -12,20 +12,24 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.assertions import Stated, admits_failure, claims_in, plans_work
-from critiqor.diagnosis.signals.numbers import amount, price_of
-from critiqor.diagnosis.signals.recall import distinctive_words, new_words
-from critiqor.diagnosis.signals.secrets import secret_marks
-from critiqor.diagnosis.signals.text import (
-    canonical,
+from critiqor.diagnosis.cost import reported_price
+from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
+from critiqor.diagnosis.signals.numbers import amount
+from critiqor.diagnosis.signals.outputs import (
     cut_digests,
-    error_kind,
-    error_line,
     finds_nothing,
-    fingerprint,
+    full_size,
     is_echo,
     missed_names,
+    printed_lines,
+)
+from critiqor.diagnosis.signals.secrets import secret_marks
+from critiqor.diagnosis.signals.text import (
+    canonical_json,
+    distinctive_words,
+    fingerprint,
+    new_words,
     plain_text,
-    size_of,
     without_clock,
 )
 from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_commands, runs_tests
@@ -192,7 +196,7 @@ class RunBuilder:
         run.spans.append(run.moments[-1])
 
     def _start_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
-        arguments = canonical(event.payload.get("arguments", event.payload.get("args")))
+        arguments = canonical_json(event.payload.get("arguments", event.payload.get("args")))
         call = span.data = self._add_tool_call(run, event, arguments)
         if span.outer is not None and isinstance(span.outer.data, ToolCall):
             span.outer.data.wraps = True
@@ -232,7 +236,7 @@ class RunBuilder:
         call = span.data if isinstance(span.data, ToolCall) else self._add_tool_call(run, event, "null")
         call.result = event.event_id
         text = plain_text(event.payload.get("result", event.payload.get("output")))
-        call.output_size = size_of(event.payload.get("result"), text)
+        call.output_size = full_size(event.payload.get("result"), text)
         cut = cut_digests(event.payload.get("result")) if call.output_size > len(text) else ""
         call.same_output = fingerprint(without_clock(text) + cut)
         call.duration_ms = amount(event.duration_ms) or 0
@@ -244,8 +248,8 @@ class RunBuilder:
         if call.is_test or self._background_tests:
             call.is_test = self._shows_test_result(run, call, text)
         if call.failed:
-            call.error = excerpt(_failure_reason(event.error or "", text), MAX_OUTPUT)
-            call.error_kind = _failure_kind(event.error or "", text)
+            call.error = excerpt(failure_reason(event.error or "", text), MAX_OUTPUT)
+            call.error_kind = failure_kind(event.error or "", text)
         if call.failed or call.is_test or call.nothing_found or call.echo:
             # Tests print their summary last.
             call.output = excerpt(text[-MAX_OUTPUT:] if call.is_test else text, MAX_OUTPUT)
@@ -367,32 +371,7 @@ def _set_usage(call: ModelCall, usage: dict[str, object]) -> None:
     if any(part is not None for part in read):
         call.input_tokens = sum(part or 0 for part in read)
         call.tokens = call.input_tokens + (amount(usage.get("output")) or 0)
-    call.cost_usd = price_of(usage)
-
-
-_EXIT_STATUS = ("exit code", "ended by")
-_TRAILER = ("(no output", "(no new output", "Command exited", "(Command exited", "Process exited")
-
-
-def _failure_reason(error: str, output: str) -> str:
-    """Return the reason for a failure: for an exit code, also the most informative line of the output."""
-    if not error:
-        return output
-    printed = error_line("\n".join(_printed_lines(output))) if error.startswith(_EXIT_STATUS) else ""
-    return f"{error}: {printed}" if printed else error
-
-
-def _failure_kind(error: str, output: str) -> str:
-    """Return the kind of a failure; for an exit code with the kind of the output, because code 1 has many reasons."""
-    if not error.startswith(_EXIT_STATUS):
-        return error_kind(error)
-    printed = "\n".join(_printed_lines(output))
-    return f"{error}: {error_kind(without_clock(printed))}" if printed else error
-
-
-def _printed_lines(output: str) -> list[str]:
-    """Return the lines that a command printed, without OpenClaw's notes about its end."""
-    return [line for line in output.splitlines() if line.strip() and not line.startswith(_TRAILER)]
+    call.cost_usd = reported_price(usage)
 
 
 _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")
@@ -409,7 +388,7 @@ def _found_nothing(call: ToolCall, output: str) -> bool:
     """Return whether a search found nothing. A command without output has succeeded and does not count."""
     if call.kind is Kind.COMMAND:
         return finds_nothing(output, silence=False)
-    is_silent = len(output) < MAX_OUTPUT and runs_commands(call.tool) and not _printed_lines(output)
+    is_silent = len(output) < MAX_OUTPUT and runs_commands(call.tool) and not printed_lines(output)
     return finds_nothing(output) or is_silent
 
 

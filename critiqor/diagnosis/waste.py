@@ -32,7 +32,7 @@ class Waste:
         self._usage = 0
         """Number of model calls with known tokens."""
         self._tokens = 0
-        self._prices = ExactSum()
+        self._prices = _ExactSum()
         self._duration_ms = 0
 
     def update(self, lists: Iterable[WastedCalls]) -> None:
@@ -95,7 +95,7 @@ class Waste:
         return self._duration_ms if self._lists else None
 
 
-class ExactSum:
+class _ExactSum:
     """A sum of floats without rounding errors, like `math.fsum`, to which numbers can be added later."""
 
     __slots__ = ("_parts", "is_known")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree import ElementTree as Tree
 
-from critiqor.model.measures import wall_time_ms
 from critiqor.model.report import GateReport, RuleResult
 from critiqor.model.sanitize import sanitize
 
@@ -49,7 +48,7 @@ def _case(suite: Tree.Element, rule: RuleResult, gate_report: GateReport) -> Non
 
 def _properties(gate_report: GateReport) -> dict[str, str]:
     diagnosis, verdict = gate_report.report.diagnosis, gate_report.report.verdict
-    wall_ms = wall_time_ms(diagnosis)
+    wall_ms = diagnosis.wall_time_ms
     return {
         "run_id": gate_report.report.run.run_id,
         "headline": verdict.headline,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from critiqor.exporters.markdown_text import code_span, escape_markdown
-from critiqor.model.diagnosis import CostAnalysis, Diagnosis, Finding
+from critiqor.model.diagnosis import Diagnosis, Finding
 from critiqor.model.formatting import (
     counted,
     format_cost,
@@ -17,8 +17,8 @@ from critiqor.model.formatting import (
     format_trust,
     format_verdict,
 )
-from critiqor.model.measures import unknown_usage, wall_time_ms
 from critiqor.model.report import GateResult, RunReport
+from critiqor.model.usage import CostAnalysis
 
 MAX_LENGTH = 64_000
 """Maximum length of the whole report in characters."""
@@ -100,7 +100,7 @@ def _facts(run_report: RunReport) -> str:
         ("outcome", outcome),
         ("cost", _cost(diagnosis.cost_analysis)),
         ("calls", _calls(diagnosis.cost_analysis)),
-        ("time", format_duration(wall_time_ms(diagnosis))),
+        ("time", format_duration(diagnosis.wall_time_ms)),
         ("agent", f"{escape_markdown(metadata.agent_id, MAX_NAME)}, {run_report.run.timestamps.created_at[:19]}"),
     ]
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows)])
@@ -116,7 +116,7 @@ def _lost(diagnosis: Diagnosis) -> str:
 
 
 def _cost(cost: CostAnalysis) -> str:
-    least = "at least " if unknown_usage(cost) else ""
+    least = "at least " if cost.unknown_usage else ""
     read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
     wasted = f"; wasted: {counted(cost.wasted_tokens, 'token')}" if cost.wasted_tokens else ""
     # A dollar sign starts a formula in GitHub's Markdown.

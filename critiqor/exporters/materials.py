@@ -30,7 +30,7 @@ from critiqor.model.report import (
     Rule,
     RunReport,
 )
-from critiqor.model.timeline import cited_line
+from critiqor.model.timeline import line_of_id
 from critiqor.policy.gate import DEFAULT_POLICY, Policy, apply_policy
 from critiqor.privacy.trace import anonymous_profile
 from critiqor.privacy.visibility import EXPORT
@@ -219,7 +219,7 @@ class _Files:
 
     def citations(self, wanted: set[str]) -> dict[str, Citation]:
         """Return the file and line of each wanted id; sealed evidence has one event per line."""
-        cited = {name: number for name in wanted if (number := cited_line(name)) is not None}
+        cited = {name: number for name in wanted if (number := line_of_id(name)) is not None}
         found = {name: Citation(self._timeline, number) for name, number in cited.items()}
         try:
             with self._document.open("rb") as file:

@@ -7,7 +7,6 @@ from critiqor.model.diagnosis import (
     CausalStep,
     Change,
     ContextAnalysis,
-    CostAnalysis,
     Diagnosis,
     FailureAnalysis,
     Finding,
@@ -16,21 +15,16 @@ from critiqor.model.diagnosis import (
     Impact,
     LatencyAnalysis,
     MemoryAnalysis,
-    ModelUsage,
     Outcome,
     Playbook,
     PrimaryDiagnosis,
     Readiness,
     Relation,
     RequestSize,
-    Scope,
     Severity,
     SlowCall,
-    ToolUsage,
-    TurnUsage,
-    Usage,
 )
-from critiqor.model.event import Event, EventType, SourceLayer, event_id_for
+from critiqor.model.event import Event, EventType, Scope, SourceLayer, event_id_for
 from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Damage, Metrics, RecorderFacts
 from critiqor.model.record import (
     RECORD_SCHEMA,
@@ -44,6 +38,7 @@ from critiqor.model.record import (
     Transition,
 )
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso, now_ms
+from critiqor.model.usage import CostAnalysis, ModelUsage, ToolUsage, TurnUsage, Usage
 
 __all__ = [
     "DIAGNOSIS_SCHEMA",

@@ -6,7 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.model.event import Scope
 from critiqor.model.timeline import TimelineSummary
+from critiqor.model.usage import CostAnalysis
 
 DIAGNOSIS_SCHEMA = "critiqor.diagnosis.v1"
 # v1: first version.
@@ -41,13 +43,6 @@ class CausalStep(msgspec.Struct, frozen=True):
     """Short description of the event."""
     relation: Relation | None = None
     """How the previous step led to this one; null for the first."""
-
-
-class Scope(msgspec.Struct, frozen=True):
-    """The session and agent run that something belongs to."""
-
-    session_key: str | None = None
-    agent_run_id: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +105,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def has_finished(self) -> bool:
-        """Whether the run was observed to its end, and was not cut off before its agents had finished."""
+        """Whether this outcome is an end: the run was observed to its end, and its agents were not cut off."""
         if self.state in ("completed", "failed"):
             return self.cut_short is not True
         # Stopping a gateway, or sealing it while it is idle, interrupts nothing: its agents had finished.
@@ -148,66 +143,6 @@ class CausalGraph(msgspec.Struct, frozen=True):
 
     nodes: list[GraphNode] = msgspec.field(default_factory=list)
     edges: list[GraphEdge] = msgspec.field(default_factory=list)
-
-
-class Usage(msgspec.Struct, kw_only=True):
-    """Tokens and cost of model calls, as reported by the provider."""
-
-    model_calls: int = 0
-    failed_model_calls: int = 0
-    model_calls_without_usage: int = 0
-    """Answered calls without reported usage: the sums below do not include them."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_usd: float | None = None
-    """US dollars; null if no price was reported, or only a price of 0 for calls that used tokens."""
-
-
-class ModelUsage(Usage, kw_only=True):
-    """Usage of one model."""
-
-    provider: str | None
-    model: str | None
-
-
-class TurnUsage(Usage, kw_only=True):
-    """Usage of one agent run."""
-
-    scope: Scope
-    tool_calls: int = 0
-
-
-class ToolUsage(msgspec.Struct, kw_only=True):
-    """Calls of one tool."""
-
-    tool: str
-    calls: int = 0
-    failed: int = 0
-    repeated: int = 0
-    """Calls with the same arguments as an earlier one in the same agent run."""
-    duration_ms: int = 0
-    tokens: int | None = None
-    """Tokens of the model calls that requested the tool, split evenly if a call requested several; null if unknown."""
-    cost_usd: float | None = None
-    """The same in US dollars."""
-
-
-class CostAnalysis(Usage, kw_only=True):
-    """Cost of the run, and how much of it was wasted."""
-
-    tool_calls: int = 0
-    failed_tool_calls: int = 0
-    repeated_tool_calls: int = 0
-    provider_retries: int = 0
-    wasted_tokens: int | None = None
-    """Tokens that findings count as wasted, each counted once."""
-    wasted_usd: float | None = None
-    per_model: list[ModelUsage] = msgspec.field(default_factory=list)
-    per_tool: list[ToolUsage] = msgspec.field(default_factory=list)
-    per_turn: list[TurnUsage] = msgspec.field(default_factory=list)
-    """One entry per agent run, the most expensive first, at most a hundred."""
 
 
 class MemoryAnalysis(msgspec.Struct, kw_only=True):
@@ -315,3 +250,11 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     timeline: TimelineSummary | None = None
     """Timing from OpenClaw's diagnostics timeline and the recorder; null if it was not analyzed."""
     playbook: Playbook
+
+    @property
+    def wall_time_ms(self) -> int | None:
+        """The time of the run from launch to end in milliseconds; None if unknown.
+
+        Uses launch and end of the process if it was supervised, else the first and last event of the agent.
+        """
+        return self.latency_analysis.wall_ms

@@ -61,6 +61,13 @@ class Event(msgspec.Struct, kw_only=True, frozen=True):
     """Data that is specific to the event type."""
 
 
+class Scope(msgspec.Struct, frozen=True):
+    """The session and agent run that something belongs to."""
+
+    session_key: str | None = None
+    agent_run_id: str | None = None
+
+
 _HOUSEKEEPING = frozenset(
     (EventType.RECORDER_ATTACHED, "gateway_start", "gateway_stop", "session_start", "session_end", "before_reset")
 )
@@ -105,12 +112,3 @@ def place_of(event_id: str) -> EventPlace | None:
     """Return time, writer and sequence number of an event id; None for an id in another format."""
     parts = _EVENT_ID.fullmatch(event_id)
     return EventPlace(int(parts[1], 36), parts[2], int(parts[3], 36)) if parts else None
-
-
-def recovered_usage(agent_end: Event) -> list[tuple[str, dict[str, Any]]]:
-    """Return (turn, usage) of model calls whose own response had no usage, from the end of their agent run."""
-    recovered = agent_end.payload.get("recovered_usage")
-    if not isinstance(recovered, list):
-        return []
-    entries = ((str(item.get("turn")), item.get("usage")) for item in recovered if isinstance(item, dict))
-    return [(turn, usage) for turn, usage in entries if isinstance(usage, dict)]

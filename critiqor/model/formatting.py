@@ -6,25 +6,17 @@ the functions that need them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from critiqor.model.diagnosis import Diagnosis, Impact, Readiness, Usage
-    from critiqor.model.measures import Cost
+    from critiqor.model.diagnosis import Impact, Readiness
+    from critiqor.model.usage import Cost, Usage
     from critiqor.model.verdict import Verdict
 
 UNKNOWN = "unknown"
-FIGURE_LABELS = {
-    "trust": "trust",
-    "confidence": "confidence",
-    "findings": "findings",
-    "cost_usd": "cost",
-    "tokens": "tokens",
-    "model_calls": "model calls",
-    "tool_calls": "tool calls",
-    "wall_ms": "time",
-}
-"""Labels of the figures by which runs are compared."""
+MAX_NAMES = 5
+"""Names in a sentence before the rest is counted."""
 
 
 def format_money(usd: float | None) -> str:
@@ -42,9 +34,9 @@ def format_money(usd: float | None) -> str:
 
 def format_cost(cost: Cost | Usage) -> str:
     """Return a cost; a lower bound where a part of it is unknown."""
-    from critiqor.model.measures import Cost, cost_of
+    from critiqor.model.usage import Cost
 
-    cost = cost if isinstance(cost, Cost) else cost_of(cost)
+    cost = cost if isinstance(cost, Cost) else cost.cost
     if not cost.model_calls:
         return "no model calls"
     if cost.usd is None:
@@ -78,6 +70,13 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def list_names(names: Iterable[str]) -> str:
+    """Return the first few names, and how many more there are."""
+    every = list(names)
+    rest = len(every) - MAX_NAMES
+    return ", ".join(every[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def format_verdict(verdict: Verdict | Readiness) -> str:
     """Return the verdict in one word."""
     return verdict if isinstance(verdict, str) else verdict.readiness
@@ -101,34 +100,6 @@ def format_waste(impact: Impact) -> str:
         format_duration(impact.wasted_ms) if impact.wasted_ms else "",
     ]
     return ", ".join(part for part in wasted if part) or "no waste measured"
-
-
-def format_figure(name: str, value: float | None) -> str:
-    """Return a figure of a run with its unit; `name` is a key of `FIGURE_LABELS`."""
-    if name == "cost_usd":
-        return format_money(value)
-    return format_duration(value) if name == "wall_ms" else format_number(value)
-
-
-def format_difference(name: str, value: float | None) -> str:
-    """Return by how much a figure changed, with its sign."""
-    if not value:
-        return UNKNOWN if value is None else "same"
-    return ("+" if value > 0 else "-") + format_figure(name, abs(value))
-
-
-def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
-    """Return trust, cost and time of a run as text, by figure name.
-
-    Comparisons use only complete costs and undisturbed times; these texts always show what is known.
-    """
-    from critiqor.model.measures import wall_time_ms
-
-    return {
-        "trust": format_number(verdict.trust),
-        "cost_usd": format_cost(diagnosis.cost_analysis),
-        "wall_ms": format_duration(wall_time_ms(diagnosis)),
-    }
 
 
 def format_size(number: int | None) -> str:

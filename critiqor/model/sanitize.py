@@ -85,10 +85,9 @@ def sanitize_for_page(text: str) -> str:
 
 
 def excerpt(text: str, max_length: int = MAX_EXCERPT) -> str:
-    """Return the beginning of a text on one line.
+    """Return the beginning of a text on one line, not sanitized: sanitize it before printing it.
 
-    Characters other than whitespace are unchanged, so that detectors can match them: sanitize an excerpt before
-    printing it.
+    Characters other than whitespace are unchanged, so that detectors can match them.
     """
     line = collapse_whitespace(text[: max_length * 2])
     return line if len(line) <= max_length else line[: max_length - 1] + "…"

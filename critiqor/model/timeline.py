@@ -323,9 +323,6 @@ class TimelineSummary(msgspec.Struct, kw_only=True):
     """The slowest ones."""
 
 
-_LINE_ID = re.compile(r"timeline_(\d{7,})")
-
-
 class SpanComparison(msgspec.Struct, frozen=True, kw_only=True):
     """All spans of one name, or all requests to providers, in two runs."""
 
@@ -385,12 +382,15 @@ class RepeatedTimings(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str] = msgspec.field(default_factory=list)
 
 
+_LINE_ID = re.compile(r"timeline_(\d{7,})")
+
+
 def line_id(line: int) -> str:
-    """Return the id by which a line of the timeline is cited, like an event id."""
+    """Return the id of a line of the timeline, which stands in a finding where others have an event id."""
     return f"timeline_{line:07d}"
 
 
-def cited_line(cited: str) -> int | None:
-    """Return the line number of a cited timeline line; None for an event id."""
-    found = _LINE_ID.fullmatch(cited)
+def line_of_id(identifier: str) -> int | None:
+    """Return the number of the timeline's line with this id; None for an event id."""
+    found = _LINE_ID.fullmatch(identifier)
     return int(found[1]) if found else None

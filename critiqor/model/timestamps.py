@@ -1,4 +1,4 @@
-"""Points in time: milliseconds since 1970, `datetime` and ISO 8601."""
+"""Points in time: milliseconds and microseconds since 1970, `datetime` and ISO 8601."""
 
 from __future__ import annotations
 
@@ -48,3 +48,12 @@ def moment_before(moment: datetime, milliseconds: float) -> datetime:
 def iso_from_datetime(moment: datetime) -> str:
     """Return a point in time as UTC, ISO 8601, with milliseconds."""
     return iso_from_ms(round(moment.timestamp() * 1000))
+
+
+LATEST_US = (1 << 53) - 1
+"""Latest time: beyond it, a double cannot represent microseconds."""
+
+
+def us_of(milliseconds: float) -> int:
+    """Return milliseconds since 1970 as microseconds, within the supported range."""
+    return round(min(max(milliseconds, 0.0), LATEST_US / 1000) * 1000)

@@ -33,8 +33,6 @@ Category = Literal[
 
 MAX_TEXT = 256
 """Characters of a name or a fact."""
-LATEST_US = (1 << 53) - 1
-"""Latest time: beyond it, a double cannot represent microseconds."""
 MAX_MS = 1e11
 """Longest duration in milliseconds: three years."""
 
@@ -128,18 +126,6 @@ class Trace(msgspec.Struct, kw_only=True):
         yield from (counter.at_us for counter in self.counters)
 
 
-def us_of(milliseconds: float) -> int:
-    """Return milliseconds since 1970 as microseconds, within the supported range."""
-    return round(min(max(milliseconds, 0.0), LATEST_US / 1000) * 1000)
-
-
-def began_us(end_ms: float, duration_ms: float | None) -> int | None:
-    """Return the start in microseconds for an end and a duration; None if the duration is not valid."""
-    if duration_ms is None or not 0 <= duration_ms <= MAX_MS:
-        return None
-    return us_of(end_ms - duration_ms)
-
-
 def label(text: str) -> str:
-    """Return an untrusted name or fact in the form used in a trace: on one line, of bounded length."""
+    """Return an untrusted text as a name or fact of the structs above: sanitized, on one line, of bounded length."""
     return sanitize(text, max_length=MAX_TEXT)

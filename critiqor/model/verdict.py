@@ -21,7 +21,7 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_intact(self) -> bool:
-        """Whether the conclusions drawn from the evidence can be proven."""
+        """Whether evidence and diagnosis agree with the seal, without which there is no verdict."""
         return self.state == "intact"
 
 

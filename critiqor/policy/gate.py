@@ -18,7 +18,6 @@ from critiqor.comparison.figures import rank
 from critiqor.diagnosis.scoring import trust_points
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
 from critiqor.model.formatting import counted
-from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage
 from critiqor.model.report import GateResult, RuleResult
 from critiqor.model.verdict import Integrity
 
@@ -221,12 +220,12 @@ def _findings(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
 
 def _cost(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     cost = diagnosis.cost_analysis
-    return _spent("max_cost_usd", policy.max_cost_usd or 0, cost.cost_usd, unknown_cost(cost), policy)
+    return _spent("max_cost_usd", policy.max_cost_usd or 0, cost.cost_usd, cost.unknown_cost, policy)
 
 
 def _tokens(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     cost = diagnosis.cost_analysis
-    return _spent("max_tokens", policy.max_tokens or 0, total_tokens(cost), unknown_usage(cost), policy)
+    return _spent("max_tokens", policy.max_tokens or 0, cost.total_tokens, cost.unknown_usage, policy)
 
 
 def _spent(rule: str, limit: float, reported: float | None, unknown: str | None, policy: Policy) -> RuleResult:

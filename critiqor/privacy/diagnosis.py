@@ -16,8 +16,9 @@ from critiqor.model import (
     PrimaryDiagnosis,
     Scope,
 )
-from critiqor.model.diagnosis import ContextAnalysis, CostAnalysis, GraphEdge, LatencyAnalysis
+from critiqor.model.diagnosis import ContextAnalysis, GraphEdge, LatencyAnalysis
 from critiqor.model.timeline import SpanNode, TimelineSummary, Turn
+from critiqor.model.usage import CostAnalysis
 from critiqor.privacy import vocabulary
 from critiqor.privacy.vocabulary import WITHHELD
 

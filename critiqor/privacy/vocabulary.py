@@ -8,7 +8,7 @@ from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.record import Metadata
-from critiqor.model.timeline import cited_line
+from critiqor.model.timeline import line_of_id
 
 WITHHELD = "withheld"
 AGENT = "an agent"
@@ -101,7 +101,7 @@ def digest(text: str) -> str:
 
 def cited(name: str) -> str:
     """Return the id of an event, a timeline line or a finding; other ids could contain anything."""
-    known = place_of(name) is not None or cited_line(name) is not None or _FINDING.fullmatch(name) is not None
+    known = place_of(name) is not None or line_of_id(name) is not None or _FINDING.fullmatch(name) is not None
     return name if known else WITHHELD
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import canonical, plain_text
+from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError, UsageError
 from critiqor.model import CausalStep, Diagnosis, Event, Finding, Relation
 from critiqor.model.sanitize import excerpt
-from critiqor.model.timeline import cited_line, line_id
+from critiqor.model.timeline import line_id, line_of_id
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
 from critiqor.storage.session_document import read_sealed_events
@@ -46,7 +46,7 @@ def explain_finding(view: RunView, name: str) -> Explanation:
     finding = _find(view.require_diagnosis(), name)
     cited = {*finding.evidence, *(step.event_id for step in finding.causal_chain)}
     events = _cited_events(run, cited)
-    numbers = {number for event_id in cited if (number := cited_line(event_id)) is not None}
+    numbers = {number for event_id in cited if (number := line_of_id(event_id)) is not None}
     lines = {line_id(number): line for number, line in read_cited_lines(run.timeline_path, numbers).items()}
     return Explanation(
         finding,
@@ -90,7 +90,7 @@ def _informative_values(event: Event) -> list[str]:
     payload = event.payload
     lines = []
     if payload.get("arguments") is not None:
-        lines.append(f"arguments: {excerpt(canonical(payload['arguments']), MAX_EXCERPT)}")
+        lines.append(f"arguments: {excerpt(canonical_json(payload['arguments']), MAX_EXCERPT)}")
     if event.error:
         lines.append(f"error: {excerpt(event.error, MAX_EXCERPT)}")
     for name in ("result", "text"):

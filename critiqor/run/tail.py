@@ -14,7 +14,7 @@ import msgspec
 
 from critiqor.diagnosis.cost import Ledger
 from critiqor.model import Event, EventType
-from critiqor.model.measures import Cost, cost_of
+from critiqor.model.usage import Cost
 from critiqor.run.store import Run, is_abandoned
 from critiqor.storage import run_record as records
 from critiqor.storage.event_merge import is_too_deep
@@ -213,7 +213,7 @@ class _Tally:
             unreadable=self.unreadable,
             last_event_at=self._last_event_at,
         )
-        return Totals(figures, cost_of(usage))
+        return Totals(figures, usage.cost)
 
 
 def _key(path: Path) -> bytes:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
 from critiqor.model import Coverage, Diagnosis, Event, Metadata, RunHead, Seal
-from critiqor.model.formatting import format_figures
 from critiqor.model.report import RunSummary
 from critiqor.model.verdict import Integrity, Verdict, judge, with_verdict
 from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level

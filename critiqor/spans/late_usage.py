@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from critiqor.model import Event, Scope
-from critiqor.model.event import recovered_usage
 
 Call = TypeVar("Call")
 
@@ -14,6 +13,15 @@ Call = TypeVar("Call")
 def has_usage(event: Event) -> bool:
     """Whether a message has the usage of its model call itself, as in imported runs."""
     return event.event_type == "message_end" and isinstance(event.payload.get("usage"), dict)
+
+
+def recovered_usage(agent_end: Event) -> list[tuple[str, dict[str, Any]]]:
+    """Return (turn, usage) of model calls whose own response had no usage, from the end of their agent run."""
+    recovered = agent_end.payload.get("recovered_usage")
+    if not isinstance(recovered, list):
+        return []
+    entries = ((str(item.get("turn")), item.get("usage")) for item in recovered if isinstance(item, dict))
+    return [(turn, usage) for turn, usage in entries if isinstance(usage, dict)]
 
 
 class LateUsage(Generic[Call]):

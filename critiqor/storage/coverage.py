@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from critiqor.model import Coverage, Damage, Event, EventType, Metrics, RecorderFacts
-from critiqor.model.event import IMPORT_WRITER, is_agent_activity, place_of, recovered_usage
+from critiqor.model.event import IMPORT_WRITER, is_agent_activity, place_of
 from critiqor.model.evidence import OpenCall
 from critiqor.model.formatting import counted
 from critiqor.storage.redaction import Redactor
@@ -111,6 +111,8 @@ class CoverageCounter:
         if pairing is not None:
             self._count_pairing(pairing, event)
         elif event.event_type == "agent_end":
+            from critiqor.spans.late_usage import recovered_usage
+
             self.coverage.responses_without_usage -= len(recovered_usage(event))
 
     def _count_pairing(self, pairing: Pairing[OpenCall], event: Event) -> None:

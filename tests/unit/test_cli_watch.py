@@ -31,8 +31,8 @@ from critiqor.cli.drawings.watch import LiveRun
 from critiqor.cli.terminal.event_lines import EventLine
 from critiqor.errors import ExitCode
 from critiqor.model import now_ms
-from critiqor.model.measures import Cost
 from critiqor.model.record import Metadata, RunHead, Timestamps
+from critiqor.model.usage import Cost
 from critiqor.run.store import Run
 from critiqor.run.tail import MAX_READ_BYTES, Figures, Follower, Totals
 from critiqor.session import abort_session, append_event_to_run, request_finalize

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from story import Story
 
-from critiqor.diagnosis.signals.text import error_kind
+from critiqor.diagnosis.signals.errors import error_kind
 
 # Memory.
 

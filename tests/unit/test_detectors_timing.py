@@ -8,7 +8,7 @@ from story import Story, diagnose
 from timelines import START, Line, end, in_order, line, request, sample, span, summary_of
 
 from critiqor.model import Finding, iso_from_ms
-from critiqor.model.timeline import TimelineSummary, cited_line
+from critiqor.model.timeline import TimelineSummary, line_of_id
 
 
 def found(timing: TimelineSummary, story: Story | None = None) -> list[Finding]:
@@ -35,7 +35,7 @@ def test_a_stall_is_found_with_the_span_that_held_the_loop_and_the_line_that_pro
     assert finding.severity == "low"
     assert "2.90 s" in finding.title
     assert finding.evidence == [finding.first_bad_step] == ["timeline_0000006"]
-    assert lines[(cited_line(finding.evidence[0]) or 0) - 1]["type"] == "eventLoop.sample"
+    assert lines[(line_of_id(finding.evidence[0]) or 0) - 1]["type"] == "eventLoop.sample"
 
 
 def test_many_stalls_of_one_cause_are_one_graver_finding() -> None:
@@ -74,7 +74,7 @@ def test_a_start_up_of_more_than_a_minute_is_found_with_its_slowest_step() -> No
     assert finding.cause == "slow_startup:gateway:plugins.load"
     assert "90.00 s" in finding.title
     assert "`plugins.load`" in finding.explanation
-    assert steps[(cited_line(finding.evidence[0]) or 0) - 1]["name"] == "plugins.load"
+    assert steps[(line_of_id(finding.evidence[0]) or 0) - 1]["name"] == "plugins.load"
 
 
 def test_a_start_up_within_a_minute_is_no_finding() -> None:

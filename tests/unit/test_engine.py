@@ -21,12 +21,11 @@ from test_detector_properties import CASES
 from critiqor.cli.texts.show import cost_text
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.causal_graph import LEADS_TO
-from critiqor.diagnosis.draft import RUN_AGAIN
+from critiqor.diagnosis.drafts.draft import RUN_AGAIN
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.scoring import POINTS, confidence_lost, readiness
 from critiqor.model import SEVERITIES, Coverage, Diagnosis, Event, Finding, Usage, event_id_for, iso_from_ms
 from critiqor.model.diagnosis import CausalGraph, GraphEdge, GraphNode, Relation
-from critiqor.model.measures import unknown_cost
 
 
 def gateway(kinds: list[str] | None = None) -> list[Event]:
@@ -375,11 +374,11 @@ def test_price_of_nothing_for_tokens_that_were_used_is_no_price() -> None:
     free = Story().model(cost=0.0).model(cost=0.0).says("Hello.").finishes().diagnosis().cost_analysis
     assert (free.model_calls, free.input_tokens, free.cost_usd) == (2, 2000, None)
     assert [model.cost_usd for model in free.per_model] == [None]
-    assert unknown_cost(free) == "no price is known"
+    assert free.unknown_cost == "no price is known"
     assert cost_text(free).startswith("no price known, 2,000 tokens in")
     mixed = Story().model(cost=0.0, model="local").model(cost=0.25).says("Hello.").finishes().diagnosis().cost_analysis
     assert mixed.cost_usd == 0.25
-    assert unknown_cost(mixed) == "no price is known for local"
+    assert mixed.unknown_cost == "no price is known for local"
     assert cost_text(mixed).startswith("at least $0.2500, ")
     unused = Story().model(cost=0.0, input=0, output=0).says("Hello.").finishes().diagnosis().cost_analysis
     assert unused.cost_usd == 0

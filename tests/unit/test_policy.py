@@ -9,7 +9,8 @@ from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given
 from reports import CHANGED, INTACT
 
-from critiqor.model.diagnosis import Diagnosis, ModelUsage, Outcome, OutcomeState
+from critiqor.model.diagnosis import Diagnosis, Outcome, OutcomeState
+from critiqor.model.usage import ModelUsage
 from critiqor.policy.gate import (
     DEFAULT_POLICY,
     Policy,

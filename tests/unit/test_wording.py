@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from critiqor.cli.texts.show import cost_text
-from critiqor.model.diagnosis import CostAnalysis
 from critiqor.model.formatting import counted, format_money, format_number
+from critiqor.model.usage import CostAnalysis
 
 
 @pytest.mark.parametrize(

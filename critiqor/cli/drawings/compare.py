@@ -12,7 +12,8 @@ from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_
 from critiqor.cli.terminal.tables import FittingTable, draw_parts, facts_grid
 from critiqor.cli.texts.compare import Texts, figure_cells
 from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.model.formatting import FIGURE_LABELS, UNKNOWN, format_identifier
+from critiqor.comparison.figures import FIGURE_LABELS
+from critiqor.model.formatting import UNKNOWN, format_identifier
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.reports.comparison_report import comparison_parts
 

@@ -10,8 +10,9 @@ from rich.text import Text
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.texts.trends import FIGURES, Texts, figure_cells, notes_of, title_of, when
+from critiqor.comparison.figures import FIGURE_LABELS
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
-from critiqor.model.formatting import FIGURE_LABELS, format_identifier
+from critiqor.model.formatting import format_identifier
 
 MAX_CAUSE = 60
 """Maximum length of the cause below a title in characters."""

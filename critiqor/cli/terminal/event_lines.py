@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from critiqor.diagnosis.signals.numbers import is_plausible, price_of
+from critiqor.diagnosis.cost import reported_price
+from critiqor.diagnosis.signals.numbers import is_plausible
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.formatting import format_duration, format_money, format_number
 from critiqor.model.sanitize import collapse_whitespace
@@ -84,7 +85,7 @@ def _usage(usage: Any) -> list[str]:
         for name, direction in (("input", "in"), ("output", "out"))
         if is_plausible(usage.get(name))
     ]
-    price = price_of(usage)
+    price = reported_price(usage)
     return tokens if price is None else [*tokens, format_money(price)]
 
 

@@ -21,7 +21,8 @@ from critiqor.model import Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import Stall
-from critiqor.model.trace import Category, Part, Slice, us_of
+from critiqor.model.timestamps import us_of
+from critiqor.model.trace import Category, Part, Slice
 from critiqor.run.store import Run
 
 MAX_ROWS = 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
 from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.model.formatting import FIGURE_LABELS, format_difference, format_figure, format_identifier
+from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure
+from critiqor.model.formatting import format_identifier
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.reports.comparison_report import comparison_parts
 from critiqor.timeline.reports.layout import as_lines

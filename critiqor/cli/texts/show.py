@@ -17,7 +17,6 @@ from critiqor.model.formatting import (
     format_trust,
     format_verdict,
 )
-from critiqor.model.measures import wall_time_ms
 from critiqor.model.verdict import Verdict
 from critiqor.run.store import is_abandoned, is_owner_alive
 from critiqor.run.view import RunView
@@ -121,7 +120,7 @@ def cost_text(cost: CostAnalysis) -> str:
 
 def time_text(diagnosis: Diagnosis) -> str:
     """Return the wall time of a run, and where the time of its slowest turn went if that is known."""
-    whole = format_duration(wall_time_ms(diagnosis))
+    whole = format_duration(diagnosis.wall_time_ms)
     turn = diagnosis.timeline.turns[0] if diagnosis.timeline is not None and diagnosis.timeline.turns else None
     if turn is None:
         return whole

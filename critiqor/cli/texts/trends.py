@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
+from critiqor.comparison.figures import FIGURE_LABELS, format_figure
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
-from critiqor.model.formatting import FIGURE_LABELS, format_figure
 
 FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
 """Figures that are shown for each run."""

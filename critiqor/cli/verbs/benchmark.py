@@ -34,7 +34,7 @@ def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
 
 def _text(result: Ranking, texts: dict[str, str]) -> str:
     from critiqor.cli.text_layout import page, table
-    from critiqor.model.formatting import FIGURE_LABELS, format_figure
+    from critiqor.comparison.figures import FIGURE_LABELS, format_figure
     from critiqor.model.sanitize import collapse_whitespace
 
     kind = collapse_whitespace(f"{result.benchmark_id}, {result.difficulty_tier}")

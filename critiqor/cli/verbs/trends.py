@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) -> None:
     """Follow the runs of one agent over time: trust, cost, time, and recurring problems."""
     from critiqor.cli.texts.trends import trends_text
+    from critiqor.comparison.figures import format_figures
     from critiqor.comparison.trends import trends_of
-    from critiqor.model.formatting import format_figures
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.store import RunStore
     from critiqor.run.view import summarize_runs

@@ -19,7 +19,7 @@ from critiqor.dashboard.pages.run_addresses import RunAddresses
 from critiqor.dashboard.render.formatting import offset
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Coverage, Diagnosis, Event, Finding, RunHead, ms_from_iso
-from critiqor.model.timeline import cited_line
+from critiqor.model.timeline import line_of_id
 from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
 from critiqor.privacy.vocabulary import anonymous_name
@@ -161,7 +161,7 @@ class RunPageData:
 
     def timeline_line(self, name: str) -> dict[str, FieldValue] | None:
         """Return a cited line of OpenClaw's timeline; None for an anonymous viewer, because it contains texts."""
-        line = cited_line(name)
+        line = line_of_id(name)
         if line is None or self.is_anonymous:
             return None
         return read_cited_lines(self.view.run.timeline_path, {line}).get(line)

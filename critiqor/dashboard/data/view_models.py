@@ -12,7 +12,7 @@ from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.pages.paging import Pages
 from critiqor.dashboard.render.causal_drawing import visible_graph
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw
-from critiqor.diagnosis.signals.text import canonical, plain_text
+from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, Finding
 from critiqor.model.diagnosis import SEVERITIES
@@ -84,7 +84,7 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
     payload = event.payload
     lines = []
     if payload.get("arguments") is not None:
-        lines.append(("arguments", excerpt(canonical(payload["arguments"]), _MAX_EXCERPT)))
+        lines.append(("arguments", excerpt(canonical_json(payload["arguments"]), _MAX_EXCERPT)))
     if event.error:
         lines.append(("error", excerpt(event.error, _MAX_EXCERPT)))
     for name in ("result", "text"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from critiqor.model import Finding
-from critiqor.model.timeline import cited_line
+from critiqor.model.timeline import line_of_id
 
 FINDINGS = 20
 """Number of findings per page."""
@@ -33,7 +33,7 @@ class RunAddresses:
 
     def event(self, event_id: str) -> str | None:
         """Return the address of an event or a timeline line; None if it has no page."""
-        if not self._has_lines and cited_line(event_id) is not None:
+        if not self._has_lines and line_of_id(event_id) is not None:
             return None
         return f"{self._run}/events/{path_segment(event_id)}"
 

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from critiqor.comparison.compare import Comparison, compare
+from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure
 from critiqor.dashboard.data.run_catalog import UNREADABLE, RunFilter, RunRow
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.site import Site
 from critiqor.errors import UsageError
 from critiqor.model import ms_from_iso
-from critiqor.model.formatting import FIGURE_LABELS, format_difference, format_figure
 from critiqor.run.timing import compare_timings
 
 ROWS = 50

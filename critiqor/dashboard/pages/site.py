@@ -30,7 +30,6 @@ from critiqor.model.formatting import (
     format_number,
     format_trust,
 )
-from critiqor.model.measures import wall_time_ms
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import RunStore
 
@@ -129,7 +128,7 @@ def _environment() -> Environment:
         segment=path_segment,
         trust=format_trust,
         words=format_identifier,
-        wall_time=lambda diagnosis: format_duration(wall_time_ms(diagnosis)),
+        wall_time=lambda diagnosis: format_duration(diagnosis.wall_time_ms),
     )
     environment.globals |= {"informative_values": informative_values, "kind_of": kind_of, "verdicts": wording.VERDICTS}
     return environment

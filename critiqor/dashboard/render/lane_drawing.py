@@ -12,7 +12,7 @@ from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
 from critiqor.model import Diagnosis, ms_from_iso
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import line_id
-from critiqor.model.trace import us_of
+from critiqor.model.timestamps import us_of
 
 WIDTH, GUTTER, LANE, TOP = 1000, 132, 20, 40
 """Sizes in pixels: width of the time axis, width of the lane names, height of a lane, height of the axis."""

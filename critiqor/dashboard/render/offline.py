@@ -29,7 +29,7 @@ from critiqor.dashboard.render.formatting import raw
 from critiqor.dashboard.render.offline_fragments import Anchors, FragmentExtractor, find_stylesheets
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Finding
-from critiqor.model.timeline import cited_line
+from critiqor.model.timeline import line_of_id
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.store import Run
 
@@ -150,7 +150,7 @@ class _OfflineReport:
 
 
 def _timeline_lines(cited: dict[str, None]) -> list[str]:
-    return [name for name in cited if cited_line(name) is not None][:MAX_LINES]
+    return [name for name in cited if line_of_id(name) is not None][:MAX_LINES]
 
 
 def _citing(findings: list[Finding]) -> dict[str, list[Finding]]:

@@ -277,7 +277,7 @@ _PLAN = re.compile(
 
 
 def plans_work(text: str) -> bool:
-    """Return whether the last sentence of a text announces further work."""
+    """Return whether an agent ends its message with the claim that it will do more work."""
     sentences = [sentence for sentence in _SENTENCE.split(_plain(text).strip()) if sentence.strip()]
     if not sentences:
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 from critiqor.diagnosis.detector import RunDetector, SessionDetector
@@ -35,7 +34,6 @@ from critiqor.diagnosis.detectors import (
     tool_misuse,
     unresolved_tool_error,
 )
-from critiqor.diagnosis.draft import Draft
 
 _MODULES = (
     process_failure,
@@ -106,7 +104,7 @@ RECORDING_DETECTORS = (
 )
 """Detectors that are created once per recording. They read what `Recording` has observed."""
 
-_EXPLAINED_BY = {
+EXPLAINED_BY = {
     unresolved_tool_error.TYPE: {repeated_tool_failure.TYPE, tool_misuse.TYPE, false_success_claim.TYPE},
     no_progress.TYPE: {repeated_tool_failure.TYPE, tool_loop.TYPE},
     repeated_tool_failure.TYPE: {skill_failure.TYPE},
@@ -117,23 +115,4 @@ _EXPLAINED_BY = {
 """Failure types that are redundant if a finding of one of the other types explains the same events."""
 
 
-def without_explained(drafts: list[Draft]) -> list[Draft]:
-    """Return the drafts without those whose events are explained by other drafts."""
-    by_type: dict[str, list[Draft]] = defaultdict(list)
-    for draft in drafts:
-        by_type[draft.type].append(draft)
-    return [draft for draft in drafts if not _is_explained(draft, by_type)]
-
-
-def _is_explained(draft: Draft, by_type: dict[str, list[Draft]]) -> bool:
-    """Return whether other drafts explain at least four fifths of the events of a draft."""
-    types = _EXPLAINED_BY.get(draft.type, ())
-    others = [other for type_ in types if type_ in by_type for other in by_type[type_]]
-    if not others:
-        return False
-    events = draft.explains or frozenset(draft.evidence)
-    explained = sum(any(event in other.explains for other in others) for event in events)
-    return explained * 5 >= len(events) * 4
-
-
-__all__ = ["FAILURE_TYPES", "RECORDING_DETECTORS", "RUN_DETECTORS", "SESSION_DETECTORS", "without_explained"]
+__all__ = ["EXPLAINED_BY", "FAILURE_TYPES", "RECORDING_DETECTORS", "RUN_DETECTORS", "SESSION_DETECTORS"]

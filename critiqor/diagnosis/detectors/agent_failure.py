@@ -5,8 +5,9 @@ from __future__ import annotations
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.detectors.timeout import is_timeout
-from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.signals.text import error_kind
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.errors import error_kind
 from critiqor.model import CausalStep
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
@@ -46,7 +47,7 @@ class AgentFailure(RunDetector[Moment]):
                 title=f"The agent run ended with an error: {excerpt(error, 100)}",
                 explanation="OpenClaw reported the agent run as failed. No failed model call and no time limit "
                 "explains it.",
-                evidence=cite([end.event_id]),
+                evidence=cite_events([end.event_id]),
                 first_bad_step=end.event_id,
                 chain=[CausalStep(end.event_id, f"The agent run ended: {excerpt(error, 80)}", None)],
                 scope=self.run.scope,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, ms_from_iso
 from critiqor.model.event import place_of
@@ -57,7 +58,7 @@ def _draft(program: str, failures: list[ChildProcess]) -> Draft:
         explanation="OpenClaw started this process for itself or for a plugin. "
         + ("It was restarted repeatedly. " if is_frequent else "")
         + "Features that depend on it did not work.",
-        evidence=cite(line_id(child.line) for child in failures),
+        evidence=cite_events(line_id(child.line) for child in failures),
         occurrences=len(failures),
         first_bad_step=line_id(first.line),
         chain=[CausalStep(line_id(first.line), f"`{program}` failed", None)]

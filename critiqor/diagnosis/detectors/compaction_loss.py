@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.diagnosis.detector import SessionDetector
-from critiqor.diagnosis.detectors.context_pollution import is_compaction
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.text import likeness
 from critiqor.model import CausalStep, Scope
 from critiqor.model.formatting import counted
@@ -44,6 +44,13 @@ _FORBIDDEN = re.compile(
 _READING = frozenset(("use", "run", "call", "open", "read"))
 
 _order = attrgetter("order")
+
+
+def is_compaction(moment: Moment) -> bool:
+    """Return whether a moment is the end of a compaction that removed something."""
+    payload = moment.payload
+    is_end = moment.event_type == "compaction_end"
+    return is_end and payload.get("completed") is not False and payload.get("compactedCount") != 0
 
 
 class _Loss(msgspec.Struct, kw_only=True):
@@ -347,7 +354,7 @@ def _draft(scope: Scope, loss: _Loss) -> Draft:
         confidence=70,
         title=f"After a compaction, {loss.what}",
         explanation=f"The compaction summary lost this: {excerpt(lost, 120)}",
-        evidence=cite([loss.known.event_id, compaction, *shown]),
+        evidence=cite_events([loss.known.event_id, compaction, *shown]),
         occurrences=len(shown),
         first_bad_step=first,
         chain=[

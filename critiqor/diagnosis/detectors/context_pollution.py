@@ -6,8 +6,10 @@ from bisect import bisect_right, insort
 from operator import attrgetter
 
 from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.detectors.compaction_loss import is_compaction
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.draft import Citations, Draft
+from critiqor.diagnosis.drafts.cited_events import CitedEvents
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -31,19 +33,12 @@ _MAX_NAMED_RESULTS = 3
 _order = attrgetter("order")
 
 
-def saturation(call: ModelCall) -> float | None:
-    """Return the share of the budget that a request used; None if its tokens or its budget are unknown."""
+def context_saturation(call: ModelCall) -> float | None:
+    """Return the share of the context window that a request filled; None if its tokens or its budget are unknown."""
     if not call.budget_tokens or call.input_tokens is None:
         return None
     share = call.input_tokens / call.budget_tokens
     return share if share < IMPLAUSIBLE_SHARE else None
-
-
-def is_compaction(moment: Moment) -> bool:
-    """Return whether a moment is the end of a compaction that removed something."""
-    payload = moment.payload
-    is_end = moment.event_type == "compaction_end"
-    return is_end and payload.get("completed") is not False and payload.get("compactedCount") != 0
 
 
 class GiantResults:
@@ -105,7 +100,7 @@ class _LargeRequests:
     def __init__(self) -> None:
         self.calls: list[ModelCall] = []
         """The model calls, in order."""
-        self.citations = Citations()
+        self.citations = CitedEvents()
         self.largest: ModelCall | None = None
         self.share = 0.0
         """Share of the budget that the largest request used."""
@@ -120,7 +115,7 @@ class _LargeRequests:
     def size(self) -> str:
         """Size of the largest request, or the error of the provider, for a title."""
         largest = self.largest
-        if largest is None or saturation(largest) is not None:
+        if largest is None or context_saturation(largest) is not None:
             return f"{largest.input_tokens} of {largest.budget_tokens} tokens" if largest is not None else ""
         return excerpt(largest.error or "", 100)
 
@@ -171,7 +166,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             self._full = _LargeRequests()
 
     def _judge(self, call: ModelCall, *, is_rejected: bool) -> None:
-        share = saturation(call) or 0
+        share = context_saturation(call) or 0
         if share > 1 or is_rejected:
             self._is_over |= share > 1
             self._over.add(call, share)

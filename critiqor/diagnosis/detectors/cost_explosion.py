@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.context_pollution import is_compaction
-from critiqor.diagnosis.draft import Citations, Draft
+from critiqor.diagnosis.detectors.compaction_loss import is_compaction
+from critiqor.diagnosis.drafts.cited_events import CitedEvents
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Severity
 from critiqor.spans.agent_run import AgentRun
@@ -31,7 +32,7 @@ class _CallSummary:
         self.count = 0
         self.first: ToolCall | None = None
         self.last: ToolCall | None = None
-        self.citations = Citations()
+        self.citations = CitedEvents()
 
     def add(self, call: ToolCall) -> None:
         self.count += 1

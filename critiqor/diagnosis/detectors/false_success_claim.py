@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.claims.assertions import asks_for
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import Draft, cite
-from critiqor.diagnosis.signals.text import reports_absence, reports_already_done
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.model import CausalStep, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
@@ -158,7 +159,7 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
                 confidence=70,
                 title="The agent run reported success without answering",
                 explanation="The agent's last message is empty, and it sent nothing through a tool either.",
-                evidence=cite([last.event_id, end.event_id]),
+                evidence=cite_events([last.event_id, end.event_id]),
                 first_bad_step=last.event_id,
                 chain=[
                     CausalStep(last.event_id, "The answer is empty", None),
@@ -192,7 +193,7 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
             confidence=false.confidence,
             title=title,
             explanation=explanation,
-            evidence=cite([*([against.evidence] if against else []), message.event_id]),
+            evidence=cite_events([*([against.evidence] if against else []), message.event_id]),
             first_bad_step=message.event_id,
             chain=chain,
             explains=frozenset([against.evidence]) if against else frozenset(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import CallGroup, Draft
+from critiqor.diagnosis.drafts.call_groups import CallGroup
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import RUN_AGAIN, Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import RUN_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
@@ -66,7 +67,7 @@ def _draft(recording: Recording, how: str, severity: Severity, title: str, expla
         confidence=100,
         title=title,
         explanation=explanation,
-        evidence=cite([event_id] if event_id else []),
+        evidence=cite_events([event_id] if event_id else []),
         first_bad_step=event_id,
         chain=[CausalStep(event_id, title, None)] if event_id else [],
         recommendation=_ADVICE.get(how, "Run `critiqor doctor --probe`, then record again."),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, ms_from_iso
 from critiqor.model.formatting import counted, format_duration
 from critiqor.model.timeline import Stall, TimelineSummary, line_id
@@ -55,7 +56,7 @@ def _draft(cause: str, stalls: list[Stall]) -> Draft:
         title=f"The event loop was blocked for {format_duration(longest.delay_ms)} by {blocker}",
         explanation=f"{counted(len(stalls), 'stall')}, {format_duration(total)} in total. Meanwhile the process could "
         f"not accept messages, answer requests or stream output. {suspect}",
-        evidence=cite(line_id(stall.line) for stall in stalls),
+        evidence=cite_events(line_id(stall.line) for stall in stalls),
         occurrences=len(stalls),
         first_bad_step=line_id(min(stall.line for stall in stalls)),
         chain=[CausalStep(line_id(longest.line), f"A delay of {format_duration(longest.delay_ms)} was measured", None)],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.detector import RunDetector, SessionDetector
-from critiqor.diagnosis.draft import Citations, Draft, cite
+from critiqor.diagnosis.drafts.cited_events import CitedEvents, cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Scope, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -32,7 +33,7 @@ class _Lookups:
 
     def __init__(self) -> None:
         self.all: list[MemoryLookup] = []
-        self.citations = Citations()
+        self.citations = CitedEvents()
         self.explains: set[str] = set()
         self.repetitions: list[ToolCall] = []
         """The tool calls of all lookups but the first."""
@@ -271,7 +272,9 @@ def _redone_draft(scope: Scope, written: ToolCall, before: list[ToolCall], again
         title=f"{counted(len(again), 'lookup')} repeated without checking memory",
         explanation="An earlier agent run of this session made the same lookups and then wrote to memory; this one "
         f"never checked it. The first one: {excerpt(again[0].arguments, 120)}",
-        evidence=cite([*(call.evidence for call in before[:2]), written.evidence, *(call.evidence for call in again)]),
+        evidence=cite_events(
+            [*(call.evidence for call in before[:2]), written.evidence, *(call.evidence for call in again)]
+        ),
         occurrences=len(again),
         first_bad_step=again[0].call,
         chain=[

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.detector import RunDetector, begins_chapter
-from critiqor.diagnosis.draft import CallGroup, Draft
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.drafts.call_groups import CallGroup
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.loops import begins_chapter
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted

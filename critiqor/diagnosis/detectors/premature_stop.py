@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -90,7 +91,7 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
             return []
         title = f"The agent run ended with {counted(plan.pending, 'item')} of its own plan not done"
         draft = self._draft(last, "planned", title, 70)
-        draft.evidence = cite([plan.event_id, *draft.evidence])
+        draft.evidence = cite_events([plan.event_id, *draft.evidence])
         draft.first_bad_step = plan.event_id
         draft.chain = [CausalStep(plan.event_id, "The plan as last written", None), *draft.chain]
         draft.chain[1] = CausalStep(last.event_id, title, "ignored")
@@ -106,7 +107,7 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
             confidence=confidence,
             title=title,
             explanation=f"The agent's last message: “{excerpt(last.ending or last.text, 160)}”",
-            evidence=cite([last.event_id, *(step.event_id for step in ended)]),
+            evidence=cite_events([last.event_id, *(step.event_id for step in ended)]),
             first_bad_step=last.event_id,
             chain=[CausalStep(last.event_id, title, None), *ended],
             scope=self.run.scope,

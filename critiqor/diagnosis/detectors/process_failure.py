@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import RUN_AGAIN, Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import RUN_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Event, Severity
 from critiqor.model.sanitize import excerpt
@@ -49,7 +50,7 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
         if stopped
         else f"OpenClaw failed: {excerpt(event.error or 'it did not end normally', 100)}",
         explanation=f"{_observed(recording, stopped=stopped)}{running}{_MEMORY.get(code or 0, '')}",
-        evidence=cite([*(call.call for call in waiting[:3]), event.event_id]),
+        evidence=cite_events([*(call.call for call in waiting[:3]), event.event_id]),
         first_bad_step=event.event_id,
         chain=[
             *([CausalStep(last.event_id, f"Last agent event: {last.event_type}", None)] if last is not None else []),

@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import Citations, Draft
+from critiqor.diagnosis.drafts.cited_events import CitedEvents
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -101,7 +102,7 @@ class _FailedCalls:
 
     def __init__(self) -> None:
         self.calls: list[ModelCall] = []
-        self.citations = Citations()
+        self.citations = CitedEvents()
         self.events: set[str] = set()
 
     def add(self, call: ModelCall) -> None:

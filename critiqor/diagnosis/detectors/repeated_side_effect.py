@@ -6,7 +6,8 @@ import re
 from collections import deque
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import CallGroup, Draft
+from critiqor.diagnosis.drafts.call_groups import CallGroup
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.text import words
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import CallGroup, Draft
-from critiqor.diagnosis.signals.text import likeness_of_calls, reports_absence, reports_already_done, words
+from critiqor.diagnosis.drafts.call_groups import CallGroup
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
+from critiqor.diagnosis.signals.text import words
+from critiqor.diagnosis.signals.tools import likeness_of_calls
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

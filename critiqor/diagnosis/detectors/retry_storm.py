@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import cause_of
-from critiqor.diagnosis.draft import Citations, Draft
+from critiqor.diagnosis.drafts.cited_events import CitedEvents
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.spans.agent_run import AgentRun
@@ -23,7 +24,7 @@ class _Sequence:
         self.calls: list[ModelCall] = []
         self.again: list[ModelCall] = []
         """All calls but the first."""
-        self.citations = Citations()
+        self.citations = CitedEvents()
 
     def add(self, call: ModelCall) -> None:
         if self.calls:

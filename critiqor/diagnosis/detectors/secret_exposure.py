@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import Citations, Draft
+from critiqor.diagnosis.drafts.cited_events import CitedEvents
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.spans.agent_run import AgentRun
@@ -35,7 +36,7 @@ class _Place:
         self.kinds: set[str] = set()
         self.secrets: set[tuple[str, str]] = set()
         self.events: set[str] = set()
-        self.citations = Citations()
+        self.citations = CitedEvents()
         self.tools: set[str] = set()
 
     def add(self, mark: SecretMark) -> None:

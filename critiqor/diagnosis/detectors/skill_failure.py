@@ -6,7 +6,9 @@ import re
 from typing import NamedTuple
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import CallGroup, Draft, cite
+from critiqor.diagnosis.drafts.call_groups import CallGroup
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -129,7 +131,7 @@ class SkillFailure(RunDetector[ToolCall | Message]):
             confidence=60,
             title=title,
             explanation="No tool call of the agent run touched a file of that skill.",
-            evidence=cite([event_id]),
+            evidence=cite_events([event_id]),
             first_bad_step=event_id,
             chain=[CausalStep(event_id, title, None)],
             scope=self.run.scope,

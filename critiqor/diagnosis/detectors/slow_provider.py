@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Scope, Severity
 from critiqor.model.formatting import counted, format_duration
 from critiqor.model.timeline import ProviderRequest, line_id
@@ -98,7 +99,7 @@ def _draft(
         confidence=85,
         title=title,
         explanation=f"{explanation} Nothing failed, but the user had to wait.",
-        evidence=cite(evidence),
+        evidence=cite_events(evidence),
         occurrences=len(evidence),
         first_bad_step=evidence[0],
         chain=[slowest],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from critiqor.diagnosis.draft import Draft
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import SpanNode, Startup, line_id

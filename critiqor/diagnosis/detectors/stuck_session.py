@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Event, ms_from_iso
 from critiqor.spans.agent_run import AgentRun
@@ -61,7 +62,7 @@ def _draft(recording: Recording, run: AgentRun, end: Event, silence: int) -> Dra
         title=f"No activity for {silence // 1000} s while {what} was pending",
         explanation="The agent run had started and not ended, and produced no event "
         + ("until the process ended." if is_over else "until the recording was sealed."),
-        evidence=cite([*([first] if first else []), run.last_id, end.event_id]),
+        evidence=cite_events([*([first] if first else []), run.last_id, end.event_id]),
         first_bad_step=first or run.last_id,
         chain=[
             CausalStep(first or run.last_id, f"Waiting for {what}", None),

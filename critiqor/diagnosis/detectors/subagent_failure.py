@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
@@ -122,7 +123,7 @@ def _draft(parent: AgentRun, how: str, severity: Severity, title: str, begun: li
         confidence=65 if unfinished else 80,
         title=title,
         explanation="The subagent's part of the work is missing from the parent's result.",
-        evidence=cite([*begun, *ends]),
+        evidence=cite_events([*begun, *ends]),
         occurrences=len(begun),
         first_bad_step=ends[0],
         chain=[CausalStep(begun[0], "A subagent was started" if then else title, None), *then],

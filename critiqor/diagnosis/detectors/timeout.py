@@ -6,7 +6,8 @@ import re
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
-from critiqor.diagnosis.draft import Draft, cite
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Event, Scope
 from critiqor.model.sanitize import excerpt
@@ -71,7 +72,7 @@ def _draft(end: Event | Moment, waiting: list[ToolCall], title: str, scope: Scop
         title=title,
         explanation="Work still in progress was lost."
         + (f" The agent was still waiting for {names}." if names else ""),
-        evidence=cite([*(call.call for call in waiting[:3]), end.event_id]),
+        evidence=cite_events([*(call.call for call in waiting[:3]), end.event_id]),
         first_bad_step=first.call if first else end.event_id,
         chain=[
             *([CausalStep(first.call, f"{names} did not return", None)] if first else []),

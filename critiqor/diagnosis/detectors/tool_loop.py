@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.detector import RunDetector, begins_chapter
-from critiqor.diagnosis.draft import Draft
-from critiqor.diagnosis.loops import Loop, LoopCluster, LoopClusters
-from critiqor.diagnosis.signals.text import fingerprint, subject, words
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.loops import Loop, LoopCluster, LoopClusters, begins_chapter
+from critiqor.diagnosis.signals.text import fingerprint, words
+from critiqor.diagnosis.signals.tools import runs_commands, subject_of_call
 from critiqor.model import CausalStep, Scope, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -221,10 +221,10 @@ class _Sequence:
 
     def _is_about_one_thing(self) -> bool:
         if self._compared < 0:
-            self._subjects.add(subject(self.loop.first.arguments))
+            self._subjects.add(subject_of_call(self.loop.first.arguments))
             self._compared = 0
         while len(self._subjects) == 1 and self._compared < len(self.loop.stale):
-            self._subjects.add(subject(self.loop.stale[self._compared].arguments))
+            self._subjects.add(subject_of_call(self.loop.stale[self._compared].arguments))
             self._compared += 1
         return len(self._subjects) == 1
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.draft import CallGroup, Draft, cite
+from critiqor.diagnosis.drafts.call_groups import CallGroup
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
@@ -139,7 +141,7 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
             confidence=60,
             title=f"{counted(len(calls), 'tool call')} never returned a result",
             explanation="The agent went on without the result: the call hung, or its result was dropped.",
-            evidence=cite(call.call for call in calls),
+            evidence=cite_events(call.call for call in calls),
             occurrences=len(calls),
             first_bad_step=first.call,
             chain=[CausalStep(first.call, f"{first.name} was called and never returned", None)],

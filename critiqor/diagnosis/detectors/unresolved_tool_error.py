@@ -7,9 +7,12 @@ import re
 from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
-from critiqor.diagnosis.draft import Draft, cite, name_calls
-from critiqor.diagnosis.signals.text import likeness_of_calls, reports_absence, reports_already_done, words
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.drafts.call_groups import name_calls
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
+from critiqor.diagnosis.signals.text import words
+from critiqor.diagnosis.signals.tools import likeness_of_calls, runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -160,7 +163,7 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
             confidence=70 if matters else 55,
             title=f"{names} failed; no later call fixed it, and the answer does not mention it",
             explanation=f"{counted(len(calls), 'failure')} unresolved, the last one: {excerpt(last.error or '', 160)}",
-            evidence=cite([*(call.evidence for call in calls), *([reply.event_id] if reply else [])]),
+            evidence=cite_events([*(call.evidence for call in calls), *([reply.event_id] if reply else [])]),
             occurrences=len(calls),
             first_bad_step=first.evidence,
             chain=[

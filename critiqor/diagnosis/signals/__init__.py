@@ -1,1 +1,1 @@
-"""Heuristics on texts, tool names, numbers and redaction marks, without a language model."""
+"""Heuristics on texts, tool calls, outputs, errors, numbers and redaction marks, without a language model."""

@@ -1,10 +1,13 @@
-"""Classification of tool calls by tool name, by `action` argument and by the programs of a command line."""
+"""Classification of tool calls by tool name, arguments and the programs of a command line; what two calls share."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
+import msgspec
+
+from critiqor.diagnosis.signals.text import canonical_json, likeness
 from critiqor.spans.calls import Kind, command_line
 
 _NAMES: dict[Kind, str] = {
@@ -156,3 +159,34 @@ def answers_by_code(arguments: str, error: str) -> bool:
         # The exit code of a command line is that of its last command.
         return _BY_CODE.match(re.sub(r"^(?:sudo |! )", "", _programs(_bare(line))[-1])) is not None
     return error == "exit code 124" and re.search(r"\btimeout (?:-\S+ )*\d", line) is not None
+
+
+_FORM = re.compile(r'"\w+":|\bhttps?:')
+
+
+@lru_cache(maxsize=1024)
+def _values(arguments: str) -> str:
+    return _FORM.sub(" ", arguments)
+
+
+def likeness_of_calls(one: str, other: str) -> float:
+    """Return the share of words that the argument values of two tool calls have in common, from 0 to 1."""
+    return likeness(_values(one), _values(other))
+
+
+_SEARCH_ARGUMENTS = frozenset(
+    ("query", "q", "question", "keywords", "offset", "page", "cursor", "start", "from", "to", "limit", "count")
+)
+
+
+def subject_of_call(arguments: str) -> str:
+    """Return what a tool call is about: its arguments without search terms, offsets and limits."""
+    try:
+        value = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return arguments
+    return (
+        canonical_json({name: value[name] for name in value.keys() - _SEARCH_ARGUMENTS})
+        if isinstance(value, dict)
+        else arguments
+    )

@@ -7,7 +7,8 @@ from critiqor.model.diagnosis import Diagnosis, Finding
 from critiqor.model.event import place_of
 from critiqor.model.report import Recorded
 from critiqor.model.sanitize import sanitize
-from critiqor.model.trace import label, us_of
+from critiqor.model.timestamps import us_of
+from critiqor.model.trace import label
 
 EVALUATION = "gen_ai.evaluation.result"
 MAX_EXPLANATION = 2_000

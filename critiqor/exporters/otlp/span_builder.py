@@ -22,8 +22,8 @@ from critiqor.model.event import Event, EventType
 from critiqor.model.record import RunHead
 from critiqor.model.report import Recorded
 from critiqor.model.sanitize import sanitize
-from critiqor.model.timestamps import ms_from_iso
-from critiqor.model.trace import Fact, label, us_of
+from critiqor.model.timestamps import ms_from_iso, us_of
+from critiqor.model.trace import Fact, label
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.pairing import Pairing
 from critiqor.spans.span import Span, SpanKind

@@ -11,7 +11,8 @@ from critiqor.exporters.trace.described_spans import DescribedSpans, Description
 from critiqor.exporters.trace.event_facts import event_time_us, facts_of
 from critiqor.model.event import Event, EventType, place_of
 from critiqor.model.resources import ResourceUsage
-from critiqor.model.trace import Counter, Fact, Instant, Part, Slice, Track, label, us_of
+from critiqor.model.timestamps import us_of
+from critiqor.model.trace import Counter, Fact, Instant, Part, Slice, Track, label
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.span import Span, SpanKind
 

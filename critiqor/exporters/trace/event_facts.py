@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from critiqor.model.event import Event, EventType
-from critiqor.model.timestamps import ms_from_iso
-from critiqor.model.trace import Fact, label, us_of
+from critiqor.model.timestamps import ms_from_iso, us_of
+from critiqor.model.trace import Fact, label
 
 _MAX_NUMBER = 1 << 53
 """Limit of whole numbers: a double cannot represent all larger ones."""

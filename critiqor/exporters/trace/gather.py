@@ -10,7 +10,8 @@ from critiqor.exporters.trace.activity import activity
 from critiqor.model import Event, EventType, Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.timeline import Role
-from critiqor.model.trace import Instant, Part, Slice, Trace, TraceProcess, Track, us_of
+from critiqor.model.timestamps import us_of
+from critiqor.model.trace import Instant, Part, Slice, Trace, TraceProcess, Track
 from critiqor.privacy.trace import anonymous_parts
 from critiqor.run.view import RunView
 from critiqor.timeline import read_timeline

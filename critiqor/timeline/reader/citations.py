@@ -7,9 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.model.timeline import cited_line, line_id
-from critiqor.model.timestamps import ms_from_iso
-from critiqor.model.trace import us_of
+from critiqor.model.timeline import line_id, line_of_id
+from critiqor.model.timestamps import ms_from_iso, us_of
 from critiqor.timeline.reader.lines import MAX_LINE_BYTES
 
 FieldValue = str | int | float | bool | None
@@ -55,7 +54,7 @@ def _cut(value: FieldValue) -> FieldValue:
 
 def cited_moments(cited: Iterable[str], timeline: Path) -> dict[str, int]:
     """Return when the cited lines of a timeline were written, by id; microseconds since 1970."""
-    numbers = {number for name in cited if (number := cited_line(name)) is not None}
+    numbers = {number for name in cited if (number := line_of_id(name)) is not None}
     lines = read_cited_lines(timeline, numbers)
     times = {number: ms_from_iso(str(line.get("timestamp"))) for number, line in lines.items()}
     return {line_id(number): us_of(moment) for number, moment in times.items() if moment is not None}

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from critiqor.model.trace import MAX_MS, Counter, Fact, Instant, Part, Slice, Track, label, us_of
+from critiqor.model.timestamps import us_of
+from critiqor.model.trace import MAX_MS, Counter, Fact, Instant, Part, Slice, Track, label
 from critiqor.timeline.reader.lines import LineReader
 from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import (

@@ -1,0 +1,108 @@
+"""Heuristics on the outputs of tool calls: their full size, and whether they found, missed or only repeat something."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from critiqor.diagnosis.signals.text import gate, words
+
+
+def full_size(value: Any, text: str) -> int:
+    """Return the size of the output of a tool in bytes before truncation; `text` is its text after truncation."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return size + _cut_size(value)
+
+
+def _cut_size(value: Any) -> int:
+    if isinstance(value, dict):
+        if value.get("cut") is True:
+            size = value.get("size")
+            return int(size) if isinstance(size, int | float) and 0 <= size < 1 << 53 else 0
+        return _cut_size(value.get("content", value.get("text")))
+    return sum(map(_cut_size, value)) if isinstance(value, list) else 0
+
+
+def cut_digests(value: Any) -> str:
+    """Return the digests of the truncated parts of an output, because two long outputs can have the same beginning."""
+    if isinstance(value, dict):
+        if value.get("cut") is True:
+            return str(value.get("digest"))
+        return cut_digests(value.get("content", value.get("text")))
+    return " ".join(map(cut_digests, value)) if isinstance(value, list) else ""
+
+
+_NOTHING = re.compile(
+    r"\b(?:no|0|zero) (?:\w+ ){0,4}?(?:results?|matches|match|records?|rows?|entries|files?|hits?|documents?|memories"
+    r"|references?|items?)\b(?: (?:were|was))?(?: found)?"
+    r"|\b(?:not|nothing|none|never) (?:\w+ )?found\b|\bfound (?:nothing|none|no|0)\b|\bcould ?n[o']t find\b|\bno such\b"
+    r"|\bdoes ?n[o']t exist\b|\bdo not exist\b|\bempty result\b",
+    re.IGNORECASE,
+)
+_HOLLOW = re.compile(
+    r"^[\s\[\]{}()<>\"'.,:;|=_-]*(?:null|none|nil|undefined|n/a|false)?[\s\[\]{}()<>\"'.,:;|=_-]*$", re.I
+)
+_FILLED = re.compile(r"[\[{]\s*['\"{\[(\w]")
+_EMPTY_LIST = re.compile(r"[:=]\s*(?:\[\s*\]|\{\s*\}|\(\s*\)|None\b|null\b)")
+_HOLLOW_LIMIT = 80
+"""An output that is only an empty value, such as `[]` or `null`, has fewer characters."""
+_may_say_nothing = gate("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
+_may_hold_empty = gate(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
+MAX_NOTHING_FOUND = 400
+"""Maximum number of characters of an output that only says that nothing was found."""
+
+
+def finds_nothing(text: str, *, silence: bool = True) -> bool:
+    """Return whether the output of a tool says only that nothing was found. `silence`: whether an empty one counts."""
+    if len(text) > MAX_NOTHING_FOUND or not (silence or text.strip()):
+        return False
+    lowered = text.lower()
+    if _may_say_nothing(lowered) and _NOTHING.search(lowered):
+        return True
+    if len(text) < _HOLLOW_LIMIT and _HOLLOW.match(lowered):
+        return True
+    return _may_hold_empty(text) and bool(_EMPTY_LIST.search(text)) and not _FILLED.search(text)
+
+
+_ABSENT = re.compile(
+    r"^(?=.{0,200}$).*(?:not (?:\w+ )?found|no (?:\w+ ){0,3}?(?:results?|match(?:es)?|references?|files?|entries)\b"
+    r"|:\s*\[\s*\]|:\s*None$|does not exist|could not find).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_may_miss_names = gate(
+    r"ot (?:\w+ )?(?:found|exist|find)", "result", "match", "reference", "file", "entr", r"\[ ?\]", ": None"
+)
+_NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")
+_MIN_ARGUMENTS = len('{"a":"name"}')
+"""Minimum number of characters of arguments that contain a name."""
+_MAX_SEARCHED = 4000
+"""Maximum number of characters of an output that are searched for names; also the maximum for an echo."""
+
+
+def missed_names(text: str, arguments: str) -> tuple[str, ...]:
+    """Return the names that do not exist according to the output of a call, and that its arguments contain."""
+    if len(arguments) < _MIN_ARGUMENTS or not _may_miss_names(text):
+        return ()
+    names = (name for line in _ABSENT.findall(text[:_MAX_SEARCHED]) for name in _NAME.findall(line))
+    return tuple(dict.fromkeys(name for name in names if len(name) > 3 and name in arguments))
+
+
+MIN_ECHO = 80
+"""Minimum number of characters of an output that counts as an echo of the arguments."""
+
+
+def is_echo(text: str, arguments: str) -> bool:
+    """Return whether the output of a call only repeats its arguments: printing a question is not asking it."""
+    # Nearly all words of an echo are in the arguments, so the arguments are not much shorter than the echo.
+    if not MIN_ECHO <= len(text) <= min(_MAX_SEARCHED, 2 * len(arguments)):
+        return False
+    printed = words(text)
+    return len(printed) >= 10 and len(printed - words(arguments)) <= len(printed) // 10
+
+
+_TRAILER = ("(no output", "(no new output", "Command exited", "(Command exited", "Process exited")
+
+
+def printed_lines(output: str) -> list[str]:
+    """Return the lines of output that a command printed, without OpenClaw's notes about its end."""
+    return [line for line in output.splitlines() if line.strip() and not line.startswith(_TRAILER)]
