@@ -15,10 +15,10 @@ def stop_command(run_id: str) -> str:
 
 def warn_if_running(run_id: str, runs_dir: str) -> None:
     """Warn if the agent of a finished run is still running, because it is no longer recorded."""
-    from critiqor.recording.stop import running_agent
+    from critiqor.recording.stop import find_agent_processes
     from critiqor.run.store import RunStore
 
-    agent = running_agent(run_id, runs_dir)
+    agent = find_agent_processes(run_id, runs_dir)
     if agent is not None:
         running = f"OpenClaw (pid {agent.pid}) is still running and is no longer recorded"
         warn(f"{running}; to stop it: {stop_command(run_id)}")
@@ -28,8 +28,8 @@ def warn_if_running(run_id: str, runs_dir: str) -> None:
 
 def say_how_to_stop(run_id: str, runs_dir: str) -> None:
     """Print how to stop the agent of a run that is still being recorded."""
-    from critiqor.recording.stop import running_agent
+    from critiqor.recording.stop import find_agent_processes
 
-    agent = running_agent(run_id, runs_dir)
+    agent = find_agent_processes(run_id, runs_dir)
     if agent is not None:
         say(f"OpenClaw (pid {agent.pid}) is still running; to stop it: {stop_command(run_id)}")

@@ -1,10 +1,10 @@
-"""Figures of a run for comparisons, and its findings grouped by cause."""
+"""Figures of a run for comparisons: trust, findings, cost, tokens, calls, time."""
 
 from __future__ import annotations
 
 import msgspec
 
-from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
+from critiqor.model.diagnosis import Diagnosis, was_profiled
 from critiqor.model.measures import total_tokens, unknown_cost, unknown_usage, wall_time_ms
 
 
@@ -25,23 +25,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Null also for a run with deep profiling, which slows the run down."""
 
 
-class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of one run that share a cause."""
-
-    cause: str
-    type: str
-    severity: Severity
-    """The highest severity of these findings."""
-    title: str
-    """Title of the most severe finding."""
-    findings: int
-    """Number of findings."""
-    occurrences: int
-    """Number of occurrences in all of them."""
-
-
 def figures_of(diagnosis: Diagnosis) -> Figures:
-    """Return the figures of a run."""
+    """Return the figures of a run from its diagnosis."""
     cost = diagnosis.cost_analysis
     return Figures(
         trust=diagnosis.trust_score,
@@ -52,34 +37,4 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
         model_calls=cost.model_calls,
         tool_calls=cost.tool_calls,
         wall_ms=None if was_profiled(diagnosis) else wall_time_ms(diagnosis),
-    )
-
-
-def was_profiled(diagnosis: Diagnosis) -> bool:
-    """Return whether deep profiling slowed the run down."""
-    return diagnosis.timeline is not None and diagnosis.timeline.profiled
-
-
-def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
-    """Group the findings of a run by cause. The order of the findings does not matter."""
-    members: dict[str, list[Finding]] = {}
-    for finding in diagnosis.failure_analysis.findings:
-        members.setdefault(finding.cause, []).append(finding)
-    return {cause: _group(cause, findings) for cause, findings in members.items()}
-
-
-def rank(severity: Severity) -> int:
-    """Return the position of a severity: 0 for the highest one."""
-    return SEVERITIES.index(severity)
-
-
-def _group(cause: str, findings: list[Finding]) -> CauseGroup:
-    worst = min(findings, key=lambda finding: (rank(finding.severity), finding.title, finding.type))
-    return CauseGroup(
-        cause=cause,
-        type=worst.type,
-        severity=worst.severity,
-        title=worst.title,
-        findings=len(findings),
-        occurrences=sum(finding.occurrences for finding in findings),
     )

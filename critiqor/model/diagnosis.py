@@ -20,6 +20,11 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 """From most to least severe."""
 
 
+def severity_rank(severity: Severity) -> int:
+    """Return the position of a severity: 0 for the highest one."""
+    return SEVERITIES.index(severity)
+
+
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of a finding."""
 
@@ -315,3 +320,8 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     timeline: TimelineSummary | None = None
     """Timing from OpenClaw's diagnostics timeline and the recorder; null if it was not analyzed."""
     playbook: Playbook
+
+
+def was_profiled(diagnosis: Diagnosis) -> bool:
+    """Return whether the diagnosed run was slowed down by deep profiling."""
+    return diagnosis.timeline is not None and diagnosis.timeline.profiled

@@ -18,7 +18,7 @@ from critiqor.model.formatting import (
 )
 from critiqor.model.measures import wall_time_ms
 from critiqor.model.verdict import Verdict
-from critiqor.run.store import is_abandoned, is_owner_alive
+from critiqor.run.owner import is_abandoned, is_owner_alive
 from critiqor.run.view import RunView
 
 if TYPE_CHECKING:
