@@ -30,8 +30,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from critiqor.errors import CritiqorError
-    from critiqor.recording.monitor import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
     from critiqor.run.diagnosis import diagnose_run, load_diagnosis
+    from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
     from critiqor.session import (
         abort_session,
         append_event_to_run,

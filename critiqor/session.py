@@ -1,6 +1,6 @@
-"""The documented functions of a session: create, append, finalize, abort, load.
+"""The documented functions of a session: create, append, finalize, abort, import, load.
 
-A thin facade over `critiqor.run` and `critiqor.storage` that takes run ids or records and returns dictionaries.
+They take run ids or records and return dictionaries; `critiqor.run` has the same with types.
 Importing it loads no detector: the diagnosis is imported when a run is finalized.
 """
 
@@ -10,21 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from critiqor.model import Event
-from critiqor.run.lifecycle import (
-    RunReference,
-    abort_session,
-    append_event_to_run,
-    as_dict,
-    create_attached_session,
-    create_session,
-    refresh_live_evidence,
-    request_finalize,
-    run_id_of,
-)
+from critiqor.model import Event, Metadata, RunHead
+from critiqor.run.active_slot import active_record
+from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import SessionPaths, paths_for, write_json
-from critiqor.storage import run_record as records
 from critiqor.storage.normalization import normalize_plugin_event
 
 if TYPE_CHECKING:
@@ -52,6 +42,68 @@ __all__ = [
     "write_json",
 ]
 
+RunReference = str | Mapping[str, Any]
+"""A run named by its id or by its record."""
+
+
+def create_session(
+    runs_dir: str | Path = DEFAULT_RUNS_DIR,
+    agent_id: str = Metadata().agent_id,
+    tenant_id: str = Metadata().tenant_id,
+    framework: str = Metadata().framework,
+    visibility: str = Metadata().visibility,
+    benchmark_id: str = Metadata().benchmark_id,
+    difficulty_tier: str = Metadata().difficulty_tier,
+) -> dict[str, Any]:
+    """Start a session: claim the active slot and write the record of a new run, MONITORING. Return the record.
+
+    Raise `ActiveSessionError` while another session holds the slot.
+    """
+    named = {"agent_id": agent_id, "tenant_id": tenant_id, "framework": framework, "visibility": visibility}
+    metadata = Metadata.parse(**named, benchmark_id=benchmark_id, difficulty_tier=difficulty_tier)
+    return _as_dict(start_session(RunStore(runs_dir), metadata))
+
+
+def create_attached_session(runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
+    """Start a session for an OpenClaw that Critiqor did not launch. No process owns it, so it is never abandoned."""
+    return _as_dict(start_session(RunStore(runs_dir), Metadata.parse(**metadata), owned=False))
+
+
+def append_event_to_run(
+    run: RunReference, event: Mapping[str, Any], runs_dir: str | Path = DEFAULT_RUNS_DIR
+) -> dict[str, Any] | None:
+    """Write a lifecycle event into the run record. Return the written event, or None if the run accepts no more events.
+
+    `event` needs an `event_type`; `payload`, `status` and `error` are optional; all other keys are moved into the
+    payload.
+    """
+    return append_lifecycle_event(RunStore(runs_dir).run(_run_id(run)), event)
+
+
+def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
+    """Update session.json of an unsealed run from its journal, after its recorder was killed."""
+    refresh_live_document(RunStore(runs_dir).run(run_id))
+
+
+def abort_session(
+    run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR, reason: str = "aborted on request"
+) -> dict[str, Any]:
+    """Set a session to ABORTED and free the active slot. The recorded events are kept and can still be diagnosed."""
+    store = RunStore(runs_dir)
+    return _as_dict(abort(_named_run(run, store), store, reason))
+
+
+def request_finalize(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """Set a session to FINALIZING, in its record and in the active slot, and fix the end of its evidence.
+
+    The default is the active session. A session that is already FINALIZING or COMPLETED is not changed. Return the head
+    of the record.
+    """
+    from critiqor.run.finalization import start_finalizing
+
+    store = RunStore(runs_dir)
+    return _as_dict(start_finalizing(_named_run(run, store), store).head())
+
 
 def finalize_session(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """Seal the evidence of a session, diagnose it and complete its record. Return the whole record.
@@ -61,8 +113,9 @@ def finalize_session(run: RunReference | None = None, runs_dir: str | Path = DEF
     """
     from critiqor.run.finalization import finalize
 
-    handle = finalize(run, RunStore(runs_dir))
-    return cast("dict[str, Any]", msgspec.json.decode(handle.record_path.read_bytes()))
+    store = RunStore(runs_dir)
+    finalized = finalize(_named_run(run, store), store)
+    return cast("dict[str, Any]", msgspec.json.decode(finalized.record_path.read_bytes()))
 
 
 def complete_session(
@@ -76,7 +129,8 @@ def complete_session(
     """
     from critiqor.run.finalization import finalize
 
-    return _with_diagnosis(finalize(run, RunStore(runs_dir), observe))
+    store = RunStore(runs_dir)
+    return _with_diagnosis(finalize(_named_run(run, store), store, observe))
 
 
 def import_run(trace: "ImportedTrace", runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
@@ -91,23 +145,23 @@ def import_run(trace: "ImportedTrace", runs_dir: str | Path = DEFAULT_RUNS_DIR, 
 
 def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any] | None:
     """Return the record of the session that holds the active slot: only MONITORING and FINALIZING are active."""
-    record = records.active_record(paths_for(runs_dir))
-    return None if record is None else as_dict(record)
+    record = active_record(paths_for(runs_dir))
+    return None if record is None else _as_dict(record)
 
 
 def load_record(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """Return the whole run record, event log included."""
-    return as_dict(RunStore(runs_dir).run(run_id).record())
+    return _as_dict(RunStore(runs_dir).run(run_id).record())
 
 
 def load_record_head(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
     """Return a run record without its diagnosis and event log, however large the run is."""
-    return as_dict(RunStore(runs_dir).run(run_id).head())
+    return _as_dict(RunStore(runs_dir).run(run_id).head())
 
 
 def load_session_evidence_events(run: RunReference, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
     """Return all events of a run, normalised and in true order, whether it is sealed yet or not."""
-    return [msgspec.to_builtins(event) for event in evidence_events(run_id_of(run), runs_dir)]
+    return [msgspec.to_builtins(event) for event in evidence_events(_run_id(run), runs_dir)]
 
 
 def evidence_events(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Iterator[Event]:
@@ -116,14 +170,26 @@ def evidence_events(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Ite
 
 
 def owner_is_alive(record: Mapping[str, Any]) -> bool:
-    """Return whether the process that created a session still runs: the same pid with the same start time."""
+    """Return whether the owner of a session that is given as a dictionary still runs."""
     from critiqor.processes import is_alive
 
     owner = record.get("owner")
     return is_alive(owner["pid"], owner["started_at"]) if owner else False
 
 
+def _run_id(run: RunReference) -> str:
+    return run if isinstance(run, str) else str(run["run_id"])
+
+
+def _named_run(run: RunReference | None, store: RunStore) -> Run | None:
+    return store.run(_run_id(run)) if run else None
+
+
+def _as_dict(record: RunHead) -> dict[str, Any]:
+    return cast("dict[str, Any]", msgspec.to_builtins(record))
+
+
 def _with_diagnosis(run: Run) -> dict[str, Any]:
     diagnosis = msgspec.to_builtins(run.diagnosis())
     parts = ("failure_analysis", "causal_graph", "cost_analysis")
-    return {**as_dict(run.head()), "diagnosis": diagnosis, **{name: diagnosis[name] for name in parts}}
+    return {**_as_dict(run.head()), "diagnosis": diagnosis, **{name: diagnosis[name] for name in parts}}

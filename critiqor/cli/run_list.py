@@ -10,7 +10,8 @@ from critiqor.errors import CritiqorError
 from critiqor.model.diagnosis import Readiness
 from critiqor.model.formatting import format_cost
 from critiqor.model.usage import Cost
-from critiqor.run.store import Run, is_abandoned
+from critiqor.run.owner import is_abandoned
+from critiqor.run.store import Run
 from critiqor.run.view import RunView
 
 

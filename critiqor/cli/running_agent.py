@@ -10,10 +10,10 @@ ATTACHED = "OpenClaw keeps running: Critiqor was only attached to it. Stop it wi
 
 def warn_if_running(run_id: str, runs_dir: str) -> None:
     """Warn if the agent of a finished run is still running, because it is no longer recorded."""
-    from critiqor.recording.stop import running_agent
+    from critiqor.recording.stop import find_agent_processes
     from critiqor.run.store import RunStore
 
-    agent = running_agent(run_id, runs_dir)
+    agent = find_agent_processes(run_id, runs_dir)
     if agent is not None:
         running = f"OpenClaw (pid {agent.pid}) is still running and is no longer recorded"
         warn(f"{running}; to stop it: {stop_command(run_id)}")
@@ -23,8 +23,8 @@ def warn_if_running(run_id: str, runs_dir: str) -> None:
 
 def say_if_running(run_id: str, runs_dir: str) -> None:
     """Print that the agent of a run is still running, and how to stop it; nothing if it is not running."""
-    from critiqor.recording.stop import running_agent
+    from critiqor.recording.stop import find_agent_processes
 
-    agent = running_agent(run_id, runs_dir)
+    agent = find_agent_processes(run_id, runs_dir)
     if agent is not None:
         say(f"OpenClaw (pid {agent.pid}) is still running; to stop it: {stop_command(run_id)}")

@@ -11,16 +11,13 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.comparison.causes import CauseGroup, causes_of
 from critiqor.comparison.figures import (
-    CauseGroup,
     Figures,
-    causes_of,
     figures_of,
-    rank,
-    was_profiled,
 )
 from critiqor.diagnosis.scoring import RECORDER_TYPES
-from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity
+from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity, severity_rank, was_profiled
 from critiqor.model.formatting import counted
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
@@ -172,7 +169,7 @@ def _change(before: CauseGroup | None, after: CauseGroup | None) -> CauseChange:
 
 
 def _worst_rank(change: CauseChange) -> int:
-    return min(rank(severity) for severity in (change.severity_before, change.severity_after) if severity)
+    return min(severity_rank(severity) for severity in (change.severity_before, change.severity_after) if severity)
 
 
 def _differences(before: Figures, after: Figures, unknown: set[str]) -> Differences:
@@ -227,7 +224,7 @@ def _worsening(change: CauseChange) -> tuple[int, int]:
     """Return by how much a cause became more severe and more frequent; negative values are improvements."""
     if change.severity_before is None or change.severity_after is None:
         return 0, 0
-    worse = rank(change.severity_before) - rank(change.severity_after)
+    worse = severity_rank(change.severity_before) - severity_rank(change.severity_after)
     return worse, change.occurrences_after - change.occurrences_before
 
 

@@ -1,10 +1,10 @@
-"""Figures of a run for comparisons, as numbers and as text, and its findings grouped by cause."""
+"""Figures of a run for comparisons, as numbers and as text: trust, findings, cost, tokens, calls, time."""
 
 from __future__ import annotations
 
 import msgspec
 
-from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
+from critiqor.model.diagnosis import Diagnosis, was_profiled
 from critiqor.model.formatting import UNKNOWN, format_cost, format_duration, format_money, format_number
 from critiqor.model.verdict import Verdict
 
@@ -38,23 +38,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Null also for a run with deep profiling, which slows the run down."""
 
 
-class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of one run that share a cause."""
-
-    cause: str
-    type: str
-    severity: Severity
-    """The highest severity of these findings."""
-    title: str
-    """Title of the most severe finding."""
-    findings: int
-    """Number of findings."""
-    occurrences: int
-    """Number of occurrences in all of them."""
-
-
 def figures_of(diagnosis: Diagnosis) -> Figures:
-    """Return the figures of a run."""
+    """Return the figures of a run from its diagnosis."""
     cost = diagnosis.cost_analysis
     return Figures(
         trust=diagnosis.trust_score,
@@ -92,33 +77,3 @@ def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
         "cost_usd": format_cost(diagnosis.cost_analysis),
         "wall_ms": format_duration(diagnosis.wall_time_ms),
     }
-
-
-def was_profiled(diagnosis: Diagnosis) -> bool:
-    """Return whether deep profiling slowed the run down."""
-    return diagnosis.timeline is not None and diagnosis.timeline.profiled
-
-
-def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
-    """Group the findings of a run by cause. The order of the findings does not matter."""
-    members: dict[str, list[Finding]] = {}
-    for finding in diagnosis.failure_analysis.findings:
-        members.setdefault(finding.cause, []).append(finding)
-    return {cause: _group(cause, findings) for cause, findings in members.items()}
-
-
-def rank(severity: Severity) -> int:
-    """Return the position of a severity: 0 for the highest one."""
-    return SEVERITIES.index(severity)
-
-
-def _group(cause: str, findings: list[Finding]) -> CauseGroup:
-    worst = min(findings, key=lambda finding: (rank(finding.severity), finding.title, finding.type))
-    return CauseGroup(
-        cause=cause,
-        type=worst.type,
-        severity=worst.severity,
-        title=worst.title,
-        findings=len(findings),
-        occurrences=sum(finding.occurrences for finding in findings),
-    )

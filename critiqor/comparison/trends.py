@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from critiqor.comparison.figures import CauseGroup, causes_of, figures_of, rank
-from critiqor.model.diagnosis import Diagnosis, Severity
+from critiqor.comparison.causes import CauseGroup, causes_of
+from critiqor.comparison.figures import figures_of
+from critiqor.model.diagnosis import Diagnosis, Severity, severity_rank
 from critiqor.model.formatting import counted, list_names
 from critiqor.model.report import RunSummary
 
@@ -162,7 +163,7 @@ def _cause_trends(judged: Sequence[_Judged]) -> list[CauseTrend]:
         for cause, group in causes_of(run.diagnosis).items():
             sightings.setdefault(cause, []).append((run.case, group))
     trends = [_cause_trend(seen, judged) for seen in sightings.values()]
-    return sorted(trends, key=lambda trend: (-trend.runs, rank(trend.severity), trend.cause))
+    return sorted(trends, key=lambda trend: (-trend.runs, severity_rank(trend.severity), trend.cause))
 
 
 def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Judged]) -> CauseTrend:
@@ -174,7 +175,7 @@ def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Ju
         cause=group.cause,
         type=group.type,
         title=group.title,
-        severity=min((group.severity for _, group in seen), key=rank),
+        severity=min((group.severity for _, group in seen), key=severity_rank),
         runs=len(seen),
         of=len(judged),
         first_run=first.run_id,

@@ -22,6 +22,11 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 """From most to least severe."""
 
 
+def severity_rank(severity: Severity) -> int:
+    """Return the position of a severity: 0 for the highest one."""
+    return SEVERITIES.index(severity)
+
+
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of a finding."""
 
@@ -258,3 +263,8 @@ class Diagnosis(msgspec.Struct, kw_only=True):
         Uses launch and end of the process if it was supervised, else the first and last event of the agent.
         """
         return self.latency_analysis.wall_ms
+
+
+def was_profiled(diagnosis: Diagnosis) -> bool:
+    """Return whether the diagnosed run was slowed down by deep profiling."""
+    return diagnosis.timeline is not None and diagnosis.timeline.profiled

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.comparison.figures import rank
 from critiqor.diagnosis.scoring import trust_points
-from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity
+from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity, severity_rank
 from critiqor.model.formatting import counted
 from critiqor.model.report import GateResult, RuleResult
 from critiqor.model.verdict import Integrity
@@ -194,8 +193,8 @@ def _confidence(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -
 
 def _severity(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     limit = policy.max_severity or "critical"
-    beyond = [finding for finding in findings if rank(finding.severity) < rank(limit)]
-    worst = min(findings, key=lambda finding: rank(finding.severity), default=None)
+    beyond = [finding for finding in findings if severity_rank(finding.severity) < severity_rank(limit)]
+    worst = min(findings, key=lambda finding: severity_rank(finding.severity), default=None)
     if beyond and worst:
         number = f"{counted(len(beyond), 'finding')} above {limit}"
         text = f"{number}, the most severe is {worst.severity}: {worst.type}, {worst.title}"

@@ -50,7 +50,7 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         lost[name] = lost.get(name, 0) + points
     return Diagnosis(
         run_id=diagnosis.run_id,
-        generated_at=vocabulary.moment(diagnosis.generated_at),
+        generated_at=vocabulary.timestamp(diagnosis.generated_at),
         engine_version=vocabulary.version(diagnosis.engine_version),
         rule_set_version=vocabulary.version(diagnosis.rule_set_version),
         evidence_digest=vocabulary.digest(diagnosis.evidence_digest),
@@ -59,14 +59,14 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         confidence_score=diagnosis.confidence_score,
         confidence_lost=lost,
         readiness=diagnosis.readiness,
-        headline=vocabulary.words(primary.type) if primary else "No problem was found",
+        headline=vocabulary.failure_title(primary.type) if primary else "No problem was found",
         primary_diagnosis=None
         if primary is None
         else PrimaryDiagnosis(
-            vocabulary.failure(primary.type),
+            vocabulary.failure_type(primary.type),
             vocabulary.cited(primary.finding_id),
             primary.severity,
-            vocabulary.words(primary.type),
+            vocabulary.failure_title(primary.type),
         ),
         failure_analysis=FailureAnalysis(findings, diagnosis.failure_analysis.left_out),
         causal_graph=_graph(diagnosis.causal_graph, titles),
@@ -80,7 +80,7 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def _finding(finding: Finding) -> Finding:
-    kind = vocabulary.failure(finding.type)
+    kind = vocabulary.failure_type(finding.type)
     first = finding.first_bad_step
     return Finding(
         id=vocabulary.cited(finding.id),
@@ -88,8 +88,8 @@ def _finding(finding: Finding) -> Finding:
         cause=kind,
         severity=finding.severity,
         confidence=finding.confidence,
-        title=vocabulary.words(kind),
-        explanation=vocabulary.meaning(kind),
+        title=vocabulary.failure_title(kind),
+        explanation=vocabulary.failure_meaning(kind),
         evidence=[vocabulary.cited(name) for name in finding.evidence],
         occurrences=finding.occurrences,
         first_bad_step=None if first is None else vocabulary.cited(first),
@@ -160,7 +160,7 @@ def _turn(turn: Turn) -> Turn:
         turn,
         agent_run_id=None,
         pid=None,
-        started_at=vocabulary.moment(turn.started_at),
+        started_at=vocabulary.timestamp(turn.started_at),
         split=replace(turn.split, gaps=[]),
         tree=tree,
     )

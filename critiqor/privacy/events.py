@@ -1,13 +1,13 @@
-"""Anonymized run records, events and coverage."""
+"""Anonymized events and coverage."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from critiqor.model import Coverage, Event, Metadata, RunHead, Seal, Timestamps, Transition
+from critiqor.model import Coverage, Event
 from critiqor.model.evidence import RecorderFacts
 from critiqor.privacy import vocabulary
-from critiqor.privacy.vocabulary import AGENT, WITHHELD, anonymous_name
+from critiqor.privacy.vocabulary import WITHHELD, anonymous_name
 
 _NUMBERS = (
     *("requestPayloadBytes", "timeToFirstByteMs", "contextTokenBudget", "exit_code", "exitCode", "attempt", "turn"),
@@ -44,32 +44,6 @@ class Aliases:
         return alias
 
 
-def anonymous_run(run: RunHead) -> RunHead:
-    """Return the head of a record without agent, tenant, owner and headline."""
-    chosen = {
-        name: vocabulary.metadata_word(name, getattr(run.metadata, name))
-        for name in ("framework", "benchmark_id", "difficulty_tier")
-    }
-    times, seal = run.timestamps, run.seal
-    return RunHead(
-        run_id=run.run_id,
-        status=run.status,
-        lifecycle=[Transition(step.state, vocabulary.moment(step.timestamp)) for step in run.lifecycle],
-        timestamps=Timestamps(
-            vocabulary.moment(times.created_at),
-            vocabulary.optional_moment(times.started_at),
-            vocabulary.optional_moment(times.finalized_at),
-        ),
-        metadata=Metadata(agent_id=AGENT, tenant_id=WITHHELD, visibility=run.metadata.visibility, **chosen),
-        cut=run.cut,
-        seal=None
-        if seal is None
-        else Seal(vocabulary.digest(seal.digest), seal.bytes, seal.events, vocabulary.moment(seal.sealed_at)),
-        trust_score=run.trust_score,
-        confidence_score=run.confidence_score,
-    )
-
-
 def anonymous_event(event: Event, aliases: Aliases | None = None) -> Event:
     """Return type, time, duration and status of an event; with aliases, also the ids it belongs to."""
     payload = event.payload
@@ -91,7 +65,7 @@ def anonymous_event(event: Event, aliases: Aliases | None = None) -> Event:
     return Event(
         event_id=vocabulary.cited(event.event_id),
         event_type=anonymous_name("event_type", event.event_type),
-        timestamp=vocabulary.moment(event.timestamp),
+        timestamp=vocabulary.timestamp(event.timestamp),
         source_layer=anonymous_name("source_layer", event.source_layer),
         tool_name=None if event.tool_name is None else vocabulary.tool(event.tool_name),
         status=anonymous_name("status", event.status),

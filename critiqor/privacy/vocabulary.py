@@ -68,25 +68,20 @@ def metadata_word(field: str, word: str) -> str:
     return word if word in _DEFAULTS[field] else WITHHELD
 
 
-def failure(kind: str) -> str:
+def failure_type(kind: str) -> str:
     """Return a failure type that Critiqor defines, or the replacement for other types."""
     return kind if kind in FAILURE_TYPES else WITHHELD
 
 
-def meaning(kind: str) -> str:
-    """Return what a failure type means in any run."""
+def failure_meaning(kind: str) -> str:
+    """Return what a failure type of Critiqor means in any run, or the replacement for other types."""
     return FAILURE_TYPES.get(kind, WITHHELD)
 
 
-def moment(text: str) -> str:
-    """Return a time in the format that Critiqor writes; empty where it cannot be parsed."""
+def timestamp(text: str) -> str:
+    """Return a time, written anew so that it identifies no run; empty if the text is not a time."""
     at = ms_from_iso(text)
     return "" if at is None else iso_from_ms(at)
-
-
-def optional_moment(text: str | None) -> str | None:
-    """Return a time like `moment`, or None where there is none."""
-    return None if text is None else moment(text)
 
 
 def version(text: str) -> str:
@@ -105,6 +100,6 @@ def cited(name: str) -> str:
     return name if known else WITHHELD
 
 
-def words(kind: str) -> str:
-    """Return a failure type in words."""
-    return failure(kind).replace("_", " ").capitalize()
+def failure_title(kind: str) -> str:
+    """Return a failure type of Critiqor as a title that identifies no run, or the replacement for other types."""
+    return failure_type(kind).replace("_", " ").capitalize()

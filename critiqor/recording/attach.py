@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.errors import ActiveSessionError, CritiqorError
-from critiqor.model import EventType
+from critiqor.model import EventType, Metadata
 from critiqor.openclaw import (
     PLUGIN_ID,
     Attachment,
@@ -31,7 +31,10 @@ from critiqor.openclaw import (
     plugin_folder,
 )
 from critiqor.openclaw.attachment import Rewritten
-from critiqor.session import create_attached_session, paths_for
+from critiqor.run.active_slot import active_record
+from critiqor.run.lifecycle import start_session
+from critiqor.run.store import RunStore
+from critiqor.storage import paths_for
 from critiqor.storage import run_record as records
 
 TIMEOUT_SECONDS = 15.0
@@ -107,7 +110,7 @@ def attach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     is_new = run_id is None
     if run_id is None:
         # Last, so that an earlier error leaves no session behind.
-        run_id = str(create_attached_session(runs_dir, **options.metadata)["run_id"])
+        run_id = start_session(RunStore(runs_dir), Metadata.parse(**options.metadata), owned=False).run_id
     openclaw.folder.write(msgspec.structs.replace(attachment, run_id=run_id, runs_dir=str(runs_dir)))
     journal = paths_for(runs_dir).journal_path(run_id)
     seen = _is_recorder_announced(journal)
@@ -279,7 +282,7 @@ def _recorded_run_id(attachment: Attachment | None, runs_dir: Path) -> str | Non
 
 def _check_slot_is_free(runs_dir: Path) -> None:
     """Raise an error before anything changes if the runs folder has an active session."""
-    record = records.active_record(paths_for(runs_dir))
+    record = active_record(paths_for(runs_dir))
     if record is not None:
         raise ActiveSessionError(
             f"another run is active in this runs folder: {record.run_id} is {record.status}",

@@ -11,6 +11,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from critiqor.errors import CritiqorError, OpenClawNotFoundError, UsageError
+from critiqor.model import Metadata
 from critiqor.openclaw import (
     Diagnostics,
     Installation,
@@ -29,14 +30,8 @@ from critiqor.openclaw import (
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.supervisor import ChildEnd, Supervisor
-from critiqor.session import (
-    abort_session,
-    append_event_to_run,
-    create_session,
-    load_record_head,
-    paths_for,
-    refresh_live_evidence,
-)
+from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
+from critiqor.run.store import Run, RunStore
 from critiqor.storage.paths import FOLDER_MODE
 
 DEFAULT_ARGUMENTS = ("chat",)
@@ -79,25 +74,20 @@ class MonitorResult(NamedTuple):
     """Whether the user pressed Ctrl-C."""
 
 
-def openclaw_environment(
-    record: Mapping[str, Any],
-    runs_dir: str | Path = "runs",
-    *,
-    environment: Mapping[str, str] | None = None,
-    bundled_plugins_dir: bool = True,
+def recorder_environment(
+    run: Run, metadata: Metadata, environment: Mapping[str, str], *, bundled_plugins_dir: bool
 ) -> dict[str, str]:
-    """Return a copy of the environment with the variables that name the run for the recorder.
+    """Return a copy of the environment of OpenClaw with the variables that name the run for the recorder.
 
     `bundled_plugins_dir` must be False for an OpenClaw that would replace its own plugins with ours.
     """
-    enriched = dict(os.environ if environment is None else environment)
-    metadata = record["metadata"]
-    enriched |= {
-        "CRITIQOR_RUN_ID": record["run_id"],
-        "CRITIQOR_RUNS_DIR": str(paths_for(runs_dir).runs_dir),
-        "CRITIQOR_AGENT_ID": metadata["agent_id"],
-        "CRITIQOR_TENANT_ID": metadata["tenant_id"],
-        "CRITIQOR_VISIBILITY": metadata["visibility"],
+    enriched = {
+        **environment,
+        "CRITIQOR_RUN_ID": run.id,
+        "CRITIQOR_RUNS_DIR": str(run.paths.runs_dir),
+        "CRITIQOR_AGENT_ID": metadata.agent_id,
+        "CRITIQOR_TENANT_ID": metadata.tenant_id,
+        "CRITIQOR_VISIBILITY": metadata.visibility,
         "CRITIQOR_EVENT_SOURCE": "openclaw",
     }
     if bundled_plugins_dir:
@@ -119,8 +109,9 @@ def monitor_openclaw(
     """
     environment = dict(os.environ if environment is None else environment)
     _check_can_be_recorded(options.arguments, environment)
-    record = create_session(runs_dir=options.runs_dir, **options.metadata)
-    run = _MonitoredRun(record, options, say)
+    store = RunStore(options.runs_dir)
+    record = start_session(store, Metadata.parse(**options.metadata))
+    run = _MonitoredRun(store.run(record.run_id), record.metadata, options, say)
     try:
         launch = run.prepare(environment)
         run.launch(launch, output)
@@ -141,7 +132,7 @@ def monitor_openclaw(
     except OSError as error:
         message = f"Critiqor lost control of the OpenClaw process: {error}"
         run.give_up(message)
-        raise CritiqorError(message, fix=f"critiqor diagnose {record['run_id']}") from error
+        raise CritiqorError(message, fix=f"critiqor diagnose {record.run_id}") from error
     finally:
         run.release()
 
@@ -158,24 +149,20 @@ class _Launch(NamedTuple):
 class _MonitoredRun:
     """One run from its launch to its end."""
 
-    def __init__(self, record: Mapping[str, Any], options: MonitorOptions, say: Say) -> None:
-        self._record = record
-        self._run_id: str = record["run_id"]
+    def __init__(self, run: Run, metadata: Metadata, options: MonitorOptions, say: Say) -> None:
+        self._run = run
+        self._metadata = metadata
         self._options = options
         self._say = say
-        self._paths = paths_for(options.runs_dir)
+        self._paths = run.paths
 
     def prepare(self, environment: dict[str, str]) -> _Launch:
         """Find OpenClaw and write the configuration that attaches the recorder to it."""
         installation = find_openclaw(self._options.openclaw_command, environment)
         configuration = locate_configuration(self._options.arguments, environment)
-        overlay = write_overlay(self._paths.openclaw_folder(self._run_id), configuration, environment)
-        enriched = openclaw_environment(
-            self._record,
-            runs_dir=self._options.runs_dir,
-            environment=environment,
-            bundled_plugins_dir=ignores_bundled_plugins_dir(installation.version),
-        )
+        overlay = write_overlay(self._paths.openclaw_folder(self._run.id), configuration, environment)
+        bundled = ignores_bundled_plugins_dir(installation.version)
+        enriched = recorder_environment(self._run, self._metadata, environment, bundled_plugins_dir=bundled)
         diagnostics = self._diagnostics(environment)
         notes = (*overlay.notes, *diagnostics.notes)
         return _Launch(installation, overlay, {**enriched, **overlay.environment, **diagnostics.environment}, notes)
@@ -185,11 +172,10 @@ class _MonitoredRun:
         added: dict[str, str] = {}
         notes: list[str] = []
         if self._options.timeline:
-            agent_id = self._record["metadata"]["agent_id"]
-            path = self._paths.timeline_path(self._run_id)
-            added, notes = timeline_diagnostics(environment, run_id=self._run_id, agent_id=agent_id, timeline=path)
+            agent_id, path = self._metadata.agent_id, self._run.timeline_path
+            added, notes = timeline_diagnostics(environment, run_id=self._run.id, agent_id=agent_id, timeline=path)
         if self._options.deep_profile:
-            folder = self._paths.profiles_folder(self._run_id)
+            folder = self._run.profiles_folder
             folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             added = {**added, **profiling_environment(environment, folder)}
             notes = [*notes, f"writing profiles to {folder}: OpenClaw is slower than without --deep-profile."]
@@ -197,8 +183,8 @@ class _MonitoredRun:
 
     def launch(self, launch: _Launch, output: IO[bytes] | None) -> None:
         """Start OpenClaw and the sampling of its resources."""
-        folder = self._paths.run_folder(self._run_id)
-        self._say(f"recording {self._run_id} in {folder}")
+        folder = self._run.folder
+        self._say(f"recording {self._run.id} in {folder}")
         for note in launch.notes:
             self._say(note)
         if launch.overlay.blocked:
@@ -211,7 +197,7 @@ class _MonitoredRun:
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
         self._record_event("process_start", pid=pid, command=command, cwd=cwd, **requested)
         self._pid = pid
-        journal = self._paths.journal_path(self._run_id)
+        journal = self._paths.journal_path(self._run.id)
         self._watch = RecorderWatch(journal, launch.installation, launch.overlay, self._options.arguments)
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
@@ -226,7 +212,7 @@ class _MonitoredRun:
             self._record_event("resource_usage", **msgspec.to_builtins(usage))
         self._record_end(end)
         attached = self._watch.is_attached()
-        self._try_write(lambda: refresh_live_evidence(self._run_id, runs_dir=self._options.runs_dir))
+        self._try_write(lambda: refresh_live_document(self._run))
         if not attached:
             reason = self._watch.explain_not_attached(end)
             self._record_error("recorder_not_attached", f"OpenClaw did not load the recorder: {reason}")
@@ -234,7 +220,7 @@ class _MonitoredRun:
         elif not self._watch.has_seen_agent():
             self._say(f"NO AGENT ACTIVITY WAS RECORDED: {self._watch.explain_no_activity()}")
         self._say(f"{self._describe_end(end)}. {self._describe_next()}")
-        return MonitorResult(self._run_id, end.exit_code, attached, end.reason == "interrupted")
+        return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted")
 
     def _describe_end(self, end: ChildEnd) -> str:
         if end.reason == "timeout":
@@ -248,23 +234,23 @@ class _MonitoredRun:
 
     def _describe_next(self) -> str:
         try:
-            status = load_record_head(self._run_id, runs_dir=self._options.runs_dir)["status"]
+            status = self._run.head().status
         except (CritiqorError, OSError) as error:
             return f"Its record cannot be read: {error}"
         if status == "MONITORING":
-            return f"Next: critiqor finalize {self._run_id}"
-        return f"{self._run_id} was {status.lower()} while OpenClaw was running; events after that were not recorded."
+            return f"Next: critiqor finalize {self._run.id}"
+        return f"{self._run.id} was {status.lower()} while OpenClaw was running; events after that were not recorded."
 
     def give_up(self, reason: str) -> None:
         """End the process tree and abort the session, because nothing would record its end."""
         self._supervisor.end_tree()
         self._record_error("os_error", reason)
-        self._try_write(lambda: abort_session(self._run_id, self._options.runs_dir, reason))
+        self._try_write(lambda: abort(self._run, self._run.store, reason))
 
     def abort(self, reason: str) -> None:
         """Abort the session of an OpenClaw that could not be launched."""
         self._record_error("launch_failed", reason)
-        abort_session(self._run_id, reason=reason, runs_dir=self._options.runs_dir)
+        abort(self._run, self._run.store, reason)
 
     def record_interrupt(self) -> None:
         """Record that the user pressed Ctrl-C before OpenClaw was launched."""
@@ -284,7 +270,7 @@ class _MonitoredRun:
 
     def _record_event(self, event_type: str, error: str | None = None, **payload: Any) -> None:
         event = {"event_type": event_type, "error": error, "payload": payload}
-        self._try_write(lambda: append_event_to_run(self._run_id, event, runs_dir=self._options.runs_dir))
+        self._try_write(lambda: append_lifecycle_event(self._run, event))
 
     def _record_error(self, reason: str, error: str, **payload: Any) -> None:
         self._record_event("error_event", error, reason=reason, **payload)
@@ -313,4 +299,4 @@ def _check_can_be_recorded(arguments: tuple[str, ...], environment: Mapping[str,
         raise UsageError("an OpenClaw in a container cannot load the recorder", fix="run critiqor inside the container")
 
 
-__all__ = ["MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"]
+__all__ = ["MonitorOptions", "MonitorResult", "monitor_openclaw", "recorder_environment"]

@@ -21,7 +21,8 @@ from critiqor.errors import CritiqorError, UsageError
 from critiqor.model import EventType, RunHead
 from critiqor.processes import living, marked_processes
 from critiqor.recording.supervisor import GRACE_SECONDS, POLL_SECONDS
-from critiqor.run.store import DEFAULT_RUNS_DIR, Run, is_owner_alive
+from critiqor.run.owner import is_owner_alive
+from critiqor.run.store import DEFAULT_RUNS_DIR, Run
 from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
 
@@ -31,8 +32,8 @@ FIRST_EVENTS = 50
 """Events at the beginning of the evidence that are searched for the launch of the process."""
 
 
-class RunningAgent(NamedTuple):
-    """The living processes of a run."""
+class AgentProcesses(NamedTuple):
+    """The living processes of the agent of a run."""
 
     pid: int
     """Pid of the launched process, or of the oldest one that is left."""
@@ -41,8 +42,8 @@ class RunningAgent(NamedTuple):
     """The process that launched it and waits for its end; None if it is gone."""
 
 
-def running_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> RunningAgent | None:
-    """Return the living processes of an agent that Critiqor launched; None if there are none or it was attached to."""
+def find_agent_processes(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> AgentProcesses | None:
+    """Return the living processes of a launched agent; None if there are none, or if it was only attached to."""
     paths = paths_for(runs_dir)
     head = records.load_head(paths, run_id)
     if head.owner is None:
@@ -58,7 +59,7 @@ def running_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Runni
     if not found:
         return None
     oldest = min(found.values(), key=_age_order)
-    return RunningAgent(launched.pid if launched is not None else oldest.pid, list(found.values()), monitor)
+    return AgentProcesses(launched.pid if launched is not None else oldest.pid, list(found.values()), monitor)
 
 
 def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: float = GRACE_SECONDS) -> int:
@@ -72,21 +73,21 @@ def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: floa
             f"{run_id} was recorded from an attached OpenClaw, which Critiqor did not launch and does not stop",
             fix="stop OpenClaw where it runs: Ctrl-C, or its service manager",
         )
-    agent = running_agent(run_id, runs_dir)
+    agent = find_agent_processes(run_id, runs_dir)
     if agent is None:
         return 0
     _terminate(agent)
     ended = {process.pid for process in agent.processes}
     if _left_after(grace, agent.processes):
         # Including processes that were started in the meantime.
-        agent = running_agent(run_id, runs_dir) or agent
+        agent = find_agent_processes(run_id, runs_dir) or agent
         ended |= {process.pid for process in agent.processes}
         _send(agent.processes, signal.SIGKILL)
         _left_after(grace, agent.processes)
     if agent.monitor is not None:
         with contextlib.suppress(psutil.Error):
             agent.monitor.wait(WRITING_SECONDS)
-    left = running_agent(run_id, runs_dir)
+    left = find_agent_processes(run_id, runs_dir)
     if left is not None:
         _send(left.processes, signal.SIGKILL)  # started while the others were ended
         if _left_after(grace, left.processes):
@@ -95,7 +96,7 @@ def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: floa
     return len(ended)
 
 
-def _terminate(agent: RunningAgent) -> None:
+def _terminate(agent: AgentProcesses) -> None:
     if agent.monitor is None:
         _send(agent.processes, signal.SIGTERM)
         return

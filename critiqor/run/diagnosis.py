@@ -5,7 +5,6 @@ The evidence is never changed, and it can be diagnosed again at any time.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,13 +17,13 @@ from critiqor.model import EVIDENCE_SCHEMA, Coverage, Diagnosis, Event, Severity
 from critiqor.model.event import place_of
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
-from critiqor.storage import exclusive
+from critiqor.storage import exclusive, write_json
 from critiqor.storage import run_record as records
-from critiqor.storage.atomic import file_digest
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.session_document import read_coverage, read_sealed_events
+from critiqor.storage.verification import file_digest
 from critiqor.timeline import Timing
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Rediagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunDiagnosis:
-    """The diagnosis of a run from its events, one at a time, and from the sealed bytes of its timeline."""
+    """Diagnoses a run: passes each event to the diagnoser and to the timing of its timeline file, as far as sealed."""
 
     def __init__(self, timeline: Path | None = None, sealed_bytes: int | None = None) -> None:
         self._diagnoser = Diagnoser()
@@ -78,7 +77,7 @@ class RunDiagnosis:
         self._timing.observe(event)
 
     def conclude(self, run_id: str, digest: str, coverage: Coverage) -> Diagnosis:
-        """Return the diagnosis of all observed events."""
+        """Return the diagnosis of the run, made now from its observed events and its timeline file."""
         return self._diagnoser.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._timing.summary())
 
 
@@ -106,9 +105,10 @@ def diagnose(run: Run) -> Diagnosis:
         message = f"the evidence of {run.id} was changed after sealing, so it is not diagnosed"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     events = read_sealed_events(run.evidence_path)
-    diagnosis = diagnose_events(run.id, seal.digest, events, run.coverage(), run.timeline_path)
+    diagnosis = _diagnose_events(run.id, seal.digest, events, run.coverage(), run.timeline_path)
     with exclusive(run.paths.lock_path):
-        records.save_diagnosis(run.paths, run.id, diagnosis)
+        write_json(run.diagnosis_path, diagnosis)
+        records.rewrite_diagnosis(run.paths, run.id, diagnosis)
     return diagnosis
 
 
@@ -134,10 +134,10 @@ def _changes(before: Diagnosis | None, after: Diagnosis) -> Rediagnosis:
     )
 
 
-def diagnose_events(
+def _diagnose_events(
     run_id: str, digest: str, events: Iterable[Event], coverage: Coverage, timeline: Path | None = None
 ) -> Diagnosis:
-    """Diagnose events, and as much of the timeline as was sealed with them."""
+    """Diagnose the events of a run together with its timeline file, as far as that was sealed."""
     diagnoser = RunDiagnosis(timeline, coverage.timeline.bytes if coverage.timeline is not None else None)
     for event in events:
         diagnoser.observe(event)
@@ -149,14 +149,14 @@ def diagnose_document(document: Path) -> Diagnosis:
     head = _read_document(document)
     digest = file_digest(document) or ""
     try:
-        return diagnose_events(head.run_id, digest, read_sealed_events(document), read_coverage(document))
+        return _diagnose_events(head.run_id, digest, read_sealed_events(document), read_coverage(document))
     except (BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError):
         pass  # it was changed or never sealed, so it is read as any other JSON
     counter = CoverageCounter()
     events = [msgspec.convert(normalize_plugin_event(event), Event) for event in head.events if isinstance(event, dict)]
     for event in events:
         counter.count(event)
-    return diagnose_events(head.run_id, digest, events, counter.build_coverage(Redactor(b"")))
+    return _diagnose_events(head.run_id, digest, events, counter.build_coverage(Redactor(b"")))
 
 
 class _Document(msgspec.Struct):
@@ -176,21 +176,14 @@ def _read_document(document: Path) -> _Document:
     return content
 
 
-def is_evidence(document: Path) -> bool:
-    """Return whether a file looks like a session.json, sealed or not."""
-    with document.open("rb") as file:
-        start = file.read(4096)
-    return json.dumps(EVIDENCE_SCHEMA).encode() in start
-
-
 def diagnose_trace(trace: ImportedTrace) -> Diagnosis:
     """Diagnose a trace from another recorder. Nothing is written."""
     coverage = Coverage(agent_events=len(trace.events), imported_from=trace.format, notes=trace.notes)
-    return diagnose_events(trace.trace_id, "", trace.events, coverage)
+    return _diagnose_events(trace.trace_id, "", trace.events, coverage)
 
 
 def trace_verdict(trace: ImportedTrace) -> TraceVerdict:
-    """Diagnose a trace, and cite its events by their numbers in the trace."""
+    """Diagnose a trace from another recorder in one line, citing its events by their numbers. Nothing is written."""
     diagnosis = diagnose_trace(trace)
     findings = [
         TraceFinding(

@@ -1,4 +1,4 @@
-"""Finalizing a session: seal its evidence, diagnose it and complete its record.
+"""Finalizing a session: fix the end of its evidence, seal it, diagnose it and complete the record.
 
 A finalize that is killed leaves the session FINALIZING and can be repeated: the end of the evidence was fixed when it
 began, so every attempt seals the same bytes.
@@ -11,17 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.model import Diagnosis, Event, Seal, SessionRecord, iso_from_ms, now_ms
-from critiqor.run.lifecycle import (
-    RunReference,
-    change_state,
-    refuse_aborted,
-    set_cut,
-    start_finalizing,
-)
+from critiqor.errors import NoActiveSessionError
+from critiqor.model import Diagnosis, Event, RunHead, Seal, SessionRecord, iso_from_ms, now_ms
+from critiqor.model.record import Cut
+from critiqor.run.active_slot import active_record, active_run_id, free_slot, write_slot
 from critiqor.run.store import Run, RunStore
-from critiqor.storage import exclusive, hold_session_document, write_json
+from critiqor.storage import SessionPaths, exclusive, take_permanent_lock, write_json
 from critiqor.storage import run_record as records
+from critiqor.storage.journal import restore_journal
 from critiqor.storage.seal import SealedEvidence, seal_evidence
 
 Observer = Callable[[Event], None]
@@ -32,25 +29,57 @@ class _Finalized(NamedTuple):
     diagnosis: Diagnosis
 
 
-def finalize(run: RunReference | None, store: RunStore, observe: Observer | None = None) -> Run:
-    """Seal and diagnose a session, or the active one, and complete its record. Return its run."""
-    handle = start_finalizing(run, store)
+def finalize(run: Run | None, store: RunStore, observe: Observer | None = None) -> Run:
+    """Seal and diagnose a session (default: the active one), and complete its record. Return its run.
+
+    `observe` is called with every event while it is sealed.
+    """
+    run = start_finalizing(run, store)
     paths = store.paths
-    with exclusive(paths.finalize_lock_path(handle.id)):
-        if handle.head().status != "COMPLETED":
-            record = handle.record()
-            finalized = _seal_and_diagnose(handle, record, observe)
+    with exclusive(paths.finalize_lock_path(run.id)):
+        if run.head().status != "COMPLETED":
+            record = run.record()
+            finalized = _seal_and_diagnose(run, record, observe)
             with exclusive(paths.lock_path):
-                refuse_aborted(handle.head())
+                _refuse_aborted(run.head())
                 records.keep_visibility(paths, record)
                 moment = now_ms()
-                change_state(record, "COMPLETED", moment)
+                records.change_state(record, "COMPLETED", moment)
                 _conclude(record, finalized, moment)
                 records.save_completed(paths, record, finalized.sealed.events_start, finalized.sealed.events_end)
         with exclusive(paths.lock_path):
-            records.free_slot(paths, handle.id)
-    _forget_redaction_key(handle)
-    return handle
+            free_slot(paths, run.id)
+    _forget_redaction_key(run)
+    return run
+
+
+def start_finalizing(run: Run | None, store: RunStore) -> Run:
+    """Set a session (default: the active one) to FINALIZING, unless it is FINALIZING or COMPLETED. Return its run."""
+    paths = store.paths
+    with exclusive(paths.lock_path):
+        run = run or store.run(active_run_id(paths, "finalize"))
+        head = run.head()
+        _refuse_aborted(head)
+        if head.status == "MONITORING":
+            record = run.record()
+            records.change_state(record, "FINALIZING", now_ms())
+            set_cut(paths, record)
+            records.save(paths, record)
+            holder = active_record(paths)
+            if holder is None or holder.run_id == run.id:
+                write_slot(paths, record)
+        return run
+
+
+def set_cut(paths: SessionPaths, record: SessionRecord) -> None:
+    """Fix the end of the evidence of a run: the current end of its journal, lifecycle events and timeline."""
+    journal = paths.journal_path(record.run_id)
+    if not journal.exists():
+        restore_journal(paths.evidence_summary_path(record.run_id), journal)
+    size = journal.stat().st_size if journal.exists() else 0
+    timeline = paths.timeline_path(record.run_id)
+    timeline_bytes = timeline.stat().st_size if timeline.is_file() else None
+    record.cut = Cut(journal_bytes=size, lifecycle_events=len(record.event_log), timeline_bytes=timeline_bytes)
 
 
 def seal_aborted(run: Run) -> None:
@@ -75,7 +104,7 @@ def _seal_and_diagnose(run: Run, record: SessionRecord, observe: Observer | None
     # Imported here, so that creating a session and appending to it loads no detector.
     from critiqor.run.diagnosis import RunDiagnosis
 
-    hold_session_document(run.paths.session_lock_path(run.id))
+    take_permanent_lock(run.paths.session_lock_path(run.id))
     sealed_bytes = record.cut.timeline_bytes if record.cut is not None else None
     diagnoser = RunDiagnosis(run.timeline_path, sealed_bytes)
     observed = diagnoser.observe if observe is None else _both(diagnoser.observe, observe)
@@ -97,7 +126,13 @@ def _conclude(record: SessionRecord, finalized: _Finalized, moment: int) -> None
     now, sealed = iso_from_ms(moment), finalized.sealed
     record.timestamps = msgspec.structs.replace(record.timestamps, finalized_at=now)
     record.seal = Seal(sealed.digest, sealed.size, sealed.metrics.total_events, now)
-    records.conclude(record, finalized.diagnosis)
+    records.set_diagnosis(record, finalized.diagnosis)
+
+
+def _refuse_aborted(head: RunHead) -> None:
+    if head.status == "ABORTED":
+        fix = f"critiqor diagnose {head.run_id}"
+        raise NoActiveSessionError(f"{head.run_id} was aborted and cannot be finalized", fix=fix)
 
 
 def _forget_redaction_key(run: Run) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from critiqor.model import EventType, Metadata, now_ms
-from critiqor.run.finalization import finalize
-from critiqor.run.lifecycle import append_event, change_state, new_record, set_cut
+from critiqor.run.finalization import finalize, set_cut
+from critiqor.run.owner import this_process
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import AtomicFile, exclusive
 from critiqor.storage import run_record as records
@@ -30,14 +30,14 @@ def import_trace(trace: ImportedTrace, store: RunStore, metadata: Mapping[str, s
     described = Metadata.parse(**{**defaults, **metadata, "framework": "imported"})
     with exclusive(paths.lock_path):
         moment = now_ms()
-        record = new_record(paths, described, moment)
+        record = records.new_record(paths, described, this_process(), moment)
         payload = {"format": trace.format, "trace_id": trace.trace_id, "notes": trace.notes}
         safe = RecordFilter(Run(record.run_id, paths).redactor()).supervisor_event(payload)
-        append_event(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
+        records.append_event(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
         with AtomicFile(paths.journal_path(record.run_id)) as journal:
             for event in trace.events:
                 journal.write(msgspec.json.encode(event) + b"\n")
-        change_state(record, "FINALIZING", moment)
+        records.change_state(record, "FINALIZING", moment)
         set_cut(paths, record)
         records.save(paths, record)
-    return finalize(record.run_id, store)
+    return finalize(store.run(record.run_id), store)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from critiqor.errors import BrokenRecordError, NoActiveSessionError
 from critiqor.model import Coverage, Diagnosis, Event, RunHead, SessionRecord
+from critiqor.run.active_slot import active_record
 from critiqor.storage import SessionPaths, paths_for, write_bytes
 from critiqor.storage import run_record as records
-from critiqor.storage.session_document import read_coverage, read_sealed_events, restore_journal
+from critiqor.storage.journal import restore_journal
+from critiqor.storage.session_document import read_coverage, read_sealed_events
 
 if TYPE_CHECKING:
     from critiqor.model.timeline import TimelineSummary
@@ -50,7 +52,7 @@ class RunStore:
 
     def active(self) -> Run | None:
         """Return the run that holds the active slot, or None: only MONITORING and FINALIZING are active."""
-        record = records.active_record(self.paths)
+        record = active_record(self.paths)
         return None if record is None else Run(record.run_id, self.paths)
 
 
@@ -174,18 +176,6 @@ class Run:
         if not path.exists():
             write_bytes(path, new_redaction_key())
         return Redactor(path.read_bytes())
-
-
-def is_owner_alive(head: RunHead) -> bool:
-    """Return whether the process that created the session still runs."""
-    from critiqor.processes import is_alive
-
-    return head.owner is not None and is_alive(head.owner.pid, head.owner.started_at)
-
-
-def is_abandoned(head: RunHead) -> bool:
-    """Return whether the run is not finalized although the process that recorded it has ended."""
-    return head.status == "MONITORING" and head.owner is not None and not is_owner_alive(head)
 
 
 def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:

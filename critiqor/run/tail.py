@@ -15,9 +15,10 @@ import msgspec
 from critiqor.diagnosis.cost import Ledger
 from critiqor.model import Event, EventType
 from critiqor.model.usage import Cost
-from critiqor.run.store import Run, is_abandoned
+from critiqor.run.owner import is_abandoned
+from critiqor.run.store import Run
 from critiqor.storage import run_record as records
-from critiqor.storage.event_merge import is_too_deep
+from critiqor.storage.bounds import is_too_deep
 from critiqor.storage.journal import MAX_LINE
 from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.record_filter import RecordFilter

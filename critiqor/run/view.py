@@ -6,39 +6,26 @@ so that none of them shows a verdict that the evidence does not prove, or more t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
-from critiqor.model import Coverage, Diagnosis, Event, Metadata, RunHead, Seal
-from critiqor.model.report import RunSummary
+from critiqor.model import Coverage, Diagnosis, Event, RunHead, Seal
 from critiqor.model.verdict import Integrity, Verdict, judge, with_verdict
 from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level
-from critiqor.run.store import Run, RunStore
+from critiqor.run.integrity import IntegrityCheck, check_run_integrity
+from critiqor.run.store import Run
 from critiqor.storage import run_record as records
-from critiqor.storage.verification import check_integrity
-
-IntegrityCheck = Callable[[Run, RunHead, str | None], Integrity]
-
-
-def check_run(run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
-    """Compare the evidence of a run with its seal and the diagnosed digest. Unreadable evidence is not intact."""
-    try:
-        return check_integrity(run.paths, head, diagnosed)
-    except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        return Integrity(state="changed", explanation=f"the evidence cannot be read: {reason}")
 
 
 class RunView:
     """A run as one viewer sees it."""
 
-    def __init__(self, run: Run, viewer: Viewer = OWNER, check: IntegrityCheck = check_run) -> None:
+    def __init__(self, run: Run, viewer: Viewer = OWNER, check: IntegrityCheck = check_run_integrity) -> None:
         """Open a run. Raise `UnknownRunError` if it does not exist or the viewer may not see it."""
         head = run.head()
         level = visible_level(viewer, head)
@@ -74,9 +61,9 @@ class RunView:
         """The head of the record, as far as the viewer may see it."""
         if not self.is_anonymous:
             return self._head
-        from critiqor.privacy.events import anonymous_run
+        from critiqor.privacy.record import anonymous_head
 
-        return anonymous_run(self._head)
+        return anonymous_head(self._head)
 
     @cached_property
     def integrity(self) -> Integrity:
@@ -188,59 +175,3 @@ class RunView:
 class _Judged(NamedTuple):
     diagnosis: Diagnosis
     verdict: Verdict
-
-
-class _FileState(NamedTuple):
-    """Stat values that show whether a file has changed since it was read."""
-
-    size: int
-    modified_ns: int
-    inode: int
-    changed_ns: int
-
-
-class IntegrityCache:
-    """Cache of the integrity of runs; a run is checked again only if one of its files changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[_FileState | None, ...], Integrity]] = {}
-
-    def check(self, run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
-        """Return the integrity of a run, as `check_run` does."""
-        states = run_state(run)
-        known = self._known.get(run.id)
-        if known is None or known[0] != states:
-            known = self._known[run.id] = (states, check_run(run, head, diagnosed))
-        return known[1]
-
-
-def run_state(run: Run) -> tuple[_FileState | None, ...]:
-    """Return the state of the files that decide integrity and verdict: record, evidence, diagnosis and timeline."""
-    return tuple(map(_state, (run.record_path, run.evidence_path, run.diagnosis_path, run.timeline_path)))
-
-
-def _state(path: Path) -> _FileState | None:
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return _FileState(found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
-
-
-def summarize_runs(store: RunStore) -> list[RunSummary]:
-    """Summarize every run of a folder, in order of time. A broken run is listed with its problem."""
-    return sorted(map(_summarize, store.runs()), key=lambda summary: summary.created_at or "")
-
-
-def _summarize(run: Run) -> RunSummary:
-    created_at: str | None = None
-    metadata: Metadata | None = None
-    try:
-        view = RunView(run)
-        created_at, metadata = view.head.timestamps.created_at, view.head.metadata
-        return RunSummary(run_id=run.id, created_at=created_at, metadata=metadata, diagnosis=view.require_proof())
-    except CritiqorError as error:
-        problem, fix = error.message, error.fix
-    except OSError as error:
-        problem, fix = str(error), None
-    return RunSummary(run_id=run.id, created_at=created_at, metadata=metadata, undiagnosed=problem, fix=fix)

@@ -39,7 +39,7 @@ def change_visibility(run: Run, to: str) -> RunVisibility:
     if to not in MEANINGS:
         raise UsageError(f"{to!r} is not a visibility", fix=f"use one of {', '.join(MEANINGS)}")
     with exclusive(run.paths.lock_path):
-        before = records.change_visibility(run.paths, run.id, to, iso_from_ms(now_ms()))
+        before = records.rewrite_visibility(run.paths, run.id, to, iso_from_ms(now_ms()))
     return _read(run, before if before != to else None)
 
 

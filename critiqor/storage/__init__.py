@@ -2,7 +2,7 @@
 
 from critiqor.storage.atomic import AtomicFile, write_bytes, write_json
 from critiqor.storage.journal import JournalLine, read_journal
-from critiqor.storage.lock import exclusive, hold_session_document
+from critiqor.storage.lock import exclusive, take_permanent_lock
 from critiqor.storage.paths import SessionPaths, paths_for
 
 __all__ = [
@@ -10,9 +10,9 @@ __all__ = [
     "JournalLine",
     "SessionPaths",
     "exclusive",
-    "hold_session_document",
     "paths_for",
     "read_journal",
+    "take_permanent_lock",
     "write_bytes",
     "write_json",
 ]

@@ -21,7 +21,6 @@ import msgspec
 from critiqor.storage.paths import FOLDER_MODE
 
 FILE_MODE = 0o600
-_CHUNK_BYTES = 1 << 20
 
 
 class AtomicFile:
@@ -120,17 +119,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def file_digest(path: Path, limit: int | None = None) -> str | None:
-    """Return `sha256:` and the digest of a file, or of its first `limit` bytes; None if the file does not exist."""
-    digest = hashlib.sha256()
-    left = limit
-    try:
-        with path.open("rb", buffering=0) as file:
-            while data := file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left)):
-                digest.update(data)
-                left = None if left is None else left - len(data)
-    except FileNotFoundError:
-        return None
-    return f"sha256:{digest.hexdigest()}"

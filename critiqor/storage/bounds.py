@@ -35,6 +35,8 @@ MAX_KEY = 256
 """Characters of a field name."""
 MAX_DEPTH = 12
 """Levels of nesting."""
+MAX_RECORD_DEPTH = 100
+"""Levels of nesting in a record. The recorder writes at most 12, and not every JSON reader accepts hundreds."""
 
 _LAST_WORD = re.compile(r"\S+\Z")
 _INTEGERS = range(-(1 << 63), 1 << 64)
@@ -150,6 +152,17 @@ def cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
 def text_digest(text: str) -> str:
     """Return the digest by which large values can be compared; the recorder plugin computes the same."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def is_too_deep(data: bytes, payload: dict[str, Any]) -> bool:
+    """Return whether the payload of a record, serialized in `data`, is nested deeper than `MAX_RECORD_DEPTH`."""
+    if data.count(b"[") + data.count(b"{") <= MAX_RECORD_DEPTH:
+        return False
+    level: list[Any] = [payload]
+    for _ in range(MAX_RECORD_DEPTH):
+        nested = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level = [item for items in nested for item in items]
+    return bool(level)
 
 
 def _redacted_start(whole: str, start: str, redactor: Redactor) -> str:

@@ -21,14 +21,13 @@ from critiqor.model import Event
 from critiqor.model.event import event_id_for, place_of
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.storage import read_journal
+from critiqor.storage.bounds import is_too_deep
 from critiqor.storage.coverage import FOREIGN, CoverageCounter
 from critiqor.storage.normalization import with_canonical_name
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.session_document import decode_event, encode
 
-MAX_DEPTH = 100
-"""Levels of nesting in a record. The recorder writes at most 12, and not every JSON reader accepts hundreds."""
 _RECORD_START = b'{"event_id":"evt_'
 _RECORDER_LAYERS = frozenset({"extension_api", "tool_hooks"})
 
@@ -58,17 +57,6 @@ def merged_events(
     # Sorted, because the clock can have been set back between two of them.
     supervised = sorted(_lifecycle_events(lifecycle, filter_, counter), key=_event_id)
     return heapq.merge(recorded, supervised, key=_event_id)
-
-
-def is_too_deep(data: bytes, payload: dict[str, Any]) -> bool:
-    """Whether the payload of a record, serialized in `data`, is nested deeper than `MAX_DEPTH`."""
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        return False
-    level: list[Any] = [payload]
-    for _ in range(MAX_DEPTH):
-        nested = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
-        level = [item for items in nested for item in items]
-    return bool(level)
 
 
 def _event_id(event: Event) -> str:

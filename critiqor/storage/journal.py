@@ -1,10 +1,15 @@
-"""Read the append-only journal of a run: one JSON object per line, written by any number of processes."""
+"""The append-only journal of a run: one JSON object per line, written by any number of processes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
+
+from critiqor.storage.atomic import AtomicFile
+from critiqor.storage.normalization import normalize_plugin_event
 
 MAX_LINE = 8 << 20
 """Bytes. The recorder keeps records below 300 KB, so it did not write a longer line."""
@@ -26,7 +31,7 @@ class JournalLine(NamedTuple):
 
 
 def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:
-    """Yield the non-empty lines within the first `limit` bytes; nothing if the file does not exist."""
+    """Yield the non-empty lines of a journal within its first `limit` bytes; nothing if it does not exist."""
     try:
         file = path.open("rb", buffering=1 << 18)
     except FileNotFoundError:
@@ -50,3 +55,30 @@ def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:
                 yield JournalLine(number, start, offset - start, None, True)
             elif not data.isspace():
                 yield JournalLine(number, start, length, data, data.endswith(b"\n"))
+
+
+class _Events(msgspec.Struct):
+    events: list[msgspec.Raw]
+
+
+def restore_journal(document: Path, journal: Path) -> None:
+    """Write a journal from the events of session.json, for recorders that write no journal."""
+    try:
+        events = msgspec.json.decode(document.read_bytes(), type=_Events).events
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if events:
+        with AtomicFile(journal) as file:
+            for event in events:
+                file.write(_journal_line(bytes(event)) + b"\n")
+
+
+def _journal_line(event: bytes) -> bytes:
+    try:
+        decoded = msgspec.json.decode(event)
+        if isinstance(decoded, dict) and isinstance(decoded.get("event_type", decoded.get("type")), str):
+            return msgspec.json.encode(normalize_plugin_event(decoded))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    # Kept as it is, so that only this event counts as damaged. Line breaks occur only between JSON tokens.
+    return event.replace(b"\n", b" ")

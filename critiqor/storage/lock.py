@@ -26,8 +26,8 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
 
 
-def hold_session_document(lock: Path) -> None:
-    """Lock session.json permanently: from now on only finalize may write it."""
+def take_permanent_lock(lock: Path) -> None:
+    """Take the lock of session.json for ever: from now on only finalize may write that file."""
     lock.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Run records on disk: numbering, reading, writing, and the active slot.
+"""Run records on disk: new records, their states and lifecycle events, reading and writing.
 
 A completed record contains the whole event log and can be large. Lists therefore read only the head of the file, and
 completing a record copies the sealed events into it without decoding them.
@@ -8,25 +8,68 @@ from __future__ import annotations
 
 import json
 import mmap
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from critiqor.errors import BrokenRecordError, UnknownRunError, UsageError
-from critiqor.model import Diagnosis, RunHead, SessionRecord, Status
+from critiqor.errors import BrokenRecordError, UnknownRunError
+from critiqor.model import (
+    Diagnosis,
+    Event,
+    EventType,
+    Metadata,
+    Owner,
+    RunHead,
+    SessionRecord,
+    Status,
+    Timestamps,
+    Transition,
+    event_id_for,
+    iso_from_ms,
+    ms_from_iso,
+    now_ms,
+)
 from critiqor.model.record import Visibility, VisibilityChange
 from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
+from critiqor.storage.paths import FOLDER_MODE
 
 ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
 HEAD_BYTES = 16_384
 """Bytes at the start of a record that contain everything before its diagnosis."""
 MAX_VISIBILITY_CHANGES = 50
 """Changes of visibility that a record keeps: all of them must fit into its head."""
+SUPERVISOR = "0supervisor"
+"""Writer name of lifecycle events; sorts before any recorder within the same millisecond."""
+_ENVELOPE = frozenset({*Event.__struct_fields__, "type"})
+_DIAGNOSIS = b'"diagnosis":'
+_EVENT_LOG = b'"event_log":['
 _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analysis", "event_log"})
 
 
-def next_run_id(paths: SessionPaths) -> str:
+def new_record(paths: SessionPaths, metadata: Metadata, owner: Owner | None, moment: int) -> SessionRecord:
+    """Return the record of a new run, and create its folder and redaction key. The caller holds the folder's lock.
+
+    The record itself is not written yet.
+    """
+    from critiqor.storage.redaction import new_redaction_key
+
+    run_id = _next_run_id(paths)
+    now = iso_from_ms(moment)
+    paths.run_folder(run_id).mkdir(mode=FOLDER_MODE, exist_ok=True)
+    write_bytes(paths.redaction_key_path(run_id), new_redaction_key())
+    return SessionRecord(
+        run_id=run_id,
+        status="IDLE",
+        lifecycle=[Transition("IDLE", now)],
+        timestamps=Timestamps(created_at=now),
+        metadata=metadata,
+        owner=owner,
+    )
+
+
+def _next_run_id(paths: SessionPaths) -> str:
     """Return a run id that was never used in this folder. The caller holds the lock of the folder."""
     used = [entry.name.removeprefix("run_").removesuffix(".json") for entry in paths.runs_dir.glob("run_*")]
     with suppress(FileNotFoundError, UnicodeDecodeError):
@@ -35,6 +78,37 @@ def next_run_id(paths: SessionPaths) -> str:
     number = max((int(digits) for digits in used if digits.isdecimal() and len(digits) < 16), default=0) + 1
     write_bytes(paths.last_number_path, str(number).encode())
     return f"run_{number:03d}"
+
+
+def change_state(record: SessionRecord, state: Status, moment: int, **details: Any) -> None:
+    """Move a record to another state, with its state_transition event."""
+    previous, record.status = record.status, state
+    record.lifecycle.append(Transition(state, iso_from_ms(moment)))
+    payload = {"from": previous, "to": state, **details}
+    append_event(record, {"event_type": EventType.STATE_TRANSITION, "payload": payload}, moment)
+
+
+def append_event(record: SessionRecord, event: Mapping[str, Any], moment: int | None = None) -> dict[str, Any]:
+    """Append a lifecycle event to the event log of a record. Return it in the full envelope."""
+    moment = moment or ms_from_iso(str(event.get("timestamp", ""))) or now_ms()
+    kind = str(event.get("event_type") or event.get("type") or "unknown")
+    payload = event.get("payload") or {}
+    if not isinstance(payload, dict):
+        payload = {"value": payload}
+    error, duration = event.get("error"), event.get("duration_ms")
+    written = Event(
+        event_id=event_id_for(moment, SUPERVISOR, len(record.event_log) + 1),
+        event_type=kind,
+        raw_event_type=kind,
+        timestamp=iso_from_ms(moment),
+        source_layer="supervisor",
+        status=str(event.get("status") or ("error" if kind == EventType.ERROR else "ok")),
+        error=error if error is None else str(error),
+        duration_ms=duration if isinstance(duration, int | float) else None,
+        payload=payload | {name: event[name] for name in event if name not in _ENVELOPE},
+    )
+    record.event_log.append(msgspec.to_builtins(written))
+    return cast("dict[str, Any]", record.event_log[-1])
 
 
 def load(paths: SessionPaths, run_id: str) -> SessionRecord:
@@ -101,8 +175,8 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
         file.write((b",\n" if events_end > events_start else b"\n") + last + b"\n]}\n")
 
 
-def conclude(record: SessionRecord, diagnosis: Diagnosis) -> None:
-    """Put a diagnosis into a record."""
+def set_diagnosis(record: SessionRecord, diagnosis: Diagnosis) -> None:
+    """Copy a diagnosis, its headline and its scores into the fields of a record."""
     record.headline = diagnosis.headline
     record.diagnosis = diagnosis
     record.trust_score = diagnosis.trust_score
@@ -112,37 +186,21 @@ def conclude(record: SessionRecord, diagnosis: Diagnosis) -> None:
     record.cost_analysis = diagnosis.cost_analysis
 
 
-_EVENT_LOG = b'"event_log":['
+def rewrite_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) -> None:
+    """Replace the diagnosis in the file of a record; its event log is copied unchanged.
 
-
-def save_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) -> None:
-    """Write diagnosis.json and put the diagnosis into the record, whose event log is copied unchanged."""
-    write_json(paths.diagnosis_path(run_id), diagnosis)
+    The caller holds the lock of the folder.
+    """
     record = _record_without_bulk(paths, run_id)
-    conclude(record, diagnosis)
-    path = paths.run_path(run_id)
-    text = msgspec.json.encode(record)
-    with path.open("rb") as source:
-        with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as old:
-            # Quotes within strings are escaped, so this can only be the name of the member.
-            start = old.find(_EVENT_LOG)
-        if start < 0 or not text.endswith(_EVENT_LOG + b"]}"):
-            whole = load(paths, run_id)
-            conclude(whole, diagnosis)
-            save(paths, whole)
-            return
-        source.seek(start)
-        with AtomicFile(path) as file:
-            file.write(text[: -len(_EVENT_LOG + b"]}")])
-            while chunk := source.read(1 << 18):
-                file.write(chunk)
+    set_diagnosis(record, diagnosis)
+    if not _rewrite_until(_EVENT_LOG, paths, record):
+        whole = load(paths, run_id)
+        set_diagnosis(whole, diagnosis)
+        save(paths, whole)
 
 
-_DIAGNOSIS = b'"diagnosis":'
-
-
-def change_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: str) -> Visibility:
-    """Change the visibility in a record, whatever its status. Return the previous one.
+def rewrite_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: str) -> Visibility:
+    """Replace the visibility in the file of a record, whatever its status. Return the previous one.
 
     The caller holds the lock of the folder. Everything that the seal covers is copied unchanged.
     """
@@ -153,23 +211,29 @@ def change_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: 
     record.metadata = msgspec.structs.replace(record.metadata, visibility=to)
     change = VisibilityChange(before, to, moment)
     record.visibility_changes = [*record.visibility_changes, change][-MAX_VISIBILITY_CHANGES:]
-    path = paths.run_path(run_id)
+    if not _rewrite_until(_DIAGNOSIS, paths, record):
+        whole = load(paths, run_id)
+        whole.metadata, whole.visibility_changes = record.metadata, record.visibility_changes
+        save(paths, whole)
+    return before
+
+
+def _rewrite_until(member: bytes, paths: SessionPaths, record: SessionRecord) -> bool:
+    """Replace everything before a member in the file of a record; return False if the file has no such member."""
+    path = paths.run_path(record.run_id)
     text = msgspec.json.encode(record)
     with path.open("rb") as source:
         with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as old:
-            # Quotes within strings are escaped, so this can only be the first member after the changed ones.
-            start = old.find(_DIAGNOSIS)
+            # Quotes within strings are escaped, so this can only be the name of the member.
+            start = old.find(member)
         if start < 0:
-            whole = load(paths, run_id)
-            whole.metadata, whole.visibility_changes = record.metadata, record.visibility_changes
-            save(paths, whole)
-            return before
+            return False
         source.seek(start)
         with AtomicFile(path) as file:
-            file.write(text[: text.index(_DIAGNOSIS)])
+            file.write(text[: text.index(member)])
             while chunk := source.read(1 << 18):
                 file.write(chunk)
-    return before
+    return True
 
 
 def keep_visibility(paths: SessionPaths, record: SessionRecord) -> None:
@@ -185,47 +249,6 @@ def load_diagnosis(paths: SessionPaths, run_id: str) -> Diagnosis:
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"the diagnosis of {run_id} cannot be read: {error}"
         raise BrokenRecordError(message, fix=f"critiqor diagnose {run_id}") from error
-
-
-def active_record(paths: SessionPaths) -> SessionRecord | None:
-    """Return the record that holds the active slot, or None where the slot names no active run."""
-    head = slot_head(paths)
-    try:
-        return load(paths, head.run_id) if head is not None and head.status in ACTIVE else None
-    except (UnknownRunError, BrokenRecordError):
-        return None
-
-
-def slot_head(paths: SessionPaths) -> RunHead | None:
-    """Return the head of the run in the active slot, whatever its status; None if the slot is empty."""
-    run_id = _slot_run_id(paths)
-    try:
-        return None if run_id is None else load_head(paths, run_id)
-    except (UsageError, UnknownRunError, BrokenRecordError):
-        return None
-
-
-def write_slot(paths: SessionPaths, record: SessionRecord) -> None:
-    """Write the active slot of a run."""
-    slot = {"run_id": record.run_id, "status": record.status, "owner": record.owner}
-    write_json(paths.active_path, {**slot, "started_at": record.timestamps.started_at})
-
-
-def free_slot(paths: SessionPaths, run_id: str) -> None:
-    """Remove the active slot if this run holds it."""
-    if _slot_run_id(paths) in (run_id, None):
-        paths.active_path.unlink(missing_ok=True)
-
-
-class _Slot(msgspec.Struct):
-    run_id: str
-
-
-def _slot_run_id(paths: SessionPaths) -> str | None:
-    try:
-        return msgspec.json.decode(paths.active_path.read_bytes(), type=_Slot).run_id
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _unknown(run_id: str) -> UnknownRunError:

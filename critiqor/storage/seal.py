@@ -10,11 +10,11 @@ from critiqor.model import Coverage, Event, Metrics
 from critiqor.model.evidence import SealedFile
 from critiqor.model.record import SessionRecord
 from critiqor.storage import AtomicFile, SessionPaths
-from critiqor.storage.atomic import file_digest
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.session_document import SessionDocumentWriter, encode
+from critiqor.storage.verification import file_digest
 
 SEALED_MODE = 0o400
 

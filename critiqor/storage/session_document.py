@@ -13,6 +13,7 @@ event is on its own line, so that they can be read one by one and copied without
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from io import BytesIO
@@ -24,7 +25,6 @@ import msgspec
 from critiqor.errors import BrokenRecordError
 from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, Metrics
 from critiqor.storage import AtomicFile, SessionPaths, read_journal
-from critiqor.storage.normalization import normalize_plugin_event
 
 _BATCH = 256
 """Events that are written at once."""
@@ -77,6 +77,13 @@ class SessionDocumentWriter:
     def _write(self, data: bytes) -> None:
         self._file.write(data)
         self._size += len(data)
+
+
+def is_session_document(path: Path) -> bool:
+    """Return whether a file looks like a session.json, sealed or not."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    return json.dumps(EVIDENCE_SCHEMA).encode() in start
 
 
 def empty_document(run_id: str) -> bytes:
@@ -157,30 +164,3 @@ def read_coverage(document: Path) -> Coverage:
             if window >= size:
                 raise BrokenRecordError(f"{document} is not a sealed session.json", fix="critiqor verify RUN")
             window *= 4
-
-
-class _Events(msgspec.Struct):
-    events: list[msgspec.Raw]
-
-
-def restore_journal(document: Path, journal: Path) -> None:
-    """Write a journal from the events of session.json, for recorders that write no journal."""
-    try:
-        events = msgspec.json.decode(document.read_bytes(), type=_Events).events
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return
-    if events:
-        with AtomicFile(journal) as file:
-            for event in events:
-                file.write(_journal_line(bytes(event)) + b"\n")
-
-
-def _journal_line(event: bytes) -> bytes:
-    try:
-        decoded = msgspec.json.decode(event)
-        if isinstance(decoded, dict) and isinstance(decoded.get("event_type", decoded.get("type")), str):
-            return encode(normalize_plugin_event(decoded))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
-    # Kept as it is, so that only this event counts as damaged. Line breaks occur only between JSON tokens.
-    return event.replace(b"\n", b" ")

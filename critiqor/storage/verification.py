@@ -6,6 +6,7 @@ sealed events, byte for byte, which is used to locate a change.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -18,9 +19,10 @@ from critiqor.model.evidence import SealedFile
 from critiqor.model.record import RunHead
 from critiqor.model.verdict import Integrity
 from critiqor.storage import SessionPaths
-from critiqor.storage.atomic import file_digest
 from critiqor.storage.run_record import load_head
 from critiqor.storage.session_document import read_coverage
+
+_CHUNK_BYTES = 1 << 20
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +98,20 @@ def check_integrity(paths: SessionPaths, head: RunHead, diagnosed: str | None) -
     return Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 
 
+def file_digest(path: Path, limit: int | None = None) -> str | None:
+    """Return the digest of a file, or of its first `limit` bytes, as a seal has it; None if the file does not exist."""
+    digest = hashlib.sha256()
+    left = limit
+    try:
+        with path.open("rb", buffering=0) as file:
+            while data := file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left)):
+                digest.update(data)
+                left = None if left is None else left - len(data)
+    except FileNotFoundError:
+        return None
+    return f"sha256:{digest.hexdigest()}"
+
+
 def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
     """Compare OpenClaw's timeline with its seal; lines written after the seal are not part of the evidence."""
     digest = file_digest(path, sealed.bytes) if sealed is not None else None
@@ -105,7 +121,7 @@ def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
 
 
 def diagnosed_digest(path: Path) -> str | None:
-    """Read the digest of the evidence from a diagnosis; None where it is missing or broken."""
+    """Read which evidence a diagnosis.json was made from, to verify that: its digest; None if missing or broken."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Diagnosed).evidence_digest
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -440,7 +440,7 @@ def test_a_detach_that_openclaw_refuses_says_its_reason_and_can_be_typed_again(s
     service.environment["STANDIN_REFUSES"] = "plugins uninstall"
     with pytest.raises(CritiqorError, match="immutable") as error:
         service.detach()
-    assert error.value.fix == "openclaw doctor   then: critiqor detach openclaw"
+    assert error.value.fix == "openclaw doctor, then: critiqor detach openclaw"
     del service.environment["STANDIN_REFUSES"]
     service.detach()
     assert "plugins" not in service.settings()

@@ -32,6 +32,7 @@ from critiqor.openclaw import plugin_folder
 from critiqor.recording import monitor as runtime
 from critiqor.recording.supervisor import Supervisor
 from critiqor.run.diagnosis import diagnose_run
+from critiqor.run.store import Run
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
 from critiqor.session import abort_session, create_session, load_active_session
 from critiqor.storage.verification import verify_run
@@ -258,15 +259,15 @@ def test_interrupt_before_the_launch_leaves_the_run_to_be_finalized(
 def test_second_interrupt_does_not_come_between_the_end_and_its_record(
     monitor: Monitor, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = runtime.append_event_to_run
+    append = runtime.append_lifecycle_event
 
-    def append_and_interrupt(run_id: str, event: dict[str, Any], **options: Any) -> object:
+    def append_and_interrupt(run: Run, event: dict[str, Any]) -> object:
         os.kill(os.getpid(), signal.SIGINT)
-        return append(run_id, event, **options)
+        return append(run, event)
 
     before = signal.getsignal(signal.SIGINT)
     child = monitor.script("#!/bin/sh\nsleep 0.2\nkill -INT $$\n")
-    monkeypatch.setattr(runtime, "append_event_to_run", append_and_interrupt)
+    monkeypatch.setattr(runtime, "append_lifecycle_event", append_and_interrupt)
     assert monitor.run(command=child).exit_code == ExitCode.INTERRUPTED
     assert len(runs.notes("run_001", "process_end")) == 1
     assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "interrupted"

@@ -25,7 +25,7 @@ from support import (
 )
 
 from critiqor.errors import ExitCode, UsageError
-from critiqor.recording.stop import running_agent, stop_agent
+from critiqor.recording.stop import find_agent_processes, stop_agent
 from critiqor.session import create_attached_session
 from critiqor.storage.verification import verify_run
 
@@ -166,7 +166,7 @@ def test_a_program_that_holds_a_session_without_launching_anything_is_left_alone
     try:
         assert holder.stdout is not None
         child = int(holder.stdout.readline())
-        assert running_agent("run_001", runs.folder) is None
+        assert find_agent_processes("run_001", runs.folder) is None
         assert stop_agent("run_001", runs.folder) == 0
         assert holder.poll() is None
         assert psutil.Process(child).status() != psutil.STATUS_ZOMBIE

@@ -24,7 +24,8 @@ from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Coverage, Diagnosis, Event
 from critiqor.model.report import RunHead
 from critiqor.privacy.diagnosis import anonymous_diagnosis
-from critiqor.privacy.events import Aliases, anonymous_coverage, anonymous_event, anonymous_run
+from critiqor.privacy.events import Aliases, anonymous_coverage, anonymous_event
+from critiqor.privacy.record import anonymous_head
 from critiqor.run.store import Run
 from critiqor.run.visibility import change_visibility
 from critiqor.session import abort_session
@@ -88,7 +89,7 @@ def test_kinds_of_secrets_are_words_of_ours_and_stay() -> None:
         (Event, lambda event: anonymous_event(event, Aliases())),
         (Coverage, anonymous_coverage),
         (Diagnosis, anonymous_diagnosis),
-        (RunHead, anonymous_run),
+        (RunHead, anonymous_head),
     ],
 )
 def test_no_text_of_a_struct_comes_through_whatever_it_is_called(kind: type, anonymous: Any) -> None:

@@ -12,7 +12,7 @@ from support import Cli, Runs, attached, recorded
 
 from critiqor.errors import ExitCode
 from critiqor.run.store import Run, RunStore
-from critiqor.run.view import summarize_runs
+from critiqor.run.summaries import summarize_runs
 from critiqor.session import abort_session
 
 

@@ -581,7 +581,7 @@ def test_the_live_page_shows_the_phase_of_a_run_until_it_is_final(
 def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("critiqor.run.store.is_owner_alive", lambda _: False)
+    monkeypatch.setattr("critiqor.run.owner.is_owner_alive", lambda _: False)
     run_id, site = runs.start(), Dashboard(runs).site
     showing = RunPageData(site.catalog.open(run_id, Viewer(tenants=frozenset({"default"}))), site.indexes)
     stream = Live(site).messages(showing, site.access.admit("default"), is_user=True)

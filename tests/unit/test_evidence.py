@@ -12,8 +12,8 @@ from support import Runs, attached, from_recorder, line_of, recorded
 
 from critiqor.model import event_id_for, iso_from_ms
 from critiqor.session import normalize_plugin_event
+from critiqor.storage.bounds import MAX_RECORD_DEPTH
 from critiqor.storage.coverage import MAX_EXAMPLES
-from critiqor.storage.event_merge import MAX_DEPTH
 from critiqor.storage.journal import MAX_LINE
 from critiqor.storage.redaction import rules_digest
 
@@ -127,7 +127,7 @@ def test_line_at_the_limit_costs_at_most_itself(runs: Runs, size: int) -> None:
 
 
 def test_nesting_that_is_allowed_survives_redaction_and_reading(runs: Runs) -> None:
-    levels = MAX_DEPTH - 3
+    levels = MAX_RECORD_DEPTH - 3
     line = nested(levels).replace(b"[]", b'["password=hunter2hunter2"]')
     event = from_recorder(runs.seal(line))[0]
     assert json.dumps(event).count("[") >= levels

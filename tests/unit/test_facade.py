@@ -36,7 +36,7 @@ def test_other_names_are_not_there() -> None:
 
 def test_star_import_brings_the_whole_list() -> None:
     answer = python("-c", "from critiqor import *; print(create_session.__module__, monitor_openclaw.__module__)")
-    assert answer.stdout == "critiqor.run.lifecycle critiqor.recording.monitor\n"
+    assert answer.stdout == "critiqor.session critiqor.recording.monitor\n"
 
 
 @pytest.mark.parametrize("module", ["critiqor", "critiqor.cli"])

@@ -10,7 +10,7 @@ import pytest
 from support import PATIENCE_SECONDS, start_python
 
 from critiqor.session import write_json
-from critiqor.storage import AtomicFile, hold_session_document, read_journal
+from critiqor.storage import AtomicFile, read_journal, take_permanent_lock
 from critiqor.storage.journal import MAX_LINE
 
 
@@ -137,8 +137,8 @@ def test_line_that_is_too_long_is_passed_over_whole(tmp_path: Path, length: int)
 
 def test_document_is_held_for_good_and_by_several_attempts(tmp_path: Path) -> None:
     lock = tmp_path / "run" / "session.json.lock"
-    hold_session_document(lock)
-    hold_session_document(lock)
+    take_permanent_lock(lock)
+    take_permanent_lock(lock)
     assert lock.read_bytes() == b"sealed"
 
 
@@ -147,6 +147,6 @@ def test_document_is_held_once_the_recorder_lets_go(tmp_path: Path) -> None:
     lock.write_text("4711")
     timer = threading.Timer(0.05, lock.unlink)
     timer.start()
-    hold_session_document(lock)
+    take_permanent_lock(lock)
     timer.join()
     assert lock.read_bytes() == b"sealed"

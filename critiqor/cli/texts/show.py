@@ -18,7 +18,7 @@ from critiqor.model.formatting import (
     format_verdict,
 )
 from critiqor.model.verdict import Verdict
-from critiqor.run.store import is_abandoned, is_owner_alive
+from critiqor.run.owner import is_abandoned, is_owner_alive
 from critiqor.run.view import RunView
 
 SHOWN_FINDINGS = 8

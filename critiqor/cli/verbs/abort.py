@@ -24,8 +24,8 @@ def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool
     terminated first, and killed after a few seconds. --stop also works later, and for a run that was finalized while
     the agent was running.
     """
-    from critiqor.run.lifecycle import abort_session
     from critiqor.run.store import RunStore
+    from critiqor.session import abort_session
 
     store = RunStore(runs_dir)
     active = store.active() if run is None else store.run(run)

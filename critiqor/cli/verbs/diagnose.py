@@ -38,9 +38,9 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
     if what in store or not file.is_file():
         _run(store.run(what), as_json=as_json)
         return
-    from critiqor.run.diagnosis import is_evidence
+    from critiqor.storage.session_document import is_session_document
 
-    if is_evidence(file):
+    if is_session_document(file):
         _document(file, as_json=as_json)
     else:
         _traces(file, as_json=as_json)

@@ -32,7 +32,7 @@ def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) ->
     from critiqor.comparison.trends import trends_of
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.store import RunStore
-    from critiqor.run.view import summarize_runs
+    from critiqor.run.summaries import summarize_runs
 
     summaries = summarize_runs(RunStore(runs_dir))
     result = trends_of(_agent(summaries, agent), summaries, last)

@@ -13,8 +13,9 @@ from critiqor.comparison.figures import figures_of
 from critiqor.errors import CritiqorError, UnknownRunError, UsageError
 from critiqor.model import iso_from_ms
 from critiqor.privacy.visibility import OWNER, Viewer
+from critiqor.run.integrity import IntegrityCache, file_states
 from critiqor.run.store import Run, RunStore
-from critiqor.run.view import IntegrityCache, RunView, run_state
+from critiqor.run.view import RunView
 
 UNREADABLE = "UNREADABLE"
 """Status of a run whose record cannot be read, as in `critiqor runs`."""
@@ -120,7 +121,7 @@ class RunCatalog:
         return RunView(run, viewer, self._integrity.check)
 
     def _row(self, run: Run) -> RunRow:
-        state = run_state(run)
+        state = file_states(run)
         known = self._rows.get(run.id)
         if known is None or known[0] != state:
             known = self._rows[run.id] = (state, _read_row(self._view(run, OWNER)))

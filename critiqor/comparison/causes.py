@@ -1,0 +1,42 @@
+"""Findings of a run grouped by cause, for comparisons."""
+
+from __future__ import annotations
+
+import msgspec
+
+from critiqor.model.diagnosis import Diagnosis, Finding, Severity, severity_rank
+
+
+class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """The findings of one run that share a cause."""
+
+    cause: str
+    type: str
+    severity: Severity
+    """The highest severity of these findings."""
+    title: str
+    """Title of the most severe finding."""
+    findings: int
+    """Number of findings."""
+    occurrences: int
+    """Number of occurrences in all of them."""
+
+
+def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
+    """Group the findings of a run by their causes. The order of the findings does not matter."""
+    members: dict[str, list[Finding]] = {}
+    for finding in diagnosis.failure_analysis.findings:
+        members.setdefault(finding.cause, []).append(finding)
+    return {cause: _group(cause, findings) for cause, findings in members.items()}
+
+
+def _group(cause: str, findings: list[Finding]) -> CauseGroup:
+    worst = min(findings, key=lambda finding: (severity_rank(finding.severity), finding.title, finding.type))
+    return CauseGroup(
+        cause=cause,
+        type=worst.type,
+        severity=worst.severity,
+        title=worst.title,
+        findings=len(findings),
+        occurrences=sum(finding.occurrences for finding in findings),
+    )
