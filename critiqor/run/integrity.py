@@ -12,18 +12,38 @@ from critiqor.errors import CritiqorError
 from critiqor.model import RunHead
 from critiqor.model.verdict import Integrity
 from critiqor.run.store import Run
-from critiqor.storage.verification import check_integrity
+from critiqor.storage.verification import file_digest, sealed_timeline_problems
 
 IntegrityCheck = Callable[[Run, RunHead, str | None], Integrity]
 
 
 def check_run_integrity(run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
-    """Compare the evidence of a run with its seal and the diagnosed digest. Unreadable evidence is not intact."""
+    """Compare the evidence of a run with its seal and with the diagnosed digest. Unreadable evidence is not intact.
+
+    `diagnosed` is the digest in the diagnosis, None where there is none. `critiqor verify` also locates differences.
+    """
     try:
-        return check_integrity(run.paths, head, diagnosed)
+        return _compare_digests(run, head, diagnosed)
     except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         return Integrity(state="changed", explanation=f"the evidence cannot be read: {reason}")
+
+
+def _compare_digests(run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
+    if head.seal is None:
+        return Integrity(state="not sealed", explanation="the evidence is not sealed yet")
+    document = run.evidence_path
+    found = file_digest(document)
+    if found is None:
+        return Integrity(state="missing", explanation=f"the evidence is gone: there is no {document.name}")
+    if found != head.seal.digest:
+        changed = f"{document.name} was changed"
+        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {changed}")
+    if problems := sealed_timeline_problems(run.timeline_path, run.coverage().timeline):
+        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {problems[0]}")
+    if diagnosed != found:
+        return Integrity(state="other", explanation="the diagnosis is missing or does not match the sealed evidence")
+    return Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 
 
 class _FileState(NamedTuple):
