@@ -7,7 +7,7 @@ WORKERS ?= 2
 CALLERS_PATH := $(PATH)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check unit plugin browser openclaw bench clean
+.PHONY: demo test check lint type unit coverage package plugin browser openclaw bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -25,17 +25,32 @@ $(BIN)/python:
 demo: .venv/runtime
 	@PATH='$(CALLERS_PATH)' $(BIN)/critiqor demo
 
-test: check unit plugin browser openclaw
+test: check unit package plugin browser openclaw
 
-check: .venv/development
+check: lint type
+
+lint: .venv/development
 	ruff check .
 	ruff format --check .
-	mypy --strict
 	lint-imports --no-logo
+
+type: .venv/development
+	mypy
 
 # A file stays in one process, and the longest come first. One test after the other: `make unit WORKERS=0`.
 unit: .venv/development
 	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/unit
+
+# The same tests, which take longer while every branch is counted, also in the processes that they start.
+coverage: .venv/development
+	rm -rf build/coverage
+	coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/unit
+	coverage combine --quiet
+	coverage report
+
+# Builds both distributions and installs the wheel, with its dependencies, into an empty environment.
+package: .venv/development
+	pytest tests/packaging
 
 plugin: .venv/development
 	node --test 'tests/plugin/*.test.mjs'

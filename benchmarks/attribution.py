@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import msgspec
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "openclaw"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from install import VERSIONS
-from rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, chat, rig, wait_until
+from openclaw.install import VERSIONS
+from openclaw.rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, chat, rig, wait_until
 
 from critiqor.lab.model.scripted_model import Step, ToolUse
 from critiqor.model.formatting import format_duration

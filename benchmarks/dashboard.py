@@ -106,7 +106,7 @@ def request_pages(runs: Path) -> dict[str, Any]:
         }.items()
     }
     return {
-        "events": run.head["seal"]["events"],
+        "events": run.head.seal.events if run.head.seal else 0,
         "evidence_mb": round(document.stat().st_size / (1 << 20), 1),
         "index_mb": round((document.parent / "events.sqlite").stat().st_size / (1 << 20), 1),
         "first_page_s": round(max(first, evidence), 3),

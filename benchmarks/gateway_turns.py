@@ -23,10 +23,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "openclaw"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from install import VERSIONS, install
-from rig import free_port, wait_until
+from openclaw.install import VERSIONS, install
+from openclaw.rig import free_port, wait_until
 
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.lab.runners.openclaw_home import write_openclaw_home

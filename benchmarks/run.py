@@ -22,7 +22,7 @@ def main() -> None:
         "timeline.py",
         "determinism.py",
         "startup.py",
-        "agentloop.py",
+        "embedded_loop.py",
         "gateway_turns.py",
         "attribution.py",
         "dashboard.py",

@@ -19,10 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 BIN = Path(sys.executable).parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
+sys.path.insert(0, str(ROOT / "tests"))
 
-from chromium import browser  # noqa: E402
-from stage import make_demo, record_another  # noqa: E402
+from browser.chromium import browser  # noqa: E402
+from browser.stage import make_demo, record_another  # noqa: E402
 
 LARGEST_BYTES = 150_000
 COLUMNS = 110
@@ -84,6 +84,7 @@ def _draw(verb: str, run: str, folder: Path) -> None:
     program, size = str(BIN / "critiqor"), (60, COLUMNS)
     child = pexpect.spawn(program, [verb, run], dimensions=size, cwd=str(folder), env=environment, encoding="utf-8")
     child.expect(pexpect.EOF)
+    assert child.before is not None
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
         console.print(Text.from_ansi(child.before.replace("\r\n", "\n").strip("\n")))

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
 from critiqor.agentloop.configuration import LoopConfiguration, parse_configuration
 from critiqor.agentloop.entry.runtime import AgentRuntime
 from critiqor.agentloop.event_streams import AgentEvent
+from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.models.model_client import (
     Delta,
     Finished,
@@ -202,6 +203,26 @@ class Echo:
         if self._fail is not None:
             raise self._fail
         return ToolOutcome(content=[Text(str(arguments.get("text")))])
+
+
+class HookCall(NamedTuple):
+    """One call of a hook."""
+
+    name: str
+    event: dict[str, Any]
+    context: dict[str, Any]
+
+
+def watch_hooks(hooks: PluginHooks, *names: str) -> list[HookCall]:
+    """Return a list that gets every call of these hooks; its handlers decide nothing."""
+    calls: list[HookCall] = []
+
+    def watch(name: str) -> None:
+        hooks.on(name, lambda event, context: calls.append(HookCall(name, event, context)))
+
+    for name in names:
+        watch(name)
+    return calls
 
 
 class Rig:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from hypothesis import strategies
 from support import Runs
@@ -29,6 +29,20 @@ from critiqor.storage.verification import file_digest
 
 DAY_MS = 86_400_000
 RULES = "1"
+
+
+class FindingTexts(TypedDict):
+    """Every text of a finding."""
+
+    title: str
+    explanation: str
+    recommendation: str
+    verification: str
+
+
+def texts_of(text: str) -> FindingTexts:
+    """The same text everywhere in a finding."""
+    return {"title": text, "explanation": text, "recommendation": text, "verification": text}
 
 
 def finding(cause: str = "tool_failure:exec", severity: str = "high", points: int = 0, **fields: Any) -> Finding:

@@ -45,9 +45,3 @@ def cited(told: RunReport, **citations: Citation) -> CitedReport:
     rules = {type_: Rule(meaning, f"{meaning}\n\n- **Looks at** it") for type_, meaning in FAILURE_TYPES.items()}
     evidence = Citation("runs/run_001/session.json", None)
     return CitedReport(told, rules, citations, evidence, "1.2.3")
-
-
-def hostile_fields() -> dict[str, str]:
-    """Every text of a finding."""
-    names = ("title", "explanation", "recommendation", "verification")
-    return dict.fromkeys(names, HOSTILE)

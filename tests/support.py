@@ -19,6 +19,8 @@ from critiqor.session import create_session, finalize_session, load_record, path
 
 BIN = Path(sys.executable).parent
 STANDIN = Path(__file__).with_name("standin_openclaw.mjs")
+Fields = dict[str, Any]
+"""Fields of a JSON record."""
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what must happen; never how long it takes."""
 
@@ -162,7 +164,12 @@ def from_recorder(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
 def environment(home: Path, **extra: str) -> dict[str, str]:
     """What a process of a test gets: this Python's commands (node among them) and a home of its own."""
     path = os.pathsep.join((str(BIN), os.environ.get("PATH", os.defpath)))
-    return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8", "TERM": "xterm", **extra}
+    return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8", "TERM": "xterm", **measured(), **extra}
+
+
+def measured() -> dict[str, str]:
+    """The variables by which `make coverage` measures a process that a test starts."""
+    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 
 
 def critiqor_command(*arguments: str | Path) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 import pexpect
 import pyte
@@ -56,7 +57,13 @@ class Shown:
         return [wcswidth(line) for line in lines if not line.startswith(("Next: critiqor ", "sealed: "))]
 
 
-def spawn(*arguments: str | Path, home: Path, columns: int = 80, rows: int = ROWS, **extra: str) -> Any:
+def spawn(
+    *arguments: str | Path,
+    home: Path,
+    columns: int = 80,
+    rows: int = ROWS,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> pexpect.spawn[str]:
     """A verb in a terminal of its own, which goes on."""
     [program, *words] = critiqor_command(*arguments)
     return pexpect.spawn(
@@ -64,19 +71,21 @@ def spawn(*arguments: str | Path, home: Path, columns: int = 80, rows: int = ROW
         words,
         dimensions=(rows, columns),
         cwd=str(home),
-        env=environment(home, **{"TERM": "xterm-256color", **extra}),  # type: ignore[arg-type]
+        env=environment(home, **{"TERM": "xterm-256color", **variables}),
         encoding="utf-8",
         timeout=PATIENCE_SECONDS,
     )
 
 
-def shown(*arguments: str | Path, home: Path, columns: int = 80, **extra: str) -> Shown:
+def shown(
+    *arguments: str | Path, home: Path, columns: int = 80, variables: Mapping[str, str] = MappingProxyType({})
+) -> Shown:
     """A verb in a terminal, to its end."""
-    child = spawn(*arguments, home=home, columns=columns, **extra)
+    child = spawn(*arguments, home=home, columns=columns, variables=variables)
     child.expect(pexpect.EOF)
     child.close()
-    raw: str = child.before
-    return Shown(raw, columns, child.exitstatus)
+    assert child.before is not None
+    return Shown(child.before, columns, child.exitstatus)
 
 
 def displayed(raw: str, columns: int, rows: int = ROWS) -> list[str]:

@@ -27,11 +27,12 @@ def line(kind: str, name: str, at: float, *, pid: int | None = 1, **fields: Any)
 
 
 def start(name: str, span: str | None, at: float, **fields: Any) -> Line:
-    return line("span.start", name, at, **({} if span is None else {"spanId": span}), **fields)
+    known: Line = {} if span is None else {"spanId": span}
+    return line("span.start", name, at, **known, **fields)
 
 
 def end(name: str, span: str | None, at: float, took: float | None = None, **fields: Any) -> Line:
-    known = ({} if span is None else {"spanId": span}) | ({} if took is None else {"durationMs": took})
+    known: Line = ({} if span is None else {"spanId": span}) | ({} if took is None else {"durationMs": took})
     return line("span.end", name, at, **known, **fields)
 
 
@@ -47,7 +48,7 @@ def request(run: str, call: int, at: float, took: float, **fields: Any) -> Line:
 
 
 def sample(longest: float, at: float, active: str | None = None, **fields: Any) -> Line:
-    known = {} if active is None else {"activeSpanName": active}
+    known: Line = {} if active is None else {"activeSpanName": active}
     return line("eventLoop.sample", "eventLoop", at, maxMs=longest, **known, **fields)
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "openclaw"))
+sys.path.insert(0, str(HERE.parent))
 
-from install import building, cache_folder, install_packages  # noqa: E402
+from openclaw.install import building, cache_folder, install_packages  # noqa: E402
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNPACK = """

@@ -31,7 +31,9 @@ def test_terminal_that_lacks_our_characters_gets_others_in_their_place(
     sealed: Runs, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     result = run_critiqor(
-        *(*arguments, "--runs-dir", sealed.folder),
+        *arguments,
+        "--runs-dir",
+        sealed.folder,
         home=tmp_path,
         extra={"PYTHONIOENCODING": "latin-1"},
         encoding="latin-1",

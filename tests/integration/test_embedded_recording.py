@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support import PATIENCE_SECONDS, critiqor_command, run_critiqor, wait_until
+from support import PATIENCE_SECONDS, critiqor_command, measured, run_critiqor, wait_until
 
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.lab.runners.openclaw_home import write_openclaw_home
@@ -32,7 +32,8 @@ class Home:
         self.runs = folder / "runs"
         self.model = model
         # Where the shell is, and nothing of this project.
-        self.environment = {**write_openclaw_home(folder / "home", model.base_url), "PATH": "/usr/bin:/bin"}
+        home = write_openclaw_home(folder / "home", model.base_url)
+        self.environment = {**home, "PATH": "/usr/bin:/bin", **measured()}
 
     def command(self, *options: str) -> list[str]:
         return critiqor_command("monitor", "openclaw", "--openclaw-command", LOOP, *options, "--", *TURN)
@@ -89,8 +90,8 @@ def test_a_timeout_leaves_the_end_of_the_run_in_the_evidence(tmp_path: Path) -> 
 def test_what_was_under_way_when_it_was_killed_is_in_the_evidence(kind: str, tmp_path: Path) -> None:
     steps = SLEEP if kind == "tool_call" else (Step(text="late", delay_s=300),)
     with home(tmp_path, *steps) as made:
-        silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        monitor = psutil.Popen(made.command(), env=made.environment, cwd=tmp_path, **silent)
+        null = subprocess.DEVNULL
+        monitor = psutil.Popen(made.command(), env=made.environment, cwd=tmp_path, stdin=null, stdout=null, stderr=null)
         journal = made.runs / "run_001" / "journal.jsonl"
         wait_until(lambda: journal.exists() and f'"{kind}"' in journal.read_text())
         for process in monitor.children(recursive=True):

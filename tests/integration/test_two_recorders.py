@@ -184,7 +184,7 @@ class Stage:
         self.recorder = Recorder(self.journal)
         self.recorder.attach(self.hooks, updates)
         self.waiting = Waiting()
-        self.rig = Rig(
+        self.rig: Rig = Rig(
             folder,
             *says,
             settings=configuration,

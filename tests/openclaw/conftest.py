@@ -1,13 +1,7 @@
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from install import VERSIONS
+from openclaw.install import VERSIONS
 
 
 @pytest.fixture(params=VERSIONS)

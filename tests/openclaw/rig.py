@@ -16,7 +16,7 @@ from typing import Any
 import pexpect
 import psutil
 import pyte
-from install import install
+from openclaw.install import install
 
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.lab.runners.openclaw_home import write_openclaw_home

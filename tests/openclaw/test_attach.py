@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import FINAL_WORDS, Rig, free_port, rig, wait_until
+from openclaw.rig import FINAL_WORDS, Rig, free_port, rig, wait_until
 from support import kill_tree
 
 VERSION = "2026.9.6"
@@ -47,11 +47,10 @@ def gateway(made: Rig) -> Iterator[None]:
         process.wait()
 
 
-def answer(made: Rig, *arguments: str) -> dict[str, Any]:
+def answer(made: Rig, *arguments: str) -> Any:
     done = made.critiqor(*arguments, "--json")
     assert done.returncode == 0, done.stderr
-    data: dict[str, Any] = json.loads(done.stdout)["data"]
-    return data
+    return json.loads(done.stdout)["data"]
 
 
 def turn(made: Rig) -> None:

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from install import install_old_node
-from rig import FINAL_WORDS, LOCAL_TURN, Gateway, Rig, rig, wait_until
+from openclaw.install import install_old_node
+from openclaw.rig import FINAL_WORDS, LOCAL_TURN, Gateway, Rig, rig, wait_until
 
 from critiqor.lab.model.scripted_model import Step
 from critiqor.runtime import MonitorOptions, monitor_openclaw

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from rig import FINAL_WORDS, LOCAL_TURN, Rig, rig
+from openclaw.rig import FINAL_WORDS, LOCAL_TURN, Rig, rig
 
 from critiqor.lab.model.scripted_model import Step, ToolUse
 
@@ -114,7 +114,8 @@ def comparable(event: Event, made: Rig) -> Event:
         kept = json.loads(json.dumps(kept).replace(json.dumps(words)[1:-1], "no such file"))
         payload = kept["payload"]
         payload["result"]["content"] = "as the details say"
-    return _rounded(kept)
+    rounded: dict[str, Any] = _rounded(kept)
+    return rounded
 
 
 def _rounded(value: Any) -> Any:

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from install import install
-from rig import BIN
-from scenarios import SCENARIOS
+from openclaw.install import install
+from openclaw.rig import BIN
+from openclaw.scenarios import SCENARIOS
 
 from critiqor.lab.runners.runner import Runner
 from critiqor.lab.scenario import Scenario

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
 from agentloop import Echo, Rig, Say, Waiting, defaults
@@ -18,8 +20,9 @@ def emit(streams: EventStreams, stream: str, **data: object) -> None:
     streams.emit("r", "agent:main:main", "main", stream, **data)  # type: ignore[arg-type]
 
 
-def test_deltas_are_throttled_and_followed_by_one_final_message():
-    streams, messages, now = EventStreams(), [], [0.0]
+def test_deltas_are_throttled_and_followed_by_one_final_message() -> None:
+    streams, now = EventStreams(), [0.0]
+    messages: list[ChatMessage] = []
     ChatFeed(streams, messages.append, interval=1.0, clock=lambda: now[0])
     for number, text in enumerate(("a", "ab", "abc", "abcd")):
         now[0] = number * 0.4
@@ -33,8 +36,9 @@ def test_deltas_are_throttled_and_followed_by_one_final_message():
     assert [message.seq for message in messages] == [1, 2, 3]
 
 
-def test_throttled_text_is_sent_before_the_final_message():
-    streams, messages = EventStreams(), []
+def test_throttled_text_is_sent_before_the_final_message() -> None:
+    streams = EventStreams()
+    messages: list[ChatMessage] = []
     ChatFeed(streams, messages.append, interval=1.0, clock=lambda: 0.0)
     emit(streams, "assistant", text="a", delta="a")
     emit(streams, "assistant", text="ab", delta="b")
@@ -50,16 +54,18 @@ def test_throttled_text_is_sent_before_the_final_message():
         ({"phase": "error", "aborted": True, "error": "cancelled"}, "aborted"),
     ],
 )
-def test_every_end_of_a_run_is_one_message_even_without_text(data, state):
-    streams, messages = EventStreams(), []
+def test_every_end_of_a_run_is_one_message_even_without_text(data: dict[str, Any], state: str) -> None:
+    streams = EventStreams()
+    messages: list[ChatMessage] = []
     chats = ChatFeed(streams, messages.append)
     emit(streams, "lifecycle", **data)
     assert [(message.state, message.error) for message in messages] == [(state, data.get("error"))]
     assert chats._chats == {}
 
 
-def test_a_later_message_of_a_run_does_not_erase_an_earlier_one():
-    streams, messages = EventStreams(), []
+def test_a_later_message_of_a_run_does_not_erase_an_earlier_one() -> None:
+    streams = EventStreams()
+    messages: list[ChatMessage] = []
     ChatFeed(streams, messages.append, interval=0)
     emit(streams, "assistant", text="I look.", delta="I look.")
     emit(streams, "usage", outputTokens=1)
@@ -70,7 +76,9 @@ def test_a_later_message_of_a_run_does_not_erase_an_earlier_one():
 
 
 @pytest.mark.parametrize(("text", "expected"), [("no", ["no", "no"]), ("NO", ["NO", "NO"]), ("NO_REPLY", [""])])
-def test_an_answer_that_only_starts_like_the_silent_token_is_sent_at_its_end(tmp_path, text, expected):
+def test_an_answer_that_only_starts_like_the_silent_token_is_sent_at_its_end(
+    tmp_path: Path, text: str, expected: list[str]
+) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(text))
         chat: list[ChatMessage] = []
@@ -82,7 +90,7 @@ def test_an_answer_that_only_starts_like_the_silent_token_is_sent_at_its_end(tmp
     asyncio.run(scenario())
 
 
-def test_each_run_has_one_final_message_however_it_ends(tmp_path):
+def test_each_run_has_one_final_message_however_it_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("one"), tools=[tool])
@@ -111,14 +119,14 @@ PARAGRAPHS = "\n\n".join(f"Paragraph {number} says something. And something more
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 200])
-def test_blocks_end_at_paragraphs_and_keep_to_their_size(pieces):
+def test_blocks_end_at_paragraphs_and_keep_to_their_size(pieces: int) -> None:
     blocks = chunks(PARAGRAPHS, pieces, min_chars=60, max_chars=140)
     assert all(len(block) <= 140 for block in blocks)
     assert all(block.endswith("more.") for block in blocks)
     assert "".join("".join(blocks).split()) == "".join(PARAGRAPHS.split())
 
 
-def test_text_without_paragraphs_is_cut_at_a_sentence_or_else_at_a_word():
+def test_text_without_paragraphs_is_cut_at_a_sentence_or_else_at_a_word() -> None:
     assert (
         chunks("One is here. Two is here. Three is here.", min_chars=10, max_chars=30)[0] == "One is here. Two is here."
     )
@@ -126,7 +134,7 @@ def test_text_without_paragraphs_is_cut_at_a_sentence_or_else_at_a_word():
     assert chunks("x" * 50, min_chars=10, max_chars=20) == ["x" * 20, "x" * 20, "x" * 10]
 
 
-def test_a_code_block_is_cut_only_if_too_long_and_its_fence_is_closed_and_reopened():
+def test_a_code_block_is_cut_only_if_too_long_and_its_fence_is_closed_and_reopened() -> None:
     code = "Intro.\n\n```python\n" + "\n".join(f"line_{number} = {number}" for number in range(30)) + "\n```\n\nEnd."
     blocks = chunks(code, 20, min_chars=40, max_chars=150)
     assert all(block.count("```") % 2 == 0 for block in blocks)
@@ -134,12 +142,12 @@ def test_a_code_block_is_cut_only_if_too_long_and_its_fence_is_closed_and_reopen
     assert all(f"line_{number} = {number}" in "\n".join(blocks) for number in range(30))
 
 
-def test_a_short_reply_is_one_block():
+def test_a_short_reply_is_one_block() -> None:
     assert chunks("Hello.") == ["Hello."]
     assert chunks("") == []
 
 
-def test_blocks_are_sent_while_the_model_writes_or_at_the_end_of_its_message():
+def test_blocks_are_sent_while_the_model_writes_or_at_the_end_of_its_message() -> None:
     async def scenario(when: str) -> list[list[str]]:
         sent: list[str] = []
 
@@ -163,7 +171,7 @@ def test_blocks_are_sent_while_the_model_writes_or_at_the_end_of_its_message():
 
 
 @pytest.mark.parametrize("when", ["text_end", "message_end"])
-def test_a_reply_sent_in_blocks_is_not_sent_again_as_a_whole(tmp_path, when):
+def test_a_reply_sent_in_blocks_is_not_sent_again_as_a_whole(tmp_path: Path, when: str) -> None:
     async def scenario() -> None:
         outbox = MemoryOutbox()
         settings = defaults(

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from socket import AF_UNIX
 from socket import socket as socket_of
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from agentloop import read_messages, roles, unanswered
-from support import wait_until
+from support import measured, wait_until
 
 from critiqor.importers import read_traces
 from critiqor.lab.model.model_script import Script
@@ -38,7 +39,8 @@ class House:
         self.folder = folder
         retry = {"minDelayMs": 1, "maxDelayMs": 2, "maxRetries": 1}
         extra = {"agents": {"defaults": {"retry": retry, **defaults}}}
-        self.environment = {**write_openclaw_home(folder, model.base_url, extra), "PYTHONPATH": str(ROOT)}
+        home = write_openclaw_home(folder, model.base_url, extra)
+        self.environment = {**home, "PYTHONPATH": str(ROOT), **measured()}
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
@@ -50,13 +52,13 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path):
+def house(tmp_path: Path) -> Iterator[House]:
     with ScriptedModel(RUN_THE_TESTS) as model:
         yield House(tmp_path, model)
 
 
 @pytest.mark.parametrize("command", [LOOP, CRITIQOR], ids=["loop", "critiqor"])
-def test_one_run_prints_the_reply_and_keeps_the_session(house, command):
+def test_one_run_prints_the_reply_and_keeps_the_session(house: House, command: list[str]) -> None:
     done = house.run(*command, "agent", "--local", "--agent", "main", "--message", "what does it say?")
     assert (done.returncode, done.stdout, done.stderr) == (0, "It says hello.\n", "")
     assert roles(read_messages(house.transcript)) == ["user", "assistant", "toolResult", "assistant"]
@@ -64,7 +66,7 @@ def test_one_run_prints_the_reply_and_keeps_the_session(house, command):
     assert trace.format == "openclaw_transcript"
 
 
-def test_the_json_answer_of_the_loop_has_the_shape_of_openclaws(house):
+def test_the_json_answer_of_the_loop_has_the_shape_of_openclaws(house: House) -> None:
     done = house.run(*LOOP, "agent", "--local", "-m", "what does it say?", "--json")
     answer = json.loads(done.stdout)
     assert answer["payloads"][0]["text"] == "It says hello."
@@ -72,13 +74,13 @@ def test_the_json_answer_of_the_loop_has_the_shape_of_openclaws(house):
     assert answer["meta"]["agentMeta"]["usage"]["input"] == 2000
 
 
-def test_the_json_answer_of_the_verb_has_the_shape_of_critiqors(house):
+def test_the_json_answer_of_the_verb_has_the_shape_of_critiqors(house: House) -> None:
     done = house.run(*CRITIQOR, "agent", "--local", "--message", "what does it say?", "--json")
     answer = json.loads(done.stdout)
     assert (answer["verb"], answer["data"]["payloads"][0]["text"]) == ("agent", "It says hello.")
 
 
-def test_a_failed_model_call_prints_an_error_and_exits_with_1(tmp_path):
+def test_a_failed_model_call_prints_an_error_and_exits_with_1(tmp_path: Path) -> None:
     with ScriptedModel([Step(status=500)]) as model:
         done = House(tmp_path, model).run(*CRITIQOR, "agent", "--local", "--message", "hi")
         assert done.returncode == 1
@@ -87,7 +89,7 @@ def test_a_failed_model_call_prints_an_error_and_exits_with_1(tmp_path):
         assert len(model.requests) == 2
 
 
-def test_a_run_that_times_out_has_the_exit_code_of_a_timeout(tmp_path):
+def test_a_run_that_times_out_has_the_exit_code_of_a_timeout(tmp_path: Path) -> None:
     with ScriptedModel([Step(tools=(ToolUse("call_1", "exec", {"command": "sleep 60"}),))]) as model:
         house = House(tmp_path, model)
         done = house.run(*CRITIQOR, "agent", "--local", "--message", "hi", "--timeout", "1")
@@ -96,7 +98,7 @@ def test_a_run_that_times_out_has_the_exit_code_of_a_timeout(tmp_path):
         assert unanswered(read_messages(house.transcript)) == []
 
 
-def test_an_interrupt_ends_the_run_and_its_command_and_leaves_a_consistent_transcript(tmp_path):
+def test_an_interrupt_ends_the_run_and_its_command_and_leaves_a_consistent_transcript(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     command = {"command": f"echo $$ > {marker}; sleep 60"}
     with ScriptedModel([Step(tools=(ToolUse("call_1", "exec", command),))]) as model:
@@ -114,7 +116,7 @@ def test_an_interrupt_ends_the_run_and_its_command_and_leaves_a_consistent_trans
         assert roles(messages) == ["user", "assistant", "toolResult"]
 
 
-def test_an_interrupt_ends_the_wait_for_a_subagent_that_outlives_the_reply(tmp_path):
+def test_an_interrupt_ends_the_wait_for_a_subagent_that_outlives_the_reply(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     spawn = Step(tools=(ToolUse("call_1", "sessions_spawn", {"task": "count"}),))
     work = Step(tools=(ToolUse("call_2", "exec", {"command": f"echo $$ > {marker}; sleep 60"}),))
@@ -137,7 +139,7 @@ def test_an_interrupt_ends_the_wait_for_a_subagent_that_outlives_the_reply(tmp_p
             assert unanswered(read_messages(path)) == []
 
 
-def test_the_transcript_of_a_killed_run_is_repaired_by_the_next_one(tmp_path):
+def test_the_transcript_of_a_killed_run_is_repaired_by_the_next_one(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     steps = [
         Step(tools=(ToolUse("call_1", "exec", {"command": f"touch {marker}; sleep 5"}),)),
@@ -164,7 +166,7 @@ def test_the_transcript_of_a_killed_run_is_repaired_by_the_next_one(tmp_path):
         (("--message", "x", "--model", "nobody/knows"), "nobody/knows"),
     ],
 )
-def test_usage_errors_are_messages_and_never_tracebacks(house, arguments, words):
+def test_usage_errors_are_messages_and_never_tracebacks(house: House, arguments: tuple[str, ...], words: str) -> None:
     for command in (LOOP, CRITIQOR):
         done = house.run(*command, "agent", "--local", *arguments)
         assert done.returncode in (1, 2)
@@ -176,13 +178,13 @@ def test_usage_errors_are_messages_and_never_tracebacks(house, arguments, words)
     ("arguments", "words"),
     [(("--thinking", "huge"), "'huge' is not one of"), (("--agent", "none"), "has no agent 'none'")],
 )
-def test_unknown_options_are_rejected_and_not_ignored(house, arguments, words):
+def test_unknown_options_are_rejected_and_not_ignored(house: House, arguments: tuple[str, ...], words: str) -> None:
     done = house.run(*CRITIQOR, "agent", "--local", "--message", "hi", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
 
 
-def test_a_missing_configuration_is_an_error_that_names_what_to_write(tmp_path):
+def test_a_missing_configuration_is_an_error_that_names_what_to_write(tmp_path: Path) -> None:
     done = subprocess.run(
         [*CRITIQOR, "agent", "--local", "--message", "hi"],
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
@@ -194,7 +196,7 @@ def test_a_missing_configuration_is_an_error_that_names_what_to_write(tmp_path):
     assert "agents.defaults.model.primary" in done.stderr
 
 
-def test_control_characters_of_a_model_do_not_reach_the_terminal(tmp_path):
+def test_control_characters_of_a_model_do_not_reach_the_terminal(tmp_path: Path) -> None:
     with ScriptedModel([Step(text="\x1b[2J\x1b]0;owned\x07gone")]) as model:
         house = House(tmp_path, model)
         for command in (LOOP, CRITIQOR):
@@ -203,7 +205,7 @@ def test_control_characters_of_a_model_do_not_reach_the_terminal(tmp_path):
             assert "gone" in done.stdout
 
 
-def test_the_monitor_records_it_like_an_openclaw(house, tmp_path):
+def test_the_monitor_records_it_like_an_openclaw(house: House, tmp_path: Path) -> None:
     printed: list[str] = []
     result = monitor_openclaw(
         MonitorOptions(
@@ -228,7 +230,7 @@ def test_the_monitor_records_it_like_an_openclaw(house, tmp_path):
     assert (tmp_path / "output").read_text() == "It says hello.\n"
 
 
-def test_the_verb_uses_a_running_server_and_otherwise_runs_in_its_own_process(house):
+def test_the_verb_uses_a_running_server_and_otherwise_runs_in_its_own_process(house: House) -> None:
     with TemporaryDirectory(dir="/tmp") as short:
         # The path of a socket must be short, so this home is.
         house.environment |= {"OPENCLAW_STATE_DIR": f"{short}/state"}

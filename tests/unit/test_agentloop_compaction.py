@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
-from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered
+from agentloop import Echo, Rig, Say, configuration, instantly, roles, unanswered, watch_hooks
 
 from critiqor.agentloop.context.compaction import find_cut
 from critiqor.agentloop.context.token_budget import message_tokens, used_tokens
@@ -70,7 +71,7 @@ class Talk:
         return self.says.pop(0) if len(self.says) > 1 else self.says[0]
 
 
-def test_a_cut_keeps_tool_results_with_the_message_that_called_the_tools():
+def test_a_cut_keeps_tool_results_with_the_message_that_called_the_tools() -> None:
     history = entries(
         user("old " * 100),
         assistant(ToolCall("a", "exec"), ToolCall("b", "exec")),
@@ -86,23 +87,23 @@ def test_a_cut_keeps_tool_results_with_the_message_that_called_the_tools():
         assert unanswered([entry.message for entry in history[place:] if entry.message is not None]) == []
 
 
-def test_a_cut_keeps_the_last_message_however_long_it_is():
+def test_a_cut_keeps_the_last_message_however_long_it_is() -> None:
     history = entries(user("first"), assistant(Text("answer")), user("x" * 10_000))
     assert find_cut(history, 10) == 2
 
 
-def test_there_is_nothing_to_cut_in_a_single_message_or_behind_a_summary_alone():
+def test_there_is_nothing_to_cut_in_a_single_message_or_behind_a_summary_alone() -> None:
     assert find_cut(entries(user("only")), 0) is None
     assert find_cut([], 0) is None
     assert find_cut([Entry("c", None, None, "summary", "1", 1), Entry("1", None, user("next"))], 0) is None
 
 
-def test_reported_usage_counts_if_it_exceeds_the_estimate():
+def test_reported_usage_counts_if_it_exceeds_the_estimate() -> None:
     history = entries(user("hi"), assistant(Text("hello"), total=5_000), user("x" * 400))
     assert used_tokens(history, 0) == 5_000 + message_tokens(user("x" * 400))
 
 
-def test_usage_reported_before_a_compaction_is_ignored():
+def test_usage_reported_before_a_compaction_is_ignored() -> None:
     kept = Entry("1", None, assistant(Text("kept"), total=50_000))
     history = [Entry("c", "1", None, "summary", "1", 2), kept]
     assert used_tokens(history, 0) < 100
@@ -110,19 +111,17 @@ def test_usage_reported_before_a_compaction_is_ignored():
     assert used_tokens(later, 0) == 900
 
 
-def test_a_history_that_no_longer_fits_is_summarised_before_the_next_run(tmp_path):
+def test_a_history_that_no_longer_fits_is_summarised_before_the_next_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"))
-        reported: list[tuple[str, dict[str, Any]]] = []
-        for name in ("before_compaction", "after_compaction"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: reported.append((name, event)))
+        reported = watch_hooks(rig.runtime.hooks, "before_compaction", "after_compaction")
         await rig.ask("remember: " + "x" * 44_000)
         assert reported == []
         outcome = await rig.ask("and now?")
         assert outcome.status == "ok"
-        assert [name for name, _ in reported] == ["before_compaction", "after_compaction"]
-        before, after = reported[0][1], reported[1][1]
+        assert [call.name for call in reported] == ["before_compaction", "after_compaction"]
+        before, after = reported[0].event, reported[1].event
         assert before["tokenCount"] == after["tokensBefore"] > 10_000 > after["tokensAfter"]
         assert after["compactedCount"] >= 1
         assert rig.phases("compaction") == ["start", "end"]
@@ -136,7 +135,7 @@ def test_a_history_that_no_longer_fits_is_summarised_before_the_next_run(tmp_pat
     asyncio.run(scenario())
 
 
-def test_the_transcript_keeps_everything_that_was_summarised(tmp_path):
+def test_the_transcript_keeps_everything_that_was_summarised(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"))
@@ -149,7 +148,7 @@ def test_the_transcript_keeps_everything_that_was_summarised(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_context_overflow_leads_to_a_compaction_and_a_retry_without_repeated_text(tmp_path):
+def test_a_context_overflow_leads_to_a_compaction_and_a_retry_without_repeated_text(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         talk = Talk(rig, Say("first answer"))
@@ -167,7 +166,7 @@ def test_a_context_overflow_leads_to_a_compaction_and_a_retry_without_repeated_t
     asyncio.run(scenario())
 
 
-def test_tools_that_ran_before_an_overflow_are_not_run_again(tmp_path):
+def test_tools_that_ran_before_an_overflow_are_not_run_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, tools=[tool], settings=window(100_000, keepRecentTokens=10))
@@ -181,7 +180,7 @@ def test_tools_that_ran_before_an_overflow_are_not_run_again(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_history_that_cannot_be_shortened_ends_the_run_with_the_error_of_the_provider(tmp_path):
+def test_a_history_that_cannot_be_shortened_ends_the_run_with_the_error_of_the_provider(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         Talk(rig, Say(failure=OVERFLOW))
@@ -192,7 +191,7 @@ def test_a_history_that_cannot_be_shortened_ends_the_run_with_the_error_of_the_p
     asyncio.run(scenario())
 
 
-def test_a_run_does_not_compact_forever(tmp_path):
+def test_a_run_does_not_compact_forever(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(100_000, keepRecentTokens=20_000))
         talk = Talk(rig, Say("first"))
@@ -207,7 +206,7 @@ def test_a_run_does_not_compact_forever(tmp_path):
 
 
 @pytest.mark.parametrize("summary", [Say(failure=ModelFailureError("down", "server", 500)), Say("")])
-def test_a_summary_that_fails_leaves_the_history_as_it_was(tmp_path, summary):
+def test_a_summary_that_fails_leaves_the_history_as_it_was(tmp_path: Path, summary: Say) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"), summary=summary)
@@ -221,7 +220,7 @@ def test_a_summary_that_fails_leaves_the_history_as_it_was(tmp_path, summary):
     asyncio.run(scenario())
 
 
-def test_a_summary_call_times_out(tmp_path):
+def test_a_summary_call_times_out(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"), summary=Say("The", hold=asyncio.Event()))
@@ -231,7 +230,7 @@ def test_a_summary_call_times_out(tmp_path):
     instantly(scenario())
 
 
-def test_the_context_is_checked_between_model_calls_only_if_enabled(tmp_path):
+def test_the_context_is_checked_between_model_calls_only_if_enabled(tmp_path: Path) -> None:
     async def scenario(enabled: bool) -> list[str]:
         settings = window(30_000, keepRecentTokens=100, midTurnPrecheck={"enabled": enabled})
         rig = Rig(tmp_path / str(enabled), settings=settings, tools=[Echo()])
@@ -244,7 +243,7 @@ def test_the_context_is_checked_between_model_calls_only_if_enabled(tmp_path):
     assert asyncio.run(scenario(True)) == ["start", "end"]
 
 
-def test_disabled_compaction_still_handles_a_context_overflow(tmp_path):
+def test_disabled_compaction_still_handles_a_context_overflow(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100, enabled=False))
         talk = Talk(rig, Say("noted"))
@@ -258,7 +257,7 @@ def test_disabled_compaction_still_handles_a_context_overflow(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_long_history_is_summarised_in_chunks_each_with_the_summary_so_far(tmp_path):
+def test_a_long_history_is_summarised_in_chunks_each_with_the_summary_so_far(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(6_000, keepRecentTokens=10, enabled=False))
         talk = Talk(rig, Say("noted"))
@@ -274,7 +273,7 @@ def test_a_long_history_is_summarised_in_chunks_each_with_the_summary_so_far(tmp
     asyncio.run(scenario())
 
 
-def test_another_model_can_be_configured_for_summaries(tmp_path):
+def test_another_model_can_be_configured_for_summaries(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = configuration(
             agents={"defaults": {"compaction": {"model": "lab/other", "keepRecentTokens": 10}}},
@@ -289,23 +288,22 @@ def test_another_model_can_be_configured_for_summaries(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_model_call_of_a_summary_is_reported_to_hooks_and_not_streamed(tmp_path):
+def test_the_model_call_of_a_summary_is_reported_to_hooks_and_not_streamed(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         Talk(rig, Say("noted"), summary=Say("THE SUMMARY", usage=(9_000, 70)))
-        reported: list[tuple[str, dict[str, Any]]] = []
-        for name in ("before_compaction", "model_call_started", "model_call_ended", "after_compaction"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: reported.append((name, event)))
+        names = ("before_compaction", "model_call_started", "model_call_ended", "after_compaction")
+        reported = watch_hooks(rig.runtime.hooks, *names)
         await rig.ask("remember: " + "x" * 44_000, run_id="first")
         reported.clear()
         outcome = await rig.ask("and now?", run_id="r")
         call = ("model_call_started", "model_call_ended")
-        assert [name for name, _ in reported] == ["before_compaction", *call, "after_compaction", *call]
-        assert [event["callId"] for name, event in reported if name in call] == [
+        assert [one.name for one in reported] == ["before_compaction", *call, "after_compaction", *call]
+        assert [one.event["callId"] for one in reported if one.name in call] == [
             *["r:compaction:1:model:1"] * 2,
             *["r:model:1"] * 2,
         ]
-        summarised, answered = (event for name, event in reported if name == "model_call_ended")
+        summarised, answered = (call.event for call in reported if call.name == "model_call_ended")
         assert (summarised["usage"]["input"], summarised["usage"]["output"]) == (9_000, 70)
         assert "usage" not in answered
         assert outcome.usage.output == 70 + 20
@@ -316,7 +314,7 @@ def test_the_model_call_of_a_summary_is_reported_to_hooks_and_not_streamed(tmp_p
 
 
 @pytest.mark.parametrize("is_aborted", [False, True])
-def test_a_failed_summary_is_reported_with_its_reason(tmp_path, is_aborted):
+def test_a_failed_summary_is_reported_with_its_reason(tmp_path: Path, is_aborted: bool) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
         hold = asyncio.Event()
@@ -339,7 +337,7 @@ def test_a_failed_summary_is_reported_with_its_reason(tmp_path, is_aborted):
     asyncio.run(scenario())
 
 
-def test_the_context_window_of_the_answering_model_decides_how_much_is_kept(tmp_path):
+def test_the_context_window_of_the_answering_model_decides_how_much_is_kept(tmp_path: Path) -> None:
     async def scenario() -> None:
         models = [{"id": "scripted", "contextWindow": 8_000, "maxTokens": 500}, {"id": "vast"}]
         settings = configuration(
@@ -355,7 +353,7 @@ def test_the_context_window_of_the_answering_model_decides_how_much_is_kept(tmp_
     asyncio.run(scenario())
 
 
-def test_compact_summarises_on_request(tmp_path):
+def test_compact_summarises_on_request(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=window(100_000, keepRecentTokens=10))
         talk = Talk(rig, Say("noted"))

@@ -52,7 +52,7 @@ STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 
 
 def request(messages: Sequence[Message] = QUESTION, **facts: Any) -> ModelRequest:
-    known = {"system_prompt": "be good", "tools": [], "max_tokens": 100} | facts
+    known: dict[str, Any] = {"system_prompt": "be good", "tools": [], "max_tokens": 100} | facts
     return ModelRequest(provider="lab", model="scripted", messages=list(messages), **known)
 
 
@@ -790,5 +790,5 @@ def test_the_diagnosis_classifies_failures_alike(answer: bytes, cause: str) -> N
 def test_the_diagnosis_classifies_an_unreachable_provider_alike(url: str, cause: str) -> None:
     with pytest.raises(ModelFailureError) as caught:
         asyncio.run(collect(CompletionsClient(url, None, 20)))
-    known = {"failed": True, "error": str(caught.value), "category": caught.value.kind}
-    assert cause_of(ModelCall(order=1, event_id="e", **known)) == cause
+    call = ModelCall(order=1, event_id="e", failed=True, error=str(caught.value), category=caught.value.kind)
+    assert cause_of(call) == cause

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 from agentloop import Echo, Rig, Say, defaults, read_messages, roles, unanswered
@@ -26,7 +27,7 @@ def script(request: ModelRequest) -> Say:
     return Say(f"{words}: done.", pieces=3)
 
 
-def test_a_hundred_sessions_with_five_runs_each_end_in_order_and_do_not_mix(tmp_path):
+def test_a_hundred_sessions_with_five_runs_each_end_in_order_and_do_not_mix(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=defaults(maxConcurrent=32), tools=[Echo()])
         rig.model.script, rig.model.keep = script, False
@@ -60,7 +61,7 @@ def test_a_hundred_sessions_with_five_runs_each_end_in_order_and_do_not_mix(tmp_
     asyncio.run(scenario())
 
 
-def test_many_runs_with_random_faults_each_end_once_and_leave_a_consistent_transcript(tmp_path):
+def test_many_runs_with_random_faults_each_end_once_and_leave_a_consistent_transcript(tmp_path: Path) -> None:
     chance = random.Random(7)
 
     async def scenario() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from agentloop import CONFIGURATION, configuration, defaults
@@ -15,7 +17,7 @@ from critiqor.errors import UsageError
 from critiqor.openclaw import locate_configuration, write_overlay
 
 
-def test_a_file_with_comments_and_trailing_commas_is_read(tmp_path):
+def test_a_file_with_comments_and_trailing_commas_is_read(tmp_path: Path) -> None:
     path = tmp_path / "openclaw.json"
     path.write_text(
         """{
@@ -39,7 +41,7 @@ def test_a_file_with_comments_and_trailing_commas_is_read(tmp_path):
     assert read.diagnostics.stuck_session_abort_ms is None
 
 
-def test_the_overlay_of_a_monitored_run_is_read_with_the_users_file_in_it(tmp_path):
+def test_the_overlay_of_a_monitored_run_is_read_with_the_users_file_in_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / ".openclaw").mkdir(parents=True)
     (home / ".openclaw" / "openclaw.json").write_text(json.dumps(CONFIGURATION))
@@ -51,13 +53,13 @@ def test_the_overlay_of_a_monitored_run_is_read_with_the_users_file_in_it(tmp_pa
     assert read_loop_configuration(place.path).choice.primary == "lab/scripted"
 
 
-def test_a_profile_on_the_command_line_selects_its_own_file(tmp_path):
+def test_a_profile_on_the_command_line_selects_its_own_file(tmp_path: Path) -> None:
     place = locate_loop_configuration({"HOME": str(tmp_path)}, None, ("--profile", "work", "agent"))
     assert place.path == tmp_path / ".openclaw-work" / "openclaw.json"
     assert place.state_folder == tmp_path / ".openclaw-work"
 
 
-def test_the_default_time_limit_of_a_run_is_48_hours():
+def test_the_default_time_limit_of_a_run_is_48_hours() -> None:
     assert configuration().run_timeout_seconds == 172_800
     assert defaults(timeoutSeconds=0).run_timeout_seconds is None
 
@@ -76,35 +78,35 @@ def test_the_default_time_limit_of_a_run_is_48_hours():
         ({"agents": []}, "agents"),
     ],
 )
-def test_an_invalid_value_is_reported_with_its_key(document, key):
+def test_an_invalid_value_is_reported_with_its_key(document: dict[str, Any], key: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_configuration(document, "openclaw.json")
     assert key in error.value.message
     assert "openclaw.json" in error.value.message
 
 
-def test_unknown_keys_are_ignored():
+def test_unknown_keys_are_ignored() -> None:
     read = parse_configuration({**CONFIGURATION, "channels": {"telegram": {}}, "gateway": {"port": 1}})
     assert read.choice.primary == "lab/scripted"
 
 
-def test_without_a_file_the_error_names_what_to_write(tmp_path):
+def test_without_a_file_the_error_names_what_to_write(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         read_loop_configuration(tmp_path / "openclaw.json")
     assert "agents.defaults.model.primary" in str(error.value)
 
 
-def test_a_model_is_found_by_its_id_alone_when_only_one_provider_has_it():
+def test_a_model_is_found_by_its_id_alone_when_only_one_provider_has_it() -> None:
     assert resolve_model(configuration(), "other").reference == "lab/other"
     with pytest.raises(UsageError, match="lab/scripted"):
         resolve_model(configuration(), "unheard-of")
 
 
-def test_a_model_that_is_not_configured_gets_the_defaults():
+def test_a_model_that_is_not_configured_gets_the_defaults() -> None:
     assert resolve_model(configuration(), "lab/new:7b").model.id == "new:7b"
 
 
-def test_a_key_comes_from_the_configuration_from_a_variable_or_from_the_name_of_the_provider():
+def test_a_key_comes_from_the_configuration_from_a_variable_or_from_the_name_of_the_provider() -> None:
     environment = {"MY_KEY": "from-env", "LAB_ONE_API_KEY": "by-name"}
     assert resolve_api_key(Provider(id="lab-one", api_key="plain"), environment) == "plain"
     assert resolve_api_key(Provider(id="lab-one", api_key="${MY_KEY}"), environment) == "from-env"
@@ -114,7 +116,7 @@ def test_a_key_comes_from_the_configuration_from_a_variable_or_from_the_name_of_
     assert resolve_api_key(Provider(id="other"), environment) is None
 
 
-def test_each_agent_has_its_own_workspace(tmp_path):
+def test_each_agent_has_its_own_workspace(tmp_path: Path) -> None:
     read = configuration()
     assert workspace_path(read, "main", tmp_path / "state", tmp_path) == tmp_path / "state" / "workspace"
     assert workspace_path(read, "ops", tmp_path / "state", tmp_path) == tmp_path / "state" / "workspace-ops"
@@ -122,7 +124,7 @@ def test_each_agent_has_its_own_workspace(tmp_path):
     assert workspace_path(chosen, "main", tmp_path / "state", tmp_path) == tmp_path / "mine"
 
 
-def test_the_reserve_of_a_small_window_is_never_more_than_half_of_it():
+def test_the_reserve_of_a_small_window_is_never_more_than_half_of_it() -> None:
     compaction = configuration().defaults.compaction
     assert compaction.reserve(200_000) == 20_000
     assert compaction.reserve(8_000) == 4_000

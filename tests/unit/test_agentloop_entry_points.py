@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import gc
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
+from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered, watch_hooks
 
 from critiqor.agentloop.loop.external_agent import ExternalProgress, ExternalRequest
 from critiqor.agentloop.runs import AgentParams
@@ -17,7 +18,7 @@ from critiqor.agentloop.sessions.messages import ToolResultMessage
 from critiqor.errors import CritiqorError, UsageError
 
 
-def test_agent_returns_before_the_model_answers_and_after_the_session_is_on_disk(tmp_path):
+def test_agent_returns_before_the_model_answers_and_after_the_session_is_on_disk(tmp_path: Path) -> None:
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -32,7 +33,7 @@ def test_agent_returns_before_the_model_answers_and_after_the_session_is_on_disk
     asyncio.run(scenario())
 
 
-def test_a_timeout_of_wait_does_not_stop_the_run(tmp_path):
+def test_a_timeout_of_wait_does_not_stop_the_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -53,7 +54,7 @@ def test_a_timeout_of_wait_does_not_stop_the_run(tmp_path):
     instantly(scenario())
 
 
-def test_wait_returns_the_error_of_the_run(tmp_path):
+def test_wait_returns_the_error_of_the_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         accepted = await rig.runtime.agent(AgentParams(message="go", model="nobody/knows"))
@@ -64,7 +65,7 @@ def test_wait_returns_the_error_of_the_run(tmp_path):
     asyncio.run(scenario())
 
 
-def test_waiting_for_an_unknown_run_is_an_error(tmp_path):
+def test_waiting_for_an_unknown_run_is_an_error(tmp_path: Path) -> None:
     async def scenario() -> None:
         with pytest.raises(UsageError):
             await Rig(tmp_path).runtime.wait("unheard-of")
@@ -72,7 +73,7 @@ def test_waiting_for_an_unknown_run_is_an_error(tmp_path):
     asyncio.run(scenario())
 
 
-def test_two_calls_with_the_same_run_id_start_one_run(tmp_path):
+def test_two_calls_with_the_same_run_id_start_one_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         params = AgentParams(message="go", run_id="mine")
@@ -96,7 +97,7 @@ def test_two_calls_with_the_same_run_id_start_one_run(tmp_path):
         {"message": "x", "session_key": "agent:ops:x", "agent_id": "main"},
     ],
 )
-def test_invalid_parameters_are_rejected_at_once(tmp_path, params):
+def test_invalid_parameters_are_rejected_at_once(tmp_path: Path, params: dict[str, Any]) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         with pytest.raises(UsageError):
@@ -106,7 +107,7 @@ def test_invalid_parameters_are_rejected_at_once(tmp_path, params):
     asyncio.run(scenario())
 
 
-def test_messages_of_one_session_are_answered_one_after_the_other_in_order(tmp_path):
+def test_messages_of_one_session_are_answered_one_after_the_other_in_order(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("ok", pieces=2))
         accepted = await asyncio.gather(
@@ -123,7 +124,7 @@ def test_messages_of_one_session_are_answered_one_after_the_other_in_order(tmp_p
     asyncio.run(scenario())
 
 
-def test_sessions_do_not_wait_for_each_other_but_the_global_lane_limits_them(tmp_path):
+def test_sessions_do_not_wait_for_each_other_but_the_global_lane_limits_them(tmp_path: Path) -> None:
     async def scenario(limit: int) -> int:
         rig = Rig(tmp_path / str(limit), settings=defaults(maxConcurrent=limit))
         most = inside = 0
@@ -145,7 +146,7 @@ def test_sessions_do_not_wait_for_each_other_but_the_global_lane_limits_them(tmp
     assert asyncio.run(scenario(8)) == 8
 
 
-def test_a_queued_run_can_be_cancelled(tmp_path):
+def test_a_queued_run_can_be_cancelled(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say(tools=(("waiting", {}),)), tools=[tool])
@@ -163,7 +164,7 @@ def test_a_queued_run_can_be_cancelled(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_run_that_is_cancelled_right_after_its_acceptance_ends(tmp_path):
+def test_a_run_that_is_cancelled_right_after_its_acceptance_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         await rig.ask("warm up")
@@ -175,7 +176,7 @@ def test_a_run_that_is_cancelled_right_after_its_acceptance_ends(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_run_that_times_out_is_aborted_and_its_transcript_is_consistent(tmp_path):
+def test_a_run_that_times_out_is_aborted_and_its_transcript_is_consistent(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("On it.", (("waiting", {}),)), tools=[Waiting()])
         outcome = await rig.ask(timeout_seconds=60)
@@ -188,7 +189,7 @@ def test_a_run_that_times_out_is_aborted_and_its_transcript_is_consistent(tmp_pa
     instantly(scenario())
 
 
-def test_a_run_without_a_configured_limit_ends_after_48_hours(tmp_path):
+def test_a_run_without_a_configured_limit_ends_after_48_hours(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(
             tmp_path,
@@ -202,7 +203,7 @@ def test_a_run_without_a_configured_limit_ends_after_48_hours(tmp_path):
     instantly(scenario())
 
 
-def test_the_configured_limit_applies_if_the_caller_gives_none(tmp_path):
+def test_the_configured_limit_applies_if_the_caller_gives_none(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), settings=defaults(timeoutSeconds=3600), tools=[Waiting()])
         assert "timed out after 3600 seconds" in str((await rig.ask()).error)
@@ -210,7 +211,7 @@ def test_the_configured_limit_applies_if_the_caller_gives_none(tmp_path):
     instantly(scenario())
 
 
-def test_the_time_limit_starts_when_the_run_leaves_the_queue(tmp_path):
+def test_the_time_limit_starts_when_the_run_leaves_the_queue(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), Say("quick"), tools=[tool])
@@ -243,7 +244,7 @@ class Stubborn(Echo):
         return await super().run(arguments, context)
 
 
-def test_a_run_that_does_not_stop_is_abandoned_and_frees_its_lane_and_lock(tmp_path):
+def test_a_run_that_does_not_stop_is_abandoned_and_frees_its_lane_and_lock(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Stubborn()
         rig = Rig(tmp_path, Say("x", (("stubborn", {}),)), Say("second"), tools=[tool])
@@ -261,7 +262,7 @@ def test_a_run_that_does_not_stop_is_abandoned_and_frees_its_lane_and_lock(tmp_p
     instantly(scenario())
 
 
-def test_a_run_abandoned_before_its_first_write_calls_no_model_and_writes_nothing_later(tmp_path):
+def test_a_run_abandoned_before_its_first_write_calls_no_model_and_writes_nothing_later(tmp_path: Path) -> None:
     async def scenario() -> None:
         freed = asyncio.Event()
 
@@ -283,7 +284,7 @@ def test_a_run_abandoned_before_its_first_write_calls_no_model_and_writes_nothin
     instantly(scenario())
 
 
-def test_a_second_cancel_does_not_shorten_the_grace_period(tmp_path):
+def test_a_second_cancel_does_not_shorten_the_grace_period(tmp_path: Path) -> None:
     async def scenario() -> None:
         steps: list[str] = []
 
@@ -307,7 +308,7 @@ def test_a_second_cancel_does_not_shorten_the_grace_period(tmp_path):
     instantly(scenario())
 
 
-def test_a_run_ends_and_frees_its_lane_even_if_its_session_cannot_be_written(tmp_path):
+def test_a_run_ends_and_frees_its_lane_even_if_its_session_cannot_be_written(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), Say("again"), tools=[tool])
@@ -328,7 +329,7 @@ def test_a_run_ends_and_frees_its_lane_even_if_its_session_cannot_be_written(tmp
     asyncio.run(scenario())
 
 
-def test_an_aborted_run_reports_its_usage(tmp_path):
+def test_an_aborted_run_reports_its_usage(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -340,7 +341,7 @@ def test_an_aborted_run_reports_its_usage(tmp_path):
     asyncio.run(scenario())
 
 
-def test_agent_does_not_wait_for_message_received_handlers(tmp_path):
+def test_agent_does_not_wait_for_message_received_handlers(tmp_path: Path) -> None:
     async def scenario() -> None:
         freed = asyncio.Event()
         looked: list[str] = []
@@ -361,7 +362,7 @@ def test_agent_does_not_wait_for_message_received_handlers(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_message_that_arrives_during_close_is_rejected_and_starts_no_run(tmp_path):
+def test_a_message_that_arrives_during_close_is_rejected_and_starts_no_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         coming = asyncio.create_task(rig.runtime.agent(AgentParams(message="go", run_id="r")))
@@ -374,7 +375,7 @@ def test_a_message_that_arrives_during_close_is_rejected_and_starts_no_run(tmp_p
     asyncio.run(scenario())
 
 
-def test_close_aborts_active_runs_and_rejects_later_messages(tmp_path):
+def test_close_aborts_active_runs_and_rejects_later_messages(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -391,7 +392,7 @@ def test_close_aborts_active_runs_and_rejects_later_messages(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_number_of_kept_outcomes_is_limited(tmp_path, monkeypatch):
+def test_the_number_of_kept_outcomes_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("critiqor.agentloop.queue.dispatcher.MAX_KEPT_OUTCOMES", 3)
 
     async def scenario() -> None:
@@ -404,18 +405,16 @@ def test_the_number_of_kept_outcomes_is_limited(tmp_path, monkeypatch):
     asyncio.run(scenario())
 
 
-def test_new_starts_a_new_transcript_and_answers_the_text_after_it(tmp_path):
+def test_new_starts_a_new_transcript_and_answers_the_text_after_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("ok"))
-        hook_calls: list[tuple[str, dict[str, Any]]] = []
-        for name in ("before_reset", "session_end", "session_start"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: hook_calls.append((name, event)))
+        hook_calls = watch_hooks(rig.runtime.hooks, "before_reset", "session_end", "session_start")
         first = await rig.ask("remember me")
         second = await rig.ask("/new what do you know?")
         assert first.session_id != second.session_id
         assert [message.content[0].text for message in rig.model.requests[-1].messages] == ["what do you know?"]  # type: ignore[union-attr]
-        assert [name for name, _ in hook_calls] == ["session_start", "before_reset", "session_end", "session_start"]
-        assert hook_calls[2][1]["reason"] == "new"
+        assert [call.name for call in hook_calls] == ["session_start", "before_reset", "session_end", "session_start"]
+        assert hook_calls[2].event["reason"] == "new"
         plain = await rig.ask("/reset")
         assert plain.payloads[0].text
         assert len(rig.model.requests) == 2
@@ -424,7 +423,7 @@ def test_new_starts_a_new_transcript_and_answers_the_text_after_it(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_message_queued_behind_new_is_answered_in_the_new_session(tmp_path):
+def test_a_message_queued_behind_new_is_answered_in_the_new_session(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         await rig.ask("old")
@@ -437,7 +436,7 @@ def test_a_message_queued_behind_new_is_answered_in_the_new_session(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_usage_of_queued_runs_adds_up_in_their_session(tmp_path):
+def test_the_usage_of_queued_runs_adds_up_in_their_session(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         accepted = [await rig.runtime.agent(AgentParams(message=f"{number}")) for number in range(4)]
@@ -453,7 +452,7 @@ def test_the_usage_of_queued_runs_adds_up_in_their_session(tmp_path):
     asyncio.run(scenario())
 
 
-def test_stop_aborts_the_active_run_and_the_queued_ones(tmp_path):
+def test_stop_aborts_the_active_run_and_the_queued_ones(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -468,7 +467,7 @@ def test_stop_aborts_the_active_run_and_the_queued_ones(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_subagent_runs_separately_and_its_result_is_announced_to_the_parent(tmp_path):
+def test_a_subagent_runs_separately_and_its_result_is_announced_to_the_parent(tmp_path: Path) -> None:
     async def scenario() -> None:
         def script(request: Any) -> Say:
             last = request.messages[-1]
@@ -483,14 +482,12 @@ def test_a_subagent_runs_separately_and_its_result_is_announced_to_the_parent(tm
 
         rig = Rig(tmp_path)
         rig.model.script = script
-        hook_calls: list[tuple[str, dict[str, Any]]] = []
-        for name in ("subagent_spawned", "subagent_ended"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: hook_calls.append((name, event)))
+        hook_calls = watch_hooks(rig.runtime.hooks, "subagent_spawned", "subagent_ended")
         outcome = await rig.ask("how many files?")
         await rig.runtime.drain()
         assert outcome.payloads[-1].text == "I have started a subagent."
-        assert [name for name, _ in hook_calls] == ["subagent_spawned", "subagent_ended"]
-        spawned, ended = hook_calls[0][1], hook_calls[1][1]
+        assert [call.name for call in hook_calls] == ["subagent_spawned", "subagent_ended"]
+        spawned, ended = hook_calls[0].event, hook_calls[1].event
         assert spawned["childSessionKey"] == ended["targetSessionKey"]
         assert ended["outcome"] == "ok"
         texts = [str(message.content) for message in rig.transcript()]
@@ -509,7 +506,9 @@ def _with_a_child(request: Any) -> Say:
     return Say(tools=(("sessions_spawn", {"task": "count"}),))
 
 
-def test_a_subagent_whose_result_cannot_be_announced_causes_no_error(tmp_path, monkeypatch):
+def test_a_subagent_whose_result_cannot_be_announced_causes_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         complaints: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, problem: complaints.append(problem))
@@ -524,7 +523,7 @@ def test_a_subagent_whose_result_cannot_be_announced_causes_no_error(tmp_path, m
     asyncio.run(scenario())
 
 
-def test_subagent_hooks_that_hang_cannot_keep_the_runtime_from_closing(tmp_path):
+def test_subagent_hooks_that_hang_cannot_keep_the_runtime_from_closing(tmp_path: Path) -> None:
     async def scenario() -> None:
         async def hang(event: dict[str, Any], context: dict[str, Any]) -> None:
             await asyncio.Event().wait()
@@ -539,7 +538,7 @@ def test_subagent_hooks_that_hang_cannot_keep_the_runtime_from_closing(tmp_path)
     instantly(scenario())
 
 
-def test_a_subagent_cannot_spawn_subagents(tmp_path):
+def test_a_subagent_cannot_spawn_subagents(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("done"))
         await rig.ask("task", session_key="agent:main:subagent:1", trigger="subagent")
@@ -550,7 +549,7 @@ def test_a_subagent_cannot_spawn_subagents(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_answer_of_an_external_agent_is_saved_and_streamed(tmp_path):
+def test_the_answer_of_an_external_agent_is_saved_and_streamed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async def turn(request: ExternalRequest, progress: ExternalProgress) -> str:
             progress.add_text("Hello ")
@@ -567,7 +566,7 @@ def test_the_answer_of_an_external_agent_is_saved_and_streamed(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_external_agent_without_progress_is_aborted_and_one_with_progress_is_not(tmp_path):
+def test_an_external_agent_without_progress_is_aborted_and_one_with_progress_is_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         stopped: list[bool] = []
 
@@ -597,7 +596,7 @@ def test_an_external_agent_without_progress_is_aborted_and_one_with_progress_is_
     instantly(scenario())
 
 
-def test_the_next_run_sees_a_result_for_the_open_call_of_an_aborted_run(tmp_path):
+def test_the_next_run_sees_a_result_for_the_open_call_of_an_aborted_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}), ECHO)), Say("done"), tools=[tool])
@@ -613,7 +612,7 @@ def test_the_next_run_sees_a_result_for_the_open_call_of_an_aborted_run(tmp_path
     asyncio.run(scenario())
 
 
-def test_a_session_locked_by_another_process_is_an_error_of_the_run(tmp_path):
+def test_a_session_locked_by_another_process_is_an_error_of_the_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         from critiqor.agentloop.sessions.write_lock import acquire
 

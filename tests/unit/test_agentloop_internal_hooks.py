@@ -42,14 +42,14 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "log").read_text().splitlines()]
 
 
-def test_hooks_are_searched_only_if_configured(tmp_path):
+def test_hooks_are_searched_only_if_configured(tmp_path: Path) -> None:
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     assert found(tmp_path) == []
     assert found(tmp_path, enabled=True) == ["one"]
     assert found(tmp_path, enabled=False, entries={"one": HookEntry()}) == []
 
 
-def test_named_entries_exclude_other_hooks_and_a_workspace_hook_must_be_named(tmp_path):
+def test_named_entries_exclude_other_hooks_and_a_workspace_hook_must_be_named(tmp_path: Path) -> None:
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     write_hook(tmp_path / "state" / "hooks" / "two", ["command:new"])
     write_hook(tmp_path / "workspace" / "hooks" / "three", ["command:new"])
@@ -59,7 +59,7 @@ def test_named_entries_exclude_other_hooks_and_a_workspace_hook_must_be_named(tm
     assert found(tmp_path, entries={"three": HookEntry()}) == ["three"]
 
 
-def test_a_workspace_hook_cannot_replace_another_and_extra_folders_are_searched(tmp_path):
+def test_a_workspace_hook_cannot_replace_another_and_extra_folders_are_searched(tmp_path: Path) -> None:
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     write_hook(tmp_path / "workspace" / "hooks" / "one", ["command:new"])
     write_hook(tmp_path / "extra" / "four", ["command:new"])
@@ -71,7 +71,7 @@ def test_a_workspace_hook_cannot_replace_another_and_extra_folders_are_searched(
     }
 
 
-def test_a_folder_that_is_not_a_hook_is_ignored(tmp_path):
+def test_a_folder_that_is_not_a_hook_is_ignored(tmp_path: Path) -> None:
     hooks = tmp_path / "state" / "hooks"
     write_hook(hooks / "good", ["command:new"])
     (hooks / "empty").mkdir()
@@ -101,7 +101,7 @@ def run_hook(tmp_path: Path, code: str, name: str = "handler.py", timeout: float
         ("handler.sh", 'echo \'{"messages": ["from a shell"]}\''),
     ],
 )
-def test_a_handler_may_be_a_shell_script_or_a_program(tmp_path, name, code):
+def test_a_handler_may_be_a_shell_script_or_a_program(tmp_path: Path, name: str, code: str) -> None:
     _, answer = run_hook(tmp_path, code, name)
     assert answer.messages == ["from a shell"]
 
@@ -116,14 +116,14 @@ def test_a_handler_may_be_a_shell_script_or_a_program(tmp_path, name, code):
         ("import time; time.sleep(60)", "timed out after 0.2 seconds"),
     ],
 )
-def test_a_failing_script_is_ignored_and_its_failure_is_kept(tmp_path, code, reason):
+def test_a_failing_script_is_ignored_and_its_failure_is_kept(tmp_path: Path, code: str, reason: str) -> None:
     hooks, answer = run_hook(tmp_path, code, timeout=0.2 if "sleep" in code else 10.0)
     assert answer.messages == []
     assert answer.context == {"bootstrapFiles": ["as it was"]}
     assert reason in hooks.failures[0]
 
 
-def test_the_exit_of_every_script_is_reported(tmp_path):
+def test_the_exit_of_every_script_is_reported(tmp_path: Path) -> None:
     exits: list[tuple[str, int | None, str | None]] = []
 
     def on_exit(program: str, duration_ms: float, code: int | None, signal: str | None) -> None:
@@ -139,7 +139,7 @@ def test_the_exit_of_every_script_is_reported(tmp_path):
     assert exits == [("a", 0, None), ("b", 4, None), ("c", None, "SIGKILL")]
 
 
-def test_child_processes_of_a_script_are_killed_with_it(tmp_path):
+def test_child_processes_of_a_script_are_killed_with_it(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys\np = subprocess.Popen(['sleep', '60'])\nopen('pid', 'w').write(str(p.pid))\nprint('{}')"
     )
@@ -152,7 +152,7 @@ def enabled(**entries: Any) -> Any:
     return configuration(hooks={"internal": {"enabled": True, "entries": entries}})
 
 
-def test_a_bootstrap_hook_adds_and_removes_files_of_the_prompt(tmp_path):
+def test_a_bootstrap_hook_adds_and_removes_files_of_the_prompt(tmp_path: Path) -> None:
     code = """\
 import json, sys
 event = json.load(sys.stdin)
@@ -177,7 +177,7 @@ print(json.dumps({"bootstrapFiles": files + ["nonsense"]}))
     asyncio.run(scenario())
 
 
-def test_commands_run_their_hooks_and_reply_with_their_messages(tmp_path):
+def test_commands_run_their_hooks_and_reply_with_their_messages(tmp_path: Path) -> None:
     folder = write_hook(tmp_path / "state" / "hooks" / "commands", ["command"])
     exact = write_hook(tmp_path / "state" / "hooks" / "exact", ["command:reset"])
 
@@ -202,7 +202,7 @@ def test_commands_run_their_hooks_and_reply_with_their_messages(tmp_path):
     assert [event["action"] for event in log_of(exact)] == ["reset"]
 
 
-def test_a_hook_gets_the_environment_variables_of_its_entry(tmp_path):
+def test_a_hook_gets_the_environment_variables_of_its_entry(tmp_path: Path) -> None:
     write_hook(tmp_path / "state" / "hooks" / "one", ["command:new"])
     log = tmp_path / "elsewhere"
 

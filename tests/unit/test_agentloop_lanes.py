@@ -9,7 +9,7 @@ import pytest
 from critiqor.agentloop.queue.lanes import Lanes
 
 
-def test_a_session_lane_admits_one_run_at_a_time_in_order():
+def test_a_session_lane_admits_one_run_at_a_time_in_order() -> None:
     async def scenario() -> list[str]:
         lanes, seen = Lanes(), []
 
@@ -27,7 +27,7 @@ def test_a_session_lane_admits_one_run_at_a_time_in_order():
     assert asyncio.run(scenario()) == [f"{name} {what}" for name in "abcde" for what in ("in", "out")]
 
 
-def test_a_lane_never_exceeds_its_limit():
+def test_a_lane_never_exceeds_its_limit() -> None:
     async def scenario() -> int:
         lanes = Lanes()
         most = inside = 0
@@ -47,7 +47,7 @@ def test_a_lane_never_exceeds_its_limit():
     assert asyncio.run(scenario()) == 3
 
 
-def test_a_cancelled_wait_leaves_no_gap_in_the_queue():
+def test_a_cancelled_wait_leaves_no_gap_in_the_queue() -> None:
     async def scenario() -> list[str]:
         lanes, seen = Lanes(), []
         first = await lanes.enter("session:a", "first")
@@ -69,7 +69,7 @@ def test_a_cancelled_wait_leaves_no_gap_in_the_queue():
     assert asyncio.run(scenario()) == ["b", "d"]
 
 
-def test_a_place_granted_during_a_cancel_goes_to_the_next_run():
+def test_a_place_granted_during_a_cancel_goes_to_the_next_run() -> None:
     async def scenario() -> None:
         lanes = Lanes()
         first = await lanes.enter("session:a", "first")
@@ -85,7 +85,7 @@ def test_a_place_granted_during_a_cancel_goes_to_the_next_run():
     asyncio.run(scenario())
 
 
-def test_leaving_twice_admits_only_one_run():
+def test_leaving_twice_admits_only_one_run() -> None:
     async def scenario() -> None:
         lanes = Lanes()
         first = await lanes.enter("session:a", "first")
@@ -101,7 +101,7 @@ def test_leaving_twice_admits_only_one_run():
     asyncio.run(scenario())
 
 
-def test_a_lane_is_freed_from_a_holder_that_never_leaves_and_its_late_leave_does_nothing():
+def test_a_lane_is_freed_from_a_holder_that_never_leaves_and_its_late_leave_does_nothing() -> None:
     async def scenario() -> None:
         lanes = Lanes()
         stuck = await lanes.enter("session:a", "stuck")
@@ -116,7 +116,7 @@ def test_a_lane_is_freed_from_a_holder_that_never_leaves_and_its_late_leave_does
     asyncio.run(scenario())
 
 
-def test_unused_lanes_are_removed():
+def test_unused_lanes_are_removed() -> None:
     async def scenario() -> int:
         lanes = Lanes()
         for number in range(500):

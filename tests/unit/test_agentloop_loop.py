@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered
+from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered, watch_hooks
 
 from critiqor.agentloop.models.model_client import ModelFailureError
 from critiqor.agentloop.replies.delivery import MemoryOutbox
@@ -32,12 +33,17 @@ HOOKS = (
 )
 
 
-def test_a_run_with_a_tool_emits_everything_in_the_order_of_a_real_openclaw(tmp_path):
+def note(names: list[str], name: str, event: dict[str, Any], context: dict[str, Any]) -> None:
+    """A handler that notes the name of its hook."""
+    names.append(name)
+
+
+def test_a_run_with_a_tool_emits_everything_in_the_order_of_a_real_openclaw(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I look.", (ECHO,)), Say("All done."))
         emitted: list[str] = []
         for name in HOOKS:
-            rig.runtime.hooks.on(name, lambda event, context, name=name: emitted.append(name))
+            rig.runtime.hooks.on(name, partial(note, emitted, name))
         rig.runtime.updates.on_transcript(lambda update: emitted.append(f"saved {update['message']['role']}"))
         rig.runtime.streams.listen(
             lambda event: emitted.append(f"{event.stream}:{event.data.get('phase', '')}".rstrip(":"))
@@ -81,13 +87,12 @@ def test_a_run_with_a_tool_emits_everything_in_the_order_of_a_real_openclaw(tmp_
     asyncio.run(scenario())
 
 
-def test_hooks_carry_the_fields_of_a_real_openclaw(tmp_path):
+def test_hooks_carry_the_fields_of_a_real_openclaw(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I look.", (ECHO,)), Say("All done."))
-        emitted: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-        for name in HOOKS:
-            rig.runtime.hooks.on(name, lambda event, context, name=name: emitted.__setitem__(name, (event, context)))
+        calls = watch_hooks(rig.runtime.hooks, *HOOKS)
         outcome = await rig.ask(run_id="run-1")
+        emitted = {call.name: (call.event, call.context) for call in calls}
         ended, _ = emitted["model_call_ended"]
         assert ended["callId"] == "run-1:model:2"
         assert (ended["provider"], ended["model"], ended["api"]) == ("lab", "scripted", "openai-completions")
@@ -114,7 +119,7 @@ def test_hooks_carry_the_fields_of_a_real_openclaw(tmp_path):
     asyncio.run(scenario())
 
 
-def test_events_of_a_run_are_numbered_without_gaps(tmp_path):
+def test_events_of_a_run_are_numbered_without_gaps(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I look.", (ECHO,)), Say("All done."))
         first, second = await asyncio.gather(rig.ask(session_key="a"), rig.ask(session_key="b"))
@@ -125,7 +130,7 @@ def test_events_of_a_run_are_numbered_without_gaps(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_run_returns_payloads_and_the_usage_of_all_its_model_calls(tmp_path):
+def test_a_run_returns_payloads_and_the_usage_of_all_its_model_calls(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I look.", (ECHO,)), Say("All done."))
         outcome = await rig.ask()
@@ -139,7 +144,7 @@ def test_a_run_returns_payloads_and_the_usage_of_all_its_model_calls(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_next_run_of_a_session_continues_its_history(tmp_path):
+def test_the_next_run_of_a_session_continues_its_history(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("first answer"), Say("second answer"))
         await rig.ask("first")
@@ -151,7 +156,7 @@ def test_the_next_run_of_a_session_continues_its_history(tmp_path):
     asyncio.run(scenario())
 
 
-def test_reasoning_is_a_separate_stream_and_not_part_of_the_reply(tmp_path):
+def test_reasoning_is_a_separate_stream_and_not_part_of_the_reply(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("42", thinking="six by seven"))
         outcome = await rig.ask()
@@ -162,7 +167,7 @@ def test_reasoning_is_a_separate_stream_and_not_part_of_the_reply(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_silent_token_is_neither_streamed_nor_replied(tmp_path):
+def test_the_silent_token_is_neither_streamed_nor_replied(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("NO_REPLY", pieces=4))
         outcome = await rig.ask()
@@ -172,7 +177,7 @@ def test_the_silent_token_is_neither_streamed_nor_replied(tmp_path):
     asyncio.run(scenario())
 
 
-def test_text_that_only_starts_like_the_silent_token_is_streamed_completely(tmp_path):
+def test_text_that_only_starts_like_the_silent_token_is_streamed_completely(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("NO, I will not.", pieces=15))
         await rig.ask()
@@ -182,22 +187,20 @@ def test_text_that_only_starts_like_the_silent_token_is_streamed_completely(tmp_
     asyncio.run(scenario())
 
 
-def test_an_unknown_tool_and_invalid_arguments_get_a_result_without_before_tool_call(tmp_path):
+def test_an_unknown_tool_and_invalid_arguments_get_a_result_without_before_tool_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("frobnicate", {"x": 1}), ("exec", {"cmd": 1}))), Say("done"))
-        seen: list[tuple[str, str]] = []
-        for name in ("before_tool_call", "after_tool_call"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: seen.append((name, event.get("error", ""))))
+        seen = watch_hooks(rig.runtime.hooks, "before_tool_call", "after_tool_call")
         await rig.ask()
-        assert [name for name, _ in seen] == ["after_tool_call", "after_tool_call"]
-        assert seen[0][1] == "Tool frobnicate not found"
-        assert seen[1][1].startswith("Validation failed for tool")
+        assert [call.name for call in seen] == ["after_tool_call", "after_tool_call"]
+        assert seen[0].event["error"] == "Tool frobnicate not found"
+        assert seen[1].event["error"].startswith("Validation failed for tool")
         assert unanswered(rig.transcript()) == []
 
     asyncio.run(scenario())
 
 
-def test_a_tool_that_raises_is_a_failed_result_and_not_the_end_of_the_run(tmp_path):
+def test_a_tool_that_raises_is_a_failed_result_and_not_the_end_of_the_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Echo(fail=ValueError("no such luck"))
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("It failed."), tools=[tool])
@@ -210,7 +213,7 @@ def test_a_tool_that_raises_is_a_failed_result_and_not_the_end_of_the_run(tmp_pa
     asyncio.run(scenario())
 
 
-def test_a_plugin_blocks_a_tool_and_the_model_sees_the_reason(tmp_path):
+def test_a_plugin_blocks_a_tool_and_the_model_sees_the_reason(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("I may not."), tools=[tool])
@@ -223,7 +226,7 @@ def test_a_plugin_blocks_a_tool_and_the_model_sees_the_reason(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_approval_request_denies_the_call(tmp_path):
+def test_an_approval_request_denies_the_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("I may not."), tools=[tool])
@@ -234,7 +237,7 @@ def test_an_approval_request_denies_the_call(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_changes_the_parameters_of_a_tool_and_not_the_call_in_the_transcript(tmp_path):
+def test_a_plugin_changes_the_parameters_of_a_tool_and_not_the_call_in_the_transcript(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("done"), tools=[tool])
@@ -247,7 +250,7 @@ def test_a_plugin_changes_the_parameters_of_a_tool_and_not_the_call_in_the_trans
     asyncio.run(scenario())
 
 
-def test_a_plugin_that_mutates_its_event_changes_nothing_else(tmp_path):
+def test_a_plugin_that_mutates_its_event_changes_nothing_else(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "x"}),)), Say("done"), tools=[tool])
@@ -263,7 +266,7 @@ def test_a_plugin_that_mutates_its_event_changes_nothing_else(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_can_change_a_saved_tool_result_but_not_its_call_id(tmp_path):
+def test_a_plugin_can_change_a_saved_tool_result_but_not_its_call_id(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("echo", {"text": "secret"}),)), Say("done"), tools=[Echo()])
 
@@ -280,7 +283,7 @@ def test_a_plugin_can_change_a_saved_tool_result_but_not_its_call_id(tmp_path):
     asyncio.run(scenario())
 
 
-def test_prompt_hooks_add_context_for_the_model_that_the_transcript_does_not_keep(tmp_path):
+def test_prompt_hooks_add_context_for_the_model_that_the_transcript_does_not_keep(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("done"))
         decision = {"prependContext": "It is raining.", "appendSystemContext": "Be brief.", "toolsAllow": ["read"]}
@@ -296,7 +299,7 @@ def test_prompt_hooks_add_context_for_the_model_that_the_transcript_does_not_kee
     asyncio.run(scenario())
 
 
-def test_a_tool_that_was_not_offered_cannot_be_called(tmp_path):
+def test_a_tool_that_was_not_offered_cannot_be_called(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(ECHO,)), Say("done"))
         rig.runtime.hooks.on("before_prompt_build", lambda event, context: {"toolsAllow": []})
@@ -307,7 +310,7 @@ def test_a_tool_that_was_not_offered_cannot_be_called(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_legacy_start_hook_adds_to_the_prompt_as_well(tmp_path):
+def test_the_legacy_start_hook_adds_to_the_prompt_as_well(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("done"))
         rig.runtime.hooks.on("before_prompt_build", lambda event, context: {"prependSystemContext": "one"})
@@ -318,7 +321,7 @@ def test_the_legacy_start_hook_adds_to_the_prompt_as_well(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_selects_the_model_before_it_is_resolved(tmp_path):
+def test_a_plugin_selects_the_model_before_it_is_resolved(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("done"))
         rig.runtime.hooks.on("before_model_resolve", lambda event, context: {"modelOverride": "lab/other"})
@@ -328,7 +331,7 @@ def test_a_plugin_selects_the_model_before_it_is_resolved(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_answers_a_message_without_the_model(tmp_path):
+def test_a_plugin_answers_a_message_without_the_model(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("never sent"))
         rig.runtime.hooks.on("before_agent_reply", lambda event, context: {"handled": True, "reply": {"text": "Mine."}})
@@ -341,7 +344,7 @@ def test_a_plugin_answers_a_message_without_the_model(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_suppresses_the_reply(tmp_path):
+def test_a_plugin_suppresses_the_reply(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("never sent"))
         rig.runtime.hooks.on("before_agent_reply", lambda event, context: {"handled": True})
@@ -351,7 +354,7 @@ def test_a_plugin_suppresses_the_reply(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_plugin_blocks_a_run_and_keeps_the_prompt_out_of_the_transcript(tmp_path):
+def test_a_plugin_blocks_a_run_and_keeps_the_prompt_out_of_the_transcript(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("never sent"))
         gate = {"outcome": "block", "reason": "policy", "message": "Not this."}
@@ -365,7 +368,7 @@ def test_a_plugin_blocks_a_run_and_keeps_the_prompt_out_of_the_transcript(tmp_pa
     asyncio.run(scenario())
 
 
-def test_a_gate_that_fails_blocks_the_run(tmp_path):
+def test_a_gate_that_fails_blocks_the_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("never sent"))
 
@@ -381,7 +384,7 @@ def test_a_gate_that_fails_blocks_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model_call_started", "model_call_ended"])
-def test_model_call_observers_cannot_delay_a_run(tmp_path, name):
+def test_model_call_observers_cannot_delay_a_run(tmp_path: Path, name: str) -> None:
     async def scenario() -> None:
         async def hang(event: dict[str, Any], context: dict[str, Any]) -> None:
             await asyncio.Event().wait()
@@ -396,7 +399,7 @@ def test_model_call_observers_cannot_delay_a_run(tmp_path, name):
     instantly(scenario())
 
 
-def test_a_session_starts_once(tmp_path):
+def test_a_session_starts_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         started: list[str] = []
@@ -408,7 +411,7 @@ def test_a_session_starts_once(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_cancelled_tool_leaves_a_result_for_every_call_and_the_run_is_marked(tmp_path):
+def test_a_cancelled_tool_leaves_a_result_for_every_call_and_the_run_is_marked(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("On it.", (("waiting", {}), ECHO)), tools=[tool])
@@ -432,7 +435,7 @@ def test_a_cancelled_tool_leaves_a_result_for_every_call_and_the_run_is_marked(t
     asyncio.run(scenario())
 
 
-def test_a_cancelled_model_call_keeps_the_partial_text_and_marks_it_as_aborted(tmp_path):
+def test_a_cancelled_model_call_keeps_the_partial_text_and_marks_it_as_aborted(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Half of an answ", hold=asyncio.Event()))
         ended: list[dict[str, Any]] = []
@@ -452,7 +455,7 @@ def test_a_cancelled_model_call_keeps_the_partial_text_and_marks_it_as_aborted(t
     asyncio.run(scenario())
 
 
-def test_an_incomplete_tool_call_of_a_cancelled_model_call_is_not_saved(tmp_path):
+def test_an_incomplete_tool_call_of_a_cancelled_model_call_is_not_saved(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Hm.", (ECHO,), hold=asyncio.Event()))
         run = asyncio.create_task(rig.ask(run_id="r"))
@@ -465,7 +468,7 @@ def test_an_incomplete_tool_call_of_a_cancelled_model_call_is_not_saved(tmp_path
     asyncio.run(scenario())
 
 
-def test_an_exception_in_the_loop_ends_the_lifecycle_and_the_next_run_works(tmp_path):
+def test_an_exception_in_the_loop_ends_the_lifecycle_and_the_next_run_works(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
 
@@ -483,7 +486,7 @@ def test_an_exception_in_the_loop_ends_the_lifecycle_and_the_next_run_works(tmp_
     asyncio.run(scenario())
 
 
-def test_a_run_that_cannot_be_prepared_ends_with_start_and_error(tmp_path):
+def test_a_run_that_cannot_be_prepared_ends_with_start_and_error(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         outcome = await rig.ask(model="nobody/knows")
@@ -493,7 +496,9 @@ def test_a_run_that_cannot_be_prepared_ends_with_start_and_error(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_full_disk_ends_the_run_with_an_error_and_the_next_run_repairs_the_transcript(tmp_path, monkeypatch):
+def test_a_full_disk_ends_the_run_with_an_error_and_the_next_run_repairs_the_transcript(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("On it.", (("echo", {"text": "x"}),)), Say("done"), tools=[Echo()])
         from critiqor.agentloop.sessions.transcript import Transcript
@@ -516,7 +521,7 @@ def test_a_full_disk_ends_the_run_with_an_error_and_the_next_run_repairs_the_tra
     asyncio.run(scenario())
 
 
-def test_replies_are_delivered_and_plugins_can_change_or_cancel_them(tmp_path):
+def test_replies_are_delivered_and_plugins_can_change_or_cancel_them(tmp_path: Path) -> None:
     async def scenario() -> None:
         outbox = MemoryOutbox()
         rig = Rig(tmp_path, Say("Hello."), outbox=outbox)
@@ -539,7 +544,7 @@ def test_replies_are_delivered_and_plugins_can_change_or_cancel_them(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_sandboxed_session_has_its_own_folder_and_the_main_session_does_not(tmp_path):
+def test_a_sandboxed_session_has_its_own_folder_and_the_main_session_does_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         where: dict[str, tuple[Path, bool]] = {}
 
@@ -563,7 +568,7 @@ def test_a_sandboxed_session_has_its_own_folder_and_the_main_session_does_not(tm
     asyncio.run(scenario())
 
 
-def test_skills_bootstrap_files_and_the_extra_prompt_of_the_caller_are_in_the_prompt(tmp_path):
+def test_skills_bootstrap_files_and_the_extra_prompt_of_the_caller_are_in_the_prompt(tmp_path: Path) -> None:
     async def scenario() -> None:
         workspace = tmp_path / "state" / "workspace"
         (workspace / "skills" / "brew").mkdir(parents=True)
@@ -584,7 +589,7 @@ def test_skills_bootstrap_files_and_the_extra_prompt_of_the_caller_are_in_the_pr
     asyncio.run(scenario())
 
 
-def test_levels_come_from_the_caller_then_the_session_then_the_defaults(tmp_path):
+def test_levels_come_from_the_caller_then_the_session_then_the_defaults(tmp_path: Path) -> None:
     async def scenario() -> None:
         models = {
             "providers": {"lab": {"models": [{"id": "scripted", "reasoning": True}], "baseUrl": "http://127.0.0.1:9"}}
@@ -598,7 +603,7 @@ def test_levels_come_from_the_caller_then_the_session_then_the_defaults(tmp_path
     asyncio.run(scenario())
 
 
-def test_a_traced_run_reports_the_parts_of_its_prompt(tmp_path):
+def test_a_traced_run_reports_the_parts_of_its_prompt(tmp_path: Path) -> None:
     async def scenario() -> None:
         workspace = tmp_path / "state" / "workspace"
         workspace.mkdir(parents=True)
@@ -615,7 +620,7 @@ def test_a_traced_run_reports_the_parts_of_its_prompt(tmp_path):
     asyncio.run(scenario())
 
 
-def test_verbose_runs_list_their_tools_in_the_reply(tmp_path):
+def test_verbose_runs_list_their_tools_in_the_reply(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("read", {"path": "notes.txt"}),)), Say("done"))
         outcome = await rig.ask(verbose="on")
@@ -626,7 +631,7 @@ def test_verbose_runs_list_their_tools_in_the_reply(tmp_path):
     asyncio.run(scenario())
 
 
-def test_max_tokens_never_exceeds_the_model_or_its_context_window(tmp_path):
+def test_max_tokens_never_exceeds_the_model_or_its_context_window(tmp_path: Path) -> None:
     async def scenario() -> None:
         small = [{"id": "scripted", "contextWindow": 12_000, "maxTokens": 4_096}]
         models = {"providers": {"lab": {"baseUrl": "http://127.0.0.1:9", "models": small}}}
@@ -641,7 +646,7 @@ def test_max_tokens_never_exceeds_the_model_or_its_context_window(tmp_path):
     asyncio.run(scenario())
 
 
-def test_two_runtimes_on_one_session_do_not_interleave_their_runs(tmp_path):
+def test_two_runtimes_on_one_session_do_not_interleave_their_runs(tmp_path: Path) -> None:
     async def scenario() -> None:
         first, second = Rig(tmp_path, Say("a", (ECHO,)), Say("a done")), Rig(tmp_path, Say("b", (ECHO,)), Say("b done"))
         await asyncio.gather(first.ask("for a", session_id="shared"), second.ask("for b", session_id="shared"))
@@ -652,7 +657,7 @@ def test_two_runtimes_on_one_session_do_not_interleave_their_runs(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_missing_key_of_a_remote_provider_is_a_failed_model_call(tmp_path):
+def test_a_missing_key_of_a_remote_provider_is_a_failed_model_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         models = {"providers": {"lab": {"baseUrl": "https://api.example.com/v1", "models": [{"id": "scripted"}]}}}
         rig = Rig(tmp_path, settings=configuration(models=models))
@@ -667,7 +672,7 @@ def test_a_missing_key_of_a_remote_provider_is_a_failed_model_call(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_response_that_the_provider_ends_with_an_error_is_a_failed_model_call(tmp_path):
+def test_a_response_that_the_provider_ends_with_an_error_is_a_failed_model_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I think", failure=ModelFailureError("blocked by a filter", "rejected")))
         outcome = await rig.ask()

@@ -28,7 +28,8 @@ from critiqor.errors import CritiqorError
 
 
 def prompt(workspace: Path, **facts: Any) -> str:
-    return build_system_prompt(PromptSources(**{"tools": offered_tools(), "workspace": workspace} | facts))
+    tools = facts.pop("tools", offered_tools())
+    return build_system_prompt(PromptSources(tools=tools, workspace=workspace, **facts))
 
 
 def test_the_prompt_names_every_tool_the_workspace_and_the_model(tmp_path: Path) -> None:

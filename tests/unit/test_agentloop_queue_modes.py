@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from critiqor.agentloop.loop.tool_batch import SKIPPED
 from critiqor.agentloop.queue.inbox import QueueFullError
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.messages import Message, ToolResultMessage, UserMessage
+from critiqor.agentloop.settings import QueueMode
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 
@@ -54,7 +56,7 @@ class Busy:
         return accepted.run_id
 
 
-def test_a_steered_message_reaches_the_model_before_its_next_call_and_pending_tools_are_skipped(tmp_path):
+def test_a_steered_message_reaches_the_model_before_its_next_call_and_pending_tools_are_skipped(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("Changed course."))
         await busy.begin()
@@ -77,7 +79,7 @@ def test_a_steered_message_reaches_the_model_before_its_next_call_and_pending_to
     asyncio.run(scenario())
 
 
-def test_a_message_steered_while_the_model_answers_is_answered_in_the_same_run(tmp_path):
+def test_a_message_steered_while_the_model_answers_is_answered_in_the_same_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("First answer.", hold=hold), Say("Second answer."))
@@ -92,7 +94,7 @@ def test_a_message_steered_while_the_model_answers_is_answered_in_the_same_run(t
     asyncio.run(scenario())
 
 
-def test_a_message_too_late_for_steering_gets_its_own_run(tmp_path):
+def test_a_message_too_late_for_steering_gets_its_own_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("first"), Say("second"))
         sent: list[str] = []
@@ -110,7 +112,7 @@ def test_a_message_too_late_for_steering_gets_its_own_run(tmp_path):
     instantly(scenario())
 
 
-def test_a_steered_message_that_never_reached_the_model_gets_its_own_run(tmp_path):
+def test_a_steered_message_that_never_reached_the_model_gets_its_own_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("answer of its own"))
         await busy.begin()
@@ -124,7 +126,7 @@ def test_a_steered_message_that_never_reached_the_model_gets_its_own_run(tmp_pat
     asyncio.run(scenario())
 
 
-def test_a_steered_message_can_be_cancelled_before_it_reaches_the_model(tmp_path):
+def test_a_steered_message_can_be_cancelled_before_it_reaches_the_model(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path)
         await busy.begin()
@@ -138,7 +140,7 @@ def test_a_steered_message_can_be_cancelled_before_it_reaches_the_model(tmp_path
     asyncio.run(scenario())
 
 
-def test_followups_get_a_run_each_after_the_quiet_window(tmp_path):
+def test_followups_get_a_run_each_after_the_quiet_window(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("b"), Say("c"), queue={"mode": "followup", "debounceMs": 60_000})
         await busy.begin()
@@ -154,7 +156,7 @@ def test_followups_get_a_run_each_after_the_quiet_window(tmp_path):
     instantly(scenario())
 
 
-def test_collected_messages_are_answered_by_one_run(tmp_path):
+def test_collected_messages_are_answered_by_one_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("all of it"), queue={"mode": "collect"})
         await busy.begin()
@@ -170,7 +172,7 @@ def test_collected_messages_are_answered_by_one_run(tmp_path):
     instantly(scenario())
 
 
-def test_a_message_within_the_quiet_window_is_still_collected(tmp_path):
+def test_a_message_within_the_quiet_window_is_still_collected(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("both"), queue={"mode": "collect", "debounceMs": 2_000})
         await busy.begin()
@@ -184,7 +186,7 @@ def test_a_message_within_the_quiet_window_is_still_collected(tmp_path):
     instantly(scenario())
 
 
-def test_messages_of_different_recipients_are_not_collected_into_one_run(tmp_path):
+def test_messages_of_different_recipients_are_not_collected_into_one_run(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("b"), Say("c"), queue={"mode": "collect"})
         await busy.begin()
@@ -195,7 +197,7 @@ def test_messages_of_different_recipients_are_not_collected_into_one_run(tmp_pat
     instantly(scenario())
 
 
-def test_an_interrupt_aborts_active_and_waiting_runs_and_runs_the_newest(tmp_path):
+def test_an_interrupt_aborts_active_and_waiting_runs_and_runs_the_newest(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("newest"), queue={"mode": "interrupt"})
         await busy.begin()
@@ -211,7 +213,7 @@ def test_an_interrupt_aborts_active_and_waiting_runs_and_runs_the_newest(tmp_pat
     instantly(scenario())
 
 
-def test_a_channel_has_its_own_mode_and_messages_without_a_channel_wait(tmp_path):
+def test_a_channel_has_its_own_mode_and_messages_without_a_channel_wait(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("b"), queue={"mode": "steer", "byChannel": {"chat": "followup"}})
         await busy.begin()
@@ -223,7 +225,7 @@ def test_a_channel_has_its_own_mode_and_messages_without_a_channel_wait(tmp_path
     instantly(scenario())
 
 
-def test_a_full_queue_rejects_the_newest_message(tmp_path):
+def test_a_full_queue_rejects_the_newest_message(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": "followup", "cap": 2, "drop": "new"})
         await busy.begin()
@@ -238,7 +240,7 @@ def test_a_full_queue_rejects_the_newest_message(tmp_path):
     instantly(scenario())
 
 
-def test_messages_without_a_channel_do_not_count_towards_the_cap(tmp_path):
+def test_messages_without_a_channel_do_not_count_towards_the_cap(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": "followup", "cap": 1, "drop": "old"})
         await busy.begin()
@@ -252,7 +254,7 @@ def test_messages_without_a_channel_do_not_count_towards_the_cap(tmp_path):
     instantly(scenario())
 
 
-def test_a_full_queue_drops_the_oldest_message(tmp_path):
+def test_a_full_queue_drops_the_oldest_message(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": "followup", "cap": 2, "drop": "old"})
         await busy.begin()
@@ -267,7 +269,7 @@ def test_a_full_queue_drops_the_oldest_message(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["followup", "collect"])
-def test_a_full_queue_keeps_a_summary_line_of_dropped_messages(tmp_path, mode):
+def test_a_full_queue_keeps_a_summary_line_of_dropped_messages(tmp_path: Path, mode: QueueMode) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, queue={"mode": mode, "cap": 2})
         await busy.begin()
@@ -285,7 +287,7 @@ def test_a_full_queue_keeps_a_summary_line_of_dropped_messages(tmp_path, mode):
     instantly(scenario())
 
 
-def test_messages_that_joined_a_cancelled_run_get_their_own_runs(tmp_path):
+def test_messages_that_joined_a_cancelled_run_get_their_own_runs(tmp_path: Path) -> None:
     async def scenario() -> None:
         busy = Busy(tmp_path, Say("a"), Say("third's own"), queue={"mode": "collect"})
         await busy.begin()

@@ -71,14 +71,16 @@ def play(folder: Path, work: Work, *says: Say, **parts: Any) -> Played:
     diagnostics = Diagnostics.from_environment(environment)
 
     async def run() -> None:
-        sources = {
-            "hooks": hooks,
-            "streams": streams,
-            "updates": updates,
-            "diagnostics": diagnostics,
-            "recorder": recorder,
-        }
-        rig = Rig(folder, *says, **sources, **parts)
+        rig = Rig(
+            folder,
+            *says,
+            hooks=hooks,
+            streams=streams,
+            updates=updates,
+            diagnostics=diagnostics,
+            recorder=recorder,
+            **parts,
+        )
         try:
             await work(rig)
         finally:

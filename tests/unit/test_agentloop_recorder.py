@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recordings import CONTEXT, MODEL, RUN, USAGE, Recording, Source, sequences
-from support import Runs
+from support import Fields, Runs
 
 import critiqor
 from critiqor.agentloop.recording.recorder import MAX_SESSIONS, attach_recorder
@@ -227,7 +227,7 @@ def test_a_failure_without_a_text_is_named_by_its_category(made: Recording) -> N
 
 @pytest.mark.parametrize(("stop_reason", "error"), [("error", "connection refused"), ("aborted", "aborted")])
 def test_an_answer_that_was_saved_as_failed_is_an_error(stop_reason: str, error: str, made: Recording) -> None:
-    text = {"errorMessage": error} if stop_reason == "error" else {}
+    text: Fields = {"errorMessage": error} if stop_reason == "error" else {}
     made.saved("assistant", [], stopReason=stop_reason, **text)
     (message,) = made.of("message_end")
     assert (message["status"], message["error"]) == ("error", error)

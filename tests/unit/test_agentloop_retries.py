@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
-from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles, unanswered
+from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles, unanswered, watch_hooks
 
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.models.model_selection import ResolvedModel
@@ -26,21 +27,21 @@ def retries(models: int = 1, **settings: Any) -> Retries:
     return Retries(RetrySettings(**settings), known, random_number=lambda: 0.5)
 
 
-def test_delays_double_up_to_the_longest():
+def test_delays_double_up_to_the_longest() -> None:
     steps = retries(max_delay_ms=5_000)
     delays = [step.delay_ms for step in (steps.after(failure("server")) for _ in range(5)) if isinstance(step, Retry)]
     assert delays == [1_000, 2_000, 4_000, 5_000, 5_000]
 
 
-def test_delays_have_jitter():
+def test_delays_have_jitter() -> None:
     early = Retries(RetrySettings(jitter=0.1), retries()._models, random_number=lambda: 0.0).after(failure("server"))
     late = Retries(RetrySettings(jitter=0.1), retries()._models, random_number=lambda: 1.0).after(failure("server"))
     assert isinstance(early, Retry)
     assert isinstance(late, Retry)
-    assert (early.delay_ms, late.delay_ms) == (pytest.approx(900), pytest.approx(1_100))
+    assert [early.delay_ms, late.delay_ms] == pytest.approx([900, 1_100])
 
 
-def test_retry_after_is_respected_up_to_a_limit():
+def test_retry_after_is_respected_up_to_a_limit() -> None:
     step = retries().after(failure("rate_limit", 429, retry_after=7))
     assert isinstance(step, Retry)
     assert step.delay_ms == 7_000
@@ -49,45 +50,44 @@ def test_retry_after_is_respected_up_to_a_limit():
 
 
 @pytest.mark.parametrize("kind", ["auth", "billing", "rejected"])
-def test_permanent_failures_are_not_retried(kind):
+def test_permanent_failures_are_not_retried(kind: FailureKind) -> None:
     assert retries().after(failure(kind)) is None
     assert isinstance(retries(2).after(failure(kind)), Fallback)
 
 
 @pytest.mark.parametrize("kind", ["aborted", "context", "malformed"])
-def test_failures_that_end_a_run_in_openclaw_end_it_here(kind):
+def test_failures_that_end_a_run_in_openclaw_end_it_here(kind: FailureKind) -> None:
     assert retries().after(failure(kind)) is None
     assert retries(2).after(failure(kind)) is None
 
 
-def test_a_timeout_is_retried_only_once():
+def test_a_timeout_is_retried_only_once() -> None:
     steps = retries()
     assert isinstance(steps.after(failure("timeout")), Retry)
     assert steps.after(failure("timeout")) is None
 
 
-def test_each_model_has_its_own_retries():
+def test_each_model_has_its_own_retries() -> None:
     steps = retries(2, max_retries=1)
     kinds = [type(steps.after(failure("server"))).__name__ for _ in range(4)]
     assert kinds == ["Retry", "Fallback", "Retry", "NoneType"]
 
 
-def test_a_failed_call_is_tried_again_with_the_events_of_a_real_openclaw(tmp_path):
+def test_a_failed_call_is_tried_again_with_the_events_of_a_real_openclaw(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(failure=failure("server", 500)), Say("everything went well"))
-        reported: list[tuple[str, dict[str, Any]]] = []
-        for name in ("before_agent_run", "model_call_started", "model_call_ended", "agent_end", "llm_output"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: reported.append((name, event)))
+        names = ("before_agent_run", "model_call_started", "model_call_ended", "agent_end", "llm_output")
+        reported = watch_hooks(rig.runtime.hooks, *names)
         outcome = await rig.ask(run_id="r")
         assert outcome.status == "ok"
-        assert [name for name, _ in reported] == [
+        assert [call.name for call in reported] == [
             *("before_agent_run", "model_call_started", "model_call_ended", "agent_end", "llm_output") * 2
         ]
-        assert [event["callId"] for name, event in reported if name == "model_call_started"] == [
+        assert [call.event["callId"] for call in reported if call.name == "model_call_started"] == [
             "r:model:1",
             "r:model:1",
         ]
-        first, second = (event for name, event in reported if name == "model_call_ended")
+        first, second = (call.event for call in reported if call.name == "model_call_ended")
         assert (first["outcome"], first["errorCategory"], second["outcome"]) == ("error", "server", "completed")
         assert rig.phases("lifecycle") == ["start", "finishing", "start", "model", "finishing", "end"]
         failed = next(event.data for event in rig.events if event.data.get("phase") == "finishing")
@@ -99,7 +99,7 @@ def test_a_failed_call_is_tried_again_with_the_events_of_a_real_openclaw(tmp_pat
     asyncio.run(scenario())
 
 
-def test_the_delays_of_the_configuration_are_waited_for(tmp_path):
+def test_the_delays_of_the_configuration_are_waited_for(tmp_path: Path) -> None:
     async def scenario() -> float:
         rig = Rig(
             tmp_path,
@@ -115,7 +115,7 @@ def test_the_delays_of_the_configuration_are_waited_for(tmp_path):
     assert instantly(scenario()) == pytest.approx(7, abs=0.5)
 
 
-def test_tools_that_have_run_are_not_run_again_by_a_retry(tmp_path):
+def test_tools_that_have_run_are_not_run_again_by_a_retry(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Echo()
         rig = Rig(
@@ -134,7 +134,7 @@ def test_tools_that_have_run_are_not_run_again_by_a_retry(tmp_path):
     asyncio.run(scenario())
 
 
-def test_text_of_a_failed_attempt_is_withdrawn_from_the_chat_and_not_part_of_the_reply(tmp_path):
+def test_text_of_a_failed_attempt_is_withdrawn_from_the_chat_and_not_part_of_the_reply(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("I thi", failure=failure("network")), Say("I think so."))
         chat: list[ChatMessage] = []
@@ -148,7 +148,7 @@ def test_text_of_a_failed_attempt_is_withdrawn_from_the_chat_and_not_part_of_the
     asyncio.run(scenario())
 
 
-def test_tool_summaries_of_a_failed_attempt_are_not_part_of_the_reply(tmp_path):
+def test_tool_summaries_of_a_failed_attempt_are_not_part_of_the_reply(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(
             tmp_path,
@@ -163,7 +163,7 @@ def test_tool_summaries_of_a_failed_attempt_are_not_part_of_the_reply(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_fallback_model_answers_if_the_first_one_fails(tmp_path):
+def test_the_fallback_model_answers_if_the_first_one_fails(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = defaults(model={"primary": "lab/scripted", "fallbacks": ["lab/other"]})
         rig = Rig(tmp_path, Say(failure=failure("auth", 401)), Say("I am the other one."), settings=settings)
@@ -177,7 +177,7 @@ def test_the_fallback_model_answers_if_the_first_one_fails(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_model_that_the_caller_names_has_no_fallback(tmp_path):
+def test_a_model_that_the_caller_names_has_no_fallback(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = defaults(model={"primary": "lab/other", "fallbacks": ["lab/other"]})
         rig = Rig(tmp_path, Say(failure=failure("auth", 401)), settings=settings)
@@ -188,7 +188,7 @@ def test_a_model_that_the_caller_names_has_no_fallback(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_run_that_gives_up_says_why_and_marks_its_transcript(tmp_path):
+def test_a_run_that_gives_up_says_why_and_marks_its_transcript(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Let me", failure=failure("server", 500)), settings=defaults(retry={"maxRetries": 2}))
         outcome = await rig.ask()
@@ -203,7 +203,7 @@ def test_a_run_that_gives_up_says_why_and_marks_its_transcript(tmp_path):
     instantly(scenario())
 
 
-def test_a_run_can_be_cancelled_while_it_waits_for_its_next_try(tmp_path):
+def test_a_run_can_be_cancelled_while_it_waits_for_its_next_try(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(
             tmp_path,
@@ -220,7 +220,7 @@ def test_a_run_can_be_cancelled_while_it_waits_for_its_next_try(tmp_path):
     asyncio.run(scenario())
 
 
-def test_blocks_that_went_out_before_a_retry_do_not_go_out_again(tmp_path):
+def test_blocks_that_went_out_before_a_retry_do_not_go_out_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         outbox = MemoryOutbox()
         text = "First paragraph of it.\n\nSecond paragraph of it."

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from agentloop import Rig, Say, Waiting, unanswered
+from agentloop import Rig, Say, Waiting, unanswered, watch_hooks
 
 from critiqor.agentloop.entry.client import AgentClient
 from critiqor.agentloop.entry.server import MAX_SOCKET_PATH_BYTES, AgentServer, socket_path
@@ -43,7 +43,7 @@ async def raw(path: Path, *lines: bytes) -> list[dict[str, Any]]:
     return answers
 
 
-def test_agent_wait_and_outcome_work_over_the_socket(tmp_path):
+def test_agent_wait_and_outcome_work_over_the_socket(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Hello."))
         async with served(rig) as path, AgentClient(path) as client:
@@ -58,7 +58,7 @@ def test_agent_wait_and_outcome_work_over_the_socket(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_wait_that_times_out_does_not_stop_the_run_or_block_other_requests(tmp_path):
+def test_a_wait_that_times_out_does_not_stop_the_run_or_block_other_requests(tmp_path: Path) -> None:
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -74,7 +74,7 @@ def test_a_wait_that_times_out_does_not_stop_the_run_or_block_other_requests(tmp
     asyncio.run(scenario())
 
 
-def test_a_run_outlives_the_client_that_started_it(tmp_path):
+def test_a_run_outlives_the_client_that_started_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         hold = asyncio.Event()
         rig = Rig(tmp_path, Say("late", hold=hold))
@@ -88,7 +88,7 @@ def test_a_run_outlives_the_client_that_started_it(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_attached_run_ends_with_its_client_and_leaves_a_consistent_transcript(tmp_path):
+def test_an_attached_run_ends_with_its_client_and_leaves_a_consistent_transcript(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -103,7 +103,7 @@ def test_an_attached_run_ends_with_its_client_and_leaves_a_consistent_transcript
     asyncio.run(scenario())
 
 
-def test_a_run_is_cancelled_over_the_socket(tmp_path):
+def test_a_run_is_cancelled_over_the_socket(tmp_path: Path) -> None:
     async def scenario() -> None:
         tool = Waiting()
         rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool])
@@ -117,13 +117,13 @@ def test_a_run_is_cancelled_over_the_socket(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_subscribed_client_gets_stream_events_and_chat_messages(tmp_path):
+def test_a_subscribed_client_gets_stream_events_and_chat_messages(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say("Hello."))
         async with served(rig) as path, AgentClient(path) as client:
             await client.call("events")
             await client.call("agent", message="hi", runId="r")
-            events = []
+            events: list[dict[str, Any]] = []
             while not events or events[-1].get("payload", {}).get("state") != "final":
                 events.append(await client.next_event())
             kinds = [event["event"] for event in events]
@@ -139,7 +139,7 @@ def test_a_subscribed_client_gets_stream_events_and_chat_messages(tmp_path):
     "line",
     [b"hello\n", b"[]\n", b'{"method": 5}\n', b"\xff\xfe\n", b'{"id":1,"method":"agent","params":{"message":5}}\n'],
 )
-def test_an_invalid_request_is_answered_with_an_error_and_the_next_one_is_served(tmp_path, line):
+def test_an_invalid_request_is_answered_with_an_error_and_the_next_one_is_served(tmp_path: Path, line: bytes) -> None:
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path:
             bad, good = await raw(path, line, b'{"id": 2, "method": "agent", "params": {"message": "hi"}}\n')
@@ -149,7 +149,7 @@ def test_an_invalid_request_is_answered_with_an_error_and_the_next_one_is_served
     asyncio.run(scenario())
 
 
-def test_errors_name_the_cause_and_the_fix(tmp_path):
+def test_errors_name_the_cause_and_the_fix(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path, AgentClient(path) as client:
             with pytest.raises(CritiqorError, match="there is no agent run"):
@@ -162,7 +162,7 @@ def test_errors_name_the_cause_and_the_fix(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_line_that_is_too_long_disconnects_only_its_client(tmp_path, monkeypatch):
+def test_a_line_that_is_too_long_disconnects_only_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("critiqor.agentloop.entry.server.MAX_LINE_BYTES", 1000)
 
     async def scenario() -> None:
@@ -179,7 +179,7 @@ def test_a_line_that_is_too_long_disconnects_only_its_client(tmp_path, monkeypat
     asyncio.run(scenario())
 
 
-def test_the_socket_is_private_to_its_user_and_removed_with_the_server(tmp_path):
+def test_the_socket_is_private_to_its_user_and_removed_with_the_server(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with served(Rig(tmp_path)) as path:
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -188,7 +188,7 @@ def test_the_socket_is_private_to_its_user_and_removed_with_the_server(tmp_path)
     asyncio.run(scenario())
 
 
-def test_the_socket_of_a_dead_server_is_taken_over_and_that_of_a_living_one_is_not(tmp_path):
+def test_the_socket_of_a_dead_server_is_taken_over_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         async with served(rig) as path:
@@ -211,7 +211,7 @@ def test_the_socket_of_a_dead_server_is_taken_over_and_that_of_a_living_one_is_n
     asyncio.run(scenario())
 
 
-def test_a_path_that_is_too_long_for_a_socket_is_rejected_with_a_fix(tmp_path):
+def test_a_path_that_is_too_long_for_a_socket_is_rejected_with_a_fix(tmp_path: Path) -> None:
     async def scenario() -> None:
         with pytest.raises(UsageError, match="too long"):
             await AgentServer(Rig(tmp_path).runtime, tmp_path / ("x" * MAX_SOCKET_PATH_BYTES)).start()
@@ -219,21 +219,19 @@ def test_a_path_that_is_too_long_for_a_socket_is_rejected_with_a_fix(tmp_path):
     asyncio.run(scenario())
 
 
-def test_hooks_run_at_start_and_stop_of_the_server_and_at_the_end_of_its_sessions(tmp_path):
+def test_hooks_run_at_start_and_stop_of_the_server_and_at_the_end_of_its_sessions(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
-        hook_names: list[str] = []
-        for name in ("gateway_start", "session_end", "gateway_stop"):
-            rig.runtime.hooks.on(name, lambda event, context, name=name: hook_names.append(name))
+        hook_calls = watch_hooks(rig.runtime.hooks, "gateway_start", "session_end", "gateway_stop")
         async with served(rig) as path, AgentClient(path) as client:
             accepted = await client.call("agent", message="hi")
             await client.call("agent.wait", runId=accepted["runId"])
-        assert hook_names == ["gateway_start", "session_end", "gateway_stop"]
+        assert [call.name for call in hook_calls] == ["gateway_start", "session_end", "gateway_stop"]
 
     asyncio.run(scenario())
 
 
-def test_plugins_cannot_keep_a_server_from_closing(tmp_path):
+def test_plugins_cannot_keep_a_server_from_closing(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
 
@@ -251,7 +249,7 @@ def test_plugins_cannot_keep_a_server_from_closing(tmp_path):
         asyncio.run(scenario())
 
 
-def test_a_client_that_loses_its_server_gets_an_error_and_does_not_wait(tmp_path):
+def test_a_client_that_loses_its_server_gets_an_error_and_does_not_wait(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         async with served(rig) as path:
@@ -267,7 +265,7 @@ def test_a_client_that_loses_its_server_gets_an_error_and_does_not_wait(tmp_path
     asyncio.run(scenario())
 
 
-def test_a_client_that_subscribes_twice_gets_each_event_once(tmp_path):
+def test_a_client_that_subscribes_twice_gets_each_event_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path)
         async with served(rig) as path, AgentClient(path) as client:
@@ -286,7 +284,7 @@ def test_a_client_that_subscribes_twice_gets_each_event_once(tmp_path):
     asyncio.run(scenario())
 
 
-def test_the_error_without_a_server_names_the_command_to_start_one(tmp_path):
+def test_the_error_without_a_server_names_the_command_to_start_one(tmp_path: Path) -> None:
     async def scenario() -> None:
         with pytest.raises(CritiqorError, match="no agent server"):
             async with AgentClient(socket_path(tmp_path)):

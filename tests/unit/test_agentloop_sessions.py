@@ -7,6 +7,7 @@ import gc
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,7 +35,8 @@ def address(key: str = "agent:main:main", session_id: str | None = None) -> Sess
 
 
 def stored(sessions: Sessions) -> dict[str, dict[str, object]]:
-    return json.loads((sessions.folder("main") / "sessions.json").read_text())
+    known: dict[str, dict[str, object]] = json.loads((sessions.folder("main") / "sessions.json").read_text())
+    return known
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,9 @@ def stored(sessions: Sessions) -> dict[str, dict[str, object]]:
         (None, None, "1234", ("main", "agent:main:explicit:1234")),
     ],
 )
-def test_a_session_is_found_by_agent_key_or_id(tmp_path, agent, key, session_id, expected):
+def test_a_session_is_found_by_agent_key_or_id(
+    tmp_path: Path, agent: str | None, key: str | None, session_id: str | None, expected: tuple[str, str]
+) -> None:
     found = Sessions(tmp_path).resolve_address(agent, key, session_id, "main")
     assert (found.agent_id, found.key) == expected
 
@@ -66,12 +70,14 @@ def test_a_session_is_found_by_agent_key_or_id(tmp_path, agent, key, session_id,
         (None, None, "../../etc/passwd"),
     ],
 )
-def test_invalid_session_keys_and_ids_are_rejected(tmp_path, agent, key, session_id):
+def test_invalid_session_keys_and_ids_are_rejected(
+    tmp_path: Path, agent: str | None, key: str | None, session_id: str | None
+) -> None:
     with pytest.raises(UsageError):
         Sessions(tmp_path).resolve_address(agent, key, session_id, "main")
 
 
-def test_a_session_is_on_disk_before_its_first_run_is_accepted(tmp_path):
+def test_a_session_is_on_disk_before_its_first_run_is_accepted(tmp_path: Path) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
@@ -84,7 +90,7 @@ def test_a_session_is_on_disk_before_its_first_run_is_accepted(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_session_key_is_found_by_its_id(tmp_path):
+def test_a_session_key_is_found_by_its_id(tmp_path: Path) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address("agent:main:telegram:7"))
@@ -94,7 +100,7 @@ def test_a_session_key_is_found_by_its_id(tmp_path):
     asyncio.run(scenario())
 
 
-def test_another_transcript_under_the_same_key_is_a_new_session(tmp_path):
+def test_another_transcript_under_the_same_key_is_a_new_session(tmp_path: Path) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         first = await sessions.open(address())
@@ -106,7 +112,7 @@ def test_another_transcript_under_the_same_key_is_a_new_session(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_reset_starts_a_new_transcript_and_keeps_the_levels(tmp_path):
+def test_a_reset_starts_a_new_transcript_and_keeps_the_levels(tmp_path: Path) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
@@ -120,7 +126,7 @@ def test_a_reset_starts_a_new_transcript_and_keeps_the_levels(tmp_path):
     asyncio.run(scenario())
 
 
-def test_updates_are_written_when_the_sessions_are_closed(tmp_path):
+def test_updates_are_written_when_the_sessions_are_closed(tmp_path: Path) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
@@ -131,7 +137,7 @@ def test_updates_are_written_when_the_sessions_are_closed(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_update_from_a_run_whose_session_was_reset_is_dropped(tmp_path):
+def test_an_update_from_a_run_whose_session_was_reset_is_dropped(tmp_path: Path) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         old = await sessions.open(address())
@@ -144,7 +150,7 @@ def test_an_update_from_a_run_whose_session_was_reset_is_dropped(tmp_path):
     asyncio.run(scenario())
 
 
-def test_fields_of_other_programs_are_kept(tmp_path):
+def test_fields_of_other_programs_are_kept(tmp_path: Path) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         session = await sessions.open(address())
@@ -164,7 +170,7 @@ def test_fields_of_other_programs_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"{not json", b"[1]", b'{"agent:main:main": 5}', b"\xff"])
-def test_an_unreadable_store_is_renamed_and_not_lost(tmp_path, content):
+def test_an_unreadable_store_is_renamed_and_not_lost(tmp_path: Path, content: bytes) -> None:
     async def scenario() -> None:
         sessions = Sessions(tmp_path)
         folder = sessions.folder("main")
@@ -178,7 +184,7 @@ def test_an_unreadable_store_is_renamed_and_not_lost(tmp_path, content):
     asyncio.run(scenario())
 
 
-def test_an_update_that_cannot_be_written_is_written_later_without_a_traceback(tmp_path):
+def test_an_update_that_cannot_be_written_is_written_later_without_a_traceback(tmp_path: Path) -> None:
     async def scenario() -> None:
         complaints: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, problem: complaints.append(problem))
@@ -200,13 +206,13 @@ def test_an_update_that_cannot_be_written_is_written_later_without_a_traceback(t
     asyncio.run(scenario())
 
 
-def test_processes_that_open_sessions_at_the_same_time_lose_none(tmp_path):
+def test_processes_that_open_sessions_at_the_same_time_lose_none(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name, "15"]) for name in ("a", "b", "c")]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert len(stored(Sessions(tmp_path))) == 45
 
 
-def test_sessions_that_are_opened_together_share_a_write_and_come_back_in_order(tmp_path):
+def test_sessions_that_are_opened_together_share_a_write_and_come_back_in_order(tmp_path: Path) -> None:
     async def scenario() -> list[int]:
         sessions = Sessions(tmp_path)
         order: list[int] = []
@@ -222,7 +228,7 @@ def test_sessions_that_are_opened_together_share_a_write_and_come_back_in_order(
     assert asyncio.run(scenario()) == list(range(40))
 
 
-def test_main_and_subagent_sessions_are_recognised_by_their_keys():
+def test_main_and_subagent_sessions_are_recognised_by_their_keys() -> None:
     assert is_main("agent:main:main")
     assert is_main("agent:ops:main")
     assert not is_main("agent:main:telegram:main")

@@ -17,8 +17,13 @@ from critiqor.agentloop.tools.shell import HEAD_CHARS, LATEST_CHARS, TAIL_CHARS,
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 
-def context(workspace: Path, *, sandboxed: bool = False, **facts: Any) -> ToolContext:
-    known = {"environment": dict(os.environ), "update": lambda text: None} | facts
+def context(
+    workspace: Path,
+    *,
+    sandboxed: bool = False,
+    environment: dict[str, str] | None = None,
+    update: Callable[[str], None] = lambda text: None,
+) -> ToolContext:
     return ToolContext(
         run_id="run",
         session_key="agent:main:main",
@@ -26,7 +31,8 @@ def context(workspace: Path, *, sandboxed: bool = False, **facts: Any) -> ToolCo
         tool_call_id="call_0",
         workspace=workspace,
         sandboxed=sandboxed,
-        **known,
+        environment=dict(os.environ) if environment is None else environment,
+        update=update,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import Fields
 
 from critiqor.agentloop.sessions.messages import Image, Text
 from critiqor.agentloop.tools.edit import EditTool, Replacement, apply_replacements, line_diff
@@ -261,12 +262,12 @@ WAYS_OUT = ["../secret.txt", "link.txt", "up/secret.txt", "a/../../secret.txt", 
 def test_a_sandboxed_run_cannot_leave_its_workspace(outside: Path, way: str, name: str) -> None:
     path = way.format(outside=outside.parent / "secret.txt")
     tool = next(tool for tool in offered_tools() if tool.name == name)
-    arguments = {
+    arguments: dict[str, Fields] = {
         "read": {},
         "write": {"content": "x"},
         "edit": {"edits": [{"oldText": "secret", "newText": "x"}]},
-    }[name]
-    outcome = run(tool, outside, sandboxed=True, path=path, **arguments)
+    }
+    outcome = run(tool, outside, sandboxed=True, path=path, **arguments[name])
     assert "escapes sandbox root" in error(outcome)
     assert (outside.parent / "secret.txt").read_text() == "secret"
 

@@ -84,7 +84,7 @@ TURN: list[Message] = [
 ]
 
 
-def test_saved_messages_are_read_back_unchanged(tmp_path):
+def test_saved_messages_are_read_back_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     for message in TURN:
@@ -96,7 +96,7 @@ def test_saved_messages_are_read_back_unchanged(tmp_path):
     closed(second)
 
 
-def test_lines_have_the_fields_of_openclaw_2026_6_1(tmp_path):
+def test_lines_have_the_fields_of_openclaw_2026_6_1(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append_model_change("lab", "scripted")
@@ -113,7 +113,7 @@ def test_lines_have_the_fields_of_openclaw_2026_6_1(tmp_path):
     assert [entry["parentId"] for entry in ours[1:]] == [None, *(entry["id"] for entry in ours[1:-1])]
 
 
-def test_the_importer_reads_a_transcript_as_a_clean_session(tmp_path):
+def test_the_importer_reads_a_transcript_as_a_clean_session(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     for message in TURN:
@@ -126,7 +126,7 @@ def test_the_importer_reads_a_transcript_as_a_clean_session(tmp_path):
     assert not [note for note in trace.notes if "could not" in note]
 
 
-def test_a_torn_last_line_is_terminated_and_skipped_and_nothing_else_is_lost(tmp_path):
+def test_a_torn_last_line_is_terminated_and_skipped_and_nothing_else_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     first.append(user("one"))
@@ -143,7 +143,9 @@ def test_a_torn_last_line_is_terminated_and_skipped_and_nothing_else_is_lost(tmp
     closed(third)
 
 
-def test_tool_calls_that_a_killed_run_left_open_get_a_result_when_the_next_run_opens_the_transcript(tmp_path):
+def test_tool_calls_that_a_killed_run_left_open_get_a_result_when_the_next_run_opens_the_transcript(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     first.append(user("go"))
@@ -159,7 +161,7 @@ def test_tool_calls_that_a_killed_run_left_open_get_a_result_when_the_next_run_o
     assert messages[-1].is_error
 
 
-def test_the_second_call_under_one_id_is_not_answered_by_the_first_result(tmp_path):
+def test_the_second_call_under_one_id_is_not_answered_by_the_first_result(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     for message in (
@@ -173,7 +175,7 @@ def test_the_second_call_under_one_id_is_not_answered_by_the_first_result(tmp_pa
     closed(first)
 
 
-def test_a_compaction_hides_what_it_summarised_from_the_model_and_keeps_it_in_the_file(tmp_path):
+def test_a_compaction_hides_what_it_summarised_from_the_model_and_keeps_it_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     ids = [first.append(message) for message in TURN]
@@ -185,12 +187,14 @@ def test_a_compaction_hides_what_it_summarised_from_the_model_and_keeps_it_in_th
     assert second.messages == shown
     assert roles(shown) == ["user", "assistant", "user"]
     assert isinstance(shown[0], UserMessage)
-    assert "it is done" in shown[0].content[0].text
+    [summary] = shown[0].content
+    assert isinstance(summary, Text)
+    assert "it is done" in summary.text
     assert len(read_messages(path)) == 5
     closed(second)
 
 
-def test_a_second_compaction_replaces_the_first_one(tmp_path):
+def test_a_second_compaction_replaces_the_first_one(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     ids = [first.append(user(f"message {number}")) for number in range(4)]
@@ -205,7 +209,7 @@ def test_a_second_compaction_replaces_the_first_one(tmp_path):
     closed(second)
 
 
-def test_a_writer_that_ignores_the_lock_is_detected_before_anything_is_interleaved(tmp_path):
+def test_a_writer_that_ignores_the_lock_is_detected_before_anything_is_interleaved(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(user("one"))
@@ -218,7 +222,7 @@ def test_a_writer_that_ignores_the_lock_is_detected_before_anything_is_interleav
     closed(transcript)
 
 
-def test_nothing_is_written_after_the_lock_is_lost(tmp_path):
+def test_nothing_is_written_after_the_lock_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(user("one"))
@@ -229,7 +233,7 @@ def test_nothing_is_written_after_the_lock_is_lost(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_full_disk_leaves_no_partial_line(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_partial_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(user("one"))
@@ -250,13 +254,13 @@ def test_a_full_disk_leaves_no_partial_line(tmp_path, monkeypatch):
     assert path.read_bytes() == before
     transcript.append(user("three"))
     closed(transcript)
-    assert [message.content[0].text for message in read_messages(path) if isinstance(message, UserMessage)] == [
-        "one",
-        "three",
+    assert [message.content for message in read_messages(path) if isinstance(message, UserMessage)] == [
+        [Text("one")],
+        [Text("three")],
     ]
 
 
-def test_listeners_get_messages_of_users_and_models_and_a_failing_one_affects_no_other(tmp_path):
+def test_listeners_get_messages_of_users_and_models_and_a_failing_one_affects_no_other(tmp_path: Path) -> None:
     updates = TranscriptUpdates()
     updates_received: list[dict[str, Any]] = []
 
@@ -277,7 +281,7 @@ def test_listeners_get_messages_of_users_and_models_and_a_failing_one_affects_no
     assert updates.listener_errors == 4
 
 
-def test_a_transcript_of_a_real_openclaw_can_be_continued(tmp_path):
+def test_a_transcript_of_a_real_openclaw_can_be_continued(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     path.write_bytes((FIXTURES / "openclaw-2026.6.1.jsonl").read_bytes())
     transcript = opened(path)
@@ -289,7 +293,7 @@ def test_a_transcript_of_a_real_openclaw_can_be_continued(tmp_path):
     assert [event for event in trace.events if event.payload.get("text") == "and now?"]
 
 
-def test_an_unpaired_surrogate_from_a_model_does_not_end_the_run(tmp_path):
+def test_an_unpaired_surrogate_from_a_model_does_not_end_the_run(tmp_path: Path) -> None:
     path = tmp_path / "s-1.jsonl"
     transcript = opened(path)
     transcript.append(assistant(Text("broken \ud83d emoji")))
@@ -303,7 +307,7 @@ def test_an_unpaired_surrogate_from_a_model_does_not_end_the_run(tmp_path):
     "line",
     [b"[]", b"null", b'{"type":"message"}', b'{"type":"message","id":5,"parentId":null}', b"\xff\xfe", b'{"a":' * 2000],
 )
-def test_hostile_lines_are_skipped(tmp_path, line):
+def test_hostile_lines_are_skipped(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "s-1.jsonl"
     first = opened(path)
     first.append(user("one"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,18 +41,18 @@ def limit(provider: float | None = None, agent: float | None = None, **params: A
         (limit(trigger="cron", provider=300), 300),
     ],
 )
-def test_idle_limits(found, expected):
+def test_idle_limits(found: float | None, expected: float | None) -> None:
     assert found == expected
 
 
-def test_run_limits():
+def test_run_limits() -> None:
     assert run_timeout(configuration(), AgentParams(message="x")) == 172_800
     assert run_timeout(defaults(timeoutSeconds=60), AgentParams(message="x")) == 60
     assert run_timeout(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=5)) == 5
     assert run_timeout(defaults(timeoutSeconds=60), AgentParams(message="x", timeout_seconds=0)) is None
 
 
-def test_a_silent_model_times_out_after_two_minutes_and_is_retried_once(tmp_path):
+def test_a_silent_model_times_out_after_two_minutes_and_is_retried_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         silent = Say("I am thin", hold=asyncio.Event())
         rig = Rig(tmp_path, silent)
@@ -66,7 +67,7 @@ def test_a_silent_model_times_out_after_two_minutes_and_is_retried_once(tmp_path
     instantly(scenario())
 
 
-def test_a_model_that_keeps_sending_has_no_time_limit(tmp_path):
+def test_a_model_that_keeps_sending_has_no_time_limit(tmp_path: Path) -> None:
     async def scenario() -> None:
         from collections.abc import AsyncIterator
 
@@ -90,7 +91,7 @@ def test_a_model_that_keeps_sending_has_no_time_limit(tmp_path):
     instantly(scenario())
 
 
-def test_a_provider_can_have_its_own_idle_limit(tmp_path):
+def test_a_provider_can_have_its_own_idle_limit(tmp_path: Path) -> None:
     async def scenario() -> None:
         provider = {"baseUrl": "http://127.0.0.1:9", "timeoutSeconds": 900, "models": [{"id": "scripted"}]}
         settings = configuration(
@@ -102,7 +103,7 @@ def test_a_provider_can_have_its_own_idle_limit(tmp_path):
     instantly(scenario())
 
 
-def test_a_cron_run_has_no_idle_limit_and_ends_at_its_deadline(tmp_path):
+def test_a_cron_run_has_no_idle_limit_and_ends_at_its_deadline(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = configuration(diagnostics={"enabled": False})
         rig = Rig(tmp_path, Say("x", hold=asyncio.Event()), settings=settings)
@@ -127,7 +128,7 @@ def test_a_cron_run_has_no_idle_limit_and_ends_at_its_deadline(tmp_path):
 class Watched:
     """A watchdog with runs and lanes of its own."""
 
-    def __init__(self, **settings: float) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.lanes = Lanes()
         self.runs: list[Run] = []
         self.aborted: list[Abort] = []
@@ -148,7 +149,7 @@ class Watched:
         return run
 
 
-def test_warnings_about_a_slow_model_call_become_rarer(tmp_path):
+def test_warnings_about_a_slow_model_call_become_rarer(tmp_path: Path) -> None:
     async def scenario() -> None:
         watched = Watched()
         watched.busy(tmp_path)
@@ -167,7 +168,9 @@ def test_warnings_about_a_slow_model_call_become_rarer(tmp_path):
 
 
 @pytest.mark.parametrize("activity", ["tool_call", "model_call", None])
-def test_a_run_without_progress_is_only_warned_about_however_long_it_lasts(tmp_path, activity):
+def test_a_run_without_progress_is_only_warned_about_however_long_it_lasts(
+    tmp_path: Path, activity: str | None
+) -> None:
     async def scenario() -> None:
         watched = Watched()
         watched.busy(tmp_path, activity=activity)
@@ -180,7 +183,7 @@ def test_a_run_without_progress_is_only_warned_about_however_long_it_lasts(tmp_p
     asyncio.run(scenario())
 
 
-def test_a_run_without_progress_is_aborted_if_a_limit_is_set(tmp_path):
+def test_a_run_without_progress_is_aborted_if_a_limit_is_set(tmp_path: Path) -> None:
     async def scenario() -> None:
         watched = Watched(stuck_session_abort_ms=300_000)
         watched.busy(tmp_path)
@@ -193,7 +196,7 @@ def test_a_run_without_progress_is_aborted_if_a_limit_is_set(tmp_path):
     asyncio.run(scenario())
 
 
-def test_progress_and_waiting_for_a_turn_are_no_reason_for_a_warning(tmp_path):
+def test_progress_and_waiting_for_a_turn_are_no_reason_for_a_warning(tmp_path: Path) -> None:
     async def scenario() -> None:
         watched = Watched()
         run = watched.busy(tmp_path)
@@ -206,7 +209,7 @@ def test_progress_and_waiting_for_a_turn_are_no_reason_for_a_warning(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_lane_without_a_running_run_is_freed_for_the_next_one():
+def test_a_lane_without_a_running_run_is_freed_for_the_next_one() -> None:
     async def scenario() -> None:
         watched = Watched()
         await watched.lanes.enter("session:agent:main:main", "gone")
@@ -223,7 +226,7 @@ def test_a_lane_without_a_running_run_is_freed_for_the_next_one():
     asyncio.run(scenario())
 
 
-def test_the_lane_of_a_run_that_works_is_never_freed(tmp_path):
+def test_the_lane_of_a_run_that_works_is_never_freed(tmp_path: Path) -> None:
     async def scenario() -> None:
         watched = Watched()
         watched.busy(tmp_path, "r")
@@ -236,7 +239,7 @@ def test_the_lane_of_a_run_that_works_is_never_freed(tmp_path):
     asyncio.run(scenario())
 
 
-def test_queued_work_of_a_session_drains_after_its_lane_was_left_locked(tmp_path):
+def test_queued_work_of_a_session_drains_after_its_lane_was_left_locked(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, settings=configuration(diagnostics={"stuckSessionWarnMs": 20}))
         await rig.runtime.services.lanes.enter("session:agent:main:main", "a program that crashed")

@@ -60,7 +60,7 @@ def hold_elsewhere(transcript: Path, holder: str = "other-run") -> subprocess.Po
     return process
 
 
-def test_acquire_waits_for_a_writer_of_another_process_and_names_it_after_a_timeout(tmp_path):
+def test_acquire_waits_for_a_writer_of_another_process_and_names_it_after_a_timeout(tmp_path: Path) -> None:
     transcript = tmp_path / "s.jsonl"
     other = hold_elsewhere(transcript)
     try:
@@ -72,7 +72,7 @@ def test_acquire_waits_for_a_writer_of_another_process_and_names_it_after_a_time
         other.communicate("\n")
 
 
-def test_a_lock_is_acquired_as_soon_as_another_process_releases_it(tmp_path):
+def test_a_lock_is_acquired_as_soon_as_another_process_releases_it(tmp_path: Path) -> None:
     transcript = tmp_path / "s.jsonl"
     other = hold_elsewhere(transcript)
 
@@ -92,7 +92,7 @@ def test_a_lock_is_acquired_as_soon_as_another_process_releases_it(tmp_path):
     assert not lock_path(transcript).exists()
 
 
-def test_the_lock_of_a_killed_process_is_recovered_even_if_it_is_a_zombie(tmp_path):
+def test_the_lock_of_a_killed_process_is_recovered_even_if_it_is_a_zombie(tmp_path: Path) -> None:
     transcript = tmp_path / "s.jsonl"
     other = hold_elsewhere(transcript)
     other.send_signal(signal.SIGKILL)
@@ -105,7 +105,7 @@ def test_the_lock_of_a_killed_process_is_recovered_even_if_it_is_a_zombie(tmp_pa
     other.communicate()
 
 
-def test_another_process_with_the_process_id_of_a_dead_owner_does_not_keep_its_lock(tmp_path):
+def test_another_process_with_the_process_id_of_a_dead_owner_does_not_keep_its_lock(tmp_path: Path) -> None:
     transcript = tmp_path / "s.jsonl"
     stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     owner = {"pid": stranger.pid, "startedAt": 12345.0, "token": "t", "holder": "dead-run", "createdAt": 1}
@@ -117,7 +117,7 @@ def test_another_process_with_the_process_id_of_a_dead_owner_does_not_keep_its_l
         stranger.communicate(b"\n")
 
 
-def test_a_lock_file_without_an_owner_is_respected_while_it_is_young_and_taken_when_it_is_old(tmp_path):
+def test_a_lock_file_without_an_owner_is_respected_while_it_is_young_and_taken_when_it_is_old(tmp_path: Path) -> None:
     transcript = tmp_path / "s.jsonl"
     path = lock_path(transcript)
     path.write_bytes(b"")
@@ -127,7 +127,7 @@ def test_a_lock_file_without_an_owner_is_respected_while_it_is_young_and_taken_w
     asyncio.run(acquire(transcript, "mine", timeout=0.0)).release()
 
 
-def test_processes_that_race_for_a_lock_lose_no_count(tmp_path):
+def test_processes_that_race_for_a_lock_lose_no_count(tmp_path: Path) -> None:
     transcript, counter = tmp_path / "s.jsonl", tmp_path / "counter"
     counter.write_text("0")
     # One dead owner to begin with, so that they race for its recovery as well.
@@ -139,7 +139,7 @@ def test_processes_that_race_for_a_lock_lose_no_count(tmp_path):
     assert counter.read_text() == "100"
 
 
-def test_the_same_writer_cannot_acquire_the_lock_twice(tmp_path):
+def test_the_same_writer_cannot_acquire_the_lock_twice(tmp_path: Path) -> None:
     async def scenario() -> None:
         lock = await acquire(tmp_path / "s.jsonl", "run-1")
         with pytest.raises(NestedLockError):
@@ -149,7 +149,7 @@ def test_the_same_writer_cannot_acquire_the_lock_twice(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_reentrant_lock_is_released_with_the_last_release(tmp_path):
+def test_a_reentrant_lock_is_released_with_the_last_release(tmp_path: Path) -> None:
     async def scenario() -> None:
         path = tmp_path / "s.jsonl"
         outer = await acquire(path, "run-1")
@@ -164,7 +164,7 @@ def test_a_reentrant_lock_is_released_with_the_last_release(tmp_path):
     asyncio.run(scenario())
 
 
-def test_two_writers_of_one_process_exclude_each_other(tmp_path):
+def test_two_writers_of_one_process_exclude_each_other(tmp_path: Path) -> None:
     async def scenario() -> list[str]:
         seen: list[str] = []
 
@@ -183,7 +183,7 @@ def test_two_writers_of_one_process_exclude_each_other(tmp_path):
     assert all(seen[at].split()[0] == seen[at + 1].split()[0] for at in (0, 2, 4))
 
 
-def test_a_revoked_lock_does_not_allow_writing_and_others_can_acquire_it(tmp_path):
+def test_a_revoked_lock_does_not_allow_writing_and_others_can_acquire_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         lock = await acquire(tmp_path / "s.jsonl", "run-1")
         lock.revoke()
@@ -197,7 +197,7 @@ def test_a_revoked_lock_does_not_allow_writing_and_others_can_acquire_it(tmp_pat
     asyncio.run(scenario())
 
 
-def test_a_removed_lock_file_is_detected_before_the_next_write(tmp_path):
+def test_a_removed_lock_file_is_detected_before_the_next_write(tmp_path: Path) -> None:
     async def scenario() -> None:
         lock = await acquire(tmp_path / "s.jsonl", "run-1")
         lock.path.unlink()
@@ -208,7 +208,7 @@ def test_a_removed_lock_file_is_detected_before_the_next_write(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_forked_child_does_not_release_the_lock_of_its_parent(tmp_path):
+def test_a_forked_child_does_not_release_the_lock_of_its_parent(tmp_path: Path) -> None:
     async def scenario() -> None:
         lock = await acquire(tmp_path / "s.jsonl", "run-1")
         child = os.fork()

@@ -22,7 +22,7 @@ from critiqor.exporters.formats import FORMATS
 from critiqor.exporters.otlp.endpoint import Endpoint, Sent, Taken
 from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Coverage, Diagnosis, Event
-from critiqor.model.report import RunHead
+from critiqor.model.record import RunHead
 from critiqor.privacy.diagnosis import anonymous_diagnosis
 from critiqor.privacy.events import Aliases, anonymous_coverage, anonymous_event
 from critiqor.privacy.record import anonymous_head

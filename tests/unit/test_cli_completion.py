@@ -165,7 +165,7 @@ def test_tab_completes_in_an_interactive_bash(home: Path) -> None:
         "bash",
         ["--norc", "--noprofile", "-i"],
         cwd=str(home),
-        env=environment(home, PS1="> ", INPUTRC=os.devnull),  # type: ignore[arg-type]
+        env=environment(home, PS1="> ", INPUTRC=os.devnull),
         encoding="utf-8",
         timeout=PATIENCE_SECONDS,
     )

@@ -8,6 +8,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from diagnosed import finding
 from hypothesis import given
@@ -208,7 +209,7 @@ def test_columns_are_in_order_of_time_and_inside_the_axis(busy: list[Interval], 
 @given(st.lists(st.floats(0, 1e6), min_size=7, max_size=7), st.integers(10, 200))
 def test_the_parts_of_a_turn_fill_the_width(parts: list[float], width: int) -> None:
     names = ("before_provider", "with_provider", "in_tools", "retrying", "between", "after", "unattributed")
-    split = TurnSplit(**{f"{name}_ms": part for name, part in zip(names, parts, strict=True)})
+    split = msgspec.convert({f"{name}_ms": part for name, part in zip(names, parts, strict=True)}, TurnSplit)
     tree = SpanNode(name="turn", start_ms=0, duration_ms=1, self_ms=0)
     turn = Turn(
         agent_run_id=None,
@@ -303,8 +304,15 @@ def test_every_style_of_a_drawing_has_such_a_color() -> None:
 def _played(name: str, *, passed: bool) -> ScenarioResult:
     seen = Seen(primary=None, severity=None, findings=["tool_loop"] * 4, trust=70, outcome="completed", headline="")
     verdict = Verdict(scenario=name, on="embedded", passed=passed, missed=[], seen=seen, seconds=12.5)
-    known = {"description": "", "expected": "repeated_tool_failure", "same_diagnosis": True, "timings": []}
-    return ScenarioResult(scenario=name, passed=passed, plays=[verdict], **known)
+    return ScenarioResult(
+        scenario=name,
+        passed=passed,
+        plays=[verdict],
+        description="",
+        expected="repeated_tool_failure",
+        same_diagnosis=True,
+        timings=[],
+    )
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])

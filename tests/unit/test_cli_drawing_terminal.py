@@ -118,7 +118,7 @@ def test_what_looks_like_markup_is_shown_as_it_is(home: Path) -> None:
 
 
 def test_a_dumb_terminal_gets_what_a_pipe_gets(home: Path) -> None:
-    dumb = shown("show", "run_002", home=home, TERM="dumb")
+    dumb = shown("show", "run_002", home=home, variables={"TERM": "dumb"})
     assert dumb.raw.replace("\r\n", "\n") == run_critiqor("show", "run_002", home=home).stdout
 
 
@@ -248,13 +248,13 @@ def test_a_command_to_be_pasted_has_no_line_break_however_narrow_the_terminal_is
     ("arguments", "extra"), [(["--no-color"], {}), ([], {"NO_COLOR": "1"})], ids=["flag", "variable"]
 )
 def test_colors_can_be_refused_and_the_drawing_stays(home: Path, arguments: list[str], extra: dict[str, str]) -> None:
-    drawn = shown(*arguments, "show", "run_002", home=home, **extra)
+    drawn = shown(*arguments, "show", "run_002", home=home, variables=extra)
     assert not drawn.has_color
-    assert drawn.lines == shown("show", "run_002", home=home, NO_COLOR="").lines
+    assert drawn.lines == shown("show", "run_002", home=home, variables={"NO_COLOR": ""}).lines
 
 
 def test_a_terminal_that_cannot_show_these_characters_gets_plain_text(home: Path) -> None:
-    drawn = shown("show", "run_002", home=home, PYTHONIOENCODING="latin-1")
+    drawn = shown("show", "run_002", home=home, variables={"PYTHONIOENCODING": "latin-1"})
     assert "\x1b" not in drawn.raw
     assert "  trust " in drawn.text
 
@@ -262,10 +262,10 @@ def test_a_terminal_that_cannot_show_these_characters_gets_plain_text(home: Path
 @pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": "C.UTF-8"}])
 @pytest.mark.parametrize("verb", ["show", "check"])
 def test_an_ascii_terminal_gets_the_ascii_fallback(home: Path, verb: str, locale: dict[str, str]) -> None:
-    plain = shown(verb, "run_004", home=home, **locale)
+    plain = shown(verb, "run_004", home=home, variables=locale)
     assert plain.code == CODES.get(verb, ExitCode.OK)
     assert plain.raw.isascii() and plain.raw.replace("\r\n", "").isprintable()
-    readable = shown("show", "run_002", home=home, **locale)
+    readable = shown("show", "run_002", home=home, variables=locale)
     assert "           -> Tell the agent what to do" in readable.raw
 
 

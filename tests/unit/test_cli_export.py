@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +257,13 @@ def test_the_writing_of_a_large_run_is_shown_but_not_beside_a_stream(
     runs.seal(*RECORDS)
     seen: list[str] = []
     monkeypatch.setattr(progress, "shows_progress", lambda: True)
-    monkeypatch.setattr(progress, "_wait", lambda description: nullcontext(seen.append(description)))
+
+    @contextmanager
+    def wait(description: str) -> Iterator[None]:
+        seen.append(description)
+        yield
+
+    monkeypatch.setattr(progress, "_wait", wait)
     assert cli("export", "run_001", "--format", "otlp", *options).code == 0
     assert seen == [], "a small one is written in a moment"
     monkeypatch.setattr(progress, "MIN_BYTES", 0)

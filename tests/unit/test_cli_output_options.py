@@ -48,7 +48,7 @@ def test_progress_is_shown_only_on_a_terminal_without_quiet(tmp_path: Path) -> N
     large_run(runs)
     assert SEALING not in shown("-q", "finalize", "--no-dashboard", home=tmp_path).raw
     large_run(runs)
-    assert SEALING not in shown("finalize", "--no-dashboard", home=tmp_path, TERM="dumb").raw
+    assert SEALING not in shown("finalize", "--no-dashboard", home=tmp_path, variables={"TERM": "dumb"}).raw
 
 
 def test_import_shows_the_number_of_traces(tmp_path: Path) -> None:

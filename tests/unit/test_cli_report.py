@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import msgspec
-from diagnosed import diagnosis, finding, store
-from reports import HOSTILE, hostile_fields
+from diagnosed import diagnosis, finding, store, texts_of
+from reports import HOSTILE
 from support import Cli, Runs, attached, recorded
 
 from critiqor.model.report import RunReport
@@ -77,7 +77,7 @@ def test_evidence_that_is_gone_is_told_and_not_passed_over(cli: Cli, runs: Runs)
 
 
 def test_a_terminal_gets_nothing_that_it_would_obey(cli: Cli, runs: Runs) -> None:
-    store(runs, diagnosis("run_001", finding("timeout", "high", **hostile_fields())), agent_id=HOSTILE)
+    store(runs, diagnosis("run_001", finding("timeout", "high", **texts_of(HOSTILE))), agent_id=HOSTILE)
     assert cli("report", "run_001").out.replace("\n", "").isprintable()
     store(runs, diagnosis("run_001", finding(title="\x9b31m \u202e \x1b[2J")))
     printed = cli("report", "run_001", "--format", "json").out

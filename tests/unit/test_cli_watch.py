@@ -16,6 +16,7 @@ from rich.console import Console
 from support import (
     PATIENCE_SECONDS,
     Cli,
+    Fields,
     Runs,
     attached,
     critiqor_command,
@@ -48,7 +49,7 @@ def model_call(sequence: int, **payload: Any) -> dict[str, Any]:
 
 
 def tool(sequence: int, **fields: Any) -> list[dict[str, Any]]:
-    named = {"tool_name": "exec", "tool_call_id": f"call_{sequence}"}
+    named: Fields = {"tool_name": "exec", "tool_call_id": f"call_{sequence}"}
     return [recorded(sequence, "tool_call", **named), recorded(sequence + 1, "tool_result", **{**named, **fields})]
 
 
@@ -283,12 +284,12 @@ def test_a_signal_that_ends_the_watching_gives_the_cursor_back(runs: Runs, tmp_p
     runs.start()
     child = spawn("watch", home=tmp_path, columns=60, rows=14)
     child.expect("Ctrl-C stops watching")
-    hidden = child.before
+    hidden = child.before or ""
     child.kill(number)
     child.expect(pexpect.EOF)
     child.close()
     assert "\x1b[?25l" in hidden and "\x1b[?25h" not in hidden
-    assert "\x1b[?25h" in child.before
+    assert "\x1b[?25h" in (child.before or "")
     assert child.signalstatus == number
 
 
@@ -300,6 +301,7 @@ def test_the_table_on_a_terminal_fits_into_it_and_stays_when_the_run_has_ended(r
     note(runs, run_id, "process_end", exit_code=0)
     child = spawn("watch", home=tmp_path, columns=40, rows=20)
     child.expect(pexpect.EOF)
+    assert child.before is not None
     lines = displayed(child.before, 40, 20)
     table = lines[: [line.startswith("critiqor: ") for line in lines].index(True)]
     assert table[0].startswith(f"{run_id}  MONITORING")

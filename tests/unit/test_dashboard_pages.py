@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 from dashboards import BEGIN, RUN_PAGES, Dashboard, event_ids, failing_tests
-from diagnosed import diagnosis, finding, store
-from support import Runs, attached, recorded
+from diagnosed import diagnosis, finding, store, texts_of
+from support import Fields, Runs, attached, recorded
 
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.live import Live, live_phase
@@ -101,8 +101,9 @@ def test_hostile_text_is_shown_as_text_everywhere(runs: Runs, hostile: str) -> N
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_diagnoses_are_shown_as_text(runs: Runs, hostile: str) -> None:
-    texts = {"title": hostile, "explanation": hostile, "recommendation": hostile, "verification": hostile}
-    one = finding(f"tool_failure:{hostile}", id="finding_001", causal_chain=[CausalStep("evt_1", hostile)], **texts)
+    one = finding(
+        f"tool_failure:{hostile}", id="finding_001", causal_chain=[CausalStep("evt_1", hostile)], **texts_of(hostile)
+    )
     concluded = diagnosis("run_001", one)
     concluded.headline = hostile
     nodes = [GraphNode("evt_1", "event", hostile), GraphNode("finding_001", "finding", hostile)]
@@ -476,7 +477,7 @@ def test_very_short_bars_are_merged(runs: Runs) -> None:
     run_id = runs.start()
     events = [attached(1, at=BEGIN)]
     for number in range(2000):
-        call = {"tool_name": "read", "tool_call_id": f"c{number}", "at": BEGIN + 10 * number}
+        call: Fields = {"tool_name": "read", "tool_call_id": f"c{number}", "at": BEGIN + 10 * number}
         events.append(recorded(2 * number + 2, "tool_call", **call))
         events.append(recorded(2 * number + 3, "tool_result", **{**call, "at": BEGIN + 10 * number + 2}))
     runs.write(run_id, *events)

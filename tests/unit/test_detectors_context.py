@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from story import Story
+from support import Fields
 
 from critiqor.diagnosis.signals.errors import error_kind
 
@@ -61,7 +62,7 @@ def test_lookup_with_a_tool_that_does_not_exist_is_told_once() -> None:
     story = Story()
     call_id = story.begins("memory_get", {"key": "plan"})
     story.ends("memory_get", call_id, "", error="Tool memory_get not found")
-    about = {"tool_name": "memory_get", "tool_call_id": call_id}
+    about: Fields = {"tool_name": "memory_get", "tool_call_id": call_id}
     story.event("memory_event", layer="tool_hooks", **about, payload={"key": "plan", "lookup": "error"})
     assert story.says("There is no such tool.").finishes().types() == ["tool_misuse"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from story import Story, diagnose
@@ -127,7 +129,7 @@ def test_a_slow_request_that_only_the_timeline_shows_is_found_once() -> None:
     assert both[0].evidence[0].startswith("evt_")
 
 
-def exited(at: float, **fields: object) -> Line:
+def exited(at: float, **fields: Any) -> Line:
     return line("childProcess.exit", "childProcess.exit", at, command="/usr/bin/mcp-server --key x", **fields)
 
 

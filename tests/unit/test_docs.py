@@ -12,7 +12,7 @@ import click
 import jsonschema
 import msgspec
 import pytest
-from support import Runs, attached, recorded
+from support import Fields, Runs, attached, recorded
 
 from critiqor.cli.group import VERBS, critiqor
 from critiqor.cli.settings import KEYS
@@ -64,7 +64,7 @@ def test_schemas_are_those_of_today_and_are_documented(name: str) -> None:
 
 
 def test_what_is_written_of_a_run_keeps_to_the_schemas(runs: Runs) -> None:
-    failed = {"status": "error", "error": "HTTP 401"}
+    failed: Fields = {"status": "error", "error": "HTTP 401"}
     runs.seal(attached(), recorded(2), recorded(3, "after_provider_response", **failed))
     paths = runs.paths
     written = {

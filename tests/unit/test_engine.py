@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from diagnosed import finding as finding_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from story import Story, diagnose
@@ -324,9 +325,8 @@ def test_change_that_has_nothing_to_do_with_the_primary_diagnosis_comes_after_it
         [GraphNode(name, "finding", name) for name in ("finding_001", "finding_002", "finding_003")],
         [GraphEdge("finding_002", "finding_001", "caused")],
     )
-    told = {"type": "x", "confidence": 9, "title": "t", "explanation": "e", "evidence": [], "verification": "v"}
     findings = [
-        Finding(id=name, cause=name, severity=severity, recommendation=name, **told)
+        finding_of(name, severity, id=name, recommendation=name)
         for name, severity in (("finding_001", "high"), ("finding_002", "low"), ("finding_003", "medium"))
     ]
     changes = playbook("run_001", findings, graph).changes

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from diagnosed import diagnosis, finding, store
+from diagnosed import diagnosis, finding, store, texts_of
 from hypothesis import given
 from hypothesis import strategies as st
-from reports import HOSTILE, gated, hostile_fields
+from reports import HOSTILE, gated
 from support import Cli, Runs
 
 from critiqor.exporters.github import (
@@ -118,7 +118,7 @@ def test_signs_of_the_form_itself_are_told_as_they_are() -> None:
 
 
 def test_hostile_texts_give_no_command_of_their_own() -> None:
-    hostile = finding(HOSTILE, "high", id=HOSTILE, **hostile_fields())
+    hostile = finding(HOSTILE, "high", id=HOSTILE, **texts_of(HOSTILE))
     commands = annotated(diagnosis("run_001", hostile, trust=1))
     assert [command.name for command in commands] == ["error"] * 3
     assert [list(command.properties) for command in commands] == [["title"]] * 3
@@ -173,7 +173,7 @@ def test_hostile_texts_are_obeyed_nowhere_in_the_output(
 ) -> None:
     summary = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    store(runs, diagnosis("run_001", finding("timeout", "high", **hostile_fields()), trust=55), agent_id=HOSTILE)
+    store(runs, diagnosis("run_001", finding("timeout", "high", **texts_of(HOSTILE)), trust=55), agent_id=HOSTILE)
     answer = cli("check", "run_001", "--github")
     assert [(command.name, *command.properties) for command in obeyed(answer.out + answer.err)] == [
         ("error", "title")
@@ -195,7 +195,7 @@ def test_a_summary_that_is_too_large_is_not_written_because_github_would_show_no
 
 
 def test_a_summary_is_never_larger_than_github_takes() -> None:
-    long = dict.fromkeys(("title", "explanation", "recommendation", "verification"), "\U0001f600" * 5000)
+    long = texts_of("\U0001f600" * 5000)
     found = [finding(f"timeout:{number}", "high", **long) for number in range(400)]
     told = gated(diagnosis("run_001", *found, trust=0))
     assert len(step_summary(told.report, told.gate).encode()) < MAX_SUMMARY_BYTES

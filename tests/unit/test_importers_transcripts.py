@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import Fields
 
 from critiqor.errors import UsageError
 from critiqor.importers import ImportedTrace, detect_format, read_traces
@@ -188,7 +189,7 @@ def test_a_run_that_was_cut_off_has_no_end(tmp_path: Path) -> None:
 
 def test_a_message_during_a_run_belongs_to_that_run(tmp_path: Path) -> None:
     transcript = Transcript()
-    run = {"__openclaw": {"runId": "r-1"}}
+    run: Fields = {"__openclaw": {"runId": "r-1"}}
     transcript.user()
     transcript.agent(call("c"), stop="toolUse", **run)
     transcript.result("c", **run)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from diagnosed import diagnoses, diagnosis, finding, store
+from diagnosed import diagnoses, diagnosis, finding, store, texts_of
 from hypothesis import given
 from junitparser import Failure, JUnitXml, TestCase, TestSuite
 from lxml import etree
-from reports import HOSTILE, INTACT, gated, hostile_fields, report
+from reports import HOSTILE, INTACT, gated, report
 from support import Cli, Runs
 
 from critiqor.exporters import junit
@@ -23,7 +22,7 @@ SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).parents[1] / "schemas" / "ju
 
 def suite_of(data: bytes) -> TestSuite:
     SCHEMA.assertValid(etree.fromstring(data))
-    document = JUnitXml.fromroot(ElementTree.fromstring(data))
+    document = JUnitXml.fromstring(data)
     [suite] = document
     assert (document.tests, document.failures) == (suite.tests, suite.failures)
     counted = (suite.tests, suite.failures, suite.errors, suite.skipped)
@@ -101,7 +100,9 @@ def test_only_the_rules_of_the_policy_are_asked() -> None:
 
 def test_hostile_texts_are_texts() -> None:
     hostile = f"{HOSTILE}\ufffe\uffff\ud800"
-    found = finding("timeout", "high", **{**hostile_fields(), "title": hostile})
+    texts = texts_of(HOSTILE)
+    texts["title"] = hostile
+    found = finding("timeout", "high", **texts)
     [message] = failures(written(gated(diagnosis("run_001", found), agent_id=hostile)))["max_severity"]
     assert "<script>alert(1)</script>" in message
     assert message.isprintable()

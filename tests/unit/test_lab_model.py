@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from support import wait_until
 
 from critiqor.errors import CritiqorError
@@ -80,8 +81,9 @@ def test_an_error_status_has_the_scripted_message() -> None:
 
 
 def test_a_stream_that_breaks_gives_half_of_its_words_and_no_tool() -> None:
-    content = {"text": "12345678", "tools": (ToolUse(name="exec"),)}
-    with ScriptedModel([Step(ends="malformed", **content), Step(ends="error", error="too busy", **content)]) as model:
+    content = Step(text="12345678", tools=(ToolUse(name="exec"),))
+    ends = [replace(content, ends="malformed"), replace(content, ends="error", error="too busy")]
+    with ScriptedModel(ends) as model:
         with asked(model) as answer, pytest.raises(json.JSONDecodeError):
             chunks_of(answer.read())
         with asked(model) as answer:
@@ -248,15 +250,18 @@ def test_a_request_without_tools_is_answered_with_the_summary_and_takes_no_step(
 
 def test_callbacks_run_before_and_after_each_response() -> None:
     calls: list[tuple[str, int]] = []
-    watch = {
-        "on_request": lambda n: calls.append(("request", n)),
-        "on_response": lambda n: calls.append(("response", n)),
-    }
-    with ScriptedModel([Step(text="a")], **watch) as model:
+
+    def request(number: int) -> None:
+        calls.append(("request", number))
+
+    def response(number: int) -> None:
+        calls.append(("response", number))
+
+    with ScriptedModel([Step(text="a")], on_request=request, on_response=response) as model:
         for number in (1, 2):
             words_of(model)
             # The client has the response a moment before the callback runs.
-            wait_until(lambda call=("response", number): call in calls)
+            wait_until(lambda: len(calls) == 2 * number)  # noqa: B023
     assert calls == [("request", 1), ("response", 1), ("request", 2), ("response", 2)]
 
 

@@ -31,16 +31,24 @@ def head(run_id: str = "run_001", created: int = START) -> RunHead:
 
 
 def recorded(
-    story: Story | list[Event], concluded: Diagnosis | None = None, *, content: bool = False, **moments: int
+    story: Story | list[Event],
+    concluded: Diagnosis | None = None,
+    *,
+    content: bool = False,
+    moments: dict[str, int] | None = None,
 ) -> Recorded:
     events = story.events if isinstance(story, Story) else story
-    return Recorded(head(), events, concluded, moments, FAILURE_TYPES, "1.2.3", content)
+    return Recorded(head(), events, concluded, moments or {}, FAILURE_TYPES, "1.2.3", content)
 
 
 def read(
-    story: Story | list[Event], concluded: Diagnosis | None = None, *, content: bool = False, **moments: int
+    story: Story | list[Event],
+    concluded: Diagnosis | None = None,
+    *,
+    content: bool = False,
+    moments: dict[str, int] | None = None,
 ) -> ReadTrace:
-    return ReadTrace(b"".join(otlp.report(recorded(story, concluded, content=content, **moments))))
+    return ReadTrace(b"".join(otlp.report(recorded(story, concluded, content=content, moments=moments))))
 
 
 def talk() -> Story:
@@ -304,7 +312,7 @@ def test_a_finding_is_an_event_of_the_span_where_it_began(step: int, name: str) 
 def test_a_finding_that_names_a_line_of_the_timeline_or_nothing_is_one_of_the_run() -> None:
     story = talk()
     line = "timeline_0000002"
-    trace = read(story, concluded(story, line), **{line: START * 1000 + 5})
+    trace = read(story, concluded(story, line), moments={line: START * 1000 + 5})
     [event] = [event for event in trace.named("run run_001").events if "critiqor.finding.id" in event[2]]
     assert event[1] == START * 1_000_000 + 5000
     [(span, _)] = evaluated(read(story, concluded(story, "gone", evidence=[])))

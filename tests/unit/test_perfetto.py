@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import attached, recorded
+from support import Fields, attached, recorded
 from timelines import START, Line, data_of, end, line, real_events, real_timeline, request, sample, span, start
 from trace_events import TraceFile, checked
 
@@ -353,8 +353,8 @@ def test_only_the_part_of_a_timeline_that_was_asked_for_is_told(tmp_path: Path) 
 
 
 def test_runs_turns_calls_and_tools_are_inside_each_other() -> None:
-    tool = {"tool_name": "exec", "tool_call_id": "c1"}
-    model = {"payload": {"provider": "lab", "model": "m", "callId": "run-1:model:1"}}
+    tool: Fields = {"tool_name": "exec", "tool_call_id": "c1"}
+    model: Fields = {"payload": {"provider": "lab", "model": "m", "callId": "run-1:model:1"}}
     parts = seen(
         attached(at=at(0)),
         recorded(2, "agent_start", at=at(10)),

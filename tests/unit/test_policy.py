@@ -10,12 +10,12 @@ from hypothesis import given
 from reports import CHANGED, INTACT
 
 from critiqor.model.diagnosis import Diagnosis, Outcome, OutcomeState
+from critiqor.model.report import RuleResult
 from critiqor.model.usage import ModelUsage
 from critiqor.policy.gate import (
     DEFAULT_POLICY,
     Policy,
     PolicyError,
-    RuleResult,
     apply_policy,
     parse_policy,
 )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from diagnosed import case, diagnosis, finding
 from hypothesis import given, strategies
+from support import Fields
 
 from critiqor.comparison.ranking import MIN_OTHERS, Placement, Ranking, percent_worse, rank_run
 from critiqor.model import Metadata
@@ -73,7 +74,7 @@ def test_run_that_was_not_observed_is_not_the_one_without_findings() -> None:
 
 
 def test_only_runs_of_the_same_benchmark_and_difficulty_are_alike() -> None:
-    kind = {"benchmark_id": "b", "difficulty_tier": "hard"}
+    kind: Fields = {"benchmark_id": "b", "difficulty_tier": "hard"}
     cases = [
         case(diagnosis("run_001"), **kind),
         case(diagnosis("run_002"), **kind),

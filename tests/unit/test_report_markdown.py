@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from diagnosed import diagnoses, diagnosis, finding
+from diagnosed import diagnoses, diagnosis, finding, texts_of
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from reports import HOSTILE, gated, hostile_fields, report
+from reports import HOSTILE, gated, report
 
 from critiqor.exporters import markdown
 from critiqor.exporters.markdown import document
@@ -101,7 +101,7 @@ def test_the_gate_is_a_table_of_its_rules() -> None:
 
 
 def test_hostile_texts_are_read_as_texts() -> None:
-    hostile = finding(HOSTILE, "high", id=HOSTILE, first_bad_step=HOSTILE, **hostile_fields())
+    hostile = finding(HOSTILE, "high", id=HOSTILE, first_bad_step=HOSTILE, **texts_of(HOSTILE))
     told = gated(diagnosis("run_001", hostile, trust=1), agent_id=HOSTILE)
     told.report.diagnosis.headline = HOSTILE
     text = document(told.report, told.gate)
@@ -161,7 +161,7 @@ def test_prose_is_never_longer_than_it_may_be_and_reads_as_it_was(text: str, lon
 
 
 def test_hundreds_of_findings_fit_a_comment_and_the_rest_is_counted() -> None:
-    long = dict.fromkeys(("title", "explanation", "recommendation", "verification"), "@a " * 2000)
+    long = texts_of("@a " * 2000)
     found = [finding(f"timeout:{number}", "high", id=f"finding_{number:03}", **long) for number in range(300)]
     told = gated(diagnosis("run_001", *found, trust=0), agent_id="@" * 5000)
     notes = Coverage(notes=["@b " * 1000] * 100)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from diagnosed import diagnoses, diagnosis, finding
+from diagnosed import diagnoses, diagnosis, finding, texts_of
 from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker
-from reports import HOSTILE, cited, hostile_fields, report
-from support import Cli, Runs, attached, recorded
+from reports import HOSTILE, cited, report
+from support import Cli, Fields, Runs, attached, recorded
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters import sarif
@@ -155,7 +155,7 @@ def test_a_type_that_nobody_knows_is_a_rule_as_well() -> None:
 
 
 def test_hostile_texts_are_texts() -> None:
-    hostile = finding(HOSTILE, id=HOSTILE, evidence=[HOSTILE], **hostile_fields())
+    hostile = finding(HOSTILE, id=HOSTILE, evidence=[HOSTILE], **texts_of(HOSTILE))
     told = report(diagnosis("run_001", hostile), Coverage(notes=[HOSTILE * 50]), agent_id=HOSTILE)
     document = json.dumps(written(told))
     assert not {"\\u001b", "\\u0000", "\\u202e"} & {document[at : at + 6] for at in range(len(document))}
@@ -168,8 +168,8 @@ def test_every_diagnosis_is_sarif(concluded: Diagnosis) -> None:
 
 
 def test_a_recorded_run_cites_the_very_lines_of_its_evidence(cli: Cli, runs: Runs, tmp_path: Path) -> None:
-    call = {"tool_name": "exec", "tool_call_id": "c", "payload": {"arguments": {"command": "make"}}}
-    result = {"tool_name": "exec", "tool_call_id": "c", "status": "error", "error": "exit code 2"}
+    call: Fields = {"tool_name": "exec", "tool_call_id": "c", "payload": {"arguments": {"command": "make"}}}
+    result: Fields = {"tool_name": "exec", "tool_call_id": "c", "status": "error", "error": "exit code 2"}
     records = [attached(at=START), recorded(2, at=START + 1)]
     for number in range(3, 15, 2):
         records.append(recorded(number, "tool_call", at=START + number, **call))

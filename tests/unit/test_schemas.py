@@ -13,7 +13,7 @@ import jsonschema
 import msgspec
 import pytest
 from story import diagnose
-from support import Runs, attached, recorded
+from support import Fields, Runs, attached, recorded
 from test_engine import EXAMPLES
 
 from critiqor.model import DIAGNOSIS_SCHEMA
@@ -57,7 +57,7 @@ def test_every_diagnosis_keeps_to_the_schema(name: str) -> None:
 
 
 def test_diagnosis_on_disk_keeps_to_the_schema(runs: Runs) -> None:
-    failed = {"status": "error", "error": "HTTP 401"}
+    failed: Fields = {"status": "error", "error": "HTTP 401"}
     runs.seal(
         attached(), recorded(2), recorded(3, "after_provider_response", **failed), recorded(4, "agent_end", **failed)
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import Cli, Runs, attached, recorded
-from timelines import data_of, end, in_order, line, span
+from timelines import Line, data_of, end, in_order, line, span
 
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run
@@ -67,7 +67,7 @@ def test_a_run_without_a_timeline_is_diagnosed_and_says_that_there_is_none(runs:
 
 
 def test_explain_shows_the_cited_line_without_what_can_hold_secrets(runs: Runs, run_id: str, cli: Cli) -> None:
-    secret = {"attributes": {"token": "abc"}, "command": "mcp --key abc", "errorMessage": "abc was wrong"}
+    secret: Line = {"attributes": {"token": "abc"}, "command": "mcp --key abc", "errorMessage": "abc was wrong"}
     timeline_of(runs, run_id).write_bytes(data_of(line("childProcess.exit", "exit", 0, exitCode=3, **secret)))
     runs.finalize(run_id)
     answer = cli("explain", run_id, "child_process_failure")

@@ -64,8 +64,8 @@ SCORES_AS_CONCLUDED = (
     "report run_002 --json",
     "report --format json",
     "diagnose run_002 --json",
+    "finalize run_002 --json",
 )
-SCORES_AS_CONCLUDED += ("finalize run_002 --json",)
 """Documents with the whole diagnosis, which keep the scores as they were concluded beside a readiness of `unknown`."""
 
 

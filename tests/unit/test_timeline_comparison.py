@@ -212,7 +212,7 @@ def test_profiled_run_is_never_compared_with_one_that_was_not(first: bool) -> No
     slow, quick = of(figures([900.0] * 50)), of(figures([100.0] * 50))
     comparison = compare_timelines(slow, quick, profiled_before=first, profiled_after=not first)
     assert not comparison.comparable
-    assert comparison.spans == comparison.only_before == comparison.only_after == []
+    assert (comparison.spans, comparison.only_before, comparison.only_after) == ([], [], [])
     assert f"the run {'before' if first else 'after'} was deeply profiled" in comparison.summary
     assert "not compared" in "\n".join(as_lines(comparison_parts(comparison)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from timelines import data_of, end, in_order, line, problems, request, sample, span, start, summary_of
+from timelines import Line, data_of, end, in_order, line, problems, request, sample, span, start, summary_of
 
 from critiqor.timeline import SummaryBuilder, read_timeline
 
@@ -181,8 +181,8 @@ def test_repeated_names_have_exact_quantiles_while_they_are_few_and_near_ones_wh
 
 
 def test_the_slowest_child_process_and_the_failed_ones_have_no_arguments() -> None:
-    def child(command: str, took: float, code: int | None, signal: str | None) -> dict[str, object]:
-        known = {"command": command, "durationMs": took, "exitCode": code, "signal": signal}
+    def child(command: str, took: float, code: int | None, signal: str | None) -> Line:
+        known: Line = {"command": command, "durationMs": took, "exitCode": code, "signal": signal}
         return line("childProcess.exit", "childProcess.exit", 10, **known)
 
     summary = summary_of(

@@ -87,8 +87,7 @@ def test_a_long_pause_around_a_tool_is_unattributed_and_named() -> None:
 def test_a_tool_that_was_running_when_a_live_run_was_sealed_has_the_time_until_then() -> None:
     story = Story().event("process_start", layer="supervisor").event("agent_start").model()
     story.begins("exec", {"command": "sleep 20"})
-    sealed = {"layer": "supervisor", "payload": {"to": "FINALIZING"}}
-    story.event("state_transition", after=4000, **sealed)
+    story.event("state_transition", layer="supervisor", after=4000, payload={"to": "FINALIZING"})
     (turn,) = attribute_turns([], story.events)
     assert turn.split.in_tools_ms == 4000
     assert not turn.ended

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from timelines import Line, end, in_order, line, real_timeline, sample, span, start, summary_of
 
 from critiqor.model.timeline import SpanNode
 from critiqor.timeline import read_timeline
 
 
-def ready(at: float, since: float, **fields: object) -> Line:
+def ready(at: float, since: float, **fields: Any) -> Line:
     return line("mark", "gateway.ready", at, phase="startup", durationMs=since, **fields)
 
 

@@ -1,6 +1,6 @@
 """Cost of the embedded agent loop: a thousand sessions at once, and the time of a turn without its model.
 
-    python benchmarks/agentloop.py [--json]
+    python benchmarks/embedded_loop.py [--json]
 
 The model is a function in the same process that requests one tool and then answers, so that only the loop is measured.
 The crowd is 1,000 sessions with five turns each, all sent at once: every run must end, every session must be answered
@@ -182,7 +182,7 @@ PEAK = """
 import asyncio, json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from agentloop import crowd
+from embedded_loop import crowd
 for number, sessions in enumerate(sys.argv[4:]):
     folder = Path(sys.argv[2]) / str(number)
     print(json.dumps(asyncio.run(crowd(folder, int(sessions), patient=sys.argv[3] == "patient"))))
