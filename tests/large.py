@@ -8,8 +8,8 @@ from diagnosed import diagnosis, finding, store
 from support import Runs
 
 from critiqor.diagnosis.causal_graph import LEADS_TO, causal_graph
-from critiqor.model import Diagnosis
-from critiqor.model.diagnosis import SEVERITIES, CausalStep, ContextAnalysis, RequestSize, Scope
+from critiqor.model import Diagnosis, Relation, Scope
+from critiqor.model.diagnosis import SEVERITIES, CausalStep, ContextAnalysis, RequestSize
 
 FINDINGS, STEPS = 30, 9
 """Findings of the large graph, and events in the causal chain of each: 300 nodes."""
@@ -21,7 +21,7 @@ HAPPENED = (
     "the agent says that tests pass",
     "`grep -rn orders_4711 src/` found nothing",
 )
-RELATIONS = ("precedes", "caused", "retried", "ignored", "contradicted")
+RELATIONS: tuple[Relation, ...] = ("precedes", "caused", "retried", "ignored", "contradicted")
 
 
 def large_diagnosis(run_id: str) -> Diagnosis:

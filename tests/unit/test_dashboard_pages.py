@@ -254,8 +254,8 @@ def test_the_trend_holds_the_figures_of_the_listed_runs_in_order_of_time(runs: R
             runs, diagnosis(f"run_{number:03d}", trust=trust, cost_usd=number / 10, wall_ms=number * 1000), day=number
         )
     page = Dashboard(runs).user().get("/runs").text
-    trust, cost, time = ([point.split(", ") for point in json.loads(found)["text"]] for found in islands(page))
-    assert trust == [["40", "run_001", "1970-01-02 00:00"], ["90", "run_003", "1970-01-04 00:00"]]
+    scores, cost, time = ([point.split(", ") for point in json.loads(found)["text"]] for found in islands(page))
+    assert scores == [["40", "run_001", "1970-01-02 00:00"], ["90", "run_003", "1970-01-04 00:00"]]
     assert [value for value, *_ in cost] == ["$0.1000", "$0.2000", "$0.3000"]
     assert [value for value, *_ in time] == ["1.00 s", "2.00 s", "3.00 s"]
 
