@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from timelines import Line, data_of, end, line, problems, request, sample, span, summary_of, without_line_numbers
 
 from critiqor.timeline.reader.lines import MAX_LINE_BYTES
+from critiqor.timeline.summary import BLOCK
 
 HEAD = '"schemaVersion":"openclaw.diagnostics.v1","timestamp":"2026-11-06T21:20:00.000Z"'
 
@@ -170,6 +171,19 @@ def test_a_very_long_name_is_cut() -> None:
 def test_a_line_is_too_long_wherever_the_blocks_are_cut() -> None:
     long = written('"type":"mark","name":"' + "a" * MAX_LINE_BYTES + '"')
     assert problems(summary_of(data_of(*AROUND), long, data_of(*AROUND))) == {"too_long": 1, "out_of_order": 1}
+
+
+@pytest.mark.parametrize("after", [b"", b"\n", data_of(*AROUND)])
+@pytest.mark.parametrize("before", [b"", data_of(*AROUND)])
+@pytest.mark.parametrize("length", [MAX_LINE_BYTES - 40, MAX_LINE_BYTES, 17 * BLOCK, 18 * BLOCK + 1, 3_000_000])
+def test_a_line_of_any_length_costs_no_other_line(length: int, before: bytes, after: bytes) -> None:
+    around = before + after
+    long = written('"type":"mark","name":"long","padding":""')
+    long = long.replace(b'""', b'"' + b"x" * (length - len(long)) + b'"')
+    summary, clean = summary_of(before, long, after), summary_of(around)
+    read = length <= MAX_LINE_BYTES
+    assert (summary.events, summary.parse_errors) == (clean.events + read, 0 if read else 1)
+    assert summary.lines == clean.lines + 1
 
 
 VALUES = st.recursive(

@@ -18,7 +18,7 @@ MAX_LINE_BYTES = 1 << 20
 """OpenClaw's lines have a few hundred bytes."""
 
 RecordHandler = Callable[[list[Record], int], None]
-"""Takes the records of consecutive lines and the number of the first of these lines, counted from 1."""
+"""Takes the records of consecutive lines, at least one, and the number of the first of these lines, counted from 1."""
 
 
 class LineReader:
@@ -68,6 +68,8 @@ class LineReader:
         self.problems.unreadable.add(self._number, "too_long")
 
     def _read(self, block: bytes) -> None:
+        if not block:
+            return  # all of it belonged to a line that is too long
         count = len(block) - len(block.replace(b"\n", b""))  # five times as fast as bytes.count
         records = _decode_block(block)
         if len(records) != count:
