@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import Line, data_of, end, line, problems, request, sample, span, summary_of, without_line_numbers
 
-from critiqor.timeline.reader.lines import MAX_LINE_BYTES
+from critiqor.timeline import timeline_lines
+from critiqor.timeline.reader.lines import MAX_EXAMINED_LINES, MAX_LINE_BYTES
 from critiqor.timeline.summary import BLOCK
 
 HEAD = '"schemaVersion":"openclaw.diagnostics.v1","timestamp":"2026-11-06T21:20:00.000Z"'
@@ -118,6 +119,47 @@ def test_an_unknown_field_is_counted_and_the_line_is_used() -> None:
     summary = summary_of(*span("a", "1", 0, 9, cpuMs=3, threadId=7))
     assert problems(summary) == {"unknown_field cpuMs": 2, "unknown_field threadId": 2}
     assert summary.span_figures[0].total_ms == 9
+
+
+def test_a_field_of_another_type_of_line_is_ignored() -> None:
+    summary = summary_of(line("mark", "a", 0, exitCode=3), line("mark", "b", 1, provider="lab"))
+    assert (summary.events, problems(summary)) == (2, {})
+
+
+@pytest.mark.parametrize("value", ["1e999", '"\\ud83d"', "[[[1]]]", "-0"])
+def test_whatever_an_unknown_field_holds_its_line_is_used(value: str) -> None:
+    summary = summary_of(written(f'"type":"mark","name":"a","load":{value}'), *AROUND)
+    assert (summary.events, problems(summary)) == (5, {"unknown_field load": 1})
+
+
+def test_unknown_fields_next_to_a_damaged_line_are_counted() -> None:
+    summary = summary_of(*span("a", "1", 0, 9, cpuMs=3), b"nonsense\n", *span("b", "2", 10, 19, cpuMs=3))
+    assert problems(summary) == {"invalid_json": 1, "unknown_field cpuMs": 4}
+
+
+def test_a_timeline_full_of_unknown_fields_is_read_whole_and_says_that_not_all_of_them_were_counted() -> None:
+    count = 8 * MAX_EXAMINED_LINES
+    lines = (line("mark", "a", at, **({"cpuMs": 1} if at % 10 == 0 else {})) for at in range(count))
+    summary = summary_of(*lines)
+    assert (summary.events, summary.parse_errors) == (count, 0)
+    (known,) = summary.irregular
+    assert known.at_least and MAX_EXAMINED_LINES // 10 <= known.count < count // 10
+    assert known.lines == [1, 11, 21, 31, 41]
+    report = "\n".join(timeline_lines(summary))
+    assert f"irregular: unknown field cpuMs, at least {known.count} times (lines 1, 11, 21, 31, 41, …)" in report
+
+
+def test_unknown_fields_of_a_short_timeline_are_counted_exactly() -> None:
+    summary = summary_of(*(line("mark", "a", at, cpuMs=1) for at in range(1000)))
+    (problem,) = summary.irregular
+    assert (problem.count, problem.at_least) == (1000, False)
+
+
+def test_an_unknown_field_that_occurs_once_in_a_long_timeline_is_named_with_its_line() -> None:
+    lines = [line("mark", "a", at) for at in range(5000)]
+    summary = summary_of(*lines[:4000], {**lines[4000], "rare": True}, *lines[4001:])
+    (problem,) = summary.irregular
+    assert (problem.what, problem.count, problem.lines) == ("rare", 1, [4001])
 
 
 def test_unknown_attributes_are_accepted() -> None:
