@@ -110,9 +110,10 @@ class LineReader:
 
     def _note_unknown_fields(self, block: bytes, first: int) -> None:
         """Note the unknown fields of a block without damage, of which `first` is the first line that has any."""
-        lines = block.split(b"\n")[first:-1]
-        if self._examined >= MAX_EXAMINED_LINES:
-            del lines[1:]
+        if self._examined < MAX_EXAMINED_LINES:
+            lines = block.split(b"\n")[first:-1]
+        else:
+            lines = block.split(b"\n", first + 1)[first : first + 1]
             self.problems.irregular.mark_incomplete("unknown_field")
         self._examined += len(lines)
         for number, line in enumerate(lines, self._number + first + 1):
