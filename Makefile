@@ -7,7 +7,7 @@ WORKERS ?= 2
 CALLERS_PATH := $(PATH)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check unit plugin browser openclaw bench clean
+.PHONY: demo test check lint type unit plugin browser openclaw bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -27,11 +27,17 @@ demo: .venv/runtime
 
 test: check unit plugin browser openclaw
 
-check: .venv/development
+check: lint type
+
+lint: .venv/development
 	ruff check .
 	ruff format --check .
-	mypy --strict
 	lint-imports --no-logo
+	$(BIN)/python tests/javascript/checks.py lint
+
+type: .venv/development
+	mypy --strict
+	$(BIN)/python tests/javascript/checks.py types
 
 # A file stays in one process, and the longest come first. One test after the other: `make unit WORKERS=0`.
 unit: .venv/development
