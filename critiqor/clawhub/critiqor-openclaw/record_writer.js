@@ -147,7 +147,7 @@ export class AgentRunRecords {
    */
   before(durationMs) {
     const now = this.#writer.now();
-    return typeof durationMs === "number" && now - durationMs > 0 ? now - durationMs : now;
+    return typeof durationMs === "number" && durationMs >= 0 && durationMs < now ? now - durationMs : now;
   }
 
   /**
