@@ -135,7 +135,10 @@ def _node(node: GraphNode, severity: str, href: str | None) -> _Node:
 
 
 def wrap(text: str, width: float) -> list[str]:
-    """Wrap text to a width in pixels, between words if possible, and shorten it to the number of lines of a label."""
+    """Wrap text to a width in pixels, between words if possible, and shorten it to the number of lines of a label.
+
+    A line that ends between words ends with a space, so that the joined lines are the text.
+    """
     lines, line = [], ""
     for word in text.split():
         rest = word
@@ -144,7 +147,7 @@ def wrap(text: str, width: float) -> list[str]:
             if text_width(joined) <= width:
                 line, rest = joined, ""
             elif line:
-                lines.append(line)
+                lines.append(f"{line} ")
                 line = ""
             else:
                 count = 1
