@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -169,6 +170,7 @@ def text_width(text: str) -> float:
     return sum(map(_character_width, text))
 
 
+@lru_cache(1 << 12)
 def _character_width(character: str) -> float:
     if character in _NARROW:
         return 4.7
