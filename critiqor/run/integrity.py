@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from pathlib import Path
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -72,12 +73,18 @@ class IntegrityCache:
 
 def file_states(run: Run) -> tuple[_FileState | None, ...]:
     """Return the states of the files that decide the integrity of a run: record, evidence, diagnosis, timeline."""
-    return tuple(map(_state, (run.record_path, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+    return tuple(map(_state, _state_paths(run)))
 
 
-def _state(path: Path) -> _FileState | None:
+@lru_cache(1 << 14)
+def _state_paths(run: Run) -> tuple[str, ...]:
+    """Return the paths of these files. The list of thousands of runs looks at them for every request."""
+    return tuple(map(str, (run.record_path, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+
+
+def _state(path: str) -> _FileState | None:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return _FileState(found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)

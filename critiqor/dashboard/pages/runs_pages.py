@@ -72,7 +72,7 @@ class RunsPages:
             agents=sorted({row.agent_id for row in rows if row.status != UNREADABLE}),
             tenants=sorted(viewer.tenants) if len(viewer.tenants) > 1 else [],
             problems=sorted({problem for row in rows for problem in row.problems or ("none",)}),
-            trend=_trend([row for row in found if row.status != UNREADABLE]),
+            trend=_trend([row for row in found if row.readiness is not None]),
         )
 
     def compare(self, request: Request) -> Response:
@@ -112,7 +112,7 @@ def _figure_rows(result: Comparison, before: dict[str, str], after: dict[str, st
 
 
 def _trend(rows: list[RunRow]) -> dict[str, Chart | None] | None:
-    """Draw the figures of runs over time; None if there are too few runs to compare."""
+    """Draw the figures of diagnosed runs over time; None if there are too few runs to compare."""
     dated = [(row, moment) for row in reversed(rows) if (moment := ms_from_iso(row.created_at)) is not None]
     if len(dated) < 2:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -135,7 +136,10 @@ def _node(node: GraphNode, severity: str, href: str | None) -> _Node:
 
 
 def wrap(text: str, width: float) -> list[str]:
-    """Wrap text to a width in pixels, between words if possible, and shorten it to the number of lines of a label."""
+    """Wrap text to a width in pixels, between words if possible, and shorten it to the number of lines of a label.
+
+    A line that ends between words ends with a space, so that the joined lines are the text.
+    """
     lines, line = [], ""
     for word in text.split():
         rest = word
@@ -144,7 +148,7 @@ def wrap(text: str, width: float) -> list[str]:
             if text_width(joined) <= width:
                 line, rest = joined, ""
             elif line:
-                lines.append(line)
+                lines.append(f"{line} ")
                 line = ""
             else:
                 count = 1
@@ -166,6 +170,7 @@ def text_width(text: str) -> float:
     return sum(map(_character_width, text))
 
 
+@lru_cache(1 << 12)
 def _character_width(character: str) -> float:
     if character in _NARROW:
         return 4.7

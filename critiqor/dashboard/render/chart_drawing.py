@@ -24,6 +24,8 @@ PAD = 10
 MAX_DOTS = 60
 """Maximum number of points that are marked; more would cover the line."""
 MAX_SEPARATE_BARS = 120
+MAX_NUMBERS = 12
+"""Maximum number of requests that are all numbered."""
 
 
 class Measurement(NamedTuple):
@@ -194,8 +196,8 @@ def draw_requests(
             shapes["budget"] += f"{start}H{right:.2f}"
         previous = one.budget_tokens
     shapes["compactions"] = "".join(f"M{place * slot:.2f} 0V{HEIGHT}" for place in sorted(set(compactions)))
-    step = next(tick.at for tick in number_ticks(max(len(requests), 4)) if tick.at)
-    numbers = [1, *range(int(step), len(requests) + 1, int(step))] if step > 1 else range(1, len(requests) + 1)
+    step = 1 if len(requests) <= MAX_NUMBERS else int(number_ticks(len(requests))[1].at)
+    numbers = range(1, len(requests) + 1) if step == 1 else [1, *range(step, len(requests) + 1, step)]
     total, most = counted(len(sizes), "request"), format_number(max(sizes))
     compacted = counted(len(compactions), "compaction")
     return Chart(

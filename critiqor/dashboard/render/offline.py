@@ -36,6 +36,7 @@ PARTS = {
     "overview": "Overview",
     "diagnosis": "Diagnosis",
     "timeline": "Timeline",
+    "context": "Memory and context",
     "playbook": "Playbook",
     "evidence": "Evidence",
 }
@@ -89,6 +90,7 @@ class _OfflineReport:
             "overview": parts.extract("overview", overview),
             "diagnosis": parts.extract("diagnosis", self._render(pages.diagnosis)),
             "timeline": parts.extract("timeline", self._render(TimelinePage(self._site).page)),
+            "context": parts.extract("context", self._render(pages.context)),
             "playbook": parts.extract("playbook", self._render(pages.playbook)),
         }
         unseen = "" if sample.problem else parts.extract("evidence", self._render(pages.evidence), root="unseen")

@@ -1,7 +1,7 @@
 // Moving around in the causal graph, which the server has drawn. Without scripts it scrolls, and its links work.
 (() => {
   "use strict";
-  const SMALLEST = 0.1;
+  const SMALLEST = 0.05;
   const LARGEST = 2.5;
   /** Labels are readable down to this size. */
   const READABLE = 0.8;
@@ -27,7 +27,7 @@
   };
   const fit = () => {
     const { width, height } = shown().viewBox.baseVal;
-    zoom(Math.min(1, frame.clientWidth / width, frame.clientHeight / height));
+    zoom(Math.min(1, (frame.clientWidth - 1) / width, (frame.clientHeight - 1) / height));
   };
   const begin = () => {
     frame.style.minHeight = "";
