@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from errno import EROFS
 from pathlib import Path
 from shlex import quote
@@ -12,7 +11,6 @@ from typing import BinaryIO
 
 from critiqor.errors import UsageError
 from critiqor.exporters.formats import FORMATS
-from critiqor.run.store import Run
 
 STDOUT = "-"
 """The value of --output that means standard output."""
@@ -40,13 +38,3 @@ def _check_folder(file: Path) -> Path:
         # The error of the write itself would name our temporary file.
         raise OSError(EROFS, os.strerror(EROFS), str(file))
     return file
-
-
-def offline_pages(run: Run) -> Iterator[bytes]:
-    """Yield the HTML file that `report` and `export` write: the dashboard's pages of a run.
-
-    The dashboard is slow to import, so it is imported only when a file of pages is written.
-    """
-    from critiqor.dashboard.render import offline
-
-    return offline.offline_pages(run)

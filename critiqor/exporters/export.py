@@ -62,6 +62,8 @@ def export_run(
     options: ExportOptions = DEFAULT_OPTIONS,
 ) -> Export:
     """Write a run in one of `FORMATS`: to a file, to a stream, or to `<run><suffix>` in the current folder."""
+    if format_name not in FORMATS:
+        raise UsageError(f"there is no export format {format_name!r}", fix=f"choose one of {', '.join(FORMATS)}")
     format_ = FORMATS[format_name]
     run.head()
     target = Path(f"{run.id}{format_.suffix}") if output is None else output

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.file_output import STDOUT, offline_pages, output_target
+from critiqor.cli.file_output import STDOUT, output_target
 from critiqor.cli.options import json_option, policy_option, read_policy_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.progress import export_progress
+from critiqor.dashboard import offline_pages
 from critiqor.errors import UsageError
 from critiqor.exporters.formats import FORMATS
 
