@@ -117,7 +117,7 @@ def scenario_from_run(run_id: str, runs_dir: str | Path) -> DraftedScenario:
 
 
 def _expectation(diagnosis: Diagnosis) -> Expectation:
-    types = tuple(dict.fromkeys(finding.type for finding in diagnosis.failure_analysis.findings))
+    types = tuple(dict.fromkeys(finding.type for finding in diagnosis.failure_analysis.own_findings))
     state = diagnosis.outcome.state
     return Expectation(
         primary=types[0] if types else None,
