@@ -11,12 +11,18 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CritiqorError",
+    "Diagnosis",
+    "Event",
+    "Finding",
     "MonitorOptions",
     "MonitorResult",
+    "Run",
+    "Verification",
     "__version__",
     "abort_session",
     "append_event_to_run",
     "create_session",
+    "diagnose",
     "diagnose_run",
     "finalize_session",
     "load_active_session",
@@ -26,9 +32,11 @@ __all__ = [
     "monitor_openclaw",
     "openclaw_environment",
     "request_finalize",
+    "runs",
 ]
 
 if TYPE_CHECKING:
+    from critiqor.api import Diagnosis, Event, Finding, Run, Verification, diagnose, runs
     from critiqor.errors import CritiqorError
     from critiqor.run.diagnosis import diagnose_run, load_diagnosis
     from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
 else:
     _HOMES = {
         "CritiqorError": "errors",
+        **dict.fromkeys(("Diagnosis", "Event", "Finding", "Run", "Verification", "diagnose", "runs"), "api"),
         **dict.fromkeys(("diagnose_run", "load_diagnosis"), "run.diagnosis"),
         **dict.fromkeys(("MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"), "runtime"),
     }

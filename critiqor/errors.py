@@ -7,6 +7,7 @@ Exception
     ├── NoActiveSessionError      exit 1    there is no session to finalize, abort or verify
     ├── UnknownRunError           exit 1    the runs folder has no run with this name
     ├── BrokenRecordError         exit 1    a run record or its evidence cannot be read
+    ├── RegistrationError         exit 1    a detector, exporter or importer does not have the right interface
     └── OpenClawNotFoundError     exit 127  OpenClaw was not found under the given command
 """
 
@@ -63,6 +64,10 @@ class UnknownRunError(CritiqorError):
 
 class BrokenRecordError(CritiqorError):
     """A run record or its evidence cannot be read."""
+
+
+class RegistrationError(CritiqorError):
+    """A detector, exporter or importer cannot be registered. The message says what is missing."""
 
 
 class OpenClawNotFoundError(CritiqorError):

@@ -60,7 +60,7 @@ def finding_names(ctx: click.Context, parameter: click.Parameter, incomplete: st
 
     items: list[CompletionItem] = []
     with suppress(Exception):
-        findings = Run.load(ctx.params["run"], _paths(ctx).runs_dir).diagnosis().failure_analysis.findings
+        findings = Run.load(ctx.params["run"], _paths(ctx).runs_dir).diagnosis.failure_analysis.findings
         for finding in findings[:MAX_ITEMS]:
             if finding.id.startswith(incomplete) and _SAFE.fullmatch(finding.id):
                 items.append(CompletionItem(finding.id, help=_description(f"{finding.severity}: {finding.title}")))

@@ -4,20 +4,48 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from errno import EROFS
 from pathlib import Path
 from shlex import quote
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import click
+from click.shell_completion import CompletionItem
+
+from critiqor.cli.output import warn
 from critiqor.errors import UsageError
-from critiqor.exporters.formats import FORMATS
-from critiqor.run.store import Run
+from critiqor.exporters.formats import FORMATS, extension_formats
+from critiqor.extensions.entry_points import installed
 
 STDOUT = "-"
 """The value of --output that means standard output."""
 FILE_FORMATS = [name for name, format_ in FORMATS.items() if format_.takes in ("pages", "bundle")]
 """Formats that are not printed on a terminal: HTML, PDF and archives."""
+
+
+class FormatChoice(click.Choice[str]):
+    """The --format option: a built-in format, or one of an extension, which is loaded only if it is named."""
+
+    def __init__(self, *, reports: bool = False) -> None:
+        super().__init__([name for name, format_ in FORMATS.items() if format_.is_report or not reports])
+        self._reports = reports
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name of a format. Print a warning for every extension that cannot be used."""
+        if value in self.choices:
+            return value
+        extensions = extension_formats()
+        for problem in extensions.problems:
+            warn(problem)
+        names = [name for name, format_ in extensions.parts.items() if format_.is_report or not self._reports]
+        if value in names:
+            return value
+        return self.fail(f"{value!r} is not one of {', '.join([*self.choices, *names])}.", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of formats; those of extensions are not loaded."""
+        names = [*self.choices, *(each.name for each in installed("critiqor.exporters"))]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def output_target(format_name: str, output: str | None) -> Path | BinaryIO | None:
@@ -40,13 +68,3 @@ def _check_folder(file: Path) -> Path:
         # The error of the write itself would name our temporary file.
         raise OSError(EROFS, os.strerror(EROFS), str(file))
     return file
-
-
-def offline_pages(run: Run) -> Iterator[bytes]:
-    """Yield the HTML file that `report` and `export` write: the dashboard's pages of a run.
-
-    The dashboard is slow to import, so it is imported only when a file of pages is written.
-    """
-    from critiqor.dashboard.render import offline
-
-    return offline.offline_pages(run)

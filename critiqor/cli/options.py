@@ -109,6 +109,7 @@ def policy_option(function: _Function) -> _Function:
 def read_policy_option(path: Path | None) -> Policy:
     """Return the policy that the --policy option names; the default policy without the option."""
     from critiqor.diagnosis import FAILURE_TYPES
+    from critiqor.extensions.entry_points import installed
     from critiqor.policy.gate import DEFAULT_POLICY, PolicyError, parse_policy
 
     if path is None:
@@ -116,7 +117,8 @@ def read_policy_option(path: Path | None) -> Policy:
     form = path.suffix.lower()
     if form not in (".toml", ".json"):
         raise UsageError(f"{path.name} is neither a .toml nor a .json file", fix=f"rename {path.name}")
+    extension_types = {each.name: each.package for each in installed("critiqor.detectors")}
     try:
-        return parse_policy(path.read_bytes(), "toml" if form == ".toml" else "json", FAILURE_TYPES)
+        return parse_policy(path.read_bytes(), "toml" if form == ".toml" else "json", FAILURE_TYPES, extension_types)
     except PolicyError as error:
         raise UsageError(f"{path.name}: {error}", fix=f"correct {path.name}") from error

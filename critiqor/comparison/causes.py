@@ -23,9 +23,9 @@ class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
-    """Group the findings of a run by their causes. The order of the findings does not matter."""
+    """Group the findings of a run by their causes, without those of extensions: the other run may not have had them."""
     members: dict[str, list[Finding]] = {}
-    for finding in diagnosis.failure_analysis.findings:
+    for finding in diagnosis.failure_analysis.own_findings:
         members.setdefault(finding.cause, []).append(finding)
     return {cause: _group(cause, findings) for cause, findings in members.items()}
 

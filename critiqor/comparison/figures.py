@@ -44,7 +44,7 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
     return Figures(
         trust=diagnosis.trust_score,
         confidence=diagnosis.confidence_score,
-        findings=None if diagnosis.trust_score is None else len(diagnosis.failure_analysis.findings),
+        findings=None if diagnosis.trust_score is None else len(diagnosis.failure_analysis.own_findings),
         cost_usd=None if cost.unknown_cost else cost.cost_usd,
         tokens=None if cost.unknown_usage else cost.total_tokens,
         model_calls=cost.model_calls,

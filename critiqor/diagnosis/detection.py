@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from critiqor.diagnosis.detector import Need, RunDetector, SessionDetector
-from critiqor.diagnosis.detectors import EXPLAINED_BY, RECORDING_DETECTORS, RUN_DETECTORS, SESSION_DETECTORS
+from critiqor.diagnosis.detectors import EXPLAINED_BY
 from critiqor.diagnosis.detectors.agent_failure import TYPE as AGENT_FAILURE
 from critiqor.diagnosis.detectors.child_process_failure import ChildProcessFailure
 from critiqor.diagnosis.detectors.context_pollution import TYPE as CONTEXT_POLLUTION
@@ -23,6 +23,7 @@ from critiqor.diagnosis.detectors.slow_startup import SlowStartup
 from critiqor.diagnosis.detectors.timeout import TYPE as TIMEOUT
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
+from critiqor.diagnosis.registry import DetectorRegistry
 from critiqor.model.timeline import TimelineSummary
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, Moment, RunSpan, ToolCall
@@ -105,8 +106,9 @@ class _SpanCursor:
 class _RunDetectors:
     """The detectors of one agent run. A detector is created once the agent run has a span that it needs."""
 
-    def __init__(self, run: AgentRun) -> None:
+    def __init__(self, run: AgentRun, kinds: Sequence[type[RunDetector[Any]]]) -> None:
         self._run = run
+        self._kinds = kinds
         self._restart()
 
     def _restart(self) -> None:
@@ -142,11 +144,11 @@ class _RunDetectors:
         return [*drafts, *cost.findings_beside(drafts, giants)]
 
     def _in_order(self) -> Iterator[RunDetector[Any]]:
-        return (self._detectors[kind] for kind in RUN_DETECTORS if kind in self._detectors)
+        return (self._detectors[kind] for kind in self._kinds if kind in self._detectors)
 
     def _create_detectors(self, past: int) -> None:
         """Create the detectors that are needed by now, and pass them the spans that the others have observed."""
-        for kind in RUN_DETECTORS:
+        for kind in self._kinds:
             if kind in self._detectors or self._seen.isdisjoint(kind.NEEDS):
                 continue
             detector = self._detectors[kind] = kind(self._run)
@@ -160,9 +162,10 @@ class _RunDetectors:
 class _SessionDetectors:
     """The detectors of one session. They observe its agent runs one after the other."""
 
-    def __init__(self, runs: list[AgentRun]) -> None:
+    def __init__(self, runs: list[AgentRun], kinds: Sequence[type[SessionDetector[Any]]]) -> None:
         self._runs = runs
         """The agent runs that share a history. The list may grow."""
+        self._kinds = kinds
         self._restart()
 
     def _restart(self) -> None:
@@ -173,7 +176,7 @@ class _SessionDetectors:
     def findings(self, *, is_over: bool = False) -> list[Draft]:
         """Return the findings for the spans so far."""
         runs = self._runs
-        needed = [kind for kind in SESSION_DETECTORS if kind.is_needed(runs)]
+        needed = [kind for kind in self._kinds if kind.is_needed(runs)]
         if not needed:
             return []
         cursors = self._cursors
@@ -205,11 +208,12 @@ class _SessionDetectors:
 
 
 class Detection:
-    """Runs all detectors on a recording, while it is recorded or when it has ended."""
+    """Runs the given detectors on a recording, while it is recorded or when it has ended."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, detectors: DetectorRegistry) -> None:
         self._recording = recording
-        self._around = [kind(recording) for kind in RECORDING_DETECTORS]
+        self._registered = detectors
+        self._around = [kind(recording) for kind in detectors.recording_detectors]
         self._changed: dict[AgentRun, None] | None = None
         """Agent runs with events since the last call of `findings`; None before the first call."""
         self._kept: OrderedDict[AgentRun, _RunDetectors] = OrderedDict()
@@ -235,14 +239,15 @@ class Detection:
             self._drafts[run] = self._detectors_of(run).findings()
             sessions.append(session)
         for session in dict.fromkeys(sessions):
-            detectors = self._sessions.setdefault(session, _SessionDetectors(self._session_runs[session]))
+            kinds = self._registered.session_detectors
+            detectors = self._sessions.setdefault(session, _SessionDetectors(self._session_runs[session], kinds))
             self._session_drafts[session] = detectors.findings()
         drafts = [draft for found in self._drafts.values() for draft in found]
         drafts += [draft for found in self._session_drafts.values() for draft in found]
         return self._with_recording(drafts)
 
     def _detectors_of(self, run: AgentRun) -> _RunDetectors:
-        detectors = self._kept.pop(run, None) or _RunDetectors(run)
+        detectors = self._kept.pop(run, None) or _RunDetectors(run, self._registered.run_detectors)
         self._kept[run] = detectors
         if len(self._kept) > MAX_KEPT_RUNS:
             self._kept.popitem(last=False)
@@ -250,9 +255,11 @@ class Detection:
 
     def conclude(self, timing: TimelineSummary | None) -> list[Draft]:
         """Return the findings for the complete recording and its timeline."""
-        drafts = [draft for run in self._recording.runs for draft in _RunDetectors(run).findings(is_over=True)]
+        drafts: list[Draft] = []
+        for run in self._recording.runs:
+            drafts += _RunDetectors(run, self._registered.run_detectors).findings(is_over=True)
         for runs in self._recording.builder.sessions:
-            drafts += _SessionDetectors(runs).findings(is_over=True)
+            drafts += _SessionDetectors(runs, self._registered.session_detectors).findings(is_over=True)
         drafts = self._with_recording(drafts)
         return [*drafts, *_in_timing(timing, self._recording, drafts)] if timing is not None else drafts
 

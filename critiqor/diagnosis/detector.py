@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.spans.agent_run import AgentRun
+
+if TYPE_CHECKING:
+    from critiqor.diagnosis.recording import Recording
 
 Need = type | Literal["failed call", "action"]
 """A kind of span, a failed tool call, or a tool call that is an action."""
@@ -71,3 +74,26 @@ class SessionDetector(ABC, Generic[Observed]):
     @abstractmethod
     def findings(self) -> list[Draft]:
         """Return the findings for the observed spans."""
+
+
+class RecordingDetector(ABC):
+    """A detector that gets no spans: it reads what a `Recording` has observed."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    @abstractmethod
+    def findings(self) -> list[Draft]:
+        """Return the findings for the recording so far."""
+
+
+class TimelineDetector(ABC, Generic[Observed]):
+    """A detector for parts of OpenClaw's timeline."""
+
+    @abstractmethod
+    def observe(self, span: Observed, /) -> None:
+        """Process one part of the timeline."""
+
+    @abstractmethod
+    def findings(self) -> list[Draft]:
+        """Return the findings for the observed parts."""

@@ -12,12 +12,13 @@ from critiqor.diagnosis.analyses import context_analysis, latency_analysis, memo
 from critiqor.diagnosis.causal_graph import causal_graph
 from critiqor.diagnosis.cost import Ledger
 from critiqor.diagnosis.detection import Detection
-from critiqor.diagnosis.detectors import FAILURE_TYPES
+from critiqor.diagnosis.detectors import BUILT_IN
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
+from critiqor.diagnosis.registry import DetectorRegistry
 from critiqor.diagnosis.scoring import RECORDER_TYPES, confidence_lost, readiness, trust_points
 from critiqor.diagnosis.waste import Waste, WastedCalls
 from critiqor.model import (
@@ -45,7 +46,7 @@ RULE_SET_VERSION = "3"
 # agent was observed; for a run that was cut off, the recommendation is to run it again.
 MAX_FINDINGS = 200
 """Maximum number of listed findings."""
-_TYPES = list(FAILURE_TYPES)
+_RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 
 class Diagnoser:
@@ -54,7 +55,7 @@ class Diagnoser:
     def __init__(self) -> None:
         self._recording = Recording()
         self._ledger = Ledger()
-        self._detection = Detection(self._recording)
+        self._detection = Detection(self._recording, BUILT_IN)
         self._waste: dict[str, Waste] = {}
         """Waste of each finding of the last call of `findings`, by cause."""
 
@@ -128,6 +129,12 @@ class Diagnoser:
         )
 
 
+def detect(recording: Recording, detectors: DetectorRegistry) -> list[Finding]:
+    """Return what the given detectors find in a complete recording: neither scored nor numbered."""
+    causes = _by_cause(Detection(recording, detectors).conclude(None))
+    return [_finding(cause, same, Waste()) for cause, same in causes.items()]
+
+
 def _by_cause(drafts: list[Draft]) -> dict[str, list[Draft]]:
     """Group drafts by cause: the same cause in several agent runs is one finding."""
     causes: dict[str, list[Draft]] = {}
@@ -185,7 +192,7 @@ def _common(scopes: set[Scope]) -> Scope:
 def _severity_key(draft: Draft | Finding) -> tuple[int, int, int, str]:
     """Return a sort key: most severe first, then by failure type, confidence and place."""
     place = draft.first_bad_step or ""
-    return (SEVERITIES.index(draft.severity), _TYPES.index(draft.type), -draft.confidence, place)
+    return (SEVERITIES.index(draft.severity), _RANKS.get(draft.type, len(_RANKS)), -draft.confidence, place)
 
 
 def _scored(findings: list[Finding], *, observed: bool) -> list[Finding]:

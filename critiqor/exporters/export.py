@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -12,7 +11,7 @@ import msgspec
 
 from critiqor import __version__
 from critiqor.errors import CritiqorError, UsageError
-from critiqor.exporters.formats import FORMATS
+from critiqor.exporters.formats import FORMATS, Format, extension_formats, find_format
 from critiqor.exporters.materials import DEFAULT_OPTIONS, ExportOptions, gather, gather_recorded
 from critiqor.exporters.notes import visibility_notes
 from critiqor.exporters.otlp.collector_address import is_on_this_machine
@@ -62,13 +61,16 @@ def export_run(
     options: ExportOptions = DEFAULT_OPTIONS,
 ) -> Export:
     """Write a run in one of `FORMATS`: to a file, to a stream, or to `<run><suffix>` in the current folder."""
-    format_ = FORMATS[format_name]
+    format_ = find_format(format_name)
     run.head()
     target = Path(f"{run.id}{format_.suffix}") if output is None else output
     if isinstance(target, Path):
         target = _checked(target, run)
-    prepare = _prepare_pages if format_.takes == "pages" else _prepare_report
-    pieces, notes = prepare(run, format_name, options)
+    if format_.takes == "pages":
+        pieces, notes = _prepare_pages(run, format_name, options)
+    else:
+        gathered = gather(format_.takes, run, options)
+        pieces, notes = _pieces(format_name, format_, gathered.material), gathered.notes
     return Export(
         run_id=run.id,
         format=format_name,
@@ -121,10 +123,21 @@ class _Prepared(NamedTuple):
     notes: list[str]
 
 
-def _prepare_report(run: Run, format_name: str, options: ExportOptions) -> _Prepared:
-    gathered = gather(FORMATS[format_name].takes, run, options)
-    report: Callable[[Any], Iterator[bytes]] = importlib.import_module(f"critiqor.exporters.{format_name}").report
-    return _Prepared(report(gathered.material), gathered.notes)
+def _pieces(format_name: str, format_: Format, material: Any) -> Iterator[bytes]:
+    """Yield the pieces of a file. An extension may raise anything, or yield something else than bytes."""
+    assert format_.report is not None
+    if format_name in FORMATS:
+        yield from format_.report(material)
+        return
+    try:
+        for piece in format_.report(material):
+            if not isinstance(piece, bytes):
+                raise TypeError(f"its report yields {type(piece).__name__} instead of bytes")
+            yield piece
+    except CritiqorError:
+        raise
+    except Exception as error:
+        raise extension_formats().failure(format_name, error) from error
 
 
 def _prepare_pages(run: Run, format_name: str, options: ExportOptions) -> _Prepared:

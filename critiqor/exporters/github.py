@@ -52,7 +52,7 @@ def escape_commands(text: str) -> str:
 
 def _finding_annotation(kind: str, run_id: str, finding: Finding) -> str:
     message = f"{finding.title}. {finding.explanation} Next: critiqor explain {run_id} {finding.id}"
-    return _annotation(kind, f"{finding.severity} {finding.type} in {run_id}", message)
+    return _annotation(kind, f"{finding.severity} {finding.type_label} in {run_id}", message)
 
 
 def _limit(kind: str, run_id: str, lines: list[str]) -> list[str]:

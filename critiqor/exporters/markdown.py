@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from critiqor.exporters.markdown_text import code_span, escape_markdown
-from critiqor.model.diagnosis import Diagnosis, Finding
+from critiqor.model.diagnosis import Diagnosis, FailureAnalysis, Finding
 from critiqor.model.formatting import (
     counted,
     format_cost,
@@ -40,10 +40,26 @@ def document(run_report: RunReport, gate: GateResult | None = None) -> str:
     head = [title, f"**{_prose(verdict.headline)}**", _facts(run_report)]
     if gate is not None:
         head.append(_gate(gate))
-    findings = [_finding(run_id, finding) for finding in _ordered(diagnosis)]
-    tail = [*_unseen(run_report), _footer(run_report)]
+    findings = _findings(run_id, diagnosis)
+    tail = [*_failed_extensions(diagnosis), *_unseen(run_report), _footer(run_report)]
     room = MAX_LENGTH - sum(len(block) + 2 for block in (*head, *tail)) - MAX_SENTENCE
-    return "\n\n".join([*head, *_fitting(run_id, findings, room, diagnosis.failure_analysis.left_out), *tail]) + "\n"
+    return "\n\n".join([*head, *_fitting(run_id, findings, room, diagnosis.failure_analysis), *tail]) + "\n"
+
+
+def _findings(run_id: str, diagnosis: Diagnosis) -> list[str]:
+    """Return the findings, the first one of each group under a title."""
+    blocks, group = [], ""
+    for number, finding in enumerate(_ordered(diagnosis)):
+        title = "Findings of extensions" if finding.extension else "Further findings" if number else "Main problem"
+        heading = f"### {title}\n\n" if title != group else ""
+        group = title
+        blocks.append(heading + _finding(run_id, finding))
+    return blocks
+
+
+def _failed_extensions(diagnosis: Diagnosis) -> list[str]:
+    problems = [f"- {escape_markdown(each.problem, MAX_SENTENCE)}" for each in diagnosis.extensions if each.problem]
+    return ["\n".join(["### Extensions that failed", "", *problems[:MAX_NOTES]])] if problems else []
 
 
 def _unknown_reason(run_report: RunReport) -> str:
@@ -52,19 +68,19 @@ def _unknown_reason(run_report: RunReport) -> str:
     return ": too little of it was recorded" if run_report.evidence.is_intact else ": not verified"
 
 
-def _fitting(run_id: str, findings: list[str], room: int, left_out: int) -> list[str]:
-    """Return as many findings as fit, the first one under its own title."""
+def _fitting(run_id: str, findings: list[str], room: int, analysis: FailureAnalysis) -> list[str]:
+    """Return as many findings as fit."""
     blocks: list[str] = []
-    for number, finding in enumerate(findings):
-        title = "### Main problem" if number == 0 else "### Further findings" if number == 1 else ""
-        block = f"{title}\n\n{finding}".strip()
+    for block in findings:
         room -= len(block) + 2
         if room < 0:
             break
         blocks.append(block)
-    missing = len(findings) - len(blocks) + left_out
+    missing = len(findings) - len(blocks) + analysis.left_out
     if missing:
-        blocks.append(f"And {missing} more, none of them more severe: `critiqor show {run_id}`")
+        # Findings of extensions come last, whatever their severity.
+        severity = ", none of them more severe" if len(analysis.own_findings) == len(findings) else ""
+        blocks.append(f"And {missing} more{severity}: `critiqor show {run_id}`")
     return blocks
 
 
@@ -81,7 +97,7 @@ def _finding(run_id: str, finding: Finding) -> str:
     began = f" It began with {code_span(finding.first_bad_step)}." if finding.first_bad_step else ""
     return "\n".join(
         [
-            f"**{finding.severity.upper()}** {code_span(finding.type)} {_prose(finding.title)}",
+            f"**{finding.severity.upper()}** {code_span(finding.type_label)} {_prose(finding.title)}",
             "",
             f"- What happened: {_sentence(finding.explanation)}{often}{lost}{began}",
             f"- What to change: {_prose(finding.recommendation)}",

@@ -102,12 +102,18 @@ def _result(cited: CitedReport, finding: Finding, number: int) -> _Json:
             "confidence": finding.confidence,
             "trust_points": finding.impact.trust_points,
             "verification": _one_line(finding.verification),
+            **_origin(finding),
         },
     }
     if finding.causal_chain:
         steps = [{"location": _step(cited, step)} for step in finding.causal_chain[:MAX_STEPS]]
         result["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
     return result
+
+
+def _origin(finding: Finding) -> _Json:
+    origin = finding.extension
+    return {} if origin is None else {"extension": _one_line(f"{origin.package} {origin.version}")}
 
 
 def _step(cited: CitedReport, step: CausalStep) -> _Json:

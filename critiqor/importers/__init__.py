@@ -6,7 +6,18 @@ for trace in read_traces(path):
 
 from __future__ import annotations
 
-from critiqor.importers.formats import FORMATS, detect_format, read_traces
+from critiqor.importers.event_writer import EventFields, EventWriter
+from critiqor.importers.files import InputFile
+from critiqor.importers.formats import FORMATS, Importer, detect_format, read_traces
 from critiqor.importers.trace import ImportedTrace
 
-__all__ = ["FORMATS", "ImportedTrace", "detect_format", "read_traces"]
+__all__ = [
+    "FORMATS",
+    "EventFields",
+    "EventWriter",
+    "ImportedTrace",
+    "Importer",
+    "InputFile",
+    "detect_format",
+    "read_traces",
+]

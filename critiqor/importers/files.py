@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +24,27 @@ _BINARY_FORMATS = {
     b"\x1f\x8b": ("compressed (gzip)", "gunzip FILE"),
     b"PK\x03\x04": ("an archive (zip)", "unzip FILE"),
 }
+
+
+_SAMPLED_VALUES = 50
+"""Values at the beginning of a file from which its format is detected."""
+
+
+class InputFile:
+    """A file whose format is detected. Its beginning is read once, however many importers look at it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """The first values of the file, or the problems with them."""
+        return list(islice(read_entries(self.path), _SAMPLED_VALUES))
+
+    @property
+    def values(self) -> list[Any]:
+        """The first JSON values of the file: of its lines, or of the whole document."""
+        return [entry.value for entry in self.entries if entry.problem is None]
 
 
 class Entry(NamedTuple):

@@ -12,6 +12,10 @@ from pathlib import Path
 import msgspec
 
 from critiqor.errors import CritiqorError, OpenClawNotFoundError
+from critiqor.exporters.formats import extension_formats
+from critiqor.extensions.detection import run_detectors
+from critiqor.extensions.entry_points import installed
+from critiqor.importers.formats import extension_importers
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.lab.runners.openclaw_home import write_openclaw_home
 from critiqor.openclaw import (
@@ -32,6 +36,7 @@ from critiqor.session import (
     owner_is_alive,
     paths_for,
 )
+from critiqor.storage.session_document import empty_document
 
 PROBE_TIMEOUT_SECONDS = 180.0
 TESTED_VERSIONS = ("2026.6.1", "2026.9.6")
@@ -53,6 +58,7 @@ def run_checks(runs_dir: str | Path, openclaw_command: str, environment: Mapping
     """Yield all checks that do not start OpenClaw."""
     yield _check_folder(paths_for(runs_dir).runs_dir)
     yield _check_active_session(runs_dir)
+    yield from _check_extensions()
     try:
         installation = find_openclaw(openclaw_command, environment)
     except OpenClawNotFoundError as error:
@@ -62,6 +68,27 @@ def run_checks(runs_dir: str | Path, openclaw_command: str, environment: Mapping
     yield _check_node(installation)
     yield _check_plugin(environment)
     yield from _check_attachment(environment)
+
+
+def _check_extensions() -> Iterator[Check]:
+    """Check every installed extension: detectors are run on an empty recording, exporters and importers are loaded."""
+    if detectors := installed("critiqor.detectors"):
+        with tempfile.TemporaryDirectory() as folder:
+            document = Path(folder, "session.json")
+            document.write_bytes(empty_document("run_000"))
+            for run in (result.run for result in run_detectors(detectors, document, 0)):
+                name = f"detector {run.detector} of {run.package} {run.version}"
+                yield _extension_check(name, run.package, None if run.state == "ok" else f"{run.state}: {run.reason}")
+    for kind, loaded in (("exporter", extension_formats()), ("importer", extension_importers())):
+        for extension in loaded.origins.values():
+            yield _extension_check(f"{kind} {extension}", extension.package, None)
+        for extension, problem in loaded.failed:
+            yield _extension_check(f"{kind} {extension}", extension.package, problem)
+
+
+def _extension_check(name: str, package: str, problem: str | None) -> Check:
+    fix = None if problem is None else f"pip install --upgrade {package}   (or: pip uninstall {package})"
+    return Check(name="extension", ok=problem is None, detail=f"{name}: {problem or 'ok'}", fix=fix)
 
 
 def probe(openclaw_command: str, environment: Mapping[str, str]) -> Check:

@@ -83,7 +83,7 @@ class DraftedScenario(NamedTuple):
 def scenario_from_run(run_id: str, runs_dir: str | Path) -> DraftedScenario:
     """Make a scenario from a diagnosed run."""
     run = Run.load(run_id, runs_dir)
-    diagnosis = run.diagnosis()
+    diagnosis = run.diagnosis
     replay = _Replay()
     for event in run.events():
         replay.observe(event)
@@ -117,7 +117,7 @@ def scenario_from_run(run_id: str, runs_dir: str | Path) -> DraftedScenario:
 
 
 def _expectation(diagnosis: Diagnosis) -> Expectation:
-    types = tuple(dict.fromkeys(finding.type for finding in diagnosis.failure_analysis.findings))
+    types = tuple(dict.fromkeys(finding.type for finding in diagnosis.failure_analysis.own_findings))
     state = diagnosis.outcome.state
     return Expectation(
         primary=types[0] if types else None,

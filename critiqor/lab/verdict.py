@@ -43,7 +43,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def summarize_diagnosis(diagnosis: Diagnosis, ignored: frozenset[str] = frozenset()) -> Seen:
     """Return the short form of a diagnosis without the findings of ignored types."""
-    found = diagnosis.failure_analysis.findings
+    found = diagnosis.failure_analysis.own_findings
     kept = [finding for finding in found if finding.type not in ignored]
     trust = diagnosis.trust_score
     if trust is not None:

@@ -11,7 +11,7 @@ from critiqor.model.timeline import TimelineSummary
 from critiqor.model.usage import CostAnalysis
 
 DIAGNOSIS_SCHEMA = "critiqor.diagnosis.v1"
-# v1: first version.
+# v1: first version; `extensions`, and `extension` of a finding, were added later.
 
 Severity = Literal["critical", "high", "medium", "low", "info"]
 Readiness = Literal["ready", "review", "unsafe", "unknown"]
@@ -50,6 +50,35 @@ class CausalStep(msgspec.Struct, frozen=True):
     """How the previous step led to this one; null for the first."""
 
 
+class FindingOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """The extension whose detector found a failure."""
+
+    package: str
+    version: str
+    trust_points: int
+    """Points of trust that the finding would cost if it counted; `critiqor check` counts it if the policy says so."""
+
+
+class DetectorRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one detector of an extension."""
+
+    package: str
+    version: str
+    detector: str
+    """Its name: the failure type that it detects."""
+    state: Literal["ok", "failed", "timed out"]
+    reason: str | None = None
+    """Why it has no findings; null where the state is `ok`."""
+    findings: int = 0
+
+    @property
+    def problem(self) -> str | None:
+        """What went wrong, with the names of detector and package; None if nothing did."""
+        if self.state == "ok":
+            return None
+        return f"detector {self.detector} of {self.package} {self.version} {self.state}: {self.reason}"
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One detected failure."""
 
@@ -79,6 +108,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What to change."""
     verification: str
     """How to check that the change worked."""
+    extension: FindingOrigin | None = None
+    """The extension that found it; null for Critiqor's own detectors. It changes neither trust nor verdict."""
+
+    @property
+    def type_label(self) -> str:
+        """The type, and for a finding of an extension its package and version."""
+        origin = self.extension
+        return self.type if origin is None else f"{self.type} (extension {origin.package} {origin.version})"
+
+    @property
+    def trust_cost(self) -> int:
+        """The points of trust that it costs; for a finding of an extension, those that it would cost if it counted."""
+        return self.impact.trust_points if self.extension is None else self.extension.trust_points
 
     @property
     def first_event(self) -> str:
@@ -93,11 +135,25 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureAnalysis(msgspec.Struct, frozen=True):
-    """All findings, the worst first."""
+    """All findings, the worst first; after them those of extensions, likewise."""
 
     findings: list[Finding]
     left_out: int = 0
     """Number of findings beyond the first few hundred; they are not listed and cost no trust."""
+
+    @property
+    def own_findings(self) -> list[Finding]:
+        """The findings of Critiqor's own detectors, on which trust and verdict are based."""
+        return [finding for finding in self.findings if finding.extension is None]
+
+    def describe_hidden(self, shown: int) -> str | None:
+        """Return a text for the findings after the first `shown` ones; None if there are none."""
+        hidden = self.findings[shown:]
+        if not hidden:
+            return None
+        # Those of extensions come last, whatever their severity.
+        comparison = ", none of them more severe" if all(each.extension is None for each in hidden) else ""
+        return f"and {len(hidden)} more{comparison}"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -255,6 +311,8 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     timeline: TimelineSummary | None = None
     """Timing from OpenClaw's diagnostics timeline and the recorder; null if it was not analyzed."""
     playbook: Playbook
+    extensions: list[DetectorRun] = msgspec.field(default_factory=list)
+    """The detectors of installed extensions that ran, and those that failed; empty if none is installed."""
 
     @property
     def wall_time_ms(self) -> int | None:

@@ -6,9 +6,11 @@ may have failures.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -53,8 +55,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a run fails if it did not finish, or if its end was not observed."""
     allow_unknown_cost: bool = False
     """Whether a run with unknown cost or tokens passes `max_cost_usd` and `max_tokens`."""
+    count_extensions: tuple[str, ...] = ()
+    """Packages whose findings count like Critiqor's own, or `*` for all. Their detectors must have run."""
 
 
+ALL_EXTENSIONS = "*"
+"""The member of `count_extensions` that means all packages."""
 DEFAULT_POLICY = Policy(min_trust=70, min_confidence=50, max_severity="medium")
 """Policy that is used if none is given. With a lower confidence, too little was observed for a verdict; readiness has
 the same limit."""
@@ -64,8 +70,16 @@ class PolicyError(ValueError):
     """The policy is invalid. The message names the key and what is allowed."""
 
 
-def parse_policy(content: bytes, form: Literal["toml", "json"], known_types: Collection[str]) -> Policy:
-    """Parse a policy from the content of its file. Raises `PolicyError` if it is invalid."""
+def parse_policy(
+    content: bytes,
+    form: Literal["toml", "json"],
+    known_types: Collection[str],
+    extension_types: Mapping[str, str] = MappingProxyType({}),
+) -> Policy:
+    """Parse a policy from the content of its file. Raises `PolicyError` if it is invalid.
+
+    `extension_types` are the failure types of installed extensions with their packages.
+    """
     try:
         document = tomllib.loads(content.decode()) if form == "toml" else msgspec.json.decode(content)
     # ValueError: neither TOML nor JSON, not UTF-8, or a number with thousands of digits.
@@ -78,7 +92,7 @@ def parse_policy(content: bytes, form: Literal["toml", "json"], known_types: Col
         policy = msgspec.convert(document, Policy)
     except msgspec.ValidationError as error:
         raise PolicyError(_describe(error)) from error
-    _check_types(policy, known_types)
+    _check_types(policy, known_types, extension_types)
     if not _rules(policy):
         raise PolicyError("it has no rules, so every run would pass")
     return policy
@@ -86,7 +100,19 @@ def parse_policy(content: bytes, form: Literal["toml", "json"], known_types: Col
 
 def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
     """Return the findings that count under a policy."""
-    return [finding for finding in diagnosis.failure_analysis.findings if finding.type not in policy.allowed_types]
+    counted_types = (each for each in diagnosis.failure_analysis.findings if each.type not in policy.allowed_types)
+    return [each for each in counted_types if each.extension is None or _is_counted(policy, each.extension.package)]
+
+
+def _is_counted(policy: Policy, package: str) -> bool:
+    return ALL_EXTENSIONS in policy.count_extensions or _normalized(package) in map(
+        _normalized, policy.count_extensions
+    )
+
+
+def _normalized(package: str) -> str:
+    """Return the name of a package as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> GateResult:
@@ -116,9 +142,13 @@ def _check_keys(document: Mapping[str, Any]) -> None:
             raise PolicyError(f"{key} has no value; remove the key if you do not want this rule")
 
 
-def _check_types(policy: Policy, known: Collection[str]) -> None:
+def _check_types(policy: Policy, own: Collection[str], extension_types: Mapping[str, str]) -> None:
+    known = {*own, *extension_types}
     for key in ("forbidden_types", "allowed_types"):
         for name in getattr(policy, key):
+            package = extension_types.get(name) if name not in own else None
+            if package is not None and not _is_counted(policy, package):
+                raise PolicyError(f"{key}: {name} is a type of the extension {package}; add it to count_extensions")
             if name not in known:
                 types = ", ".join(sorted(known))
                 raise PolicyError(
@@ -174,11 +204,15 @@ def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> Rul
         passed = not policy.require_observed
         return RuleResult(rule="min_trust", limit=limit, actual=None, passed=passed, explanation=text)
     text = ""
-    if len(findings) < len(diagnosis.failure_analysis.findings):
+    if findings != diagnosis.failure_analysis.own_findings:
         # Computed again from the severities: once trust is 0, further findings cost fewer points than their severity
         # implies.
         lost = sum(trust_points(finding.type, finding.severity, 100) for finding in findings)
-        text = f" without findings of allowed types, {trust} with them"
+        counted_own = sum(finding.extension is None for finding in findings)
+        left_out = counted_own < len(diagnosis.failure_analysis.own_findings)
+        added = counted_own < len(findings)
+        how = [*(["without findings of allowed types"] * left_out), *(["with findings of extensions"] * added)]
+        text = f" {' and '.join(how)}, {trust} {'without them' if added else 'with them'}"
         trust = max(0, 100 - lost)
     text = f"trust is {trust}{text}, at least {limit} required"
     return RuleResult(rule="min_trust", limit=limit, actual=trust, passed=trust >= limit, explanation=text)
@@ -209,6 +243,25 @@ def _forbidden(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) ->
     text = f"found forbidden types: {', '.join(found)}" if found else "no finding of a forbidden type"
     limit = list(policy.forbidden_types)
     return RuleResult(rule="forbidden_types", limit=limit, actual=found, passed=not found, explanation=text)
+
+
+def _extensions(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
+    """Check that the detectors of counted extensions have run: without them, their findings are unknown."""
+    counted_runs = [run for run in diagnosis.extensions if _is_counted(policy, run.package)]
+    ran = {_normalized(run.package) for run in counted_runs}
+    missing = [name for name in policy.count_extensions if name != ALL_EXTENSIONS and _normalized(name) not in ran]
+    problems = [
+        *(f"{name} did not take part in this diagnosis" for name in missing),
+        *(run.problem for run in counted_runs if run.problem is not None),
+    ]
+    text = "; ".join(problems) or f"{counted(len(counted_runs), 'detector')} of extensions ran"
+    return RuleResult(
+        rule="count_extensions",
+        limit=list(policy.count_extensions),
+        actual=sorted({run.package for run in counted_runs if run.problem is None}),
+        passed=not problems,
+        explanation=text,
+    )
 
 
 def _findings(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
@@ -249,6 +302,7 @@ def _dollars(amount: float) -> str:
 _CHECKS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = {
     "require_observed": _observed,
     "require_finished": _finished,
+    "count_extensions": _extensions,
     "min_trust": _trust,
     "min_confidence": _confidence,
     "max_severity": _severity,

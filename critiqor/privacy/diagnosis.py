@@ -7,9 +7,11 @@ from msgspec.structs import replace
 from critiqor.model import (
     CausalGraph,
     CausalStep,
+    DetectorRun,
     Diagnosis,
     FailureAnalysis,
     Finding,
+    FindingOrigin,
     GraphNode,
     Outcome,
     Playbook,
@@ -76,6 +78,7 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         context_analysis=_context(diagnosis.context_analysis),
         timeline=None if diagnosis.timeline is None else _timeline(diagnosis.timeline),
         playbook=Playbook(changes=[], prompt=None),
+        extensions=[_detector_run(run) for run in diagnosis.extensions],
     )
 
 
@@ -97,7 +100,18 @@ def _finding(finding: Finding) -> Finding:
         impact=finding.impact,
         recommendation=WITHHELD,
         verification=WITHHELD,
+        extension=None if finding.extension is None else _origin(finding.extension),
     )
+
+
+def _origin(origin: FindingOrigin) -> FindingOrigin:
+    return FindingOrigin(package=WITHHELD, version=WITHHELD, trust_points=origin.trust_points)
+
+
+def _detector_run(run: DetectorRun) -> DetectorRun:
+    """Return the outcome of a detector without names and reasons, which can quote the run or identify its owner."""
+    reason = None if run.reason is None else WITHHELD
+    return replace(run, package=WITHHELD, version=WITHHELD, detector=WITHHELD, reason=reason)
 
 
 def _graph(graph: CausalGraph, titles: dict[str, str]) -> CausalGraph:

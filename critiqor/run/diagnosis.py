@@ -5,15 +5,17 @@ The evidence is never changed, and it can be diagnosed again at any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from critiqor.diagnosis import Diagnoser
+from critiqor.diagnosis.extensions import add_extensions
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UsageError
-from critiqor.model import EVIDENCE_SCHEMA, Coverage, Diagnosis, Event, Severity, iso_from_ms, now_ms
+from critiqor.extensions.entry_points import installed
+from critiqor.model import EVIDENCE_SCHEMA, Coverage, Diagnosis, Event, Metrics, Severity, iso_from_ms, now_ms
 from critiqor.model.event import place_of
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
@@ -22,7 +24,7 @@ from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.redaction import Redactor
-from critiqor.storage.session_document import read_coverage, read_sealed_events
+from critiqor.storage.session_document import SessionDocumentWriter, read_coverage, read_sealed_events
 from critiqor.storage.verification import file_digest
 from critiqor.timeline import Timing
 
@@ -70,15 +72,26 @@ class RunDiagnosis:
     def __init__(self, timeline: Path | None = None, sealed_bytes: int | None = None) -> None:
         self._diagnoser = Diagnoser()
         self._timing = Timing(timeline if sealed_bytes is not None else None, sealed_bytes)
+        self._events = 0
 
     def observe(self, event: Event) -> None:
         """Pass the next event of the run to the diagnoser and to the timing."""
+        self._events += 1
         self._diagnoser.observe(event)
         self._timing.observe(event)
 
-    def conclude(self, run_id: str, digest: str, coverage: Coverage) -> Diagnosis:
-        """Return the diagnosis of the run, made now from its observed events and its timeline file."""
-        return self._diagnoser.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._timing.summary())
+    def conclude(self, run_id: str, digest: str, coverage: Coverage, evidence: Path | None = None) -> Diagnosis:
+        """Return the diagnosis of the run, made now from its observed events and its timeline file.
+
+        Detectors of extensions read the events from `evidence`, a sealed session.json; without it they do not run.
+        """
+        diagnosis = self._diagnoser.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._timing.summary())
+        extensions = installed("critiqor.detectors") if evidence is not None else []
+        if evidence is None or not extensions:
+            return diagnosis
+        from critiqor.extensions.detection import run_detectors
+
+        return add_extensions(diagnosis, run_detectors(extensions, evidence, self._events))
 
 
 def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
@@ -104,8 +117,7 @@ def diagnose(run: Run) -> Diagnosis:
     if seal is None or file_digest(run.evidence_path) != seal.digest:
         message = f"the evidence of {run.id} was changed after sealing, so it is not diagnosed"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
-    events = read_sealed_events(run.evidence_path)
-    diagnosis = _diagnose_events(run.id, seal.digest, events, run.coverage(), run.timeline_path)
+    diagnosis = _diagnose_sealed(run.evidence_path, run.id, seal.digest, run.coverage(), run.timeline_path)
     with exclusive(run.paths.lock_path):
         write_json(run.diagnosis_path, diagnosis)
         records.rewrite_diagnosis(run.paths, run.id, diagnosis)
@@ -134,14 +146,31 @@ def _changes(before: Diagnosis | None, after: Diagnosis) -> Rediagnosis:
     )
 
 
-def _diagnose_events(
-    run_id: str, digest: str, events: Iterable[Event], coverage: Coverage, timeline: Path | None = None
+def _diagnose_sealed(
+    document: Path, run_id: str, digest: str, coverage: Coverage, timeline: Path | None = None
 ) -> Diagnosis:
-    """Diagnose the events of a run together with its timeline file, as far as that was sealed."""
+    """Diagnose a sealed session.json together with the timeline file of its run, as far as that was sealed."""
     diagnoser = RunDiagnosis(timeline, coverage.timeline.bytes if coverage.timeline is not None else None)
+    for event in read_sealed_events(document):
+        diagnoser.observe(event)
+    return diagnoser.conclude(run_id, digest, coverage, document)
+
+
+def _diagnose_events(run_id: str, digest: str, events: list[Event], coverage: Coverage) -> Diagnosis:
+    """Diagnose events that are in no sealed session.json; for the detectors of extensions, one is written."""
+    diagnoser = RunDiagnosis()
     for event in events:
         diagnoser.observe(event)
-    return diagnoser.conclude(run_id, digest, coverage)
+    if not installed("critiqor.detectors"):
+        return diagnoser.conclude(run_id, digest, coverage)
+    with tempfile.TemporaryDirectory() as folder:
+        document = Path(folder, "session.json")
+        with document.open("wb") as file:
+            writer = SessionDocumentWriter(file, run_id)
+            for event in events:
+                writer.add(msgspec.json.encode(event))
+            writer.finish(Metrics(), coverage)
+        return diagnoser.conclude(run_id, digest, coverage, document)
 
 
 def diagnose_document(document: Path) -> Diagnosis:
@@ -149,7 +178,7 @@ def diagnose_document(document: Path) -> Diagnosis:
     head = _read_document(document)
     digest = file_digest(document) or ""
     try:
-        return _diagnose_events(head.run_id, digest, read_sealed_events(document), read_coverage(document))
+        return _diagnose_sealed(document, head.run_id, digest, read_coverage(document))
     except (BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError):
         pass  # it was changed or never sealed, so it is read as any other JSON
     counter = CoverageCounter()

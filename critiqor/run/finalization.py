@@ -109,7 +109,7 @@ def _seal_and_diagnose(run: Run, record: SessionRecord, observe: Observer | None
     diagnoser = RunDiagnosis(run.timeline_path, sealed_bytes)
     observed = diagnoser.observe if observe is None else _both(diagnoser.observe, observe)
     sealed = seal_evidence(run.paths, record, run.redactor(), observed)
-    diagnosis = diagnoser.conclude(run.id, sealed.digest, sealed.coverage)
+    diagnosis = diagnoser.conclude(run.id, sealed.digest, sealed.coverage, run.evidence_path)
     write_json(run.diagnosis_path, diagnosis)
     return _Finalized(sealed, diagnosis)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from critiqor.errors import BrokenRecordError, NoActiveSessionError
 from critiqor.model import Coverage, Diagnosis, Event, RunHead, SessionRecord
@@ -64,7 +64,7 @@ class Run:
     """The paths of its runs folder."""
 
     @classmethod
-    def load(cls, run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Run:
+    def load(cls, run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Self:
         """Return a handle to an existing run. Raise `UnknownRunError` if there is no run with this id."""
         run = cls(run_id, paths_for(runs_dir))
         run.head()
@@ -130,10 +130,11 @@ class Run:
         """Read the coverage of the sealed evidence."""
         return read_coverage(self.evidence_path)
 
+    @property
     def diagnosis(self) -> Diagnosis:
-        """Read the latest diagnosis of the sealed evidence.
+        """The latest diagnosis of the sealed evidence, read from disk each time.
 
-        If there is none, or one of other evidence, raise an error that names the command that makes one.
+        If there is none, or one of other evidence, it raises an error that names the command that makes one.
         """
         head = self.head()
         if head.seal is None:

@@ -79,7 +79,7 @@ class RunView:
         """The diagnosis on disk, or why it cannot be used."""
         try:
             if self._head.seal is None:
-                return self.run.diagnosis()  # raises an error that names the next command
+                return self.run.diagnosis  # raises an error that names the next command
             return records.load_diagnosis(self.run.paths, self.run_id)
         except CritiqorError as error:
             return error

@@ -97,7 +97,7 @@ def test_diagnosis_of_other_evidence_is_not_believed(cli: Cli, runs: Runs) -> No
     good = diagnosis("run_002")
     store(runs, good)
     runs.paths.diagnosis_path("run_001").write_bytes(runs.paths.diagnosis_path("run_002").read_bytes())
-    assert Run.load("run_002", runs.folder).diagnosis() == good
+    assert Run.load("run_002", runs.folder).diagnosis == good
     answer = cli("check", "run_001")
     assert answer.code == ExitCode.ERROR
     assert "does not match its sealed evidence" in answer.err

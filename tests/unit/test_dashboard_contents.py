@@ -76,7 +76,7 @@ def test_what_took_time_has_a_lane_with_bars_that_lead_to_events(played: Played,
 
 @pytest.mark.parametrize("scenario", PLAYED)
 def test_the_cost_of_every_model_tool_and_turn_is_told(played: Played, scenario: str) -> None:
-    cost = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis().cost_analysis
+    cost = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis.cost_analysis
     page = played.page(scenario, "/cost")
     models, tools, turns = rows(page, "model-table"), rows(page, "tool-table"), rows(page, "turn-table")
     assert cost.per_model and cost.per_tool and cost.per_turn
@@ -97,7 +97,7 @@ def test_the_cost_of_every_model_tool_and_turn_is_told(played: Played, scenario:
 
 @pytest.mark.parametrize("scenario", PLAYED)
 def test_the_parts_of_every_turn_are_told(played: Played, scenario: str) -> None:
-    timeline = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis().timeline
+    timeline = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis.timeline
     assert timeline is not None and timeline.turns
     page = played.page(scenario, "/timeline")
     for turn, row in zip(timeline.turns, rows(page, "turns"), strict=True):

@@ -203,7 +203,7 @@ def test_the_overview_leads_to_the_first_bad_event_in_one_step(runs: Runs) -> No
     run_id = failing_tests(runs)
     client = Dashboard(runs).user()
     page = client.get(f"/runs/{run_id}").text
-    primary = Run.load(run_id, runs.folder).diagnosis().failure_analysis.findings[0]
+    primary = Run.load(run_id, runs.folder).diagnosis.failure_analysis.findings[0]
     link = re.search(r'id="first-bad-event" href="([^"]+)"', page)
     assert link and link[1].endswith(primary.first_bad_step or primary.evidence[0])
     event = client.get(link[1])
@@ -212,7 +212,7 @@ def test_the_overview_leads_to_the_first_bad_event_in_one_step(runs: Runs) -> No
 
 def test_the_overview_tells_verdict_points_lost_and_next_action(runs: Runs) -> None:
     run_id = failing_tests(runs)
-    concluded = Run.load(run_id, runs.folder).diagnosis()
+    concluded = Run.load(run_id, runs.folder).diagnosis
     page = Dashboard(runs).user().get(f"/runs/{run_id}").text
     assert f">{concluded.readiness}<" in page
     assert concluded.trust_score is not None and f">{concluded.trust_score} <" in page

@@ -17,7 +17,7 @@ from test_detectors_random import EPISODES, anything, arguments, errors, texts, 
 from critiqor.diagnosis import Diagnoser
 from critiqor.diagnosis.detection import MAX_HELD
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors import RUN_DETECTORS
+from critiqor.diagnosis.detectors import BUILT_IN
 from critiqor.diagnosis.run_builder import RunBuilder
 from critiqor.model import Coverage, Event, Finding
 from critiqor.spans.calls import ToolCall
@@ -117,7 +117,7 @@ def test_overlapping_runs_of_one_session_may_be_asked_at_any_prefix(
     assert_asking_changes_nothing(interleaved(told(one).finishes().events, second.events), asked_at)
 
 
-@pytest.mark.parametrize("kind", RUN_DETECTORS, ids=lambda kind: str(kind.__name__))
+@pytest.mark.parametrize("kind", BUILT_IN.run_detectors, ids=lambda kind: str(kind.__name__))
 @settings(max_examples=40)
 @given(run=st.lists(steps, max_size=30))
 def test_every_detector_says_the_same_whether_it_was_asked_before_or_not(

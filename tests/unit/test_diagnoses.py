@@ -41,7 +41,7 @@ def failing(runs: Runs) -> str:
 
 def made_by_older_rules(runs: Runs, run_id: str) -> None:
     """Replace the diagnosis by one that found something else."""
-    known = Run.load(run_id, runs.folder).diagnosis()
+    known = Run.load(run_id, runs.folder).diagnosis
     finding = msgspec.structs.replace(known.failure_analysis.findings[0], cause="something:else")
     analysis = msgspec.structs.replace(known.failure_analysis, findings=[finding])
     old = msgspec.structs.replace(known, rule_set_version="0", failure_analysis=analysis, trust_score=12)

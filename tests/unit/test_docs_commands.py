@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from critiqor.cli.group import critiqor
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+EXAMPLE = tomllib.loads((ROOT / "examples" / "critiqor-example" / "pyproject.toml").read_text())
+EXAMPLE_FORMATS = EXAMPLE["project"]["entry-points"]["critiqor.exporters"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -67,7 +70,7 @@ def problem_with(typed: Typed) -> str | None:
 
 def _unknown(value: str, choice: click.Choice[str]) -> bool:
     """`a|b` names several, capitals and `…` stand for one."""
-    return value.islower() and not set(value.split("|")) <= set(choice.choices)
+    return value.islower() and not set(value.split("|")) <= {*choice.choices, *EXAMPLE_FORMATS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import critiqor
+import critiqor.api
 import critiqor.errors
 import critiqor.run.diagnosis
 import critiqor.runtime
@@ -19,7 +20,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("name", critiqor.__all__)
 def test_facade_offers_what_it_lists(name: str) -> None:
     offered = getattr(critiqor, name)
-    homes = (critiqor.run.diagnosis, critiqor.errors, critiqor.runtime, critiqor.session)
+    homes = (critiqor.api, critiqor.run.diagnosis, critiqor.errors, critiqor.runtime, critiqor.session)
     assert name == "__version__" or any(getattr(home, name, None) is offered for home in homes)
     assert name in dir(critiqor)
 

@@ -47,13 +47,14 @@ def test_policy_is_read_from_toml_and_json() -> None:
         "require_observed": False,
         "require_finished": False,
         "allow_unknown_cost": True,
+        "count_extensions": ["*"],
     }
     assert told.keys() == set(Policy.__struct_fields__)
     toml = "\n".join(f"{key} = {json.dumps(value)}" for key, value in told.items())
     policy = parsed(toml)
     assert policy == parsed(json.dumps(told), "json")
     assert (policy.min_trust, policy.max_cost_usd, policy.forbidden_types) == (80, 1.0, ("loop",))
-    assert len(apply_policy(policy, diagnosis(), INTACT).rules) == 7
+    assert len(apply_policy(policy, diagnosis(), INTACT).rules) == 8
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def _breaking(failed: Iterable[RuleResult], findings: Sequence[Finding]) -> Iter
     for finding in findings:
         if (
             "max_findings" in limits
-            or ("min_trust" in limits and finding.impact.trust_points)
+            or ("min_trust" in limits and finding.trust_cost)
             or ("max_severity" in limits and _is_worse(finding, limits["max_severity"]))
             or finding.type in _list(limits.get("forbidden_types"))
         ):
@@ -105,7 +105,9 @@ def _list(value: object) -> list[object]:
 
 
 def _finding(finding: Finding) -> RenderableType:
-    points = finding.impact.trust_points
+    points = finding.trust_cost
     title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity]).append_text(untrusted(finding.title))
     lost = f"-{points} " if points else ""
-    return indented(title.append(f"  {lost}", FAINT).append_text(untrusted(f"{finding.id} {finding.type}", FAINT)))
+    return indented(
+        title.append(f"  {lost}", FAINT).append_text(untrusted(f"{finding.id} {finding.type_label}", FAINT))
+    )

@@ -26,7 +26,7 @@ def _parts(run_id: str, explanation: Explanation) -> Iterator[RenderableType]:
     finding = explanation.finding
     style = SEVERITIES[finding.severity]
     yield styled(f"{finding.severity.upper()}  ", style).append_text(untrusted(finding.title, "bold"))
-    yield untrusted(f"{run_id} {finding.id} · {finding.type}", FAINT)
+    yield untrusted(f"{run_id} {finding.id} · {finding.type_label}", FAINT)
     yield Text()
     yield untrusted(finding.explanation)
     yield Text()

@@ -115,8 +115,11 @@ def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane
     for number, finding in enumerate(findings[:SHOWN_FINDINGS]):
         yield Text()
         yield from _finding(finding, with_chain=number == 0)
-    if len(findings) > SHOWN_FINDINGS:
-        yield Text(f"\nand {len(findings) - SHOWN_FINDINGS} more, none of them more severe", FAINT)
+    if more := diagnosis.failure_analysis.describe_hidden(SHOWN_FINDINGS):
+        yield Text(f"\n{more}", FAINT)
+    if problems := [each.problem for each in diagnosis.extensions if each.problem is not None]:
+        yield Text()
+        yield from (untrusted(problem, "yellow") for problem in problems)
 
 
 def _verdict_line(verdict: Verdict) -> Text:
@@ -155,7 +158,9 @@ def _finding(finding: Finding, *, with_chain: bool) -> Iterator[RenderableType]:
     yield indented(untrusted(finding.explanation))
     cited = finding.evidence
     more = f" and {len(cited) - 3} more" if len(cited) > 3 else ""
-    yield indented(untrusted(f"{finding.id} {finding.type}, evidence: {', '.join(cited[:3]) or 'none'}{more}", FAINT))
+    yield indented(
+        untrusted(f"{finding.id} {finding.type_label}, evidence: {', '.join(cited[:3]) or 'none'}{more}", FAINT)
+    )
     if with_chain and finding.causal_chain:
         yield indented(chain_tree(finding))
     yield indented(styled("→ ", "green").append_text(untrusted(finding.recommendation)))

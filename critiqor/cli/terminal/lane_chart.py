@@ -76,7 +76,7 @@ def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
     """Return the lanes of the chart of a run; an empty list if its evidence cannot be read."""
     findings: list[Finding] = []
     with suppress(CritiqorError):  # a run that is not diagnosed yet has no findings
-        findings = run.diagnosis().failure_analysis.findings
+        findings = run.diagnosis.failure_analysis.findings
     try:
         return build_lanes(activity(run.events()), findings, stalls)
     except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

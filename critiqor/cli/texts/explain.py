@@ -14,7 +14,7 @@ def explanation_text(run: str, explanation: Explanation) -> str:
     """Return the explanation of a finding as plain text."""
     finding = explanation.finding
     lines = [
-        f"{run} {finding.id}  {finding.severity.upper()} {finding.type}, confidence {finding.confidence} of 100",
+        f"{run} {finding.id}  {finding.severity.upper()} {finding.type_label}, confidence {finding.confidence} of 100",
         "",
         f"  {finding.title}",
         f"  {finding.explanation}",

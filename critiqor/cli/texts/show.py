@@ -58,8 +58,10 @@ def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
     ]
     for finding in findings[:SHOWN_FINDINGS]:
         lines += ["", *_finding_lines(finding)]
-    if len(findings) > SHOWN_FINDINGS:
-        lines += ["", f"  and {len(findings) - SHOWN_FINDINGS} more, none of them more severe"]
+    if more := diagnosis.failure_analysis.describe_hidden(SHOWN_FINDINGS):
+        lines += ["", f"  {more}"]
+    if problems := [each.problem for each in diagnosis.extensions if each.problem is not None]:
+        lines += ["", *(f"  {problem}" for problem in problems)]
     return lines
 
 
@@ -78,7 +80,7 @@ def _finding_lines(finding: Finding) -> list[str]:
     return [
         f"  {finding.severity.upper():8} {finding.title}{lost}",
         f"           {finding.explanation}",
-        f"           {finding.id} {finding.type}, evidence: {shown or 'none'}",
+        f"           {finding.id} {finding.type_label}, evidence: {shown or 'none'}",
         f"           → {finding.recommendation}",
     ]
 

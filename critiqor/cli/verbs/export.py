@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.file_output import STDOUT, offline_pages, output_target
+from critiqor.cli.file_output import STDOUT, FormatChoice, output_target
 from critiqor.cli.options import json_option, policy_option, read_policy_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.progress import export_progress
+from critiqor.dashboard import offline_pages
 from critiqor.errors import UsageError
-from critiqor.exporters.formats import FORMATS
 
 if TYPE_CHECKING:
     from critiqor.exporters import Export, ExportOptions, Sending
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
-@click.option("--format", "format_name", required=True, type=click.Choice(list(FORMATS)), help="What to write.")
+@click.option("--format", "format_name", required=True, type=FormatChoice(), help="What to write.")
 @click.option(
     "--output",
     "-o",

@@ -9,7 +9,7 @@ import click
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option
-from critiqor.cli.output import answer
+from critiqor.cli.output import answer, warn
 from critiqor.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
     import secrets
 
     from critiqor.cli.progress import count_progress
-    from critiqor.importers import FORMATS, read_traces
+    from critiqor.importers import read_traces
+    from critiqor.importers.formats import describe_format, extension_problems
     from critiqor.session import import_run
 
     given = {name: value for name, value in metadata.items() if value is not None}
@@ -56,8 +57,10 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
             else:
                 left_out.append({"trace_id": trace.trace_id, "notes": trace.notes})
             done()
+    for problem in extension_problems(format_name):
+        warn(problem)
     data = {"format": format_name, "runs": runs, "left_out": left_out}
-    answer("import", data, _text(f"{file.name}: {FORMATS[format_name]}", runs, left_out), as_json=as_json)
+    answer("import", data, _text(f"{file.name}: {describe_format(format_name)}", runs, left_out), as_json=as_json)
     ctx.exit(ExitCode.OK if runs else ExitCode.ERROR)
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.file_output import FILE_FORMATS, STDOUT, offline_pages, output_target
+from critiqor.cli.file_output import FILE_FORMATS, STDOUT, FormatChoice, output_target
 from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.progress import export_progress
+from critiqor.dashboard import offline_pages
 from critiqor.errors import UsageError
-from critiqor.exporters.formats import FORMATS
-
-REPORTS = [name for name, format_ in FORMATS.items() if format_.is_report]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
-@click.option("--format", "format_name", type=click.Choice(REPORTS), help="Format of the report.  [default: markdown]")
+@click.option(
+    "--format", "format_name", type=FormatChoice(reports=True), help="Format of the report.  [default: markdown]"
+)
 @click.option(
     "--output",
     "-o",

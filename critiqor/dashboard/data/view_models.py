@@ -38,7 +38,7 @@ def overview_values(data: RunPageData) -> dict[str, Any]:
         "drawing": _small_drawing(data),
         "notes": _notes(data),
         "doubt": None if data.diagnosis is None or data.view.integrity.is_intact else data.view.integrity.explanation,
-        "severities": _severities(data.findings),
+        "severities": _severities([finding for finding in data.findings if finding.extension is None]),
     }
 
 

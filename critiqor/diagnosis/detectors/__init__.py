@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from critiqor.diagnosis.detector import RunDetector, SessionDetector
 from critiqor.diagnosis.detectors import (
     agent_failure,
     child_process_failure,
@@ -34,6 +31,7 @@ from critiqor.diagnosis.detectors import (
     tool_misuse,
     unresolved_tool_error,
 )
+from critiqor.diagnosis.registry import DetectorRegistry
 
 _MODULES = (
     process_failure,
@@ -64,45 +62,12 @@ _MODULES = (
     slow_startup,
     inspection_incomplete,
 )
-FAILURE_TYPES: dict[str, str] = {module.TYPE: module.MEANING for module in _MODULES}
-"""Every failure type with its meaning, in the order of findings of the same severity."""
-
-RUN_DETECTORS: tuple[type[RunDetector[Any]], ...] = (
-    provider_failure.ProviderFailure,
-    retry_storm.RetryStorm,
-    agent_failure.AgentFailure,
-    timeout.AgentTimeout,
-    tool_loop.ToolLoop,
-    repeated_tool_failure.RepeatedToolFailure,
-    tool_misuse.ToolMisuse,
-    false_success_claim.FalseSuccessClaim,
-    unresolved_tool_error.UnresolvedToolError,
-    ignored_tool_output.IgnoredToolOutput,
-    repeated_side_effect.RepeatedSideEffect,
-    memory_failure.MemoryFailure,
-    context_pollution.ContextPollution,
-    skill_failure.SkillFailure,
-    premature_stop.PrematureStop,
-    no_progress.NoProgress,
-    secret_exposure.SecretExposure,
-    slow_provider.SlowProvider,
-    cost_explosion.CostExplosion,
-)
-"""Detectors that are created for every agent run. `CostExplosion` is last: it uses the findings of the others."""
-SESSION_DETECTORS: tuple[type[SessionDetector[Any]], ...] = (
-    memory_failure.ForgottenMemory,
-    memory_failure.RedoneLookups,
-    compaction_loss.CompactionLoss,
-)
-"""Detectors that are created for every session."""
-RECORDING_DETECTORS = (
-    process_failure.ProcessFailure,
-    timeout.SupervisorTimeout,
-    stuck_session.StuckSession,
-    subagent_failure.SubagentFailure,
-    inspection_incomplete.InspectionIncomplete,
-)
-"""Detectors that are created once per recording. They read what `Recording` has observed."""
+BUILT_IN = DetectorRegistry()
+"""The built-in detectors."""
+for _module in _MODULES:
+    BUILT_IN.register(_module, built_in=True)
+FAILURE_TYPES: dict[str, str] = BUILT_IN.meanings
+"""Every built-in failure type with its meaning, in the order of findings of the same severity."""
 
 EXPLAINED_BY = {
     unresolved_tool_error.TYPE: {repeated_tool_failure.TYPE, tool_misuse.TYPE, false_success_claim.TYPE},
@@ -115,4 +80,4 @@ EXPLAINED_BY = {
 """Failure types that are redundant if a finding of one of the other types explains the same events."""
 
 
-__all__ = ["EXPLAINED_BY", "FAILURE_TYPES", "RECORDING_DETECTORS", "RUN_DETECTORS", "SESSION_DETECTORS"]
+__all__ = ["BUILT_IN", "EXPLAINED_BY", "FAILURE_TYPES"]

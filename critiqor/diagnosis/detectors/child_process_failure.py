@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.detector import TimelineDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
@@ -22,7 +23,7 @@ _STOP_SIGNALS = frozenset(("SIGTERM", "SIGINT", "SIGHUP"))
 """Signals that ask a program to end."""
 
 
-class ChildProcessFailure:
+class ChildProcessFailure(TimelineDetector[ChildProcess]):
     """Groups the failed child processes in OpenClaw's timeline by program."""
 
     def __init__(self, recording: Recording) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.detector import RecordingDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
@@ -19,11 +20,8 @@ _ADVICE = {
 }
 
 
-class InspectionIncomplete:
+class InspectionIncomplete(RecordingDetector):
     """Reads the gaps of the recording from `Recording`. It observes no spans: the storage counts the coverage."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
 
     def findings(self) -> list[Draft]:
         recording = self._recording

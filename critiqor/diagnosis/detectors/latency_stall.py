@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.detector import TimelineDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, ms_from_iso
@@ -20,7 +21,7 @@ _UNKNOWN = "unidentified code"
 """Text for an unknown cause in `Finding.cause`. It must not change, because causes are compared across runs."""
 
 
-class LatencyStall:
+class LatencyStall(TimelineDetector[Stall]):
     """Groups the stalls in OpenClaw's timeline by what blocked the event loop."""
 
     def __init__(self, timing: TimelineSummary) -> None:

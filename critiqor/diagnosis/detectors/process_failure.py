@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.detector import RecordingDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
@@ -18,11 +19,8 @@ _MEMORY = {
 }
 
 
-class ProcessFailure:
+class ProcessFailure(RecordingDetector):
     """Reads how the process ended from `Recording`, which observes the supervisor's events."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
 
     def findings(self) -> list[Draft]:
         recording = self._recording

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.detector import RunDetector, TimelineDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Scope, Severity
@@ -62,7 +62,7 @@ class SlowProvider(RunDetector[ModelCall]):
         ]
 
 
-class SlowTimelineRequest:
+class SlowTimelineRequest(TimelineDetector[ProviderRequest]):
     """Keeps the slowest request in OpenClaw's timeline. It may be outside of all recorded agent runs."""
 
     def __init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from critiqor.diagnosis.detector import TimelineDetector
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
 from critiqor.model.formatting import format_duration
@@ -15,7 +16,7 @@ MIN_SLOW_MS = 60_000
 """Minimum duration of a start-up that is reported; a small machine needs a third of that."""
 
 
-class SlowStartup:
+class SlowStartup(TimelineDetector[Startup]):
     """Keeps the start-ups in OpenClaw's timeline that took too long."""
 
     def __init__(self) -> None:

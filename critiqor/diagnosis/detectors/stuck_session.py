@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.detector import RecordingDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.recording import Recording
@@ -14,14 +15,11 @@ MIN_SILENCE_MS = 300_000
 """Minimum time without events of a stuck agent run. OpenClaw does not report a stall earlier either."""
 
 
-class StuckSession:
+class StuckSession(RecordingDetector):
     """Checks the agent runs that have not ended, which `Recording` keeps.
 
     It observes no spans, because only the time since the last event of an agent run matters.
     """
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
 
     def findings(self) -> list[Draft]:
         recording = self._recording

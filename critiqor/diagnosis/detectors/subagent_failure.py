@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from critiqor.diagnosis.detector import RecordingDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
-from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -32,15 +32,12 @@ class _Child(NamedTuple):
     end: Moment | None
 
 
-class SubagentFailure:
+class SubagentFailure(RecordingDetector):
     """Checks the agent runs that started or report subagents, which `Recording` keeps.
 
     Start and end of a subagent are often reported in different agent runs, so parents and subagents are matched when
     findings are requested.
     """
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
 
     def findings(self) -> list[Draft]:
         drafts = []

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.detector import RecordingDetector, RunDetector
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
-from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Event, Scope
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
@@ -47,11 +46,8 @@ class AgentTimeout(RunDetector[Moment]):
         return [_draft(end, waiting, f"An agent run timed out: {excerpt(end.error or '', 100)}", self.run.scope)]
 
 
-class SupervisorTimeout:
+class SupervisorTimeout(RecordingDetector):
     """Reads from `Recording` whether the supervisor ended the process because of a time limit."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
 
     def findings(self) -> list[Draft]:
         ended = self._recording.error_of("timeout")

@@ -57,6 +57,8 @@ def _finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
     """
     explanation = f"{finding.title}. {finding.explanation}" if recorded.content else _meaning(finding.type, recorded)
     cause: Attributes = {"critiqor.finding.cause": label(finding.cause)} if recorded.content else {}
+    origin = finding.extension
+    package: Attributes = {} if origin is None else {"critiqor.finding.extension": label(origin.package)}
     return {
         "gen_ai.evaluation.name": label(finding.type),
         "gen_ai.evaluation.score.value": float(finding.impact.trust_points),
@@ -64,6 +66,7 @@ def _finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
         "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
         "critiqor.finding.id": label(finding.id),
         **cause,
+        **package,
         "critiqor.finding.confidence": finding.confidence,
         "critiqor.finding.occurrences": finding.occurrences,
     }

@@ -98,6 +98,7 @@ def _finding_instant(finding: Finding, moments: dict[str, int], start_us: int) -
             "occurrences": finding.occurrences,
             "first_bad_step": step,
             **{name: value for name, value in scope.items() if value is not None},
+            **({} if finding.extension is None else {"extension": finding.extension.package}),
         },
     )
 

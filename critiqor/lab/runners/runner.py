@@ -62,7 +62,7 @@ class Runner:
         run = Run.load(result.run_id, sandbox.runs)
         if run.head().status != "COMPLETED":
             finalize(run, RunStore(sandbox.runs))
-        return PlayedScenario(run.id, sandbox.runs, run.diagnosis(), run.coverage(), unplayed)
+        return PlayedScenario(run.id, sandbox.runs, run.diagnosis, run.coverage(), unplayed)
 
     def judge(self, scenario: Scenario, folder: Path) -> tuple[Verdict, TimelineSummary | None]:
         """Play a scenario and compare the diagnosis with the expectation; if it differs, `folder` is kept."""

@@ -1,0 +1,1 @@
+"""Extensions: detectors, exporters and importers of other packages, found by their entry points."""

@@ -1,0 +1,1 @@
+"""Example extensions of Critiqor."""
