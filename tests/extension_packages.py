@@ -6,8 +6,10 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support import attached, recorded
 
 DETECTOR = """
 from critiqor.extensions.detector import Draft, RunDetector, ToolCall, cite_events
@@ -44,6 +46,19 @@ class Found(RunDetector[ToolCall]):
             )
         ]
 """
+
+
+def tool_call_records() -> list[dict[str, Any]]:
+    """The records of an agent run that calls `exec` once."""
+    call: dict[str, Any] = {"tool_name": "exec", "tool_call_id": "c1"}
+    output = {"result": {"details": {"exitCode": 0}}}
+    return [
+        attached(),
+        recorded(2),
+        recorded(3, "tool_call", payload={"arguments": {"command": "ls"}}, **call),
+        recorded(4, "tool_output", payload=output, duration_ms=7, **call),
+        recorded(5, "agent_end"),
+    ]
 
 
 class Packages:

@@ -136,7 +136,7 @@ def _pieces(format_name: str, format_: Format, material: Any) -> Iterator[bytes]
             yield piece
     except CritiqorError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise extension_formats().failure(format_name, error) from error
 
 

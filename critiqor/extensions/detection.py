@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.extensions.detector_job import DetectorEnd, DetectorJob, DetectorStart
-from critiqor.extensions.entry_points import Extension
+from critiqor.extensions.entry_points import Extension, describe_error
 from critiqor.model import DetectorRun, Finding
 
 LIMIT_SECONDS = 10.0
@@ -40,7 +40,13 @@ class DetectorResult(NamedTuple):
 
 def run_detectors(extensions: list[Extension], evidence: Path, events: int) -> list[DetectorResult]:
     """Run detectors, ordered by package, on a sealed session.json with so many events."""
-    seconds = LIMIT_SECONDS + LIMIT_SECONDS_PER_EVENT * events
+    try:
+        return _run_processes(extensions, evidence, LIMIT_SECONDS + LIMIT_SECONDS_PER_EVENT * events)
+    except OSError as error:  # no process or temporary file can be created
+        return [DetectorResult(_failed(each, describe_error(error)), []) for each in extensions]
+
+
+def _run_processes(extensions: list[Extension], evidence: Path, seconds: float) -> list[DetectorResult]:
     with tempfile.TemporaryDirectory(prefix="critiqor-detectors-") as folder:
         jobs: list[_Job] = []
         try:
@@ -60,6 +66,7 @@ class _Job:
         self._result = result
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
+        self._is_killed = False
         path = [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100 - "" is the current folder
         alarm = int(seconds) + _ALARM_SECONDS
         job = DetectorJob(str(evidence.absolute()), str(result), path, alarm, extensions)
@@ -78,9 +85,11 @@ class _Job:
 
     def kill(self) -> None:
         """Kill the process and everything that it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        if not self._is_killed:
+            self._is_killed = True
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def results(self) -> list[DetectorResult]:
         """Wait for the process until its time is over. Return what became of each detector."""
@@ -111,20 +120,22 @@ class _Job:
     def _outcome(
         self, extension: Extension, end: DetectorEnd | None, stopped_in: str | None, code: int | None
     ) -> DetectorResult:
-        package, version, name, _ = extension
-        run = DetectorRun(package=package, version=version, detector=name, state="failed")
         if end is not None and end.error is None:
-            ok = msgspec.structs.replace(run, state="ok", findings=len(end.findings))
-            return DetectorResult(ok, end.findings)
+            run = msgspec.structs.replace(_failed(extension, None), state="ok", findings=len(end.findings))
+            return DetectorResult(run, end.findings)
         if end is not None:
-            return DetectorResult(msgspec.structs.replace(run, reason=end.error), [])
-        if stopped_in not in (name, None):
-            reason = f"not run: the process ended in {stopped_in}"
-            return DetectorResult(msgspec.structs.replace(run, reason=reason), [])
+            return DetectorResult(_failed(extension, end.error), [])
+        if stopped_in not in (extension.name, None):
+            return DetectorResult(_failed(extension, f"not run: the process ended in {stopped_in}"), [])
         if code is None:
-            reason = f"it had not ended after {self._seconds:.0f} s"
-            return DetectorResult(msgspec.structs.replace(run, state="timed out", reason=reason), [])
-        return DetectorResult(msgspec.structs.replace(run, reason=_describe_exit(code)), [])
+            late = _failed(extension, f"it had not ended after {self._seconds:.0f} s")
+            return DetectorResult(msgspec.structs.replace(late, state="timed out"), [])
+        return DetectorResult(_failed(extension, _describe_exit(code)), [])
+
+
+def _failed(extension: Extension, reason: str | None) -> DetectorRun:
+    package, version, name, _ = extension
+    return DetectorRun(package=package, version=version, detector=name, state="failed", reason=reason)
 
 
 def _describe_exit(code: int) -> str:

@@ -24,7 +24,7 @@ class Loaded(NamedTuple, Generic[Part]):
         """Why extensions cannot be used: one sentence each, with the names of the part and its package."""
         return [f"{extension} cannot be used: {reason}" for extension, reason in self.failed]
 
-    def failure(self, name: str, error: Exception) -> CritiqorError:
+    def failure(self, name: str, error: BaseException) -> CritiqorError:
         """Return the error to raise when a part of an extension failed while it was used."""
         origin = self.origins[name]
         fix = f"report it to the authors of {origin.package}, or: pip uninstall {origin.package}"

@@ -103,7 +103,7 @@ def _detect_extension(file: InputFile) -> str | None:
         try:
             if importer.detects(file):
                 return name
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # It is not asked again, and reported like one that cannot be loaded.
             extensions.failed.append((extensions.origins[name], describe_error(error)))
             del extensions.parts[name]
@@ -130,7 +130,7 @@ def _read_extension(name: str, path: Path, key: bytes) -> Iterator[ImportedTrace
             yield msgspec.structs.replace(checked, format=name)
     except CritiqorError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise extensions.failure(name, error) from error
 
 

@@ -13,7 +13,8 @@ import venv
 from pathlib import Path
 
 import pytest
-from support import Runs, attached, recorded
+from extension_packages import tool_call_records
+from support import Runs
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "critiqor-example"
@@ -61,15 +62,7 @@ def critiqor(python: Path, folder: Path, *arguments: str, **environment: str) ->
 def started(runs: Runs) -> str:
     """A run with a call of `exec` that is not finalized yet."""
     run_id = runs.start()
-    call = {"tool_name": "exec", "tool_call_id": "c1"}
-    runs.write(
-        run_id,
-        attached(),
-        recorded(2),
-        recorded(3, "tool_call", payload={"arguments": {"command": "ls"}}, **call),
-        recorded(4, "tool_output", payload={"result": {"details": {"exitCode": 0}}}, duration_ms=7, **call),
-        recorded(5, "agent_end"),
-    )
+    runs.write(run_id, *tool_call_records())
     return run_id
 
 

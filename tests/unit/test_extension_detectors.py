@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 import pytest
-from extension_packages import Packages
-from support import Runs, attached, recorded
+from extension_packages import Packages, tool_call_records
+from support import Runs
 
 import critiqor
 from critiqor.extensions import detection
@@ -23,17 +24,8 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
 
 def sealed(runs: Runs) -> critiqor.Run:
     """A run with one tool call."""
-    call = {"tool_name": "exec", "tool_call_id": "c1"}
-    output = {"result": {"details": {"exitCode": 0}}}
     run_id = runs.start()
-    runs.write(
-        run_id,
-        attached(),
-        recorded(2),
-        recorded(3, "tool_call", payload={"arguments": {"command": "ls"}}, **call),
-        recorded(4, "tool_output", payload=output, **call),
-        recorded(5, "agent_end"),
-    )
+    runs.write(run_id, *tool_call_records())
     runs.finalize(run_id)
     return critiqor.Run.load(run_id, runs.folder)
 
@@ -47,7 +39,7 @@ def without_extensions(diagnosis: Diagnosis) -> Diagnosis:
 def test_without_extensions_none_is_listed_and_no_process_is_started(
     runs: Runs, packages: Packages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(detection.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
     packages.install("other", "", group="exporters", nothing=":NOTHING")
     assert installed("critiqor.detectors") == []
     assert sealed(runs).diagnosis.extensions == []
@@ -183,6 +175,19 @@ def test_diagnosing_again_and_diagnosing_files_runs_extensions_too(
         ' {"type": "tool_result", "tool": "exec", "text": "ok"}, {"type": "end"}]}'
     )
     assert [state.findings for state in critiqor.diagnose(trace).extensions] == [1]
+
+
+def test_process_that_cannot_be_started_is_reported_and_the_run_is_completed(
+    runs: Runs, packages: Packages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "no more processes")
+
+    packages.detector("team-rules")
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    [state] = sealed(runs).diagnosis.extensions
+    assert (state.package, state.state) == ("team-rules", "failed")
+    assert "no more processes" in str(state.reason)
 
 
 def test_module_in_the_current_folder_does_not_replace_one_of_ours(

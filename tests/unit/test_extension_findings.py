@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from diagnosed import diagnosis, finding
-from extension_packages import Packages
+from extension_packages import Packages, tool_call_records
 from reports import INTACT, report
-from support import Cli, Runs, attached, recorded
+from support import Cli, Runs
 
 from critiqor.comparison.causes import causes_of
 from critiqor.dashboard import offline_pages
@@ -118,14 +118,7 @@ def run_id(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     packages = Packages(tmp_path / "packages", monkeypatch)
     packages.detector("team-rules")
     packages.detector("bad-rules", "bad_rules", "raise ValueError('no')")
-    call = {"tool_name": "exec", "tool_call_id": "c1"}
-    runs.seal(
-        attached(),
-        recorded(2),
-        recorded(3, "tool_call", payload={"arguments": {"command": "ls"}}, **call),
-        recorded(4, "tool_output", payload={"result": {"details": {"exitCode": 0}}}, **call),
-        recorded(5, "agent_end"),
-    )
+    runs.seal(*tool_call_records())
     return "run_001"
 
 

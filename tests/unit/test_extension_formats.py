@@ -155,7 +155,7 @@ def test_broken_importers_are_named_and_the_others_are_used(cli: Cli, packages: 
     assert "a file that begins with LINES" in refused.err
 
 
-@pytest.mark.parametrize("trace", ["1 / 0", "'text'", "writer.trace('x').events"])
+@pytest.mark.parametrize("trace", ["1 / 0", "exit(3)", "'text'", "writer.trace('x').events"])
 def test_importer_that_fails_while_reading_is_named(trace: str, packages: Packages, tmp_path: Path) -> None:
     packages.install("lines", IMPORTER.replace('writer.trace("anything")', trace), "importers", lines=":LINES")
     file = tmp_path / "log.txt"

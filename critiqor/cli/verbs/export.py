@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
-@click.option("--format", "format_name", required=True, type=FormatChoice(), help="What to write.")
+@click.option(
+    "--format", "format_name", required=True, type=FormatChoice(), help="What to write; extensions can add formats."
+)
 @click.option(
     "--output",
     "-o",
