@@ -17,9 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "browser")]
+sys.path.insert(0, str(ROOT / "tests"))
 
-from chromium import browser  # noqa: E402
+from browser.chromium import browser  # noqa: E402
 from diagnosed import store  # noqa: E402
 from large import large_diagnosis, many_runs  # noqa: E402
 from support import Runs  # noqa: E402

@@ -15,9 +15,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent / "openclaw"))
+sys.path.insert(0, str(HERE.parent))
 
-from install import install_packages  # noqa: E402
+from openclaw.install import install_packages  # noqa: E402
 
 LINTED = ("critiqor/clawhub", "tests/plugin", "tests/javascript", "benchmarks")
 
