@@ -118,7 +118,8 @@ def test_hostile_diagnoses_are_shown_as_text(runs: Runs, hostile: str) -> None:
         elements = check(answer.text)
         if page == "/diagnosis":
             labels = [attributes.get("aria-label") for tag, attributes in elements.tags if "data-box" in attributes]
-            assert labels == [sanitize_for_page(hostile[:MAX_LABEL]).strip()] * 4
+            shown = " ".join(sanitize_for_page(hostile[:MAX_LABEL]).split())
+            assert len(labels) == 4 and all(label and shown.startswith(label.removesuffix("…")) for label in labels)
     check(client.get("/runs", params={"q": hostile[:1000]}).text)
 
 
