@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from finalize import write_run
+from generator import write_run
 
 from critiqor.session import complete_session
 
 EVENTS = 100_000
 ROUNDS = 5
-SEARCHES = ("orders_4711", "discount", "PASS tests/unit/orders_99999.py", "nothing_of_that_name", "EUR total")
+SEARCHES = ("invoice_217", "discount", "pytest src/order_17.py", "nothing_of_that_name", "注文", "HTTP 404")
 GOALS = {"first_page_s": 1.0, "slowest_search_ms": 300.0, "peak_memory_mb": 200.0}
 
 

@@ -2,10 +2,9 @@
 
     python benchmarks/diagnosis.py [--json]
 
-The main stream is that of a busy gateway: parallel sessions, model calls, tools, memory, messages, some failures and
-loops, generated event by event. The other streams are different worst cases. Times are those of observing and
-concluding, alternately for short and long recordings; the figures are medians and their ratio. Generating the events is
-not measured. Memory is the peak of a process that observes the long stream once.
+The main stream is that of a busy gateway (`generator.py`). The other streams are different worst cases. Times are those
+of observing and concluding, alternately for short and long recordings; the figures are medians and their ratio.
+Generating the events is not measured. Memory is the peak of a process that observes the long stream once.
 
 The last figures are for a run in progress: the time of asking for findings every 50 events, divided by the time of
 observing, for streams in which one finding grows and grows.
@@ -23,12 +22,13 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 
+from generator import gateway_events
+
 from critiqor.diagnosis import Diagnoser
 from critiqor.model import Coverage, Event, event_id_for, iso_from_ms
 
 SHORT, LONG = 10_000, 100_000
 ROUNDS = 5
-SESSIONS = 8
 CHUNK = 1000
 ASKED_EVERY = 50
 ASKED_SHORT, ASKED_LONG = 10_000, 40_000
@@ -80,38 +80,6 @@ class EventGenerator:
     def message(self, session: str, run: str, text: str, kind: str = "message_end") -> Event:
         role = "user" if kind == "input" else "assistant"
         return self.event(kind, session, run, payload={"role": role, "text": text, "stop_reason": "stop"})
-
-    def turn(self, session: str, number: int) -> Iterator[Event]:
-        """Yield one agent run of a few dozen events; some runs contain failures."""
-        run = f"{session}-{number}"
-        yield self.event("agent_start", session, run, payload={"attempt": 1, "trigger": "user"})
-        yield self.message(session, run, f"Please look at order {number} and tell me what is wrong with it.", "input")
-        if number % 7 == 0:
-            yield from self.model(session, run, 9_000, "request failed (provider internal error, HTTP 500)")
-        for index in range(6):
-            yield from self.model(session, run, 9_000 + 700 * index)
-            name = f"src/orders_{number % 50}_{0 if number % 10 == 3 else index}.py"
-            yield from self.tool(session, run, f"call_{index}", "read", {"path": name}, LOG.format(name) * 8)
-            failed = "exit code 1" if number % 5 == 1 or index == 2 else None
-            command = {"command": f"pytest tests/unit/orders_{index}.py -q"}
-            yield from self.tool(session, run, f"call_x{index}", "exec", command, LOG.format(index) * 6, failed)
-        lookup = {"query": f"order {number}", "lookup": "found" if number % 3 else "empty", "result": LOG}
-        yield self.event("memory_event", session, run, tool_name="memory_search", payload=lookup)
-        yield self.message(session, run, f"Order {number} fails because the discount is applied twice. I fixed it.")
-        yield self.event("agent_end", session, run, payload={"success": True, "usage_total": {"input": 60_000}})
-
-
-def gateway() -> Iterator[Event]:
-    """Yield the events of several parallel sessions, interleaved."""
-    maker, numbers = EventGenerator(), count()
-    open_turns = [maker.turn(f"agent:main:{session}", next(numbers)) for session in range(SESSIONS)]
-    for place in count():
-        session = place % SESSIONS
-        event = next(open_turns[session], None)
-        if event is None:
-            open_turns[session] = maker.turn(f"agent:main:{session}", next(numbers))
-            event = next(open_turns[session])
-        yield event
 
 
 def distinct_errors() -> Iterator[Event]:
@@ -188,7 +156,7 @@ GROWING_STREAMS: dict[str, Callable[[], Iterator[Event]]] = {
     "nothing but messages": conversation,
 }
 STREAMS: dict[str, Callable[[], Iterator[Event]]] = {
-    "a busy gateway": gateway,
+    "a busy gateway": gateway_events,
     "nothing but different errors": distinct_errors,
     "one call that always fails": same_failure,
     "sessions of two events": tiny_sessions,
@@ -263,10 +231,10 @@ def peak_memory(name: str) -> float:
 def main() -> None:
     report = {}
     for name, stream in STREAMS.items():
-        short, long = microseconds(stream, ROUNDS if stream is gateway else 3)
+        short, long = microseconds(stream, ROUNDS if stream is gateway_events else 3)
         report[name] = {"short_us": short, "long_us": long, "ratio": long / short, "peak_mb": peak_memory(name)}
         if "--json" not in sys.argv:
-            at_most = "at most 1.2" if stream is gateway else "at most 1.5"
+            at_most = "at most 1.2" if stream is gateway_events else "at most 1.5"
             print(
                 f"{name}: {short:.1f} µs per event at {SHORT:,}, {long:.1f} at {LONG:,}, ratio {long / short:.2f} "
                 f"({at_most}); {report[name]['peak_mb']:.0f} MB (at most 150)",

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from finalize import write_run
+from generator import write_run
 
 from critiqor.session import finalize_session
 

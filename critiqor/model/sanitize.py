@@ -118,6 +118,8 @@ def _replace(text: str, multiline: bool, replacement: Replacement) -> str:
         return unsafe.sub(" ", text)
     if replacement is Replacement.MARK:
         kept = "\n\t" if multiline else ""
+        if (text.replace("\n", "").replace("\t", "") if multiline else text).isprintable():
+            return text
         return "".join(character if character.isprintable() or character in kept else "�" for character in text)
     unsafe = _UNSAFE_IN_LINES if multiline else _UNSAFE
     return unsafe.sub(_visible_code, text)

@@ -44,6 +44,8 @@ SUPERVISOR = "0supervisor"
 """Writer name of lifecycle events; sorts before any recorder within the same millisecond."""
 _ENVELOPE = frozenset({*Event.__struct_fields__, "type"})
 _DIAGNOSIS = b'"diagnosis":'
+_CONFIDENCE = b'"confidence_score":'
+"""The last member of the head."""
 _EVENT_LOG = b'"event_log":['
 _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analysis", "event_log"})
 
@@ -128,10 +130,13 @@ def load_head(paths: SessionPaths, run_id: str) -> RunHead:
     """Read the head of a run record, however large the run is."""
     try:
         with paths.run_path(run_id).open("rb") as file:
-            text = file.read(HEAD_BYTES).decode("utf-8", "ignore")
+            data = file.read(HEAD_BYTES)
     except FileNotFoundError:
         raise _unknown(run_id) from None
-    members = _leading_members(text)
+    head = _head_before_diagnosis(data)
+    if head is not None and head.run_id == run_id:
+        return head
+    members = _leading_members(data.decode("utf-8", "ignore"))
     if members.get("run_id") != run_id or "confidence_score" not in members:
         record = load(paths, run_id)
         return RunHead(**{name: getattr(record, name) for name in RunHead.__struct_fields__})
@@ -259,6 +264,17 @@ def _broken(paths: SessionPaths, run_id: str, reason: object) -> BrokenRecordErr
     path = paths.run_path(run_id)
     fix = f"restore {path.name} from a backup, or remove it; the evidence in {paths.run_folder(run_id)} is not affected"
     return BrokenRecordError(f"the record of {run_id} cannot be read: {reason}", fix=fix)
+
+
+def _head_before_diagnosis(data: bytes) -> RunHead | None:
+    """Decode the head of a record as Critiqor writes it; None if it has to be looked at more closely."""
+    end = data.find(_DIAGNOSIS)
+    if end < 0 or _CONFIDENCE not in data[:end]:
+        return None
+    try:
+        return msgspec.json.decode(data[:end].rstrip(b", \t\r\n") + b"}", type=RunHead)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _leading_members(text: str) -> dict[str, Any]:

@@ -83,11 +83,14 @@ class Attribution:
         last = ms_from_iso(self._last.timestamp) if self._last is not None else None
         runs = {run.run_id: run for run in (*self._slowest.items(), *self._wanted.values(), *self._live.values())}
         named = dict(self._named)
-        turns = []
         for run_id, run in runs.items():
-            turn = named.pop(run_id, None)
+            turn = named.get(run_id)
             self._cut(run, max(run.end, last or 0.0, _end_of(turn) if turn is not None else 0.0))
-            turns.append(_joined(run, turn))
+        chosen = list(runs.values())
+        if not self._nameless:
+            # Most runs are too short to be listed, so their trees are not needed.
+            chosen = sorted(chosen, key=lambda run: _order(*_bounds(run, named.get(run.run_id))))[:MAX_TURNS]
+        turns = [_joined(run, named.get(run.run_id)) for run in chosen]
         for turn in self._nameless:
             within = [run for run in turns if "timeline" not in run.sources and _contains(turn, run.tree.start_ms)]
             if len(within) == 1:
@@ -95,7 +98,7 @@ class Attribution:
                 turns.append(_joined(runs[within[0].agent_run_id or ""], turn))
             else:
                 turns.append(turn)
-        turns += named.values()
+        turns += [turn for run_id, turn in named.items() if run_id not in runs]
         return sorted(turns, key=lambda turn: (-turn.duration_ms, turn.started_at))[:MAX_TURNS]
 
     def _retire(self, run: RecordedTurn) -> None:
@@ -113,11 +116,8 @@ class Attribution:
 def _joined(run: RecordedTurn, turn: Turn | None) -> Turn:
     """Join what the recorder and the timeline know of one agent run."""
     spans = flatten_tree(turn.tree) if turn is not None else []
-    start, end, has_ended = run.start, run.end, run.has_ended
-    if turn is not None:
-        start = min(start, turn.tree.start_ms)
-        end = max(end, _end_of(turn))
-        has_ended = has_ended or turn.ended
+    start, end = _bounds(run, turn)
+    has_ended = run.has_ended or (turn is not None and turn.ended)
     requests = sorted((span for span in spans if span.kind == "provider"), key=lambda span: span.start)
     intervals = [Interval(span.start, span.end, "provider", "a request", span.failed) for span in requests]
     shown = sorted(run.longest.items())
@@ -142,6 +142,18 @@ def _joined(run: RecordedTurn, turn: Turn | None) -> Turn:
         split=run.splitter(intervals).split(start, end, ended=has_ended),
         tree=msgspec.structs.replace(tree, more=tree.more + max(0, run.requests + run.tools - len(shown))),
     )
+
+
+def _bounds(run: RecordedTurn, turn: Turn | None) -> tuple[float, float]:
+    """Return start and end of an agent run, by recorder and timeline."""
+    if turn is None:
+        return run.start, run.end
+    return min(run.start, turn.tree.start_ms), max(run.end, _end_of(turn))
+
+
+def _order(start: float, end: float) -> tuple[float, str]:
+    """Return what turns are sorted by: the slowest first, then the earliest."""
+    return (-round(end - start, 3), iso_from_ms(int(start)))
 
 
 def _is_among(call: Interval, requests: Sequence[ClosedSpan]) -> bool:
