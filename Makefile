@@ -33,9 +33,11 @@ lint: .venv/development
 	ruff check .
 	ruff format --check .
 	lint-imports --no-logo
+	$(BIN)/python tests/javascript/checks.py lint
 
 type: .venv/development
 	mypy
+	$(BIN)/python tests/javascript/checks.py types
 
 # A file stays in one process, and the longest come first. One test after the other: `make unit WORKERS=0`.
 unit: .venv/development

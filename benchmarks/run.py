@@ -26,6 +26,7 @@ def main() -> None:
         "gateway_turns.py",
         "attribution.py",
         "dashboard.py",
+        "drawings.py",
     ):
         print(f"── {name}", flush=True)
         program = NODE if name.endswith(".mjs") else sys.executable

@@ -103,9 +103,9 @@ def case(concluded: Diagnosis, day: int = 1, **metadata: str) -> RunSummary:
     return RunSummary(run_id=concluded.run_id, created_at=created, metadata=named, diagnosis=concluded)
 
 
-def store(runs: Runs, concluded: Diagnosis, day: int = 1, **metadata: str) -> str:
+def store(runs: Runs, concluded: Diagnosis, day: float = 1, **metadata: str) -> str:
     """Put a completed run with this diagnosis and sealed evidence without events into a folder; returns its id."""
-    run_id, created = concluded.run_id, iso_from_ms(day * DAY_MS)
+    run_id, created = concluded.run_id, iso_from_ms(round(day * DAY_MS))
     evidence = runs.paths.evidence_summary_path(run_id)
     evidence.parent.mkdir(parents=True, exist_ok=True)
     head = f'{{"schema_version":"{EVIDENCE_SCHEMA}","run_id":"{run_id}","session_id":"{run_id}","events":['

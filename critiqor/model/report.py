@@ -11,7 +11,7 @@ from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.event import Event
 from critiqor.model.evidence import Coverage
 from critiqor.model.record import Cut, Metadata, RunHead, Seal, Status, Timestamps, Transition
-from critiqor.model.verdict import Integrity, Verdict, judge
+from critiqor.model.verdict import Integrity, Verdict, verdict_on
 
 REPORT_SCHEMA = "critiqor.report.v1"
 # v1: integrity of the evidence, head of the record, coverage of the evidence, diagnosis.
@@ -60,7 +60,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def verdict(self) -> Verdict:
         """The verdict on the run, as far as the evidence proves it."""
-        return judge(self.diagnosis, self.evidence)
+        return verdict_on(self.diagnosis, self.evidence)
 
 
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):

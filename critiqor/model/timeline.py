@@ -30,6 +30,8 @@ class LineProblem(msgspec.Struct, frozen=True):
     count: int
     lines: list[int]
     """The first few line numbers, from 1."""
+    at_least: bool = False
+    """Whether `count` is a lower bound: in a file with many unknown fields, not every line is searched for them."""
 
 
 class SpanNode(msgspec.Struct, frozen=True, kw_only=True):

@@ -40,7 +40,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Why the trust is unknown; null where it is known."""
 
 
-def judge(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
+def verdict_on(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
     """Return the verdict of a diagnosis; without intact evidence there is none."""
     if not integrity.is_intact:
         return Verdict(
@@ -61,7 +61,7 @@ def judge(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
 
 def fresh_verdict(diagnosis: Diagnosis) -> Verdict:
     """Return the verdict of a diagnosis that was just made, whose evidence is therefore intact."""
-    return judge(diagnosis, Integrity(state="intact", explanation="the evidence was just diagnosed"))
+    return verdict_on(diagnosis, Integrity(state="intact", explanation="the evidence was just diagnosed"))
 
 
 def with_verdict(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:

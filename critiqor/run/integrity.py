@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from pathlib import Path
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -12,18 +13,38 @@ from critiqor.errors import CritiqorError
 from critiqor.model import RunHead
 from critiqor.model.verdict import Integrity
 from critiqor.run.store import Run
-from critiqor.storage.verification import check_integrity
+from critiqor.storage.verification import file_digest, sealed_timeline_problems
 
 IntegrityCheck = Callable[[Run, RunHead, str | None], Integrity]
 
 
 def check_run_integrity(run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
-    """Compare the evidence of a run with its seal and the diagnosed digest. Unreadable evidence is not intact."""
+    """Compare the evidence of a run with its seal and with the diagnosed digest. Unreadable evidence is not intact.
+
+    `diagnosed` is the digest in the diagnosis, None where there is none. `critiqor verify` also locates differences.
+    """
     try:
-        return check_integrity(run.paths, head, diagnosed)
+        return _compare_digests(run, head, diagnosed)
     except (CritiqorError, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         return Integrity(state="changed", explanation=f"the evidence cannot be read: {reason}")
+
+
+def _compare_digests(run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
+    if head.seal is None:
+        return Integrity(state="not sealed", explanation="the evidence is not sealed yet")
+    document = run.evidence_path
+    found = file_digest(document)
+    if found is None:
+        return Integrity(state="missing", explanation=f"the evidence is gone: there is no {document.name}")
+    if found != head.seal.digest:
+        changed = f"{document.name} was changed"
+        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {changed}")
+    if problems := sealed_timeline_problems(run.timeline_path, run.coverage().timeline):
+        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {problems[0]}")
+    if diagnosed != found:
+        return Integrity(state="other", explanation="the diagnosis is missing or does not match the sealed evidence")
+    return Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 
 
 class _FileState(NamedTuple):
@@ -52,12 +73,18 @@ class IntegrityCache:
 
 def file_states(run: Run) -> tuple[_FileState | None, ...]:
     """Return the states of the files that decide the integrity of a run: record, evidence, diagnosis, timeline."""
-    return tuple(map(_state, (run.record_path, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+    return tuple(map(_state, _state_paths(run)))
 
 
-def _state(path: Path) -> _FileState | None:
+@lru_cache(1 << 14)
+def _state_paths(run: Run) -> tuple[str, ...]:
+    """Return the paths of these files. The list of thousands of runs looks at them for every request."""
+    return tuple(map(str, (run.record_path, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+
+
+def _state(path: str) -> _FileState | None:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return _FileState(found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)

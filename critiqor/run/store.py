@@ -20,7 +20,6 @@ from critiqor.storage.session_document import read_coverage, read_sealed_events
 
 if TYPE_CHECKING:
     from critiqor.model.timeline import TimelineSummary
-    from critiqor.model.verdict import Integrity
     from critiqor.storage.redaction import Redactor
     from critiqor.storage.verification import Verification
 
@@ -146,12 +145,6 @@ class Run:
             message = f"the diagnosis of {self.id} does not match its sealed evidence"
             raise BrokenRecordError(message, fix=f"critiqor diagnose {self.id}")
         return diagnosis
-
-    def integrity(self) -> Integrity:
-        """Compare the evidence with its seal and its diagnosis. Reads all of it once, as a stream."""
-        from critiqor.storage.verification import check_integrity, diagnosed_digest
-
-        return check_integrity(self.paths, self.head(), diagnosed_digest(self.diagnosis_path))
 
     def verify(self) -> Verification:
         """Compare the evidence with its seal, and locate every difference."""

@@ -15,7 +15,7 @@ import msgspec
 from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
 from critiqor.model import Coverage, Diagnosis, Event, RunHead, Seal
-from critiqor.model.verdict import Integrity, Verdict, judge, with_verdict
+from critiqor.model.verdict import Integrity, Verdict, verdict_on, with_verdict
 from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level
 from critiqor.run.integrity import IntegrityCheck, check_run_integrity
 from critiqor.run.store import Run
@@ -93,7 +93,7 @@ class RunView:
             from critiqor.privacy.diagnosis import anonymous_diagnosis
 
             diagnosis = anonymous_diagnosis(diagnosis)
-        verdict = judge(diagnosis, self.integrity)
+        verdict = verdict_on(diagnosis, self.integrity)
         return _Judged(with_verdict(diagnosis, verdict), verdict)
 
     @property

@@ -16,8 +16,6 @@ import msgspec
 
 from critiqor.errors import NoActiveSessionError
 from critiqor.model.evidence import SealedFile
-from critiqor.model.record import RunHead
-from critiqor.model.verdict import Integrity
 from critiqor.storage import SessionPaths
 from critiqor.storage.run_record import load_head
 from critiqor.storage.session_document import read_coverage
@@ -62,7 +60,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
     elif has_copy and (difference := _difference(record, document, seal.events)):
         problems.append(f"the copy in {record.name} was changed: {difference}")
     if found == seal.digest:
-        problems += _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline)
+        problems += sealed_timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline)
     diagnosed = diagnosed_digest(paths.diagnosis_path(run_id))
     if diagnosed != seal.digest:
         problems.append("the diagnosis is missing or does not match the sealed evidence")
@@ -74,28 +72,6 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         found=found,
         problems=problems,
     )
-
-
-def check_integrity(paths: SessionPaths, head: RunHead, diagnosed: str | None) -> Integrity:
-    """Compare the digests of the evidence of a run with its seal, and with the evidence that was diagnosed.
-
-    `diagnosed` is the digest in the diagnosis, None where there is none. `verify_run` also locates the differences.
-    """
-    run_id, seal = head.run_id, head.seal
-    if seal is None:
-        return Integrity(state="not sealed", explanation="the evidence is not sealed yet")
-    document = paths.evidence_summary_path(run_id)
-    found = file_digest(document)
-    if found is None:
-        return Integrity(state="missing", explanation=f"the evidence is gone: there is no {document.name}")
-    if found != seal.digest:
-        changed = f"{document.name} was changed"
-        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {changed}")
-    if problems := _timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline):
-        return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {problems[0]}")
-    if diagnosed != found:
-        return Integrity(state="other", explanation="the diagnosis is missing or does not match the sealed evidence")
-    return Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 
 
 def file_digest(path: Path, limit: int | None = None) -> str | None:
@@ -112,7 +88,7 @@ def file_digest(path: Path, limit: int | None = None) -> str | None:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
+def sealed_timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
     """Compare OpenClaw's timeline with its seal; lines written after the seal are not part of the evidence."""
     digest = file_digest(path, sealed.bytes) if sealed is not None else None
     if sealed is None or digest == sealed.digest:

@@ -8,9 +8,8 @@ methods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -36,6 +35,7 @@ from critiqor.timeline.reader.records import (
     SpanError,
     SpanStart,
     Unknown,
+    frequent_types,
     moment_ms,
 )
 from critiqor.timeline.slowest import Slowest
@@ -79,18 +79,12 @@ class RecordProcessor:
         self.providers = ProviderAggregator()
         self.children = ChildAggregator()
         self.plugins = PluginAggregator()
-        self._records: list[Record] = []
+        self._records: Sequence[Record] = []
         self._number = 0
         self._startup_spans = 0
         self._calls = 0
-        self._rare: dict[type[Line], Callable[[ProcessState, Any], None]] = {
-            Mark: self._mark,
-            LoopSample: self._sample,
-            ChildExit: self._child,
-            Unknown: self._unknown,
-        }
 
-    def take(self, records: list[Record], number: int) -> None:
+    def take(self, records: Sequence[Record], number: int) -> None:
         """Take the records of consecutive lines; `number` is that of the first line."""
         self._records, self._number = records, number
         self.events += len(records)
@@ -100,8 +94,9 @@ class RecordProcessor:
         if self._calls % _COMPACT_EVERY == 0:
             self._compact()
 
-    def _take(self, records: list[Record]) -> None:
+    def _take(self, records: Sequence[Record]) -> None:
         spans, slowest = self.spans, self.slowest
+        start_type, end_type, error_type, request_type = frequent_types(records[0])
         shortest_cause, floor = self.stalls.shortest_cause, slowest.floor
         process = self._process(records[0])
         pid, taken = records[0].pid, 0
@@ -114,7 +109,7 @@ class RecordProcessor:
                 pid, taken = record.pid, 0
                 open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
             taken += 1
-            if type(record) is SpanStart:
+            if type(record) is start_type:
                 moment = record.timestamp
                 if moment < last:
                     self._note_clock_set_back(process, record, last)
@@ -124,7 +119,7 @@ class RecordProcessor:
                     self._reopen(process, record)
                 if record.phase == TURN_PHASE or name == TURN_NAME:
                     process.turns.start_span(record, open_spans)
-            elif type(record) is SpanEnd or type(record) is SpanError:
+            elif type(record) is end_type or type(record) is error_type:
                 moment = record.timestamp
                 if moment < last:
                     self._note_clock_set_back(process, record, last)
@@ -166,9 +161,9 @@ class RecordProcessor:
                         process.turns.end_span(record, key, process.closed)
                         if process.working_since is None:
                             process.mark_working(_start_time(record))
-                if span.purpose is not None or process.is_young or type(record) is SpanError:
+                if span.purpose is not None or process.is_young or type(record) is error_type:
                     self._end_special_span(process, span, record)
-            elif type(record) is ProviderCall:
+            elif type(record) is request_type:
                 if record.timestamp > last:
                     last = record.timestamp
                 self._add_request(process, record)
@@ -176,7 +171,7 @@ class RecordProcessor:
                 if record.timestamp < last:
                     self._note_clock_set_back(process, record, last)
                 last = record.timestamp
-                self._rare[type(record)](process, record)
+                self._add_rare(process, record)
         process.last = last
         process.events += taken
 
@@ -245,7 +240,7 @@ class RecordProcessor:
 
     def _count_untimed(self, record: Ending) -> None:
         self.untimed += 1
-        self.errors += type(record) is SpanError
+        self.errors += isinstance(record, SpanError)
 
     def _complete_end(self, process: ProcessState, record: Ending, started: SpanStart | None) -> Ending:
         """Return the end of a span that lacks its start or duration, with a duration if one can be computed."""
@@ -261,7 +256,7 @@ class RecordProcessor:
 
     def _end_special_span(self, process: ProcessState, span: SpanAggregator, record: Ending) -> None:
         """Handle a span that failed, that has a special purpose, or that comes early in the life of its process."""
-        if type(record) is SpanError:
+        if isinstance(record, SpanError):
             self.errors += 1
             span.failed += 1
         if span.purpose == "staging":
@@ -287,6 +282,17 @@ class RecordProcessor:
         full = self._startup_spans >= MAX_STARTUP_SPANS_IN_ALL
         process.is_starting = not full and len(process.startup) < MAX_STARTUP_SPANS
 
+    def _add_rare(self, process: ProcessState, record: Record) -> None:
+        if isinstance(record, Mark):
+            self._mark(process, record)
+        elif isinstance(record, LoopSample):
+            self.stalls.add(process, record, self._line_of)
+        elif isinstance(record, ChildExit):
+            self.children.add(record, self._line_of)
+        elif isinstance(record, Unknown):
+            known = record.type in self.unknown or len(self.unknown) < MAX_NAMES
+            self.unknown[record.type if known else OTHER_NAMES] += 1
+
     def _mark(self, process: ProcessState, record: Mark) -> None:
         self.marks += 1
         if process.is_young:
@@ -298,21 +304,11 @@ class RecordProcessor:
         self.plugins.add_mark(record)
         process.turns.add_mark(record)
 
-    def _sample(self, process: ProcessState, record: LoopSample) -> None:
-        self.stalls.add(process, record, self._line_of)
-
     def _add_request(self, process: ProcessState, record: ProviderCall) -> None:
         self.providers.add(record, self._line_of)
         process.turns.end_request(record)
         if process.working_since is None:
             process.mark_working(record.timestamp)
-
-    def _child(self, process: ProcessState, record: ChildExit) -> None:
-        self.children.add(record, self._line_of)
-
-    def _unknown(self, process: ProcessState, record: Unknown) -> None:
-        known = record.type in self.unknown or len(self.unknown) < MAX_NAMES
-        self.unknown[record.type if known else OTHER_NAMES] += 1
 
     def _compact(self) -> None:
         for span in (*self.spans.values(), self.providers.durations):

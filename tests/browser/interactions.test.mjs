@@ -59,25 +59,6 @@ describe("on a desktop", () => {
     assert.match(shown, /pytest/);
   });
 
-  test("a node of the causal graph opens its event or finding", async () => {
-    await visitor.go(`/runs/${runs.claim}/diagnosis`);
-    const graph = await page.waitForSelector('[aria-label^="Causal graph"]');
-    await graph.scrollIntoView();
-    const box = await graph.boundingBox();
-    const node = await (async () => {
-      for (let y = 10; y < box.height; y += 20) {
-        for (let x = 10; x < box.width; x += 30) {
-          await page.mouse.move(box.x + x, box.y + y);
-          const cursor = ([left, top]) => getComputedStyle(document.elementFromPoint(left, top)).cursor;
-          if ((await page.evaluate(cursor, [box.x + x, box.y + y])) === "pointer") return [box.x + x, box.y + y];
-        }
-      }
-      return assert.fail("nothing in the graph can be clicked");
-    })();
-    await page.mouse.click(...node);
-    await visitor.until(() => /\/events\/evt_|#finding_/.test(visitor.path));
-  });
-
   test("dragging across the timeline zooms in, and going back shows the whole run again", async () => {
     await visitor.go(`/runs/${runs.claim}/timeline`);
     const whole = visitor.path;

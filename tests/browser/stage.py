@@ -16,7 +16,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from dashboards import failing_tests  # noqa: E402
+from diagnosed import store  # noqa: E402
 from hostile import CONTROLS, MARK, MARKUP, hostile_run  # noqa: E402
+from large import large_diagnosis  # noqa: E402
 from support import Runs, run_critiqor, wait_until  # noqa: E402
 
 from critiqor.lab.model.model_script import ToolUse  # noqa: E402
@@ -54,6 +56,7 @@ def make_runs(folder: Path) -> dict[str, str]:
     made["shared"] = failing_tests(runs, visibility="shared")
     made["anonymous"] = failing_tests(runs, visibility="anonymous")
     made["hostile"] = hostile_run(runs, visibility="shared")
+    made["large"] = store(runs, large_diagnosis("run_900"), day=20_000)
     made["empty"] = runs.start()
     runs.finalize(made["empty"])
     made["aborted"] = runs.start()

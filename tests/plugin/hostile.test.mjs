@@ -135,14 +135,32 @@ test("a fact that could not be made into a record leaves a hole in the numbering
   assert.equal(state().records.handlerErrors, 1);
 });
 
-test("a duration that cannot be costs no record", (t) => {
+test("a duration that cannot be costs no record and dates none", (t) => {
+  stopClock(t);
   const run = newRun(t);
   const claw = attach();
-  for (const durationMs of ["soon", NaN, Infinity, 1e300, -5, {}]) {
+  const impossible = ["soon", NaN, Infinity, -Infinity, 1e300, -1e300, -5, 5n, true, {}];
+  for (const durationMs of impossible) {
     claw.hook("after_tool_call", { toolCallId: "c1", toolName: "exec", result: {}, durationMs }, context);
     claw.hook("model_call_ended", { provider: "p", model: "m", outcome: "completed", durationMs }, context);
+    claw.hook("agent_end", { success: true, durationMs }, { runId: String(durationMs) });
   }
-  assert.equal(run.of("tool_result").length, 6);
-  assert.equal(run.of("after_provider_response").length, 6);
+  for (const eventType of ["tool_call", "tool_result", "before_provider_request", "after_provider_response", "agent_end"]) {
+    assert.equal(run.of(eventType).length, impossible.length, eventType);
+  }
   assert.equal(state().records.handlerErrors, 0);
+  assert.deepEqual(new Set(run.events().map((event) => event.timestamp)), new Set([new Date().toISOString()]));
+});
+
+test("a member called `at` of a documented event neither costs nor dates its record", (t) => {
+  stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  for (const at of ["yesterday", 5, { hour: 3 }]) {
+    claw.hook("before_provider_request", { model: "m", at }, context);
+    claw.hook("after_provider_response", { model: "m", at, usage: {} }, context);
+  }
+  assert.deepEqual(run.of("before_provider_request").map((event) => event.payload.at), ["yesterday", 5, { hour: 3 }]);
+  assert.equal(state().records.handlerErrors, 0);
+  assert.deepEqual(new Set(run.events().map((event) => event.timestamp)), new Set([new Date().toISOString()]));
 });

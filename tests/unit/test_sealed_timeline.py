@@ -10,11 +10,13 @@ from support import Cli, Runs, attached, recorded
 from timelines import Line, data_of, end, in_order, line, span
 
 from critiqor.run.diagnosis import diagnose_run
-from critiqor.run.store import Run
+from critiqor.run.finalization import start_finalizing
+from critiqor.run.store import Run, RunStore
 from critiqor.storage.verification import verify_run
 
 READY = line("mark", "gateway.ready", 90_000, durationMs=90_000)
 SLOW = data_of(*in_order(*span("plugins.load", "a", 0, 89_000, phase="startup"), READY))
+HUGE = data_of(line("mark", "huge", 0, attributes={"text": "x" * 1_200_000}))
 LATER = data_of(end("config.load", "later", 100_000, 5))
 
 
@@ -38,6 +40,29 @@ def test_finalize_judges_the_timeline_and_puts_it_into_the_diagnosis(runs: Runs,
     assert [finding["type"] for finding in diagnosis["failure_analysis"]["findings"]] == ["slow_startup"]
     assert (diagnosis["timeline"]["present"], diagnosis["timeline"]["events"]) == (True, 3)
     assert diagnosis["timeline"]["startups"][0]["path"]["duration_ms"] == 90_000
+
+
+def test_a_run_whose_timeline_ends_with_a_huge_line_is_finalized(runs: Runs, run_id: str, cli: Cli) -> None:
+    timeline_of(runs, run_id).write_bytes(SLOW + HUGE)
+    assert cli("finalize", run_id, "--no-dashboard").code == 0
+    timeline = diagnose_run(run_id, runs.folder)["timeline"]
+    assert (timeline["events"], timeline["parse_errors"]) == (3, 1)
+    assert cli("finalize", run_id, "--no-dashboard").code == 0
+
+
+def test_a_finalize_that_stopped_at_a_huge_line_can_be_repeated(runs: Runs, run_id: str) -> None:
+    timeline_of(runs, run_id).write_bytes(HUGE)
+    store = RunStore(runs.folder)
+    start_finalizing(store.run(run_id), store)
+    assert runs.finalize(run_id)["status"] == "COMPLETED"
+
+
+def test_an_aborted_run_whose_timeline_is_a_huge_line_is_diagnosed(runs: Runs, run_id: str, cli: Cli) -> None:
+    timeline_of(runs, run_id).write_bytes(HUGE)
+    assert cli("abort", run_id).code == 0
+    diagnosed = cli("diagnose", run_id, "--json")
+    assert diagnosed.code == 0
+    assert diagnosed.data["timeline"]["unreadable"][0]["kind"] == "too_long"
 
 
 def test_what_openclaw_writes_after_the_seal_changes_nothing(runs: Runs, run_id: str) -> None:

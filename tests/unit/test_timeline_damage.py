@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import Line, data_of, end, line, problems, request, sample, span, summary_of, without_line_numbers
 
-from critiqor.timeline.reader.lines import MAX_LINE_BYTES
+from critiqor.timeline import timeline_lines
+from critiqor.timeline.reader.lines import MAX_EXAMINED_LINES, MAX_LINE_BYTES
+from critiqor.timeline.summary import BLOCK
 
 HEAD = '"schemaVersion":"openclaw.diagnostics.v1","timestamp":"2026-11-06T21:20:00.000Z"'
 
@@ -119,6 +121,47 @@ def test_an_unknown_field_is_counted_and_the_line_is_used() -> None:
     assert summary.span_figures[0].total_ms == 9
 
 
+def test_a_field_of_another_type_of_line_is_ignored() -> None:
+    summary = summary_of(line("mark", "a", 0, exitCode=3), line("mark", "b", 1, provider="lab"))
+    assert (summary.events, problems(summary)) == (2, {})
+
+
+@pytest.mark.parametrize("value", ["1e999", '"\\ud83d"', "[[[1]]]", "-0"])
+def test_whatever_an_unknown_field_holds_its_line_is_used(value: str) -> None:
+    summary = summary_of(written(f'"type":"mark","name":"a","load":{value}'), *AROUND)
+    assert (summary.events, problems(summary)) == (5, {"unknown_field load": 1})
+
+
+def test_unknown_fields_next_to_a_damaged_line_are_counted() -> None:
+    summary = summary_of(*span("a", "1", 0, 9, cpuMs=3), b"nonsense\n", *span("b", "2", 10, 19, cpuMs=3))
+    assert problems(summary) == {"invalid_json": 1, "unknown_field cpuMs": 4}
+
+
+def test_a_timeline_full_of_unknown_fields_is_read_whole_and_says_that_not_all_of_them_were_counted() -> None:
+    count = 8 * MAX_EXAMINED_LINES
+    lines = (line("mark", "a", at, **({"cpuMs": 1} if at % 10 == 0 else {})) for at in range(count))
+    summary = summary_of(*lines)
+    assert (summary.events, summary.parse_errors) == (count, 0)
+    (known,) = summary.irregular
+    assert known.at_least and MAX_EXAMINED_LINES // 10 <= known.count < count // 10
+    assert known.lines == [1, 11, 21, 31, 41]
+    report = "\n".join(timeline_lines(summary))
+    assert f"irregular: unknown field cpuMs, at least {known.count} times (lines 1, 11, 21, 31, 41, …)" in report
+
+
+def test_unknown_fields_of_a_short_timeline_are_counted_exactly() -> None:
+    summary = summary_of(*(line("mark", "a", at, cpuMs=1) for at in range(1000)))
+    (problem,) = summary.irregular
+    assert (problem.count, problem.at_least) == (1000, False)
+
+
+def test_an_unknown_field_that_occurs_once_in_a_long_timeline_is_named_with_its_line() -> None:
+    lines = [line("mark", "a", at) for at in range(5000)]
+    summary = summary_of(*lines[:4000], {**lines[4000], "rare": True}, *lines[4001:])
+    (problem,) = summary.irregular
+    assert (problem.what, problem.count, problem.lines) == ("rare", 1, [4001])
+
+
 def test_unknown_attributes_are_accepted() -> None:
     summary = summary_of(line("mark", "a", 0, attributes={"anything": [1, {"at": "all"}], "stage": None}))
     assert problems(summary) == {}
@@ -170,6 +213,19 @@ def test_a_very_long_name_is_cut() -> None:
 def test_a_line_is_too_long_wherever_the_blocks_are_cut() -> None:
     long = written('"type":"mark","name":"' + "a" * MAX_LINE_BYTES + '"')
     assert problems(summary_of(data_of(*AROUND), long, data_of(*AROUND))) == {"too_long": 1, "out_of_order": 1}
+
+
+@pytest.mark.parametrize("after", [b"", b"\n", data_of(*AROUND)])
+@pytest.mark.parametrize("before", [b"", data_of(*AROUND)])
+@pytest.mark.parametrize("length", [MAX_LINE_BYTES - 40, MAX_LINE_BYTES, 17 * BLOCK, 18 * BLOCK + 1, 3_000_000])
+def test_a_line_of_any_length_costs_no_other_line(length: int, before: bytes, after: bytes) -> None:
+    around = before + after
+    long = written('"type":"mark","name":"long","padding":""')
+    long = long.replace(b'""', b'"' + b"x" * (length - len(long)) + b'"')
+    summary, clean = summary_of(before, long, after), summary_of(around)
+    read = length <= MAX_LINE_BYTES
+    assert (summary.events, summary.parse_errors) == (clean.events + read, 0 if read else 1)
+    assert summary.lines == clean.lines + 1
 
 
 VALUES = st.recursive(

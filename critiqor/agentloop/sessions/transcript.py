@@ -52,7 +52,10 @@ class TranscriptUpdates:
         self.listener_errors = 0
 
     def on_transcript(self, listener: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
-        """Call `listener` with `{sessionKey, sessionId, agentId, sessionFile, message, messageId, messageSeq}`."""
+        """Call `listener` with every message that is added to a transcript.
+
+        It gets `{sessionKey, sessionId, agentId, sessionFile, message, messageId, messageSeq}`.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

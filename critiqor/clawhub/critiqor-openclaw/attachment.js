@@ -6,8 +6,12 @@
 import fs from "node:fs";
 import path from "node:path";
 
-import { isRunId } from "./journal.js";
+import { errorCode, isRunId } from "./journal.js";
 import { RunRecorder } from "./run_recorder.js";
+
+/** @import { Facts } from "./events.js" */
+
+/** @typedef {{ runId: string, runsDir: string, slot: string }} Target The run to record, and the file that says whether. */
 
 const POLL_INTERVAL_MS = 1000;
 const MAX_FILE_BYTES = 1 << 16;
@@ -15,15 +19,24 @@ const MAX_OWNERS = 1000;
 
 /** Passes OpenClaw's events to the recorder of the run that they belong to, if there is one. */
 export class Attachment {
+  #isGateway = isGateway(process.argv);
+  /** @type {Map<string, Facts>} */
+  #announcements = new Map(); // by registration mode
+  /** @type {Set<string>} */
+  #watched = new Set();
+  #isStopped = false;
+
+  /**
+   * @param {string} file
+   * @param {string} version
+   */
   constructor(file, version) {
     this.file = file;
     this.version = version;
-    this.isGateway = isGateway(process.argv);
+    /** @type {RunRecorder | null} */
     this.current = null;
-    this.owners = new Map(); // run recorder by agent run and by session; null where they are not recorded
-    this.announcements = new Map(); // by registration mode
-    this.watched = new Set();
-    this.stopped = false;
+    /** @type {Map<string, RunRecorder | null>} */
+    this.owners = new Map(); // by agent run and by session; null where they are not recorded
     // An exception in a listener of Node's would end the agent's process.
     this.poll = () => {
       try {
@@ -34,119 +47,165 @@ export class Attachment {
     };
   }
 
-  /** Keeps the announcement of a registration, for the current run and every later one. */
+  /**
+   * Keeps the announcement of a registration, for the current run and every later one.
+   * @param {string} mode
+   * @param {Facts} presence
+   */
   announce(mode, presence) {
-    this.announcements.set(mode, { ...presence, attached: true });
+    this.#announcements.set(mode, { ...presence, attached: true });
     this.refresh();
-    this.writeAnnouncements();
+    this.#writeAnnouncements();
   }
 
+  /**
+   * @param {string} name
+   * @param {OpenClaw.HookEvent} event
+   * @param {OpenClaw.HookContext} [context]
+   */
   hook(name, event, context) {
-    this.ownerOf(event, context)?.router.hook(name, event, context);
+    this.#ownerOf(event, context)?.router.hook(name, event, context);
   }
 
+  /**
+   * @param {string} eventType
+   * @param {string} layer
+   * @param {OpenClaw.HookEvent} event
+   * @param {OpenClaw.HookContext} [context]
+   */
   documented(eventType, layer, event, context) {
-    this.ownerOf(event, context)?.router.documented(eventType, layer, event, context);
+    this.#ownerOf(event, context)?.router.documented(eventType, layer, event, context);
   }
 
+  /** @param {OpenClaw.AgentEvent} event */
   agentEvent(event) {
-    this.ownerOf(event)?.router.agentEvent(event);
+    this.#ownerOf(event)?.router.agentEvent(event);
   }
 
-  // Most saved messages name no agent run; they belong to the one that started last in their session.
+  /**
+   * Most saved messages name no agent run; they belong to the one that started last in their session.
+   * @param {OpenClaw.TranscriptUpdate | null | undefined} update
+   */
   transcriptUpdate(update) {
     const owner = update?.runId === undefined ? this.owners.get(`session ${update?.sessionKey}`) : undefined;
-    (owner === undefined ? this.ownerOf(update) : owner)?.router.transcriptUpdate(update);
-  }
-
-  ownerOf(event, context) {
-    const runId = event?.runId ?? context?.runId;
-    let owner = typeof runId === "string" ? this.owners.get(runId) : this.current;
-    if (owner === undefined) {
-      this.refresh();
-      owner = this.current;
-      this.remember(runId, owner);
-      const sessionKey = event?.sessionKey ?? context?.sessionKey;
-      if (sessionKey !== undefined) this.remember(`session ${sessionKey}`, owner);
-    }
-    if (owner?.announced.size === 0) this.writeAnnouncements(true);
-    return owner;
-  }
-
-  remember(key, owner) {
-    this.owners.delete(key); // moves it to the end, as the latest
-    this.owners.set(key, owner);
-    if (this.owners.size > MAX_OWNERS) this.owners.delete(this.owners.keys().next().value);
-  }
-
-  // Any OpenClaw command may load plugins. A gateway is certain to run agents; for other commands the first fact shows it.
-  writeAnnouncements(runsAgents = this.isGateway && this.announcements.has("full")) {
-    if (!runsAgents || this.current === null) return;
-    for (const [mode, presence] of this.announcements) this.current.announce(mode, presence);
+    (owner === undefined ? this.#ownerOf(update) : owner)?.router.transcriptUpdate(update);
   }
 
   /** Starts and ends recording according to the files. */
   refresh() {
-    const target = this.stopped ? null : readSmallFile(this.file);
+    const target = this.#isStopped ? null : readSmallFile(this.file);
     const run = target === null ? null : runOf(target);
-    this.watch(target === null ? [] : run === null ? [this.file] : [this.file, run.slot]);
+    this.#watch(target === null ? [] : run === null ? [this.file] : [this.file, run.slot]);
     const active = run !== null && isActive(run) ? run : null;
     if (active !== null && this.current?.runId === active.runId && this.current.runsDir === active.runsDir) return;
-    this.end();
+    this.#end();
     // The folder was created with the session. If it is missing, it was removed on purpose.
     if (active !== null) this.current = new RunRecorder(active.runId, active.runsDir, { makesFolder: false });
-    this.writeAnnouncements();
+    this.#writeAnnouncements();
   }
 
-  watch(files) {
-    for (const file of this.watched) if (!files.includes(file)) fs.unwatchFile(file, this.poll);
+  /** Stops permanently, for a replacement: OpenClaw may still call the old handlers. */
+  stop() {
+    this.#isStopped = true;
+    this.refresh();
+  }
+
+  /**
+   * @param {OpenClaw.Place | null | undefined} event
+   * @param {OpenClaw.Place} [context]
+   */
+  #ownerOf(event, context) {
+    const runId = event?.runId ?? context?.runId;
+    const known = typeof runId === "string" ? this.owners.get(runId) : this.current;
+    const owner = known === undefined ? this.#assign(runId, event?.sessionKey ?? context?.sessionKey) : known;
+    if (owner?.announced.size === 0) this.#writeAnnouncements(true);
+    return owner;
+  }
+
+  /**
+   * Returns the current recorder, which a new agent run and its session belong to from now on.
+   * @param {string | undefined} runId
+   * @param {string | undefined} sessionKey
+   */
+  #assign(runId, sessionKey) {
+    this.refresh();
+    if (runId !== undefined) this.#remember(runId);
+    if (sessionKey !== undefined) this.#remember(`session ${sessionKey}`);
+    return this.current;
+  }
+
+  /** @param {string} key */
+  #remember(key) {
+    this.owners.delete(key); // moves it to the end, as the latest
+    this.owners.set(key, this.current);
+    if (this.owners.size <= MAX_OWNERS) return;
+    const [oldest = ""] = this.owners.keys();
+    this.owners.delete(oldest);
+  }
+
+  // Any OpenClaw command may load plugins. A gateway is certain to run agents; for other commands the first fact shows it.
+  #writeAnnouncements(runsAgents = this.#isGateway && this.#announcements.has("full")) {
+    if (!runsAgents || this.current === null) return;
+    for (const [mode, presence] of this.#announcements) this.current.announce(mode, presence);
+  }
+
+  /** @param {string[]} files */
+  #watch(files) {
+    for (const file of this.#watched) if (!files.includes(file)) fs.unwatchFile(file, this.poll);
     // A thread of Node's polls the files; nothing waits for it, and it does not keep the process alive.
     const options = { interval: POLL_INTERVAL_MS, persistent: false };
-    const added = files.filter((file) => !this.watched.has(file));
+    const added = files.filter((file) => !this.#watched.has(file));
     for (const file of added) fs.watchFile(file, options, this.poll);
-    this.watched = new Set(files);
+    this.#watched = new Set(files);
     // Node does not report a change between our read and its first poll.
     if (added.length > 0) setTimeout(this.poll, POLL_INTERVAL_MS).unref();
   }
 
-  end() {
+  #end() {
     const ended = this.current;
     if (ended === null) return;
     this.current = null;
     for (const [key, owner] of this.owners) if (owner === ended) this.owners.set(key, null);
     ended.end();
   }
-
-  /** Stops permanently, for a replacement: OpenClaw may still call the old handlers. */
-  stop() {
-    this.stopped = true;
-    this.refresh();
-  }
 }
 
-// `openclaw gateway` and `openclaw gateway run`, and not `openclaw gateway status`.
+/**
+ * Whether the command is `openclaw gateway` or `openclaw gateway run`, and not `openclaw gateway status`.
+ * @param {string[]} words
+ */
 function isGateway(words) {
   const next = words[words.indexOf("gateway") + 1];
   return words.includes("gateway") && (next === undefined || next === "run" || next.startsWith("-"));
 }
 
+/**
+ * @param {Facts} target
+ * @returns {Target | null}
+ */
 function runOf({ run_id: runId, runs_dir: runsDir }) {
   if (!isRunId(runId) || typeof runsDir !== "string" || !path.isAbsolute(runsDir)) return null;
   return { runId, runsDir, slot: path.join(runsDir, "active_session.json") };
 }
 
+/** @param {Target} target */
 function isActive({ runId, slot }) {
   const held = readSmallFile(slot);
   return held?.run_id === runId && held.status === "MONITORING";
 }
 
-// Returns an object, empty if the file holds something else; null if there is no file.
+/**
+ * Returns an object, empty if the file holds something else; null if there is no file.
+ * @param {string} file
+ * @returns {Facts | null}
+ */
 function readSmallFile(file) {
   try {
     const stat = fs.statSync(file); // reading a pipe would block
     const value = stat.isFile() && stat.size <= MAX_FILE_BYTES ? JSON.parse(fs.readFileSync(file, "utf8")) : null;
     return value !== null && typeof value === "object" ? value : {};
   } catch (error) {
-    return error.code === "ENOENT" || error.code === "ENOTDIR" ? null : {};
+    const code = errorCode(error);
+    return code === "ENOENT" || code === "ENOTDIR" ? null : {};
   }
 }

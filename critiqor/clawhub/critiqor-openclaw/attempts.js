@@ -1,62 +1,176 @@
-// Records the attempts of an agent run: start, end and total usage.
+// Records the attempts of an agent run, with their total usage, and its turns: a turn begins with a request and ends with
+// the next one or with the attempt.
 
 import { stripUndefined } from "./extract.js";
+
+/**
+ * @import { Facts } from "./events.js"
+ * @import { ModelCalls } from "./models.js"
+ * @import { AgentRunRecords, Waiting } from "./record_writer.js"
+ * @import { ToolCalls } from "./tools.js"
+ */
+
+/** @typedef {{ number: number, at: number, status: "ok" | "error", isDocumented: boolean }} Turn */
+
+/**
+ * @typedef {object} Attempt An attempt in progress, or whose end waits for a source that reports more.
+ * @property {number} number
+ * @property {number} at
+ * @property {Facts} facts
+ * @property {number | null} endedAt
+ * @property {Waiting | null} ending
+ */
 
 const EXTENSION = "extension_api";
 const WAIT_FOR_END_HOOK_MS = 1000;
 const WAIT_FOR_TOTALS_MS = 250;
 
-/** Writes `agent_start` and `agent_end`. */
+/** Writes `turn_start` and `turn_end` of one agent run. */
+export class Turns {
+  #records;
+  #tools;
+  #count = 0;
+  /** @type {Turn | null} */
+  #current = null;
+
+  /**
+   * @param {AgentRunRecords} records
+   * @param {ToolCalls} tools
+   */
+  constructor(records, tools) {
+    this.#records = records;
+    this.#tools = tools;
+  }
+
+  get isOpen() {
+    return this.#current !== null;
+  }
+
+  /** Whether OpenClaw itself reports the current turn. */
+  get isDocumented() {
+    return this.#current?.isDocumented === true;
+  }
+
+  /** The number of the current turn, counted from 1. */
+  get number() {
+    return this.#current?.number;
+  }
+
+  /**
+   * @param {number} at
+   * @param {Facts} payload
+   */
+  start(at, payload, isDocumented = false) {
+    this.end();
+    const turn = (this.#count += 1);
+    this.#current = { number: turn, at, status: "ok", isDocumented };
+    this.#records.startTurn(at);
+    this.#records.write("turn_start", EXTENSION, { at }, { ...payload, turn });
+  }
+
+  /** Marks the current turn as failed. */
+  fail() {
+    if (this.#current) this.#current.status = "error";
+  }
+
+  /** @param {Facts} payload */
+  end(payload = {}) {
+    this.#tools.finishEnded(); // calls that have ended belong to this turn
+    if (!this.#current) return;
+    const { number: turn, at: startedAt, status } = this.#current;
+    this.#current = null;
+    const at = this.#records.latestOfTurn;
+    this.#records.write("turn_end", EXTENSION, { at, durationMs: at - startedAt, status }, { ...payload, turn });
+  }
+}
+
+/** Writes `agent_start` and `agent_end` of one agent run. */
 export class Attempts {
+  #records;
+  #models;
+  #turns;
+  #count = 0;
+  /** @type {Attempt | null} */
+  #current = null;
+
+  /**
+   * @param {AgentRunRecords} records
+   * @param {ModelCalls} models
+   * @param {Turns} turns
+   */
   constructor(records, models, turns) {
-    this.records = records;
-    this.models = models;
-    this.turns = turns;
+    this.#records = records;
+    this.#models = models;
+    this.#turns = turns;
   }
 
-  start(source, run, payload) {
-    if (!run.isNews("agent_start", source)) return;
-    this.records.settle(run.attempt?.ending); // the end of the previous attempt
-    run.attempt = { number: (run.attempts += 1), at: this.records.now(), ending: null };
-    this.records.write("agent_start", EXTENSION, run, {}, { attempt: run.attempts, ...payload });
+  get isOpen() {
+    return this.#current !== null;
   }
 
-  end(source, run, facts) {
-    const unannounced = source === "hook" && run.attempts === 0;
-    if (unannounced) run.attempt ??= { number: 1, at: this.records.before(facts.durationMs), ending: null };
-    const attempt = run.attempt;
+  /** @param {Facts} payload */
+  start(payload) {
+    if (this.#current) this.#records.settle(this.#current.ending); // the end of the previous attempt
+    this.#current = newAttempt((this.#count += 1), this.#records.now());
+    this.#records.write("agent_start", EXTENSION, {}, { attempt: this.#count, ...payload });
+  }
+
+  /**
+   * @param {"hook" | "stream"} source
+   * @param {Facts} facts
+   */
+  end(source, facts) {
+    const isUnannounced = source === "hook" && this.#count === 0;
+    if (isUnannounced) this.#current ??= newAttempt(1, this.#records.before(facts.durationMs));
+    const attempt = this.#current;
     if (!attempt) return;
-    attempt.facts = { ...attempt.facts, ...stripUndefined(facts) };
-    attempt.endedAt ??= this.records.now();
-    const wait = source === "hook" ? WAIT_FOR_TOTALS_MS : this.records.hooksLive ? WAIT_FOR_END_HOOK_MS : 0;
-    this.records.cancel(attempt.ending);
-    if (wait === 0) this.finish(run, attempt);
-    else attempt.ending = this.records.later(wait, () => this.finish(run, attempt));
+    Object.assign(attempt.facts, stripUndefined(facts));
+    attempt.endedAt ??= this.#records.now();
+    const wait = source === "hook" ? WAIT_FOR_TOTALS_MS : this.#records.hooksLive ? WAIT_FOR_END_HOOK_MS : 0;
+    this.#records.cancel(attempt.ending);
+    if (wait === 0) this.#finish(attempt);
+    else attempt.ending = this.#records.later(wait, () => this.#finish(attempt));
   }
 
-  totals(run, event) {
-    const attempt = run.attempt;
-    if (!attempt) return;
+  /** Continues an attempt after its reported end: another plugin can make an agent go on. */
+  resume() {
+    const attempt = this.#current;
+    if (!attempt?.ending) return;
+    this.#records.cancel(attempt.ending);
+    attempt.ending = attempt.endedAt = null;
+  }
+
+  /** @param {OpenClaw.LlmOutput} event */
+  totals(event) {
+    if (!this.#current) return;
     const { usage, provider, model } = event;
-    attempt.facts = { ...attempt.facts, usage_total: usage ?? null, provider, model };
-    this.records.settle(attempt.ending);
+    Object.assign(this.#current.facts, { usage_total: usage ?? null, provider, model });
+    this.#records.settle(this.#current.ending);
   }
 
-  finish(run, attempt) {
-    if (run.attempt === attempt) run.attempt = null;
-    if (run.model) this.models.end(run.model.source, run, { outcome: "unobserved" });
-    this.records.settle(run.response);
-    if (run.partial && !run.sawMessage) {
-      this.records.write("message_end", EXTENSION, run, {}, { role: "assistant", text: run.partial, partial: true });
-    }
-    run.partial = null;
-    this.turns.end(run);
+  /** @param {Attempt} attempt */
+  #finish(attempt) {
+    if (this.#current === attempt) this.#current = null;
+    this.#models.close();
+    const text = this.#models.takeUnsavedText();
+    if (text) this.#records.write("message_end", EXTENSION, {}, { role: "assistant", text, partial: true });
+    this.#turns.end();
     const { error, success, aborted } = attempt.facts;
-    const failure = error ?? run.lastModelError ?? (success === false ? "ended without success" : null);
+    const failure = error ?? this.#models.lastError ?? (success === false ? "ended without success" : null);
     const status = failure !== null || aborted === true ? "error" : "ok";
     const reason = failure ?? (aborted === true ? "aborted" : null);
-    const durationMs = attempt.facts.durationMs ?? attempt.endedAt - attempt.at;
+    const at = attempt.endedAt ?? this.#records.now();
+    const durationMs = attempt.facts.durationMs ?? at - attempt.at;
     const payload = { attempt: attempt.number, ...attempt.facts };
-    this.records.write("agent_end", EXTENSION, run, { at: attempt.endedAt, durationMs, status, error: reason }, payload);
+    this.#records.write("agent_end", EXTENSION, { at, durationMs, status, error: reason }, payload);
   }
+}
+
+/**
+ * @param {number} number
+ * @param {number} at
+ * @returns {Attempt}
+ */
+function newAttempt(number, at) {
+  return { number, at, facts: {}, endedAt: null, ending: null };
 }

@@ -1,49 +1,119 @@
 // Builds the envelope of a record, and derives status, error, duration and memory lookups from what OpenClaw emits.
 
-/** Start time of each open tool call, by its id and, if known, its agent run. */
+/** @typedef {{ [name: string]: unknown }} Facts Values of any type by name, such as the payload of a record. */
+
+/**
+ * @typedef {object} Known What is known of a record beside its payload. Names can come from OpenClaw as anything.
+ * @property {number} [at]
+ * @property {unknown} [agentRunId]
+ * @property {unknown} [sessionKey]
+ * @property {unknown} [toolName]
+ * @property {unknown} [toolCallId]
+ * @property {unknown} [status] "error", or anything else for a success
+ * @property {unknown} [error]
+ * @property {unknown} [durationMs]
+ */
+
+/**
+ * @typedef {object} EventRecord One record in the shape of `critiqor.session.v1`.
+ * @property {string | null} event_id null until the journal that writes it gives it one
+ * @property {string} event_type
+ * @property {string} raw_event_type
+ * @property {string} timestamp
+ * @property {string} source_layer
+ * @property {string | null} session_key
+ * @property {string | null} agent_run_id
+ * @property {string | null} tool_name
+ * @property {string | null} tool_call_id
+ * @property {"ok" | "error"} status
+ * @property {string | null} error
+ * @property {number | null} duration_ms
+ * @property {Facts} payload
+ */
+
+/** @typedef {Facts & { event_type: string }} GivenRecord A record whose envelope may be incomplete. */
+
+const EXTENSION = "extension_api";
+
+/**
+ * Start time of each open tool call, by its id and, if known, its agent run.
+ * @type {Map<string, number>}
+ */
 export const START_TIME_BY_TOOL_CALL = new Map();
 
 const MAX_OPEN_CALLS = 10_000;
 const STARTS = new Set(["tool_call", "tool_execution_start"]);
 const ENDS = new Set(["tool_result", "tool_execution_end"]);
+/** @type {Set<unknown>} */
+const BAD_STATUS = new Set(["error", "failed", "timeout"]);
 
 /** Returns the current time: UTC, ISO 8601, milliseconds. */
 export function nowIso() {
   return new Date().toISOString();
 }
 
-/** Returns the key of a call in START_TIME_BY_TOOL_CALL: ids repeat between agent runs. */
+/**
+ * Returns the key of a call in START_TIME_BY_TOOL_CALL: ids repeat between agent runs.
+ * @param {string | null} agentRunId
+ * @param {string} toolCallId
+ */
 export function callKey(agentRunId, toolCallId) {
   return agentRunId ? `${agentRunId}\u0000${toolCallId}` : toolCallId;
 }
 
+/**
+ * Counts one more occurrence of a name; returns how many there are.
+ * @param {Record<string, number>} counts
+ * @param {string} name
+ */
+export function increment(counts, name) {
+  return (counts[name] = (counts[name] ?? 0) + 1);
+}
+
+/** @param {unknown} value */
+const textOf = (value) => (typeof value === "string" && value !== "" ? value : null);
+
+/** @param {unknown} error */
 const asText = (error) => (error === null || typeof error === "string" ? error : errorText({ error }));
-const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
-const textOr = (value, otherwise) => (typeof value === "string" && value !== "" ? value : otherwise);
 
 /**
- * Returns one record in the shape of `critiqor.session.v1`; the journal that writes it adds the event id.
- * `known` overrides what the payload contains: run, session, tool, status, error, duration, time.
- * Payload and layer are accepted in either order.
+ * Returns one record; payload and layer are accepted in either order.
+ * @param {string} eventType
+ * @param {Facts | string | null | undefined} payload
+ * @param {Facts | string | null | undefined} sourceLayer
+ * @param {Known} [known]
+ * @returns {EventRecord}
  */
 export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
   if (typeof payload === "string" && typeof sourceLayer === "object") {
     return normalizeEvent(eventType, sourceLayer, payload, known);
   }
   const facts = payload !== null && typeof payload === "object" ? payload : {};
-  const toolCallId = textOr(known.toolCallId, textOr(facts.toolCallId, textOr(facts.tool_call_id, null)));
-  const agentRunId = textOr(known.agentRunId, textOr(facts.runId, textOr(facts.run_id, null)));
+  return createRecord(eventType, facts, textOf(sourceLayer) ?? EXTENSION, known);
+}
+
+/**
+ * Returns one record. `known` overrides what the payload contains: run, session, tool, status, error, duration, time.
+ * @param {string} eventType
+ * @param {Facts} facts
+ * @param {string} sourceLayer
+ * @param {Known} known
+ * @returns {EventRecord}
+ */
+export function createRecord(eventType, facts, sourceLayer, known) {
+  const toolCallId = textOf(known.toolCallId) ?? textOf(facts.toolCallId) ?? textOf(facts.tool_call_id);
+  const agentRunId = textOf(known.agentRunId) ?? textOf(facts.runId) ?? textOf(facts.run_id);
   const at = known.at ?? Date.now();
   const failed = known.status !== undefined ? known.status === "error" : facts.isError === true;
   return {
     event_id: null,
     event_type: eventType,
     raw_event_type: eventType,
-    timestamp: known.at === undefined ? nowIso() : isoOf(at),
+    timestamp: isoOf(at),
     source_layer: sourceLayer,
-    session_key: textOr(known.sessionKey, textOr(facts.sessionKey, null)),
+    session_key: textOf(known.sessionKey) ?? textOf(facts.sessionKey),
     agent_run_id: agentRunId,
-    tool_name: textOr(known.toolName, textOr(facts.toolName, textOr(facts.tool_name, null))),
+    tool_name: textOf(known.toolName) ?? textOf(facts.toolName) ?? textOf(facts.tool_name),
     tool_call_id: toolCallId,
     status: failed ? "error" : "ok",
     error: known.error === undefined ? (failed ? errorText(facts) : null) : asText(known.error),
@@ -52,14 +122,20 @@ export function normalizeEvent(eventType, payload, sourceLayer, known = {}) {
   };
 }
 
-/** Whether a value looks like a record. */
+/**
+ * Whether a value looks like a record.
+ * @param {unknown} value
+ * @returns {value is GivenRecord}
+ */
 export function isRecord(value) {
-  return value !== null && typeof value === "object" && typeof value.event_type === "string";
+  return value !== null && typeof value === "object" && "event_type" in value && typeof value.event_type === "string";
 }
 
 /**
  * Returns a complete record for one with a partial envelope; members outside the envelope go into the payload.
  * An invalid or future time becomes `now`, because event ids contain it.
+ * @param {GivenRecord} given
+ * @param {number} now
  */
 export function completeRecord(given, now) {
   const {
@@ -79,8 +155,8 @@ export function completeRecord(given, now) {
     error: error ?? undefined,
   };
   const facts = payload === undefined ? rest : { ...rest, ...copyOf(payload) };
-  const record = normalizeEvent(event_type, facts, textOr(source_layer, "extension_api"), known);
-  record.raw_event_type = textOr(raw_event_type, event_type);
+  const record = createRecord(event_type, facts, textOf(source_layer) ?? EXTENSION, known);
+  record.raw_event_type = textOf(raw_event_type) ?? event_type;
   return { record, at };
 }
 
@@ -88,6 +164,7 @@ export function completeRecord(given, now) {
 let formattedAt = -1;
 let formatted = "";
 
+/** @param {number} at */
 function isoOf(at) {
   if (at !== formattedAt) {
     formattedAt = at;
@@ -96,13 +173,21 @@ function isoOf(at) {
   return formatted;
 }
 
+/**
+ * @param {string} eventType
+ * @param {string | null} agentRunId
+ * @param {string | null} toolCallId
+ * @param {number} at
+ * @param {unknown} reported
+ */
 function duration(eventType, agentRunId, toolCallId, at, reported) {
-  const given = isNumber(reported) ? reported : null;
+  const given = typeof reported === "number" && Number.isFinite(reported) ? reported : null;
   if (toolCallId === null) return given;
   const key = callKey(agentRunId, toolCallId);
   if (STARTS.has(eventType)) {
     if (START_TIME_BY_TOOL_CALL.size >= MAX_OPEN_CALLS) {
-      START_TIME_BY_TOOL_CALL.delete(START_TIME_BY_TOOL_CALL.keys().next().value);
+      const [oldest = ""] = START_TIME_BY_TOOL_CALL.keys();
+      START_TIME_BY_TOOL_CALL.delete(oldest);
     }
     START_TIME_BY_TOOL_CALL.set(key, at);
     return null;
@@ -114,7 +199,11 @@ function duration(eventType, agentRunId, toolCallId, at, reported) {
   return startedAt === undefined ? null : Math.max(0, at - startedAt);
 }
 
-/** Returns a shallow copy of an event of any type. */
+/**
+ * Returns a shallow copy of an event of any type.
+ * @param {unknown} event
+ * @returns {OpenClaw.DocumentedEvent}
+ */
 export function copyOf(event) {
   try {
     return typeof event === "object" && !ArrayBuffer.isView(event) ? { ...event } : { value: event };
@@ -123,49 +212,67 @@ export function copyOf(event) {
   }
 }
 
-/** Returns the message of an error of any shape. */
+/**
+ * Returns the message of an error of any shape.
+ * @param {OpenClaw.Failure | null | undefined} facts
+ */
 export function errorText(facts) {
   for (const value of [facts?.error, facts?.errorMessage, facts?.message]) {
-    if (typeof value === "string" && value !== "") return value;
-    if (typeof value?.message === "string" && value.message !== "") return value.message;
+    const text = textOf(value) ?? textOf(value?.message);
+    if (text !== null) return text;
   }
   return resultText(facts?.result) ?? "no error message was given";
 }
 
-/** Returns the first text of a tool result, or null. */
+/**
+ * Returns the first text of a tool result, or null.
+ * @param {OpenClaw.ToolResult | null | undefined} result
+ */
 export function resultText(result) {
-  if (typeof result === "string") return result === "" ? null : result;
+  if (typeof result === "string") return textOf(result);
   const content = Array.isArray(result?.content) ? result.content : Array.isArray(result) ? result : [];
-  for (const part of content) if (typeof part?.text === "string" && part.text !== "") return part.text;
+  for (const part of content) {
+    const text = textOf(part?.text);
+    if (text !== null) return text;
+  }
   return null;
 }
 
 /**
  * Returns why a tool result counts as a failure, or null. For OpenClaw a command that exits non-zero is not an error; here
  * it is one, because otherwise failed tests would look like success.
+ * @param {OpenClaw.ToolOutcome} end
  */
 export function toolFailure({ error, isError, result, exitCode }) {
-  if (typeof error === "string" && error !== "") return error;
   if (error) return errorText({ error });
-  if (isError === true) return errorText({ error: result?.details?.error, result });
   const details = result?.details;
+  if (isError === true) return errorText({ error: details?.error, result });
   const code = details?.exitCode ?? exitCode;
   if (typeof code === "number" && code !== 0) return `exit code ${code}`;
-  if (typeof details?.exitSignal === "string" && details.exitSignal !== "") return `ended by ${details.exitSignal}`;
+  const signal = textOf(details?.exitSignal);
+  if (signal !== null) return `ended by ${signal}`;
   if (details?.timedOut === true || details?.noOutputTimedOut === true) return "timed out";
-  if (["error", "failed", "timeout"].includes(details?.status)) return errorText({ error: details.error, result });
+  if (BAD_STATUS.has(details?.status)) return errorText({ error: details?.error, result });
   return null;
 }
 
-const MEMORY_TOOLS = new Set(["memory_search", "memory_get"]);
-
-/** Whether a tool looks something up in memory. */
+/**
+ * Whether a tool looks something up in memory.
+ * @param {unknown} name
+ * @returns {name is "memory_search" | "memory_get"}
+ */
 export function isMemoryTool(name) {
-  return MEMORY_TOOLS.has(name);
+  return name === "memory_search" || name === "memory_get";
 }
 
-/** Returns the query of a memory lookup and its result: `pending`, `found`, `empty` or `error`. */
+/**
+ * Returns the query of a memory lookup and its result: `pending`, `found`, `empty` or `error`.
+ * @param {unknown} args
+ * @param {OpenClaw.ToolResult | undefined} result
+ * @param {boolean} failed
+ */
 export function memoryLookup(args, result, failed) {
+  /** @type {OpenClaw.MemoryRequest} */
   const request = args !== null && typeof args === "object" ? args : {};
   const lookup = {
     query: typeof request.query === "string" ? request.query : null,
@@ -176,11 +283,15 @@ export function memoryLookup(args, result, failed) {
   return { ...lookup, lookup: foundAnything(result) ? "found" : "empty" };
 }
 
-// A disabled or broken memory returns no results and reports that in its details.
+/**
+ * Whether memory is disabled or broken: it then returns no results and reports that in its details.
+ * @param {OpenClaw.ToolDetails | null | undefined} details
+ */
 function isUnavailable(details) {
-  return details?.disabled === true || details?.unavailable === true || textOr(details?.error, null) !== null;
+  return details?.disabled === true || details?.unavailable === true || textOf(details?.error) !== null;
 }
 
+/** @param {OpenClaw.ToolResult} result */
 function foundAnything(result) {
   const details = result?.details ?? result;
   for (const list of [details?.results, details?.matches, details?.hits]) if (Array.isArray(list)) return list.length > 0;

@@ -3,12 +3,22 @@
 import { errorText, toolFailure } from "./events.js";
 import { digestOf } from "./payload.js";
 
-/** Returns a copy without the members that are undefined. */
+/** @import { Facts, Known } from "./events.js" */
+
+/**
+ * Returns a copy without the members that are undefined.
+ * @param {Facts} facts
+ * @returns {Facts}
+ */
 export function stripUndefined(facts) {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
-/** Returns why a tool result counts as a failure (or null), and the exit code of its command. */
+/**
+ * Returns why a tool result counts as a failure (or null), and the exit code of its command.
+ * @param {OpenClaw.ToolOutcome} end
+ * @returns {{ failure: string | null, exitCode?: unknown }}
+ */
 export function outcomeOf(end) {
   try {
     return { failure: toolFailure(end), exitCode: end.result?.details?.exitCode ?? end.exitCode };
@@ -17,9 +27,14 @@ export function outcomeOf(end) {
   }
 }
 
+/** @type {unknown[]} */
 const BAD_OUTCOMES = ["error", "timeout", "killed"];
 
-/** Returns the status and error of an event that reports its own outcome. */
+/**
+ * Returns the status and error of an event that reports its own outcome.
+ * @param {OpenClaw.ReportedOutcome | null | undefined} event
+ * @returns {Known}
+ */
 export function errorOf(event) {
   try {
     const { isError, success, error, outcome } = event ?? {};
@@ -31,14 +46,21 @@ export function errorOf(event) {
   }
 }
 
-/** Returns the facts of a documented `after_provider_response` event: its HTTP status becomes an error or an outcome. */
+/**
+ * Returns the facts of a documented `after_provider_response` event: its HTTP status becomes an error or an outcome.
+ * @param {Facts} raw
+ * @returns {Facts}
+ */
 export function responseFacts(raw) {
-  const refused = raw.status >= 400 ? `HTTP ${raw.status}` : undefined;
+  const refused = typeof raw.status === "number" && raw.status >= 400 ? `HTTP ${raw.status}` : undefined;
   const error = errorOf(raw).error ?? refused;
   return { ...raw, error, outcome: error === undefined ? (raw.outcome ?? "completed") : "error" };
 }
 
-/** Returns the facts of a model call from its hook. */
+/**
+ * Returns the facts of a model call from its hook.
+ * @param {OpenClaw.ModelCall} event
+ */
 export function modelFacts(event) {
   const {
     callId, provider, model, api, transport, contextTokenBudget, contextWindowSource, durationMs, outcome, errorCategory,
@@ -50,11 +72,13 @@ export function modelFacts(event) {
   });
 }
 
-/** Returns sizes, counts and digests of a prompt. The prompt itself is not kept: it has about 280 KB on every turn. */
+/**
+ * Returns sizes, counts and digests of a prompt. The prompt itself is not kept: it has about 280 KB on every turn.
+ * @param {OpenClaw.LlmInput} event
+ */
 export function promptFacts(event) {
   const system = typeof event.systemPrompt === "string" ? event.systemPrompt : "";
-  const nameOf = (tool) => String(tool?.name ?? tool?.function?.name ?? "");
-  const tools = Array.isArray(event.tools) ? event.tools.map(nameOf) : [];
+  const tools = Array.isArray(event.tools) ? event.tools.map(toolName) : [];
   return {
     system_prompt: { size: Buffer.byteLength(system), digest: digestOf(system) },
     tools: { count: tools.length, digest: digestOf(tools.join("\n")) },
@@ -62,11 +86,23 @@ export function promptFacts(event) {
   };
 }
 
-/** Returns the facts of a saved message. */
+/** @param {OpenClaw.Tool | null} tool */
+function toolName(tool) {
+  return String(tool?.name ?? tool?.function?.name ?? "");
+}
+
+/**
+ * Returns the facts of a saved message.
+ * @param {OpenClaw.Message} message
+ */
 export function messageFacts(message) {
   const parts = Array.isArray(message.content) ? message.content : [{ type: "text", text: message.content }];
-  const texts = parts.filter((part) => typeof part?.text === "string").map((part) => part.text);
-  const calls = parts.filter((part) => part?.type === "toolCall").map(({ id, name }) => ({ id, name }));
+  const texts = [];
+  const calls = [];
+  for (const part of parts) {
+    if (typeof part?.text === "string") texts.push(part.text);
+    if (part?.type === "toolCall") calls.push({ id: part.id, name: part.name });
+  }
   return stripUndefined({
     text: texts.join("\n"),
     tool_calls: calls.length > 0 ? calls : undefined,
@@ -79,14 +115,24 @@ export function messageFacts(message) {
 /**
  * Returns the usage of model calls that no saved message reported, from the history at the end of an agent run. OpenClaw
  * does not announce the message of a model call that requested a tool which does not exist.
+ * @param {OpenClaw.AgentEnd["messages"]} messages
+ * @param {{ turn: number | undefined, from: number, until: number }[]} calls
  */
 export function recoveredUsage(messages, calls) {
   if (!Array.isArray(messages) || calls.length === 0) return undefined;
   const found = [];
   for (const { turn, from, until } of calls) {
-    const belongs = ({ role, timestamp }) => role === "assistant" && timestamp >= from && timestamp <= until;
-    const usage = messages.find((message) => message?.usage && belongs(message))?.usage;
+    const usage = messages.find((message) => message?.usage && isAnswerWithin(message, from, until))?.usage;
     if (usage) found.push({ turn, usage });
   }
   return found.length > 0 ? found : undefined;
+}
+
+/**
+ * @param {OpenClaw.Message} message
+ * @param {number} from
+ * @param {number} until
+ */
+function isAnswerWithin({ role, timestamp }, from, until) {
+  return role === "assistant" && typeof timestamp === "number" && timestamp >= from && timestamp <= until;
 }

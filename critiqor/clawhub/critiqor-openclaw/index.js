@@ -6,13 +6,22 @@ import path from "node:path";
 
 import { Attachment } from "./attachment.js";
 import { completeRecord, isRecord, normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
+import { TYPED_HOOKS } from "./event_router.js";
 import { isRunId } from "./journal.js";
-import { PLAIN_HOOKS } from "./event_router.js";
-import { RunRecorder } from "./run_recorder.js";
 import { RULES_DIGEST } from "./redact.js";
+import { RunRecorder } from "./run_recorder.js";
 
 export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
 
+/**
+ * @import { EventRouter } from "./event_router.js"
+ * @import { Facts, GivenRecord } from "./events.js"
+ */
+
+/** @typedef {RunRecorder & Listeners<EventRouter>} MonitoredRun */
+/** @typedef {Attachment & Listeners<Attachment>} Attached */
+
+/** @type {{ version: string }} */
 const { version: PLUGIN_VERSION } = createRequire(import.meta.url)("./package.json");
 
 /** Documented event names by source layer. Today's OpenClaw emits few of them. */
@@ -25,47 +34,70 @@ export const DOCUMENTED_EVENTS = Object.freeze({
   tool_hooks: ["tool_call", "tool_result", "tool_execution_start", "tool_execution_update", "tool_execution_end"],
 });
 
-const TYPED_HOOKS = new Set([
-  "before_agent_run", "llm_input", "llm_output", "model_call_started", "model_call_ended", "before_tool_call",
-  "after_tool_call", "agent_end", "before_compaction", "after_compaction", ...PLAIN_HOOKS,
-]);
-
 const UNDOCUMENTED_HOOKS = [...TYPED_HOOKS].filter((name) => !DOCUMENTED_EVENTS.extension_api.includes(name));
 
 // From the first to the last of these releases OpenClaw knows only its typed hooks: a subscription to another name is
 // never called and logs a warning. There is no way to ask, so in other versions every name is subscribed.
-const TYPED_HOOKS_ONLY = [[2026, 6, 1], [2026, 9, 6]];
+const TYPED_HOOKS_ONLY = { first: "2026.6.1", last: "2026.9.6" };
 
 // OpenClaw registers a plugin several times in one process and may reload its module: all of them share one recorder.
 const SHARED = Symbol.for("critiqor.recorder");
 const ATTACHED = Symbol.for("critiqor.attachment");
+/** @type {typeof globalThis & { [SHARED]?: MonitoredRun, [ATTACHED]?: Attached }} */
+const shared = globalThis;
 
 // A process launched by the monitor records only its own run, even if OpenClaw is attached as well.
 function sharedState() {
-  return monitoredRun() ?? globalThis[ATTACHED] ?? null;
+  return monitoredRun() ?? shared[ATTACHED] ?? null;
 }
 
 function monitoredRun() {
   const { CRITIQOR_RUN_ID: runId, CRITIQOR_RUNS_DIR: runsDir } = process.env;
   if (!runId || !runsDir || !isRunId(runId)) return null;
-  const existing = globalThis[SHARED];
+  const existing = shared[SHARED];
   if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
   const recorder = new RunRecorder(runId, runsDir);
-  return (globalThis[SHARED] = Object.assign(recorder, createListeners(recorder.router, () => recorder)));
+  return (shared[SHARED] = Object.assign(recorder, createListeners(recorder.router, () => recorder)));
 }
 
-// The attachment that `critiqor attach` has put into OpenClaw's configuration.
+/**
+ * Returns the attachment that `critiqor attach` has put into OpenClaw's configuration.
+ * @param {unknown} file
+ */
 function attachment(file) {
   if (typeof file !== "string" || !path.isAbsolute(file)) return null;
-  const existing = globalThis[ATTACHED];
+  const existing = shared[ATTACHED];
   if (existing?.file === file && existing.version === PLUGIN_VERSION) return existing;
   safely(() => existing?.stop());
   const created = new Attachment(file, PLUGIN_VERSION);
-  return (globalThis[ATTACHED] = Object.assign(created, createListeners(created, () => created.current)));
+  return (shared[ATTACHED] = Object.assign(created, createListeners(created, () => created.current)));
 }
 
-// The functions that are subscribed to OpenClaw. `currentRecorder` returns the run recorder that counts an exception.
+/**
+ * @template Event
+ * @typedef {(event: Event, context?: OpenClaw.HookContext) => void} Listener
+ */
+
+/**
+ * @template {EventRouter | Attachment} Router
+ * @typedef {object} Listeners What is subscribed to OpenClaw.
+ * @property {Router} router
+ * @property {<Event>(handle: Listener<Event>) => Listener<Event>} guard
+ * @property {Map<string, OpenClaw.HookListener>} handlers by event name
+ * @property {WeakMap<object, Set<string>>} subscribed names, by registration
+ * @property {(event: OpenClaw.AgentEvent) => void} onAgentEvent
+ * @property {(update: OpenClaw.TranscriptUpdate) => void} onTranscript
+ */
+
+/**
+ * Returns the functions that are subscribed to OpenClaw.
+ * @template {EventRouter | Attachment} Router
+ * @param {Router} router
+ * @param {() => RunRecorder | null} currentRecorder returns the run recorder that counts an exception
+ * @returns {Listeners<Router>}
+ */
 function createListeners(router, currentRecorder) {
+  /** @type {Listeners<Router>["guard"]} */
   const guard = (handle) => (event, context) => {
     try {
       handle(event, context);
@@ -83,28 +115,45 @@ function createListeners(router, currentRecorder) {
   };
 }
 
-// One handler per name, created once: an emitter that keeps a set of listeners then holds each only once.
+/**
+ * Returns the handler of a name, created once: an emitter that keeps a set of listeners then holds each only once.
+ * @param {MonitoredRun | Attached} state
+ * @param {string} eventType
+ * @param {string} sourceLayer
+ */
 function handlerFor(state, eventType, sourceLayer) {
   let handler = state.handlers.get(eventType);
   if (handler === undefined) {
     const { router } = state;
-    handler = TYPED_HOOKS.has(eventType)
-      ? state.guard((event, context) => router.hook(eventType, event, context))
-      : state.guard((event, context) => router.documented(eventType, sourceLayer, event, context));
-    state.handlers.set(eventType, handler);
+    /** @type {OpenClaw.HookListener} */
+    const handle = TYPED_HOOKS.has(eventType)
+      ? (event, context) => router.hook(eventType, event, context)
+      : (event, context) => router.documented(eventType, sourceLayer, event, context);
+    state.handlers.set(eventType, (handler = state.guard(handle)));
   }
   return handler;
 }
 
-// Each registration has its own subscriptions, and OpenClaw may use only the latest. Two registrations that share an own
-// `on` would report everything twice; an `on` inherited from a class is a different one for each instance.
+/**
+ * Returns the names that are subscribed with a registration. Each registration has its own subscriptions, and OpenClaw may
+ * use only the latest. Two registrations that share an own `on` would report everything twice; an `on` inherited from a
+ * class is a different one for each instance.
+ * @param {MonitoredRun | Attached} state
+ * @param {OpenClaw.PluginApi} api
+ */
 function subscribedNames({ subscribed }, api) {
   const key = Object.hasOwn(api, "on") ? api.on : api;
-  if (!subscribed.has(key)) subscribed.set(key, new Set());
-  return subscribed.get(key);
+  let names = subscribed.get(key);
+  if (names === undefined) subscribed.set(key, (names = new Set()));
+  return names;
 }
 
-/** Subscribes to one event; a name that this OpenClaw does not know is ignored. */
+/**
+ * Subscribes to one event; a name that this OpenClaw does not know is ignored.
+ * @param {OpenClaw.PluginApi} api
+ * @param {string} eventType
+ * @param {string} sourceLayer
+ */
 export function safeSubscribe(api, eventType, sourceLayer) {
   const state = sharedState();
   if (state === null) return false;
@@ -116,22 +165,34 @@ export function safeSubscribe(api, eventType, sourceLayer) {
   });
 }
 
-/** Updates session.json of the current run from its journal at once; `event`, if given, is appended first. */
+/**
+ * Updates session.json of the current run from its journal at once; `event`, if given, is appended first.
+ * @param {unknown} [event]
+ */
 export function updateSessionSummary(event) {
   const state = sharedState();
   const recorder = state?.current;
-  if (!recorder) return;
+  if (!state || !recorder) return;
   recorder.records.flush();
-  if (read(() => isRecord(event))) state.guard(() => append(recorder, event))();
+  const given = read(() => (isRecord(event) ? event : undefined));
+  if (given) state.guard(() => append(recorder, given))(given);
   recorder.snapshot.finish();
 }
 
+/**
+ * @param {RunRecorder} recorder
+ * @param {GivenRecord} event
+ */
 function append({ journal }, event) {
   const { record, at } = completeRecord(event, journal.now());
   journal.append(record, at);
 }
 
-// The api can be a proxy that throws for members that its mode does not have.
+/**
+ * Reads something from the api, which can be a proxy that throws for members that its mode does not have.
+ * @template Value
+ * @param {() => Value} from
+ */
 function read(from) {
   try {
     return from();
@@ -140,6 +201,7 @@ function read(from) {
   }
 }
 
+/** @param {() => void} action */
 function safely(action) {
   try {
     action();
@@ -149,17 +211,19 @@ function safely(action) {
   }
 }
 
-/** Called by OpenClaw for each registration of the plugin. */
+/**
+ * Called by OpenClaw for each registration of the plugin.
+ * @param {OpenClaw.PluginApi} api
+ */
 export function register(api) {
-  const state = monitoredRun() ?? attachment(read(() => api.pluginConfig.attachment));
+  const state = monitoredRun() ?? attachment(read(() => api.pluginConfig?.attachment));
   if (state === null) return;
   const named = read(() => api.registrationMode);
   const mode = typeof named === "string" ? named : "unknown";
-  const events = read(() => api.runtime.events);
   const sources = {
     hooks: mode === "full",
-    agent_events: safely(() => events.onAgentEvent(state.onAgentEvent)),
-    transcript: safely(() => events.onSessionTranscriptUpdate(state.onTranscript)),
+    agent_events: safely(() => api.runtime.events.onAgentEvent(state.onAgentEvent)),
+    transcript: safely(() => api.runtime.events.onSessionTranscriptUpdate(state.onTranscript)),
   };
   safely(() => state.announce(mode, presence(api, mode, sources)));
   const typedOnly = hasTypedHooksOnly(api);
@@ -169,14 +233,26 @@ export function register(api) {
   for (const name of UNDOCUMENTED_HOOKS) safeSubscribe(api, name, "extension_api");
 }
 
+/** @param {OpenClaw.PluginApi} api */
 function hasTypedHooksOnly(api) {
-  const version = /^(\d+)\.(\d+)\.(\d+)/.exec(read(() => api.runtime.version))?.slice(1).map(Number);
-  if (version === undefined) return false;
-  const order = ([year, month, patch]) => (year * 100 + month) * 1000 + patch;
-  const [first, last] = TYPED_HOOKS_ONLY.map(order);
-  return first <= order(version) && order(version) <= last;
+  const version = ordinalOf(read(() => api.runtime.version));
+  return ordinalOf(TYPED_HOOKS_ONLY.first) <= version && version <= ordinalOf(TYPED_HOOKS_ONLY.last);
 }
 
+/**
+ * Returns a number by which releases are in order; NaN for what is no release.
+ * @param {unknown} version
+ */
+function ordinalOf(version) {
+  const [, year, month, patch] = /^(\d+)\.(\d+)\.(\d+)/.exec(typeof version === "string" ? version : "") ?? [];
+  return (Number(year) * 100 + Number(month)) * 1000 + Number(patch);
+}
+
+/**
+ * @param {OpenClaw.PluginApi} api
+ * @param {string} mode
+ * @param {Facts} sources
+ */
 function presence(api, mode, sources) {
   return {
     mode,
@@ -191,7 +267,11 @@ function presence(api, mode, sources) {
   };
 }
 
-/** OpenClaw's SDK has a typed helper of this name; this one keeps the plugin loadable without the SDK. */
+/**
+ * OpenClaw's SDK has a typed helper of this name; this one keeps the plugin loadable without the SDK.
+ * @template Entry
+ * @param {Entry} entry
+ */
 export function definePluginEntry(entry) {
   return entry;
 }

@@ -8,12 +8,20 @@ import path from "node:path";
 import { serializeRecord } from "./payload.js";
 import { Redactor } from "./redact.js";
 
+/** @import { EventRecord } from "./events.js" */
+
+/** @typedef {ReturnType<typeof runFiles>} RunFiles */
+
 const RETRY_AFTER_MS = 1000;
 
 /** Content of the lock of session.json once the run is sealed. */
 export const SEALED = "sealed";
 
-/** Returns the paths of the files of one run; critiqor/storage/paths.py has the same. */
+/**
+ * Returns the paths of the files of one run; critiqor/storage/paths.py has the same.
+ * @param {string} runsDir
+ * @param {string} runId
+ */
 export function runFiles(runsDir, runId) {
   const folder = path.join(runsDir, runId);
   return {
@@ -25,41 +33,51 @@ export function runFiles(runsDir, runId) {
   };
 }
 
-/** Whether a name is a valid run id, which names nothing outside the runs folder. */
+/**
+ * Whether a name is a valid run id, which names nothing outside the runs folder.
+ * @param {unknown} name
+ * @returns {name is string}
+ */
 export function isRunId(name) {
   return typeof name === "string" && /^[\w.-]+$/.test(name) && !/^\.+$/.test(name);
 }
 
 /** Appends records to the journal of one run. Never throws, never waits. */
 export class Journal {
+  /** @type {{ descriptor: number, redactor: Redactor } | null} */
+  #file = null;
+  #makesFolder;
+  #sequence = 0;
+  #latest = 0;
+  #isTorn = false;
+
+  /** @param {RunFiles} files */
   constructor(files, { makesFolder = true } = {}) {
     this.files = files;
-    this.makesFolder = makesFolder;
     this.writer = process.pid.toString(36) + randomBytes(2).toString("hex");
     this.written = 0;
     this.lost = 0;
-    this.sequence = 0;
-    this.latest = 0;
-    this.descriptor = null;
-    this.redactor = null;
-    this.torn = false;
     this.everTorn = false;
     this.retryAt = 0;
     this.sealed = false;
+    this.#makesFolder = makesFolder;
   }
 
   /** Returns the time for the next record: never before an earlier one, even if the clock is set back. */
   now() {
-    this.latest = Math.max(this.latest, Date.now());
-    return this.latest;
+    this.#latest = Math.max(this.#latest, Date.now());
+    return this.#latest;
   }
 
-  /** Appends one record; `at` is when it happened, which can be shortly before it is written. */
+  /**
+   * Appends one record; `at` is when it happened, which can be shortly before it is written.
+   * @param {EventRecord} record
+   */
   append(record, at = this.now()) {
-    const ready = this.ready();
+    const file = this.#open();
     if (this.sealed) return false;
-    this.sequence += 1;
-    const kept = ready && this.write(record, at);
+    this.#sequence += 1;
+    const kept = file !== null && this.#write(file, record, at);
     if (kept) this.written += 1;
     else this.lost += 1;
     return kept;
@@ -67,77 +85,93 @@ export class Journal {
 
   /** Leaves a gap in the numbering, for a fact that could not be recorded. */
   lose() {
-    this.sequence += 1;
+    this.#sequence += 1;
     this.lost += 1;
-  }
-
-  write(record, at) {
-    try {
-      record.event_id = this.eventId(at);
-      const line = serializeRecord(record, this.redactor);
-      const bytes = encode(this.torn ? `\n${line}\n` : `${line}\n`);
-      this.torn = true; // until the write is known to be complete: a failed write can leave some bytes
-      this.torn = fs.writeSync(this.descriptor, bytes, 0, bytes.length) < bytes.length;
-      this.everTorn ||= this.torn;
-      return !this.torn;
-    } catch {
-      this.everTorn ||= this.torn;
-      return false;
-    }
-  }
-
-  /** Returns an id that sorts by time, then writer, then the writer's sequence number. */
-  eventId(at) {
-    return `evt_${at.toString(36).padStart(9, "0")}_${this.writer}_${this.sequence.toString(36).padStart(5, "0")}`;
-  }
-
-  ready() {
-    if (this.descriptor !== null) return true;
-    if (this.sealed || Date.now() < this.retryAt) return false;
-    try {
-      // The redaction key of a completed run is deleted and must not be created again.
-      this.sealed = isSealed(this.files.sessionLock);
-      if (this.sealed) return false;
-      if (this.makesFolder) fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
-      this.redactor = new Redactor(sharedKey(this.files.redactionKey));
-      this.descriptor = fs.openSync(this.files.journal, "a", 0o600);
-      return true;
-    } catch {
-      this.retryAt = Date.now() + RETRY_AFTER_MS;
-      return false;
-    }
   }
 
   /** Closes the journal; later records are dropped. */
   close() {
     this.sealed = true;
-    this.release();
+    this.#release();
   }
 
   /** Closes the file if it was moved or removed, so that a new one is created; returns whether it was. */
   reopenIfGone() {
-    if (this.descriptor === null) return false;
+    if (this.#file === null) return false;
     try {
-      if (fs.statSync(this.files.journal).ino === fs.fstatSync(this.descriptor).ino) return false;
+      if (fs.statSync(this.files.journal).ino === fs.fstatSync(this.#file.descriptor).ino) return false;
     } catch {
       // it does not exist
     }
-    this.release();
-    this.torn = false;
+    this.#release();
+    this.#isTorn = false;
     this.retryAt = 0;
     return true;
   }
 
-  release() {
+  #open() {
+    if (this.#file !== null) return this.#file;
+    if (this.sealed || Date.now() < this.retryAt) return null;
     try {
-      if (this.descriptor !== null) fs.closeSync(this.descriptor);
+      // The redaction key of a completed run is deleted and must not be created again.
+      this.sealed = isSealed(this.files.sessionLock);
+      if (this.sealed) return null;
+      if (this.#makesFolder) fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
+      const redactor = new Redactor(sharedKey(this.files.redactionKey));
+      this.#file = { redactor, descriptor: fs.openSync(this.files.journal, "a", 0o600) };
+    } catch {
+      this.retryAt = Date.now() + RETRY_AFTER_MS;
+    }
+    return this.#file;
+  }
+
+  /**
+   * @param {{ descriptor: number, redactor: Redactor }} file
+   * @param {EventRecord} record
+   * @param {number} at
+   */
+  #write({ descriptor, redactor }, record, at) {
+    try {
+      record.event_id = this.#eventId(at);
+      const line = serializeRecord(record, redactor);
+      const bytes = encode(this.#isTorn ? `\n${line}\n` : `${line}\n`);
+      this.#isTorn = true; // until the write is known to be complete: a failed write can leave some bytes
+      this.#isTorn = fs.writeSync(descriptor, bytes, 0, bytes.length) < bytes.length;
+      this.everTorn ||= this.#isTorn;
+      return !this.#isTorn;
+    } catch {
+      this.everTorn ||= this.#isTorn;
+      return false;
+    }
+  }
+
+  /**
+   * Returns an id that sorts by time, then writer, then the writer's sequence number.
+   * @param {number} at
+   */
+  #eventId(at) {
+    return `evt_${at.toString(36).padStart(9, "0")}_${this.writer}_${this.#sequence.toString(36).padStart(5, "0")}`;
+  }
+
+  #release() {
+    try {
+      if (this.#file !== null) fs.closeSync(this.#file.descriptor);
     } catch {
       // the descriptor is unusable either way
     }
-    this.descriptor = null;
+    this.#file = null;
   }
 }
 
+/**
+ * Returns the code of an error of the file system, such as `ENOENT`.
+ * @param {unknown} error
+ */
+export function errorCode(error) {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** @param {string} lock */
 function isSealed(lock) {
   try {
     return fs.readFileSync(lock, "utf8") === SEALED;
@@ -149,20 +183,28 @@ function isSealed(lock) {
 // Encoding into one reused buffer costs a third of passing the text to writeSync.
 const SCRATCH = Buffer.allocUnsafeSlow(1 << 18);
 
+/** @param {string} text */
 function encode(text) {
   if (text.length * 3 > SCRATCH.length) return Buffer.from(text);
   return SCRATCH.subarray(0, SCRATCH.write(text, 0));
 }
 
+/**
+ * @param {string} from
+ * @param {string} to
+ */
 function linkOrRename(from, to) {
   try {
     fs.linkSync(from, to);
   } catch (error) {
-    if (error.code !== "EEXIST") fs.renameSync(from, to); // a disk without links
+    if (errorCode(error) !== "EEXIST") fs.renameSync(from, to); // a disk without links
   }
 }
 
-// Processes of one run must agree on the key and may start at the same time: the first one to link its file wins.
+/**
+ * Processes of one run must agree on the key and may start at the same time: the first one to link its file wins.
+ * @param {string} file
+ */
 function sharedKey(file) {
   try {
     return fs.readFileSync(file);

@@ -5,6 +5,20 @@ import { createHash } from "node:crypto";
 
 import { isSecretField, mayHoldSecret } from "./redact.js";
 
+/**
+ * @import { EventRecord, Facts } from "./events.js"
+ * @import { Redactor } from "./redact.js"
+ */
+
+/**
+ * @typedef {object} Bounds What is left to one record while its values are bounded.
+ * @property {Redactor} redactor
+ * @property {number} left characters
+ * @property {Set<object>} ancestors of the current value
+ */
+
+/** @typedef {(value: unknown, bounds: Bounds, depth: number) => unknown} BoundValue */
+
 export const LIMITS = Object.freeze({
   text: 8192, // characters of a text that is kept whole
   excerpt: 2048, // characters kept of a longer text
@@ -16,7 +30,11 @@ export const LIMITS = Object.freeze({
   depth: 12, // levels of nesting
 });
 
-/** Returns the size, digest and excerpt that stand for a long text. */
+/**
+ * Returns the size, digest and excerpt that stand for a long text.
+ * @param {string} text
+ * @param {Redactor} redactor
+ */
 export function cutText(text, redactor) {
   const whole = text.toWellFormed();
   const start = startOf(whole, LIMITS.excerpt + LIMITS.margin);
@@ -30,22 +48,34 @@ export function cutText(text, redactor) {
   };
 }
 
-// Redaction can shorten the start so much that its far end comes into the excerpt. A secret that is cut in half there
-// matches no rule, so the last word is left out.
+/**
+ * Redaction can shorten the start so much that its far end comes into the excerpt. A secret that is cut in half there
+ * matches no rule, so the last word is left out.
+ * @param {string} whole
+ * @param {string} start
+ * @param {Redactor} redactor
+ */
 function redactedStart(whole, start, redactor) {
   const safe = redactor.text(start);
   const endIsFar = start.length === whole.length || safe.length > LIMITS.excerpt + LIMITS.margin / 8;
   return endIsFar || safe.endsWith("]") ? safe : safe.replace(/\S+$/, "");
 }
 
-/** Returns the first `length` characters of a text, never half of a surrogate pair. */
+/**
+ * Returns the first `length` characters of a text, never half of a surrogate pair.
+ * @param {string} text
+ * @param {number} length
+ */
 function startOf(text, length) {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);
 }
 
-/** Returns the digest by which large values can be compared. */
+/**
+ * Returns the digest by which large values can be compared.
+ * @param {string} text
+ */
 export function digestOf(text) {
   return `sha256:${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }
@@ -53,6 +83,8 @@ export function digestOf(text) {
 /**
  * Returns a record as one JSON line: bounded, redacted, well-formed. A small record without anything that looks like a
  * secret is serialized as it is.
+ * @param {EventRecord} record
+ * @param {Redactor} redactor
  */
 export function serializeRecord(record, redactor) {
   let line;
@@ -63,41 +95,68 @@ export function serializeRecord(record, redactor) {
   }
   if (line !== undefined && line.length <= LIMITS.record && isHarmless(line)) return line;
   const { payload, ...envelope } = record;
-  for (const name in envelope) {
-    if (typeof envelope[name] === "string") envelope[name] = boundName(envelope[name], redactor);
-  }
-  const state = { redactor, left: LIMITS.record, ancestors: new Set() };
-  return JSON.stringify({ ...envelope, payload: bound(payload, state, 0) });
+  const bounded = Object.entries(envelope).map(([name, value]) => [name, boundMember(value, redactor)]);
+  const bounds = { redactor, left: LIMITS.record, ancestors: new Set() };
+  return JSON.stringify({ ...Object.fromEntries(bounded), payload: bound(payload, bounds, 0) });
 }
 
-// The beginning of the envelope is not searched, because `session_key` looks like a secret. `\ud` in the output is a lone
-// surrogate, which strict readers refuse.
+/**
+ * The beginning of the envelope is not searched, because `session_key` looks like a secret. `\ud` in the output is a lone
+ * surrogate, which strict readers refuse.
+ * @param {string} line
+ */
 function isHarmless(line) {
   const from = Math.max(0, line.indexOf('"tool_name":'));
   return !mayHoldSecret(line, from) && !line.includes("\\ud");
 }
 
-// Whether a name is implausibly long or one of the usual places holds a giant text, so that serializing first is wasted.
+/**
+ * Whether a name is implausibly long or one of the usual places holds a giant text, so that serializing first is wasted.
+ * @param {EventRecord} record
+ */
 function isLarge({ tool_name, tool_call_id, error, payload }) {
-  if (tool_name?.length > LIMITS.short || tool_call_id?.length > LIMITS.key || error?.length > LIMITS.excerpt) return true;
+  if (isLonger(tool_name, LIMITS.short) || isLonger(tool_call_id, LIMITS.key)) return true;
+  if (isLonger(error, LIMITS.excerpt)) return true;
   const { text, content, result, toJSON } = payload;
-  if (toJSON !== undefined || text?.length > LIMITS.record || content?.length > LIMITS.record) return true;
-  const parts = result?.content;
-  if (!Array.isArray(parts)) return parts?.length > LIMITS.record;
-  for (const part of parts) if (part?.text?.length > LIMITS.record || part?.data?.length > LIMITS.record) return true;
+  if (toJSON !== undefined || isLonger(text, LIMITS.record) || isLonger(content, LIMITS.record)) return true;
+  const parts = typeof result === "object" && result !== null && "content" in result ? result.content : undefined;
+  if (!Array.isArray(parts)) return isLonger(parts, LIMITS.record);
+  for (const part of parts) if (isLonger(part?.text, LIMITS.record) || isLonger(part?.data, LIMITS.record)) return true;
   return false;
 }
 
-// In the envelope and in field names a text stays a text.
+/**
+ * @param {unknown} value
+ * @param {number} length
+ */
+function isLonger(value, length) {
+  return typeof value === "string" && value.length > length;
+}
+
+/**
+ * @param {unknown} value
+ * @param {Redactor} redactor
+ */
+function boundMember(value, redactor) {
+  return typeof value === "string" ? boundName(value, redactor) : value;
+}
+
+/**
+ * In the envelope and in field names a text stays a text.
+ * @param {string} text
+ * @param {Redactor} redactor
+ * @param {number} length
+ */
 function boundName(text, redactor, length = LIMITS.excerpt) {
   const whole = text.toWellFormed();
   return startOf(redactedStart(whole, startOf(whole, length + LIMITS.margin), redactor), length);
 }
 
-function bound(value, state, depth) {
+/** @type {BoundValue} */
+function bound(value, bounds, depth) {
   switch (typeof value) {
     case "string":
-      return boundText(value, state);
+      return boundText(value, bounds);
     case "number":
       return Number.isFinite(value) ? value : null;
     case "boolean":
@@ -110,80 +169,112 @@ function bound(value, state, depth) {
       return undefined;
   }
   if (value === null) return null;
-  if (state.ancestors.has(value)) return cutFor("cycle");
+  if (bounds.ancestors.has(value)) return cutFor("cycle");
   if (depth >= LIMITS.depth) return cutFor("depth");
-  state.ancestors.add(value);
+  bounds.ancestors.add(value);
   try {
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
     if (ArrayBuffer.isView(value)) return cutFor("binary", value.byteLength);
-    if (value instanceof Error) return boundObject({ name: value.name, message: value.message }, state, depth);
-    return Array.isArray(value) ? boundList(value, state, depth) : boundObject(value, state, depth);
+    if (value instanceof Error) return boundObject({ name: value.name, message: value.message }, bounds, depth);
+    if (Array.isArray(value)) return boundList(value, bounds, depth);
+    return boundObject(/** @type {Facts} */ (value), bounds, depth);
   } catch {
     return cutFor("unreadable");
   } finally {
-    state.ancestors.delete(value);
+    bounds.ancestors.delete(value);
   }
 }
 
+/**
+ * @param {string} reason
+ * @param {number} [size]
+ */
 const cutFor = (reason, size) => ({ cut: true, reason, size });
 
-function boundText(text, state) {
-  const fits = text.length <= LIMITS.text && text.length <= state.left;
+/**
+ * @param {string} text
+ * @param {Bounds} bounds
+ */
+function boundText(text, bounds) {
+  const fits = text.length <= LIMITS.text && text.length <= bounds.left;
   if (fits || text.length <= LIMITS.short) {
-    state.left -= text.length;
-    return state.redactor.text(text.toWellFormed());
+    bounds.left -= text.length;
+    return bounds.redactor.text(text.toWellFormed());
   }
-  const cut = cutText(text, state.redactor);
-  if (cut.excerpt.length > state.left) cut.excerpt = startOf(cut.excerpt, LIMITS.short);
-  state.left -= cut.excerpt.length + LIMITS.short;
+  const cut = cutText(text, bounds.redactor);
+  if (cut.excerpt.length > bounds.left) cut.excerpt = startOf(cut.excerpt, LIMITS.short);
+  bounds.left -= cut.excerpt.length + LIMITS.short;
   return cut;
 }
 
-// Whether there is no room for one more member; a member costs its name and 8 characters.
-function isFull(state, count, name = "") {
-  state.left -= name.length + 8;
-  return count >= LIMITS.items || state.left < -LIMITS.record;
+/**
+ * Whether there is no room for one more member; a member costs its name and 8 characters.
+ * @param {Bounds} bounds
+ * @param {number} count
+ */
+function isFull(bounds, count, name = "") {
+  bounds.left -= name.length + 8;
+  return count >= LIMITS.items || bounds.left < -LIMITS.record;
 }
 
-function boundList(list, state, depth, boundItem = bound) {
+/**
+ * @param {unknown[]} list
+ * @param {Bounds} bounds
+ * @param {number} depth
+ */
+function boundList(list, bounds, depth, boundItem = bound) {
   const kept = [];
   for (let index = 0; index < list.length; index += 1) {
-    if (isFull(state, index)) {
+    if (isFull(bounds, index)) {
       kept.push(cutFor("items", list.length));
       break;
     }
-    kept.push(boundItem(list[index], state, depth + 1) ?? null);
+    kept.push(boundItem(list[index], bounds, depth + 1) ?? null);
   }
   return kept;
 }
 
-function boundObject(object, state, depth) {
+/**
+ * @param {Facts} object
+ * @param {Bounds} bounds
+ * @param {number} depth
+ */
+function boundObject(object, bounds, depth) {
   const kept = Object.create(null); // a field can be called __proto__
   const keys = Object.keys(object);
   for (const [index, key] of keys.entries()) {
-    const name = boundName(key, state.redactor, LIMITS.key);
-    if (isFull(state, index, name)) {
+    const name = boundName(key, bounds.redactor, LIMITS.key);
+    if (isFull(bounds, index, name)) {
       kept["…"] = cutFor("items", keys.length);
       break;
     }
-    kept[name] = boundField(object, key, state, depth + 1);
+    kept[name] = boundField(object, key, bounds, depth + 1);
   }
   return kept;
 }
 
-function boundField(object, key, state, depth) {
+/**
+ * @param {Facts} object
+ * @param {string} key
+ * @param {Bounds} bounds
+ * @param {number} depth
+ */
+function boundField(object, key, bounds, depth) {
   let value;
   try {
     value = object[key];
   } catch {
     return cutFor("unreadable");
   }
-  return isSecretField(key) ? boundSecret(value, state, depth) : bound(value, state, depth);
+  return isSecretField(key) ? boundSecret(value, bounds, depth) : bound(value, bounds, depth);
 }
 
-// A header such as set-cookie has a list of values, each of them secret.
-function boundSecret(value, state, depth) {
-  if (typeof value === "string") return state.redactor.field(value.toWellFormed());
+/**
+ * A header such as set-cookie has a list of values, each of them secret.
+ * @type {BoundValue}
+ */
+function boundSecret(value, bounds, depth) {
+  if (typeof value === "string") return bounds.redactor.field(value.toWellFormed());
   const isList = Array.isArray(value) && depth < LIMITS.depth;
-  return isList ? boundList(value, state, depth, boundSecret) : bound(value, state, depth);
+  return isList ? boundList(value, bounds, depth, boundSecret) : bound(value, bounds, depth);
 }

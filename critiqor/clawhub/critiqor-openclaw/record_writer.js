@@ -1,28 +1,41 @@
 // Writes records to the journal: at once, or after waiting for a source that reports more.
 
-import { normalizeEvent } from "./events.js";
+import { createRecord } from "./events.js";
+
+/**
+ * @import { Facts, Known } from "./events.js"
+ * @import { Journal } from "./journal.js"
+ */
+
+/** @typedef {{ action: () => void, timer: NodeJS.Timeout }} Waiting An action that a timer will do. */
 
 /** Writes the records of one run, and keeps those that wait to be written. */
 export class RecordWriter {
+  /**
+   * @param {Journal} journal
+   * @param {() => void} onWrite
+   */
   constructor(journal, onWrite = () => {}) {
     this.journal = journal;
     this.onWrite = onWrite;
     this.hooksLive = false; // whether typed hooks will add to what the stream reports
+    /** @type {Set<Waiting>} */
     this.waiting = new Set();
     this.handlerErrors = 0;
   }
 
-  /** Writes one record. `known` is modified: missing members are filled in. */
-  write(eventType, layer, run, known, payload) {
+  /**
+   * Writes one record. `known` is modified: missing members are filled in.
+   * @param {string} eventType
+   * @param {string} layer
+   * @param {Known} known
+   * @param {Facts} payload
+   */
+  write(eventType, layer, known, payload) {
     const at = (known.at ??= this.journal.now());
     known.status ??= "ok";
     known.error ??= null;
-    if (run !== null) {
-      known.agentRunId = run.id;
-      known.sessionKey = run.sessionKey;
-      if (run.turn !== null && at > run.turn.lastAt) run.turn.lastAt = at;
-    }
-    this.journal.append(normalizeEvent(eventType, payload, layer, known), at);
+    this.journal.append(createRecord(eventType, payload, layer, known), at);
     this.onWrite();
   }
 
@@ -30,24 +43,25 @@ export class RecordWriter {
     return this.journal.now();
   }
 
-  /** Returns when something began that took `durationMs` until now; now, if the duration is not plausible. */
-  before(durationMs = 0) {
-    const now = this.journal.now();
-    return now - durationMs > 0 ? now - durationMs : now;
-  }
-
-  /** Schedules an action. The returned entry can be settled (done at once) or cancelled. */
+  /**
+   * Schedules an action. The returned entry can be settled (done at once) or cancelled.
+   * @param {number} milliseconds
+   * @param {() => void} action
+   */
   later(milliseconds, action) {
-    const entry = { action, timer: null };
-    entry.timer = setTimeout(() => this.settle(entry), milliseconds);
+    /** @type {Waiting} */
+    const entry = { action, timer: setTimeout(() => this.settle(entry), milliseconds) };
     entry.timer.unref();
     this.waiting.add(entry);
     return entry;
   }
 
-  // Also called by a timer, where an exception would end the agent's process.
+  /**
+   * Does a scheduled action now. Also called by a timer, where an exception would end the agent's process.
+   * @param {Waiting | null} entry
+   */
   settle(entry) {
-    if (!entry || !this.waiting.delete(entry)) return;
+    if (entry === null || !this.waiting.delete(entry)) return;
     clearTimeout(entry.timer);
     try {
       entry.action();
@@ -56,8 +70,9 @@ export class RecordWriter {
     }
   }
 
+  /** @param {Waiting | null} entry */
   cancel(entry) {
-    if (!entry) return;
+    if (entry === null) return;
     clearTimeout(entry.timer);
     this.waiting.delete(entry);
   }
@@ -71,5 +86,99 @@ export class RecordWriter {
   /** Writes everything that still waits. */
   flush() {
     for (const entry of [...this.waiting]) this.settle(entry);
+  }
+}
+
+/** Writes the records of one agent run. */
+export class AgentRunRecords {
+  #writer;
+  /** @type {Waiting | null} */
+  #held = null;
+  #latestOfTurn = 0;
+
+  /**
+   * @param {RecordWriter} writer
+   * @param {string | null} id null if OpenClaw gives none
+   */
+  constructor(writer, id) {
+    this.#writer = writer;
+    this.id = id;
+    /** @type {string | null} */
+    this.sessionKey = null;
+  }
+
+  /** Whether typed hooks will add to what the stream reports. */
+  get hooksLive() {
+    return this.#writer.hooksLive;
+  }
+
+  /**
+   * Writes one record of this agent run. `known` is modified: missing members are filled in.
+   * @param {string} eventType
+   * @param {string} layer
+   * @param {Known} known
+   * @param {Facts} payload
+   */
+  write(eventType, layer, known, payload) {
+    const at = (known.at ??= this.#writer.now());
+    if (at > this.#latestOfTurn) this.#latestOfTurn = at;
+    known.agentRunId = this.id;
+    known.sessionKey = this.sessionKey;
+    this.#writer.write(eventType, layer, known, payload);
+  }
+
+  /** The time of the latest record since `startTurn`. */
+  get latestOfTurn() {
+    return this.#latestOfTurn;
+  }
+
+  /** @param {number} at */
+  startTurn(at) {
+    this.#latestOfTurn = at;
+  }
+
+  now() {
+    return this.#writer.now();
+  }
+
+  /**
+   * Returns when something began that took `durationMs` until now; now, if the duration is not plausible.
+   * @param {unknown} durationMs
+   */
+  before(durationMs) {
+    const now = this.#writer.now();
+    return typeof durationMs === "number" && durationMs >= 0 && durationMs < now ? now - durationMs : now;
+  }
+
+  /**
+   * Schedules a record that later records of this agent run must not overtake; at most one at a time.
+   * @param {number} milliseconds
+   * @param {() => void} write
+   */
+  hold(milliseconds, write) {
+    this.#held = this.#writer.later(milliseconds, write);
+  }
+
+  /** Writes the record that is held, if it is not written yet. */
+  writeHeld() {
+    this.#writer.settle(this.#held);
+  }
+
+  /**
+   * @param {number} milliseconds
+   * @param {() => void} action
+   */
+  later(milliseconds, action) {
+    return this.#writer.later(milliseconds, action);
+  }
+
+  /** @param {Waiting | null} entry */
+  settle(entry) {
+    this.#writer.settle(entry);
+  }
+
+  /** @param {Waiting | null} entry */
+  cancel(entry) {
+    this.#writer.cancel(entry);
   }
 }

@@ -5,8 +5,14 @@ import { EventRouter } from "./event_router.js";
 import { RecordWriter } from "./record_writer.js";
 import { Snapshot } from "./snapshot.js";
 
+/** @import { Facts } from "./events.js" */
+
 /** Records events of one run until the process exits or `end` is called. */
 export class RunRecorder {
+  /**
+   * @param {string} runId
+   * @param {string} runsDir
+   */
   constructor(runId, runsDir, { makesFolder = true } = {}) {
     this.runId = runId;
     this.runsDir = runsDir;
@@ -14,24 +20,32 @@ export class RunRecorder {
     this.snapshot = new Snapshot(runId, this.journal);
     this.records = new RecordWriter(this.journal, () => this.snapshot.schedule());
     this.router = new EventRouter(this.records);
+    /** @type {Set<string>} */
     this.announced = new Set();
     this.onExit = () => this.complete();
     raiseListenerLimit(1);
     process.once("exit", this.onExit);
   }
 
-  /** The recorder for events that belong to no agent run. */
+  /**
+   * The recorder for events that belong to no agent run.
+   * @returns {RunRecorder}
+   */
   get current() {
     return this;
   }
 
-  /** Writes a `recorder_attached` record, once for each mode in which OpenClaw registers the plugin. */
+  /**
+   * Writes a `recorder_attached` record, once for each mode in which OpenClaw registers the plugin.
+   * @param {string} mode
+   * @param {Facts} presence
+   */
   announce(mode, presence) {
     if (this.announced.has(mode)) return;
     this.announced.add(mode);
     if (mode === "full") this.records.hooksLive = true;
     // The first record of every process: without it, the evidence shows that no recorder was attached.
-    this.records.write("recorder_attached", "extension_api", null, {}, presence);
+    this.records.write("recorder_attached", "extension_api", {}, presence);
   }
 
   /** Writes waiting records and updates session.json at once, when the process exits. */
@@ -53,7 +67,10 @@ export class RunRecorder {
   }
 }
 
-// OpenClaw comes close to the number of listeners at which Node warns of a leak. The plugin must not trigger the warning.
+/**
+ * OpenClaw comes close to the number of listeners at which Node warns of a leak. The plugin must not trigger the warning.
+ * @param {number} count
+ */
 function raiseListenerLimit(count) {
   const limit = process.getMaxListeners();
   if (limit > 0) process.setMaxListeners(limit + count);

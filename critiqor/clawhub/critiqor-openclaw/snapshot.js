@@ -4,7 +4,12 @@
 
 import fs from "node:fs";
 
-import { SEALED } from "./journal.js";
+import { increment } from "./events.js";
+import { errorCode, SEALED } from "./journal.js";
+
+/** @import { Journal } from "./journal.js" */
+
+/** @typedef {{ event_type: string, source_layer: string, status: unknown }} CountedEvent */
 
 const MIN_PAUSE_MS = 250;
 const PAUSE_PER_MS_OF_WORK = 100;
@@ -20,23 +25,41 @@ const OWN_LINE = new RegExp(
     String.raw`"tool_call_id":${VALUE},"status":"([^"\\]+)"`,
 );
 
+/** What was counted of the journal, and up to which byte. */
+class JournalCounts {
+  read = 0; // bytes
+  damaged = false; // whether a line must be left out, so that lines cannot be copied without parsing
+  metrics = { total_events: 0, by_event_type: {}, by_source_layer: {}, error_events: 0, tool_calls: 0 };
+
+  /** @param {CountedEvent} event */
+  add(event) {
+    const { metrics } = this;
+    metrics.total_events += 1;
+    increment(metrics.by_event_type, event.event_type);
+    increment(metrics.by_source_layer, event.source_layer);
+    if (event.status === "error") metrics.error_events += 1;
+    if (event.event_type === "tool_call") metrics.tool_calls += 1;
+  }
+}
+
 /** Keeps session.json of one run up to date with its journal. */
 export class Snapshot {
+  #counts = new JournalCounts();
+  #pause = MIN_PAUSE_MS;
+
+  /**
+   * @param {string} runId
+   * @param {Journal} journal
+   */
   constructor(runId, journal) {
     this.runId = runId;
     this.journal = journal;
     this.files = journal.files;
     this.temporary = `${this.files.session}.${journal.writer}.tmp`;
+    /** @type {NodeJS.Timeout | null} */
     this.timer = null;
+    /** @type {Generator<undefined, boolean, undefined> | null} */
     this.rewriting = null; // the rewrite in progress
-    this.pause = MIN_PAUSE_MS;
-    this.reset();
-  }
-
-  reset() {
-    this.read = 0; // journal bytes already counted
-    this.damaged = false; // whether a line must be left out, so that lines cannot be copied without parsing
-    this.metrics = { total_events: 0, by_event_type: {}, by_source_layer: {}, error_events: 0, tool_calls: 0 };
   }
 
   /** Schedules a rewrite of session.json. */
@@ -45,7 +68,7 @@ export class Snapshot {
     this.timer = setTimeout(() => {
       this.timer = null;
       void this.rewriteInSlices();
-    }, this.pause);
+    }, this.#pause);
     this.timer.unref();
   }
 
@@ -54,20 +77,23 @@ export class Snapshot {
     let work = 0;
     let isCurrent = false;
     try {
-      if (this.journal.reopenIfGone()) this.reset();
-      this.rewriting = this.rewrite(1);
-      for (let step = { done: false }; !step.done; ) {
+      if (this.journal.reopenIfGone()) this.#counts = new JournalCounts();
+      const rewriting = (this.rewriting = this.#rewrite(1));
+      for (;;) {
         const began = performance.now();
-        step = this.rewriting.next();
+        const step = rewriting.next();
         work += performance.now() - began;
-        if (step.done) isCurrent = step.value;
-        else await new Promise((resolve) => setImmediate(resolve));
+        if (step.done) {
+          isCurrent = step.value;
+          break;
+        }
+        await new Promise((resolve) => setImmediate(resolve));
       }
     } catch {
-      this.reset(); // the journal is not affected; the next attempt starts from its beginning
+      this.#counts = new JournalCounts(); // the journal is not affected; the next attempt starts from its beginning
     }
     this.rewriting = null;
-    this.pause = Math.max(MIN_PAUSE_MS, work * PAUSE_PER_MS_OF_WORK);
+    this.#pause = Math.max(MIN_PAUSE_MS, work * PAUSE_PER_MS_OF_WORK);
     if (!isCurrent) this.schedule();
   }
 
@@ -75,9 +101,9 @@ export class Snapshot {
   finish() {
     if (this.journal.sealed && this.rewriting === null) return;
     try {
-      this.rewriting?.return(); // it writes to the same temporary file
+      this.rewriting?.return(false); // it writes to the same temporary file
       for (let attempt = 0, isCurrent = false; !isCurrent && attempt < 5; attempt += 1) {
-        const rewriting = this.rewrite(LOCK_TRIES_AT_EXIT);
+        const rewriting = this.#rewrite(LOCK_TRIES_AT_EXIT);
         let step = rewriting.next();
         while (!step.done) step = rewriting.next();
         isCurrent = step.value || this.journal.sealed;
@@ -87,22 +113,25 @@ export class Snapshot {
     }
   }
 
-  // Returns whether the document holds the whole journal as of its replacement. With several writers, an older document
-  // can replace a newer one; the writer that notices it writes again.
-  *rewrite(lockTries) {
+  /**
+   * Returns whether the document holds the whole journal as of its replacement. With several writers, an older document
+   * can replace a newer one; the writer that notices it writes again.
+   * @param {number} lockTries
+   */
+  *#rewrite(lockTries) {
     const source = fs.openSync(this.files.journal, "r");
     try {
       const size = fs.fstatSync(source).size;
-      if (size < this.read) this.reset();
+      if (size < this.#counts.read) this.#counts = new JournalCounts();
       const target = fs.openSync(this.temporary, "w", 0o600);
       try {
-        fs.writeSync(target, this.head());
-        yield* this.copyEvents(source, target, size);
-        fs.writeSync(target, `\n],\n"metrics":${JSON.stringify(this.metrics)}}\n`);
+        fs.writeSync(target, this.#head());
+        yield* this.#copyEvents(source, target, size);
+        fs.writeSync(target, `\n],\n"metrics":${JSON.stringify(this.#counts.metrics)}}\n`);
       } finally {
         fs.closeSync(target);
       }
-      if (this.replace(lockTries)) return fs.fstatSync(source).size === size;
+      if (this.#replace(lockTries)) return fs.fstatSync(source).size === size;
       fs.unlinkSync(this.temporary);
       return false;
     } finally {
@@ -110,12 +139,17 @@ export class Snapshot {
     }
   }
 
-  head() {
+  #head() {
     const id = JSON.stringify(this.runId);
     return `{"schema_version":"critiqor.session.v1","run_id":${id},"session_id":${id},"events":[\n`;
   }
 
-  *copyEvents(source, target, size) {
+  /**
+   * @param {number} source
+   * @param {number} target
+   * @param {number} size
+   */
+  *#copyEvents(source, target, size) {
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     let rest = Buffer.alloc(0);
     let first = true;
@@ -126,7 +160,7 @@ export class Snapshot {
       const bytes = rest.length > 0 ? Buffer.concat([rest, chunk.subarray(0, count)]) : chunk.subarray(0, count);
       const end = bytes.lastIndexOf(10) + 1;
       const offset = position - bytes.length;
-      const events = this.events(bytes.subarray(0, end), offset);
+      const events = this.#events(bytes.subarray(0, end), offset);
       rest = Buffer.from(bytes.subarray(end));
       if (events.length > 0) {
         fs.writeSync(target, first ? events : `,\n${events}`, null, "latin1");
@@ -136,11 +170,17 @@ export class Snapshot {
     }
   }
 
-  // Lines are handled as latin1 text, so that bytes are copied unchanged without decoding UTF-8.
-  events(lines, offset) {
+  /**
+   * Returns whole lines as members of a list. They are handled as latin1 text, so that bytes are copied unchanged without
+   * decoding UTF-8.
+   * @param {Buffer} lines
+   * @param {number} offset
+   */
+  #events(lines, offset) {
+    const counts = this.#counts;
     const text = lines.toString("latin1");
     const end = offset + lines.length;
-    const isCounted = end <= this.read && !this.damaged;
+    const isCounted = end <= counts.read && !counts.damaged;
     if (isCounted) return text.trimEnd().replaceAll("\n", ",\n");
     const kept = [];
     let position = offset;
@@ -148,46 +188,43 @@ export class Snapshot {
       const start = position;
       position += line.length + 1;
       if (line === "") {
-        if (position <= end) this.damaged = true;
+        if (position <= end) counts.damaged = true;
         continue;
       }
-      const event = this.parseOwnLine(line) ?? parse(line);
+      const event = this.#parseOwnLine(line) ?? parse(line);
       if (event === null) {
-        this.damaged = true;
+        counts.damaged = true;
         continue;
       }
       kept.push(line);
-      if (start >= this.read) this.count(event);
+      if (start >= counts.read) counts.add(event);
     }
-    this.read = Math.max(this.read, end);
+    counts.read = Math.max(counts.read, end);
     return kept.join(",\n");
   }
 
-  // A complete line that this process wrote is not parsed in full: parsing costs more than writing.
-  parseOwnLine(line) {
+  /**
+   * A complete line that this process wrote is not parsed in full: parsing costs more than writing.
+   * @param {string} line
+   */
+  #parseOwnLine(line) {
     if (this.journal.everTorn || !line.startsWith(`_${this.journal.writer}_`, WRITER_AT) || !line.endsWith("}")) return null;
-    const found = OWN_LINE.exec(line);
-    return found === null ? null : { event_type: found[1], source_layer: found[2], status: found[3] };
+    const [, event_type, source_layer, status] = OWN_LINE.exec(line) ?? [];
+    return event_type === undefined || source_layer === undefined ? null : { event_type, source_layer, status };
   }
 
-  count(event) {
-    const metrics = this.metrics;
-    metrics.total_events += 1;
-    metrics.by_event_type[event.event_type] = (metrics.by_event_type[event.event_type] ?? 0) + 1;
-    metrics.by_source_layer[event.source_layer] = (metrics.by_source_layer[event.source_layer] ?? 0) + 1;
-    if (event.status === "error") metrics.error_events += 1;
-    if (event.event_type === "tool_call") metrics.tool_calls += 1;
-  }
-
-  // The lock ensures that nothing replaces a sealed document: sealing takes the lock and never releases it.
-  replace(tries) {
+  /**
+   * The lock ensures that nothing replaces a sealed document: sealing takes the lock and never releases it.
+   * @param {number} tries
+   */
+  #replace(tries) {
     for (let attempt = 1; ; attempt += 1) {
       try {
         fs.writeFileSync(this.files.sessionLock, String(process.pid), { flag: "wx", mode: 0o600 });
         break;
       } catch (error) {
-        if (error.code !== "EEXIST") throw error;
-        this.journal.sealed = this.isSealed();
+        if (errorCode(error) !== "EEXIST") throw error;
+        this.journal.sealed = this.#isSealed();
         if (this.journal.sealed || attempt >= tries) return false;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
       }
@@ -201,7 +238,7 @@ export class Snapshot {
   }
 
   // Whether another process has sealed the run; removes a lock whose holder must be dead.
-  isSealed() {
+  #isSealed() {
     const lock = this.files.sessionLock;
     try {
       if (fs.readFileSync(lock, "utf8") === SEALED) return true;
@@ -214,12 +251,16 @@ export class Snapshot {
       else fs.unlinkSync(aside);
       return sealed;
     } catch (error) {
-      if (error.code !== "ENOENT") throw error;
+      if (errorCode(error) !== "ENOENT") throw error;
       return false; // it was released in the meantime
     }
   }
 }
 
+/**
+ * @param {string} line
+ * @returns {CountedEvent | null}
+ */
 function parse(line) {
   try {
     const event = JSON.parse(line);

@@ -10,11 +10,12 @@ from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.pages.paging import Pages
-from critiqor.dashboard.render.causal_drawing import visible_graph
+from critiqor.dashboard.render.causal_drawing import CausalPicture, draw_causal_graph
+from critiqor.dashboard.render.chart_drawing import draw_requests
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw
 from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError
-from critiqor.model import Diagnosis, Event, Finding
+from critiqor.model import Diagnosis, Event, Finding, GraphNode
 from critiqor.model.diagnosis import SEVERITIES
 from critiqor.model.sanitize import excerpt
 
@@ -70,12 +71,7 @@ def context_values(data: RunPageData) -> dict[str, Any]:
     behind = [bisect_left(ids, event_id) for event_id in _compactions(data)] if ids else []
     return {
         "compacted_behind": {place: behind.count(place) for place in behind},
-        "series": {
-            "call": list(range(1, len(requests) + 1)),
-            "input": [each.input_tokens for each in requests],
-            "budget": [each.budget_tokens for each in requests],
-            "compactions": behind,
-        },
+        "chart": draw_requests(requests, behind, data.addresses.event),
     }
 
 
@@ -145,25 +141,11 @@ def _indexed_events(data: RunPageData, names: list[str]) -> dict[str, Event]:
     return {name: numbered.event for name, numbered in found.items() if numbered is not None}
 
 
-def _graph(data: RunPageData, diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """Return the causal graph for the script of the page; None if there is nothing to draw."""
-    graph = visible_graph(diagnosis)
-    if graph is None:
-        return None
-    return {
-        "nodes": [
-            {
-                "id": node.id,
-                "kind": node.kind,
-                "label": node.label[:120],
-                "severity": graph.severities.get(node.id, ""),
-                "href": data.addresses.finding(node.id) if node.kind == "finding" else data.addresses.event(node.id),
-            }
-            for node in graph.nodes
-        ],
-        "edges": [{"source": edge.source, "target": edge.target, "relation": edge.relation} for edge in graph.edges],
-        "left_out": graph.left_out,
-    }
+def _graph(data: RunPageData, diagnosis: Diagnosis) -> CausalPicture | None:
+    def address(node: GraphNode) -> str | None:
+        return data.addresses.finding(node.id) if node.kind == "finding" else data.addresses.event(node.id)
+
+    return draw_causal_graph(diagnosis, address)
 
 
 def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format
 from critiqor.dashboard.data.run_catalog import UNREADABLE, RunFilter, RunRow
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.render.chart_drawing import COST, TIME, TRUST, Chart, Measurement, Unit, draw_trend
 from critiqor.errors import UsageError
 from critiqor.model import ms_from_iso
 from critiqor.run.timing import compare_timings
@@ -20,8 +22,6 @@ from critiqor.run.timing import compare_timings
 ROWS = 50
 FILTERS = ("q", "agent", "type", "tenant", "since", "until")
 """Filters of the list, by their names in the address."""
-MAX_TREND = 200
-"""Maximum number of runs in the chart of the trend, the newest ones."""
 BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
 """1 if more is better, -1 if less is better; other figures are neither."""
 
@@ -72,7 +72,7 @@ class RunsPages:
             agents=sorted({row.agent_id for row in rows if row.status != UNREADABLE}),
             tenants=sorted(viewer.tenants) if len(viewer.tenants) > 1 else [],
             problems=sorted({problem for row in rows for problem in row.problems or ("none",)}),
-            trend=_trend([row for row in found if row.status != UNREADABLE][:MAX_TREND]),
+            trend=_trend([row for row in found if row.readiness is not None]),
         )
 
     def compare(self, request: Request) -> Response:
@@ -111,13 +111,18 @@ def _figure_rows(result: Comparison, before: dict[str, str], after: dict[str, st
     return rows
 
 
-def _trend(rows: list[RunRow]) -> dict[str, list[float | int | str | None]]:
-    """Return the figures of runs in order of time, for the chart."""
+def _trend(rows: list[RunRow]) -> dict[str, Chart | None] | None:
+    """Draw the figures of diagnosed runs over time; None if there are too few runs to compare."""
     dated = [(row, moment) for row in reversed(rows) if (moment := ms_from_iso(row.created_at)) is not None]
+    if len(dated) < 2:
+        return None
+
+    def draw(name: str, unit: Unit, value: Callable[[RunRow], float | None]) -> Chart | None:
+        figures = [Measurement(moment, value(row), row.run_id, f"/runs/{row.run_id}") for row, moment in dated]
+        return draw_trend(name, unit, figures)
+
     return {
-        "runs": [row.run_id for row, _ in dated],
-        "at": [moment / 1000 for _, moment in dated],
-        "trust": [row.trust for row, _ in dated],
-        "cost": [row.cost_usd for row, _ in dated],
-        "seconds": [None if row.wall_ms is None else row.wall_ms / 1000 for row, _ in dated],
+        "trust": draw("Trust", TRUST, lambda row: row.trust),
+        "cost": draw("Cost", COST, lambda row: row.cost_usd),
+        "time": draw("Time", TIME, lambda row: row.wall_ms),
     }

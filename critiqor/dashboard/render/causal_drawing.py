@@ -1,58 +1,61 @@
-"""The causal graph of a diagnosis as a drawing: boxes from top to bottom, causes above their effects."""
+"""The causal graph of a diagnosis as a drawing: boxes and arrows, causes before their effects."""
 
 from __future__ import annotations
 
-import textwrap
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
+from critiqor.dashboard.render.graph_layout import Layout, lay_out
 from critiqor.model import Diagnosis, GraphEdge, GraphNode
 from critiqor.model.sanitize import sanitize_for_page
 
-MAX_NODES = 150
+MAX_NODES = 300
 MAX_COLUMNS = 5
-"""Maximum number of boxes side by side; a wider drawing cannot be read on paper."""
-BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP, MARGIN = 204, 78, 22, 40, 10
-"""Sizes in pixels."""
-MAX_LABEL_LINES, LINE_CHARACTERS = 4, 30
-"""Maximum number of lines of a label, and of characters of a line."""
-MAX_LABEL = 400
-"""Maximum length in characters of the full label, which is shown as a tooltip."""
-
-
-class VisibleGraph(NamedTuple):
-    """The part of a causal graph that is drawn, on the page and in the offline report."""
-
-    nodes: list[GraphNode]
-    """Without duplicates."""
-    edges: list[GraphEdge]
-    """Between two different nodes."""
-    severities: dict[str, str]
-    """Severity of each finding, by its id."""
-    left_out: int
-    """Number of nodes that are not drawn."""
+"""Maximum number of boxes side by side: what fits on a page and, made smaller, on paper."""
+MAX_LAYERS_ACROSS, MAX_ROWS_ACROSS = 4, 6
+"""Maximum size of a drawing from left to right, in boxes; a larger graph is drawn only from top to bottom."""
+BOX_WIDTH, PADDING, LINE_HEIGHT, MARGIN = 210, 12, 16, 12
+DOWN_GAP, ACROSS_GAP = 46, 104
+"""Distances between layers in pixels, with space for the label of an arrow."""
+PORT_GAP, HEAD = 14, 5
+"""Maximum distance between arrows at a box, and half the width of an arrow head, in pixels."""
+MAX_LABEL_LINES = 4
+MAX_LABEL = 200
+"""Maximum length in characters of the full label."""
+_NARROW, _WIDE = frozenset("fijlrtI.,:;'|!()[]{}/\\` -"), frozenset("mwMWGOQ@%&#")
 
 
 class Box(NamedTuple):
-    """A node with its position."""
+    """A node with its position; sizes in pixels."""
 
-    x: int
-    y: int
+    x: float
+    y: float
+    width: float
+    height: float
     lines: list[str]
     """The label, wrapped."""
     label: str
     css: str
-    target: str
-    """Id of the finding or of the event."""
-    is_finding: bool
+    href: str | None
+
+    def line_y(self, number: int) -> float:
+        """Return the baseline of a line of the label: it is centered in the box."""
+        return self.y + self.height / 2 + (number - (len(self.lines) - 1) / 2) * LINE_HEIGHT + 4
 
 
 class Arrow(NamedTuple):
     """An edge with its path and the position of its label."""
 
     path: str
-    x: float
-    y: float
+    source: int
+    """Number of a box."""
+    target: int
     relation: str
+    label: tuple[float, float] | None
+    """None if the label would cover another one."""
 
 
 class CausalDrawing(NamedTuple):
@@ -62,147 +65,236 @@ class CausalDrawing(NamedTuple):
     arrows: list[Arrow]
     width: int
     height: int
+
+
+class CausalPicture(NamedTuple):
+    """A causal graph in the drawings that suit different screens; they differ only in their layout."""
+
+    down: CausalDrawing
+    """From top to bottom."""
+    across: CausalDrawing | None
+    """From left to right, for wide screens; None if the graph is too large for it."""
     left_out: int
     """Number of nodes that are not drawn."""
 
 
-class _Cell(NamedTuple):
-    column: float
-    row: int
+class _Node(NamedTuple):
+    lines: list[str]
+    label: str
+    css: str
+    href: str | None
+
+    @property
+    def height(self) -> int:
+        return 2 * PADDING + LINE_HEIGHT * len(self.lines)
 
 
-def visible_graph(diagnosis: Diagnosis) -> VisibleGraph | None:
-    """Select the part of the causal graph to draw; None if it is empty."""
+class _Span(NamedTuple):
+    """Where a layer starts and ends, in the direction of the arrows."""
+
+    start: float
+    end: float
+
+
+class _Point(NamedTuple):
+    along: float
+    across: float
+
+
+def draw_causal_graph(diagnosis: Diagnosis, address: Callable[[GraphNode], str | None]) -> CausalPicture | None:
+    """Draw the causal graph of a diagnosis, with an address for each node; None if the graph is empty."""
     known = {node.id: node for node in diagnosis.causal_graph.nodes}
-    nodes = {name: known[name] for name in list(known)[:MAX_NODES]}
-    if not nodes:
+    shown = list(known)[:MAX_NODES]
+    if not shown:
         return None
-    return VisibleGraph(
-        nodes=list(nodes.values()),
-        edges=[
-            edge
-            for edge in diagnosis.causal_graph.edges
-            if edge.source in nodes and edge.target in nodes and edge.source != edge.target
-        ],
-        severities={finding.id: finding.severity for finding in diagnosis.failure_analysis.findings},
-        left_out=len(known) - len(nodes),
+    numbers = {name: number for number, name in enumerate(shown)}
+    edges = [
+        edge
+        for edge in diagnosis.causal_graph.edges
+        if edge.source in numbers and edge.target in numbers and edge.source != edge.target
+    ]
+    severities = {finding.id: finding.severity for finding in diagnosis.failure_analysis.findings}
+    nodes = [_node(known[name], severities.get(name, ""), address(known[name])) for name in shown]
+    ends = [(numbers[edge.source], numbers[edge.target]) for edge in edges]
+    down = lay_out([BOX_WIDTH] * len(nodes), ends, MAX_COLUMNS)
+    is_small = len(nodes) <= MAX_LAYERS_ACROSS * MAX_ROWS_ACROSS
+    across = lay_out([node.height for node in nodes], ends, MAX_ROWS_ACROSS) if is_small else None
+    if across is not None and max(across.layers) >= MAX_LAYERS_ACROSS:
+        across = None
+    return CausalPicture(
+        _draw(nodes, edges, ends, down, is_down=True),
+        _draw(nodes, edges, ends, across, is_down=False) if across is not None else None,
+        len(known) - len(nodes),
     )
 
 
-def draw_causal_graph(diagnosis: Diagnosis) -> CausalDrawing | None:
-    """Lay out the causal graph of a diagnosis; None if it is empty."""
-    graph = visible_graph(diagnosis)
-    if graph is None:
-        return None
-    cells = _place_nodes([node.id for node in graph.nodes], graph.edges)
-    corners = {
-        name: (
-            round(MARGIN + cell.column * (BOX_WIDTH + COLUMN_GAP)),
-            MARGIN + cell.row * (BOX_HEIGHT + ROW_GAP),
-        )
-        for name, cell in cells.items()
-    }
-    return CausalDrawing(
-        boxes=[_box(node, corners[node.id], graph.severities.get(node.id, "")) for node in graph.nodes],
-        arrows=[_arrow(edge, corners) for edge in graph.edges],
-        width=max(x for x, _ in corners.values()) + BOX_WIDTH + MARGIN,
-        height=max(y for _, y in corners.values()) + BOX_HEIGHT + MARGIN,
-        left_out=graph.left_out,
-    )
-
-
-def _box(node: GraphNode, corner: tuple[int, int], severity: str) -> Box:
+def _node(node: GraphNode, severity: str, href: str | None) -> _Node:
     is_finding = node.kind == "finding"
-    label = sanitize_for_page(node.label)[:MAX_LABEL]
-    lines = textwrap.wrap(label, LINE_CHARACTERS, max_lines=MAX_LABEL_LINES, placeholder="…") or [node.kind]
-    css = f"box {severity}".strip() if is_finding else "box"
-    return Box(*corner, lines, label, css, node.id, is_finding)
+    label = sanitize_for_page(node.label[:MAX_LABEL]).strip() or node.kind
+    room = (BOX_WIDTH - 2 * PADDING) / (1.1 if is_finding else 1)
+    return _Node(wrap(label, room), label, f"box is-finding {severity}".strip() if is_finding else "box", href)
 
 
-def _arrow(edge: GraphEdge, corners: dict[str, tuple[int, int]]) -> Arrow:
-    (from_x, from_y), (to_x, to_y) = corners[edge.source], corners[edge.target]
-    start_x, end_x = from_x + BOX_WIDTH / 2, to_x + BOX_WIDTH / 2
-    if to_y > from_y:
-        start_y, end_y, bend = from_y + BOX_HEIGHT, to_y, ROW_GAP / 2
-        path = f"M{start_x:g} {start_y}C{start_x:g} {start_y + bend:g} {end_x:g} {end_y - bend:g} {end_x:g} {end_y}"
-        return Arrow(path, (start_x + end_x) / 2, (start_y + end_y) / 2 + 3, edge.relation)
-    # An edge to a box above or in the same row is routed below both boxes.
-    low = max(from_y, to_y) + BOX_HEIGHT
-    under = low + ROW_GAP * 0.8
-    path = f"M{start_x:g} {from_y + BOX_HEIGHT}C{start_x:g} {under:g} {end_x:g} {under:g} {end_x:g} {to_y + BOX_HEIGHT}"
-    return Arrow(path, (start_x + end_x) / 2, low + ROW_GAP * 0.6, edge.relation)
+def wrap(text: str, width: float) -> list[str]:
+    """Wrap text to a width in pixels, between words if possible, and shorten it to the number of lines of a label.
+
+    A line that ends between words ends with a space, so that the joined lines are the text.
+    """
+    lines, line = [], ""
+    for word in text.split():
+        rest = word
+        while rest:
+            joined = f"{line} {rest}" if line else rest
+            if text_width(joined) <= width:
+                line, rest = joined, ""
+            elif line:
+                lines.append(f"{line} ")
+                line = ""
+            else:
+                count = 1
+                while text_width(rest[: count + 1]) <= width:
+                    count += 1
+                lines.append(rest[:count])
+                rest = rest[count:]
+    lines += [line] if line else []
+    if len(lines) <= MAX_LABEL_LINES:
+        return lines
+    last = lines[MAX_LABEL_LINES - 1]
+    while text_width(f"{last}…") > width:
+        last = last[:-1]
+    return [*lines[: MAX_LABEL_LINES - 1], f"{last.rstrip()}…"]
 
 
-def _place_nodes(names: list[str], edges: list[GraphEdge]) -> dict[str, _Cell]:
-    """Lay out each connected component, and put components side by side as long as they fit."""
-    cells: dict[str, _Cell] = {}
-    column = top = bottom = 0
-    for component in _components(names, edges):
-        rows = _rows(component, edges)
-        width = max(map(len, rows))
-        if column and column + width > MAX_COLUMNS:
-            column, top = 0, bottom
-        for number, row in enumerate(rows):
-            indent = column + (width - len(row)) / 2
-            cells |= {name: _Cell(indent + place, top + number) for place, name in enumerate(row)}
-        column, bottom = column + width, max(bottom, top + len(rows))
-    return cells
+def text_width(text: str) -> float:
+    """Estimate the width of a text of 12 pixels, for the widest of the usual fonts."""
+    return sum(map(_character_width, text))
 
 
-def _components(names: list[str], edges: list[GraphEdge]) -> list[list[str]]:
-    """Return the connected components, in the order of their first nodes (union-find)."""
-    parent = {name: name for name in names}
-
-    def root(name: str) -> str:
-        while parent[name] != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
-
-    for edge in edges:
-        parent[root(edge.target)] = root(edge.source)
-    components: dict[str, list[str]] = {}
-    for name in names:
-        components.setdefault(root(name), []).append(name)
-    return list(components.values())
+@lru_cache(1 << 12)
+def _character_width(character: str) -> float:
+    if character in _NARROW:
+        return 4.7
+    if character in _WIDE:
+        return 10.4
+    if not character.isascii() and unicodedata.east_asian_width(character) in "WF":
+        return 12.5
+    return 8.2 if character.isupper() or not character.isascii() else 7.2
 
 
-def _rows(names: list[str], edges: list[GraphEdge]) -> list[list[str]]:
-    """Arrange nodes in rows: each below all its causes, and near them within its row."""
-    depth = _depths(names, edges)
-    above: dict[str, list[str]] = {name: [] for name in names}
-    for edge in edges:
-        if edge.target in above and depth[edge.source] < depth[edge.target]:
-            above[edge.target].append(edge.source)
-    layers: dict[int, list[str]] = {}
-    for name in names:
-        layers.setdefault(depth[name], []).append(name)
-    place: dict[str, float] = {}
-    rows = []
-    for level in sorted(layers):
-        layer = layers[level]
-        center = {name: sum(place[one] for one in above[name]) / len(above[name]) for name in layer if above[name]}
-        layer.sort(key=lambda name: center.get(name, 0.0))
-        place |= {name: number - len(layer) / 2 for number, name in enumerate(layer)}
-        rows += [layer[start : start + MAX_COLUMNS] for start in range(0, len(layer), MAX_COLUMNS)]
-    return rows
+def _draw(
+    nodes: list[_Node], edges: list[GraphEdge], ends: list[tuple[int, int]], layout: Layout, *, is_down: bool
+) -> CausalDrawing:
+    spans = _spans(nodes, layout, is_down=is_down)
+    boxes = [_box(node, number, layout, spans, is_down=is_down) for number, node in enumerate(nodes)]
+    routes = _routes(boxes, ends, layout, spans, is_down=is_down)
+    labels = _Labels(is_down=is_down)
+    arrows = [
+        Arrow(_path(route, is_down=is_down), *pair, edge.relation, labels.place(route, edge.relation))
+        for edge, pair, route in zip(edges, ends, routes, strict=True)
+    ]
+    along, across = round(spans[-1].end + MARGIN), round(layout.size + 2 * MARGIN)
+    return CausalDrawing(boxes, arrows, *((across, along) if is_down else (along, across)))
 
 
-def _depths(names: list[str], edges: list[GraphEdge]) -> dict[str, int]:
-    """Return the length of the longest path to each node; a cycle is cut at its first node."""
-    after: dict[str, list[str]] = {name: [] for name in names}
-    pending = dict.fromkeys(names, 0)
-    for edge in edges:
-        if edge.source in after:
-            after[edge.source].append(edge.target)
-            pending[edge.target] += 1
-    depth: dict[str, int] = dict.fromkeys(names, 0)
-    waiting = dict.fromkeys(names)
-    while waiting:
-        name = next((one for one in waiting if pending[one] <= 0), next(iter(waiting)))
-        del waiting[name]
-        for target in after[name]:
-            pending[target] -= 1
-            if target in waiting:
-                depth[target] = max(depth[target], depth[name] + 1)
-    return depth
+def _spans(nodes: list[_Node], layout: Layout, *, is_down: bool) -> list[_Span]:
+    depths = [0.0] * (max(layout.layers) + 1)
+    for node, layer in zip(nodes, layout.layers, strict=True):
+        depths[layer] = max(depths[layer], node.height if is_down else BOX_WIDTH)
+    spans, start = [], float(MARGIN)
+    for depth in depths:
+        spans.append(_Span(start, start + depth))
+        start += depth + (DOWN_GAP if is_down else ACROSS_GAP)
+    return spans
+
+
+def _box(node: _Node, number: int, layout: Layout, spans: list[_Span], *, is_down: bool) -> Box:
+    span, center = spans[layout.layers[number]], layout.centers[number] + MARGIN
+    text = (node.lines, node.label, node.css, node.href)
+    if is_down:
+        return Box(round(center - BOX_WIDTH / 2, 1), span.start, BOX_WIDTH, span.end - span.start, *text)
+    return Box(span.start, round(center - node.height / 2, 1), BOX_WIDTH, node.height, *text)
+
+
+def _routes(
+    boxes: list[Box], ends: list[tuple[int, int]], layout: Layout, spans: list[_Span], *, is_down: bool
+) -> list[list[_Point]]:
+    """Return the points of each arrow: where it leaves and enters boxes and layers."""
+    ways = [[place + MARGIN for place in way] for way in layout.ways]
+    centers = [center + MARGIN for center in layout.centers]
+    # Arrows of one side of a box are spread in the order of where they come from; those that share a way share a port.
+    sides: dict[tuple[int, bool], set[float]] = {}
+    uses = []
+    for (source, target), way in zip(ends, ways, strict=True):
+        is_forward = layout.layers[target] > layout.layers[source]
+        leaving, entering = (way[0], way[-1]) if way else (centers[target], centers[source])
+        use = ((source, is_forward), leaving), ((target, not is_forward), entering)
+        for side, place in use:
+            sides.setdefault(side, set()).add(place)
+        uses.append(use)
+    ports = {
+        (side, place): centers[side[0]] + offset
+        for side, places in sides.items()
+        for place, offset in _ports(sorted(places), boxes[side[0]].width if is_down else boxes[side[0]].height)
+    }
+    routes = []
+    for (source, target), way, (leaves, enters) in zip(ends, ways, uses, strict=True):
+        first, last = layout.layers[source], layout.layers[target]
+        step = 1 if last > first else -1
+        points = [_Point(spans[first].end if step > 0 else spans[first].start, ports[leaves])]
+        for layer, place in zip(range(first + step, last, step), way, strict=True):
+            near, far = spans[layer] if step > 0 else reversed(spans[layer])
+            points += [_Point(near, place), _Point(far, place)]
+        routes.append([*points, _Point(spans[last].start if step > 0 else spans[last].end, ports[enters])])
+    return routes
+
+
+def _ports(places: list[float], size: float) -> list[tuple[float, float]]:
+    """Return the distance of each arrow from the middle of the side of a box."""
+    gap = min(PORT_GAP, (size - 24) / max(1, len(places) - 1))
+    return [(place, (number - (len(places) - 1) / 2) * gap) for number, place in enumerate(places)]
+
+
+def _path(route: list[_Point], *, is_down: bool) -> str:
+    """Return the path of an arrow: curves between layers, straight lines through them, and an open head."""
+    start, end = route[0], route[-1]
+    pieces = [f"M{_xy(start, is_down=is_down)}"]
+    for number, (one, other) in enumerate(pairwise(route)):
+        if number % 2:
+            pieces.append(f"L{_xy(other, is_down=is_down)}")
+        else:
+            middle = (one.along + other.along) / 2
+            bends = (_Point(middle, one.across), _Point(middle, other.across), other)
+            pieces.append("C" + " ".join(_xy(point, is_down=is_down) for point in bends))
+    back = -1.4 * HEAD if end.along > start.along else 1.4 * HEAD
+    head = [_Point(end.along + back, end.across - HEAD), end, _Point(end.along + back, end.across + HEAD)]
+    return "".join(pieces) + "M" + "L".join(_xy(point, is_down=is_down) for point in head)
+
+
+def _xy(point: _Point, *, is_down: bool) -> str:
+    x, y = (point.across, point.along) if is_down else (point.along, point.across)
+    return f"{round(x, 1):g} {round(y, 1):g}"
+
+
+class _Labels:
+    """Places the labels of arrows, each where it covers no other."""
+
+    def __init__(self, *, is_down: bool) -> None:
+        self._is_down = is_down
+        self._taken: dict[float, list[tuple[float, float, float]]] = {}
+        """By the layer that an arrow leaves: center and half the width of each label."""
+
+    def place(self, route: list[_Point], text: str) -> tuple[float, float] | None:
+        # The first part of an arrow is its own, while later ones may be shared.
+        start, end = route[0], route[1]
+        half = text_width(text) / 2
+        beside = self._taken.setdefault(start.along, [])
+        for part in (0.5, 0.35, 0.65) if self._is_down else (0.5,):
+            # A point of the cubic curve of `_path`.
+            bend = part * part * (3 - 2 * part)
+            along = start.along + (end.along - start.along) * (1.5 * part * (1 - part) + part**3)
+            across = start.across + (end.across - start.across) * bend
+            x, y = (across, along) if self._is_down else (along, across)
+            if all(abs(x - left) > half + other or abs(y - top) > 12 for left, top, other in beside):
+                beside.append((x, y, half))
+                return round(x, 1), round(y + 4, 1)
+        return None

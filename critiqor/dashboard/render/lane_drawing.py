@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
+from critiqor.dashboard.render.chart_axes import Tick, round_step
 from critiqor.model import Diagnosis, ms_from_iso
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import line_id
@@ -59,13 +59,6 @@ class Row(NamedTuple):
     name: str
     y: int
     height: int
-
-
-class Tick(NamedTuple):
-    """A mark on the time axis."""
-
-    x: float
-    label: str
 
 
 class Drawing(NamedTuple):
@@ -152,9 +145,7 @@ def _x(window: ChartWindow, moment: int) -> float:
 
 def _ticks(window: ChartWindow) -> list[Tick]:
     """Return round times since the start of the run, few enough to be readable."""
-    least = (window.end - window.start) / MAX_TICKS
-    power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
-    step = next(times * power for times in (1, 2, 5, 10) if times * power >= least)
+    step = round(round_step(max(1, (window.end - window.start) / MAX_TICKS)))
     first = -(-(window.start - window.first) // step) * step
     moments = range(window.first + first, window.end + 1, step)
     return [Tick(_x(window, at), format_duration((at - window.first) / 1000)) for at in moments]

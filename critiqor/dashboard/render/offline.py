@@ -24,7 +24,6 @@ from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
-from critiqor.dashboard.render.causal_drawing import BOX_HEIGHT, BOX_WIDTH, CausalDrawing, draw_causal_graph
 from critiqor.dashboard.render.formatting import raw
 from critiqor.dashboard.render.offline_fragments import Anchors, FragmentExtractor, find_stylesheets
 from critiqor.errors import BrokenRecordError
@@ -37,6 +36,7 @@ PARTS = {
     "overview": "Overview",
     "diagnosis": "Diagnosis",
     "timeline": "Timeline",
+    "context": "Memory and context",
     "playbook": "Playbook",
     "evidence": "Evidence",
 }
@@ -48,7 +48,6 @@ MAX_LINES = 100
 INDEX_SECONDS = 600.0
 """Maximum time to wait for the index of the run, which the chart and the quoted events need."""
 _CHUNK = 1 << 16
-BOX = {"box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
 _STYLE, _SCRIPTS = "offline.css", ("theme.js", "offline.js")
 
 
@@ -84,16 +83,14 @@ class _OfflineReport:
         findings = diagnosis.failure_analysis.findings
         sample = self._sample(findings)
         anchors = Anchors(self._run_id, PARTS, {*sample.choice.events.values(), *sample.lines})
-        drawing = draw_causal_graph(diagnosis)
         pages = RunPages(self._site, MAX_FINDINGS)
         overview = self._render(pages.overview)
         parts = FragmentExtractor(anchors, {*PARTS, "main", "top", "run-nav", "site-nav", "theme-switch", "events"})
         pages_html = {
             "overview": parts.extract("overview", overview),
-            "diagnosis": parts.extract(
-                "diagnosis", self._render(pages.diagnosis), replacements={"graph": self._graph(drawing, anchors)}
-            ),
+            "diagnosis": parts.extract("diagnosis", self._render(pages.diagnosis)),
             "timeline": parts.extract("timeline", self._render(TimelinePage(self._site).page)),
+            "context": parts.extract("context", self._render(pages.context)),
             "playbook": parts.extract("playbook", self._render(pages.playbook)),
         }
         unseen = "" if sample.problem else parts.extract("evidence", self._render(pages.evidence), root="unseen")
@@ -142,11 +139,6 @@ class _OfflineReport:
                 before = each.number
             if each.number == last:
                 return
-
-    def _graph(self, drawing: CausalDrawing | None, anchors: Anchors) -> Markup:
-        if drawing is None:
-            return Markup("")
-        return Markup(self._site.template("offline_graph.html").render(drawing=drawing, anchors=anchors, **BOX))
 
 
 def _timeline_lines(cited: dict[str, None]) -> list[str]:

@@ -53,10 +53,9 @@ class _Tag(NamedTuple):
 class _Reader(HTMLParser):
     """Parser that collects the content of one element of a page."""
 
-    def __init__(self, root: str, replacements: Mapping[str, Markup]) -> None:
+    def __init__(self, root: str) -> None:
         super().__init__(convert_charrefs=False)
         self._root = root
-        self._replacements = replacements
         self._open: list[str] = []
         """Tags of the open root element and of the open element inside it that is skipped."""
         self._nested: list[int] = []
@@ -84,10 +83,6 @@ class _Reader(HTMLParser):
         elif not self._is_collecting:
             self._nested[-1] += tag == self._open[-1] and has_end
         elif tag in _ONLINE or not _ONLINE_ATTRIBUTES.isdisjoint(attributes):
-            if has_end:
-                self._enter(tag)
-        elif (name := attributes.get("id")) is not None and name in self._replacements:
-            self.pieces.append(self._replacements[name])
             if has_end:
                 self._enter(tag)
         else:
@@ -126,11 +121,9 @@ class FragmentExtractor:
         self._anchors = anchors
         self._taken = set(taken)
 
-    def extract(
-        self, name: str, page: str, root: str = "main", replacements: Mapping[str, Markup] | None = None
-    ) -> Markup:
-        """Return the content of the element with the tag or id `root`, with some elements replaced by id."""
-        reader = _parse(page, root, replacements or {})
+    def extract(self, name: str, page: str, root: str = "main") -> Markup:
+        """Return the content of the element with the tag or id `root`."""
+        reader = _parse(page, root)
         ids = {piece.attributes.get("id") or "" for piece in reader.pieces if isinstance(piece, _Tag)} - {""}
         renamed = {one: f"{name}-{one}" for one in ids & self._taken}
         self._taken |= ids
@@ -162,11 +155,11 @@ class FragmentExtractor:
 
 def find_stylesheets(page: str) -> list[str]:
     """Return the addresses of the stylesheets of a page."""
-    return _parse(page, "main", {}).stylesheets
+    return _parse(page, "main").stylesheets
 
 
-def _parse(page: str, root: str, replacements: Mapping[str, Markup]) -> _Reader:
-    reader = _Reader(root, replacements)
+def _parse(page: str, root: str) -> _Reader:
+    reader = _Reader(root)
     reader.feed(page)
     reader.close()
     return reader

@@ -1,72 +1,69 @@
-// Draws charts from JSON in the page. Every number is in a table too.
+// Reading values off a chart with the pointer, a finger or the arrow keys. The server has drawn it, and tables have every number.
 (() => {
   "use strict";
-  const HEIGHT = 190;
-  const FONT = "11px ui-sans-serif, system-ui, sans-serif";
-  const read = (id) => {
-    const element = document.getElementById(id);
-    return element ? JSON.parse(element.textContent) : null;
-  };
-  const faded = (name) => color(name).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
-  const plots = [];
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    const plot = figure.querySelector(".chart-plot");
+    if (!plot) continue;
+    const points = JSON.parse(figure.querySelector(".chart-points").textContent);
+    const last = points.x.length - 1;
+    const reader = plot.querySelector(".reader");
+    const [line, dot] = reader.children;
+    const readOut = figure.querySelector(".read-out");
+    const range = readOut.textContent;
+    const top = Number(line.getAttribute("y1"));
+    let at = null;
 
-  // Plugin: a dashed line between the two requests around each compaction.
-  const compactions = (places) => ({ hooks: { draw: [(plot) => {
-    const { ctx: pen, bbox: box } = plot;
-    pen.save();
-    pen.strokeStyle = color("--compaction");
-    pen.lineWidth = 2 * devicePixelRatio;
-    pen.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
-    for (const place of places) {
-      const x = Math.round(plot.valToPos(place + 0.5, "x", true));
-      pen.beginPath();
-      pen.moveTo(x, box.top);
-      pen.lineTo(x, box.top + box.height);
-      pen.stroke();
-    }
-    pen.restore();
-  }] } });
-
-  const draw = (place, data, series, { isTime = false, range = null, plugins = [] } = {}) => {
-    const axis = { stroke: color("--quiet"), font: FONT, grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
-    const options = {
-      width: Math.max(220, place.clientWidth),
-      height: HEIGHT,
-      scales: { x: { time: isTime, ...(isTime ? {} : { range: (_, min, max) => [min - 0.5, max + 0.5] }) }, y: { range: range ?? ((_, __, max) => [0, (max || 1) * 1.1]) } },
-      axes: [isTime ? { ...axis, space: 70 } : { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, size: 58 }],
-      series: [{ label: isTime ? "time (UTC)" : "request" }, ...series],
-      padding: [8, 12, 0, 0],
-      cursor: { points: { size: 7 } },
-      plugins,
-      ...(isTime ? { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") } : {}),
+    // A slider is what assistive technology calls a place that arrow keys move, with a value that is a text.
+    plot.setAttribute("role", "slider");
+    plot.setAttribute("tabindex", "0");
+    plot.setAttribute("aria-valuemin", "1");
+    plot.setAttribute("aria-valuemax", last + 1);
+    plot.setAttribute("aria-valuenow", last + 1);
+    plot.setAttribute("aria-valuetext", points.text[last]);
+    const show = (number) => {
+      at = number;
+      const isShown = number !== null;
+      reader.toggleAttribute("hidden", !isShown);
+      readOut.textContent = isShown ? points.text[number] : range;
+      readOut.classList.toggle("read", isShown);
+      plot.classList.toggle("has-link", isShown && points.href[number] !== null);
+      if (!isShown) return;
+      for (const [element, name] of [[line, "x1"], [line, "x2"], [dot, "cx"]]) element.setAttribute(name, `${points.x[number]}%`);
+      dot.setAttribute("cy", top + points.y[number]);
+      plot.setAttribute("aria-valuenow", number + 1);
+      plot.setAttribute("aria-valuetext", points.text[number]);
     };
-    place.replaceChildren();
-    plots.push([place, new uPlot(options, data, place)]);
-  };
-  const line = (label, name) => (
-    { label, stroke: color(name), fill: faded(name), width: 2, spanGaps: true, points: { show: true, size: 5, fill: color(name) } });
-
-  const drawAll = () => {
-    plots.length = 0;
-    const trend = read("trend-data");
-    const context = read("context-data");
-    for (const place of document.querySelectorAll("[data-plot]")) {
-      const name = place.dataset.plot;
-      if (name === "context" && context) {
-        draw(place, [context.call, context.input, context.budget], [
-          { label: "tokens", stroke: color("--model"), fill: faded("--model"), width: 1, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } },
-          { label: "budget", stroke: color("--critical"), width: 2, dash: [6, 4], spanGaps: true, points: { show: false } },
-        ], { plugins: [compactions(context.compactions)] });
-      } else if (trend?.[name]) {
-        const range = name === "trust" ? [0, 105] : null;
-        draw(place, [trend.at, trend[name]], [line(name, { trust: "--good", cost: "--model", seconds: "--memory" }[name])], { isTime: true, range });
+    const nearest = ({ clientX }) => {
+      const { left, width } = plot.getBoundingClientRect();
+      const x = (clientX - left) / width * 100;
+      let low = 0;
+      let high = last;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (points.x[middle] < x) low = middle + 1;
+        else high = middle;
       }
-    }
-  };
-  drawAll();
-  document.addEventListener("themechange", drawAll);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  addEventListener("resize", () => {
-    for (const [place, plot] of plots) plot.setSize({ width: Math.max(220, place.clientWidth), height: HEIGHT });
-  });
+      return low > 0 && x - points.x[low - 1] < points.x[low] - x ? low - 1 : low;
+    };
+    const open = () => { if (at !== null && points.href[at]) location.assign(points.href[at]); };
+
+    plot.addEventListener("pointerdown", (event) => show(nearest(event)));
+    plot.addEventListener("pointermove", (event) => show(nearest(event)));
+    // The value that a finger has chosen stays.
+    plot.addEventListener("pointerleave", ({ pointerType }) => { if (pointerType !== "touch" && document.activeElement !== plot) show(null); });
+    let touched = false;
+    plot.addEventListener("pointerup", ({ pointerType }) => { touched = pointerType === "touch"; });
+    plot.addEventListener("click", () => { if (!touched) open(); });
+    plot.addEventListener("focus", () => { if (at === null) show(last); });
+    plot.addEventListener("blur", () => show(null));
+    plot.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const page = Math.max(1, Math.round(last / 10));
+      const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: page, PageDown: -page, Home: -Infinity, End: Infinity }[event.key];
+      if (event.key === "Enter") open();
+      else if (by === undefined) return;
+      else show(Math.min(Math.max((at ?? last) + by, 0), last));
+      event.preventDefault();
+    });
+  }
 })();

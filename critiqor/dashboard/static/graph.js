@@ -1,101 +1,161 @@
-// The causal graph. Labels are drawn on a canvas, so text in them cannot become markup.
+// Moving around in the causal graph, which the server has drawn. Without scripts it scrolls, and its links work.
 (() => {
   "use strict";
-  const WIDTH = 220;
-  const LINES = 4;
-  const FONT = "12px ui-sans-serif, system-ui, sans-serif";
-  const place = document.getElementById("graph");
-  const data = JSON.parse(document.getElementById("graph-data").textContent);
+  const SMALLEST = 0.05;
+  const LARGEST = 2.5;
+  /** Labels are readable down to this size. */
+  const READABLE = 0.8;
+  const frame = document.getElementById("graph");
+  const drawings = [...frame.querySelectorAll("svg.causes")];
+  const shown = () => drawings.find((svg) => svg.getClientRects().length) ?? drawings[0];
+  let scale = 1;
 
-  // Wraps text between words; only a word longer than a line is broken.
-  const pen = document.createElement("canvas").getContext("2d");
-  const wrap = (text, isBold) => {
-    pen.font = isBold ? `bold ${FONT}` : FONT;
-    const fits = (line) => pen.measureText(line).width <= WIDTH;
-    const lines = [""];
-    for (const word of text.split(/\s+/)) {
-      let rest = [...word];
-      while (rest.length) {
-        const last = lines[lines.length - 1];
-        const joined = last ? `${last} ${rest.join("")}` : rest.join("");
-        if (fits(joined)) {
-          lines[lines.length - 1] = joined;
-          break;
-        }
-        if (last) {
-          lines.push("");
-          continue;
-        }
-        let count = rest.length;
-        while (count > 1 && !fits(rest.slice(0, count).join(""))) count -= 1;
-        lines[lines.length - 1] = rest.slice(0, count).join("");
-        rest = rest.slice(count);
-        lines.push("");
-      }
+  // The frame scrolls by itself: by touch, by wheel and by arrow keys. What is at a point of the window stays there.
+  const zoom = (to, x, y) => {
+    const place = frame.getBoundingClientRect();
+    const at = { x: x ?? place.left + place.width / 2, y: y ?? place.top + place.height / 2 };
+    const before = shown().getBoundingClientRect();
+    const part = { x: (at.x - before.left) / before.width, y: (at.y - before.top) / before.height };
+    scale = Math.min(Math.max(to, SMALLEST), LARGEST);
+    for (const svg of drawings) {
+      svg.setAttribute("width", svg.viewBox.baseVal.width * scale);
+      svg.setAttribute("height", svg.viewBox.baseVal.height * scale);
     }
-    const wrappedLines = lines.filter(Boolean);
-    return wrappedLines.length > LINES ? [...wrappedLines.slice(0, LINES - 1), `${wrappedLines[LINES - 1].slice(0, -2)}…`] : wrappedLines;
+    const after = shown().getBoundingClientRect();
+    frame.scrollLeft += after.left + part.x * after.width - at.x;
+    frame.scrollTop += after.top + part.y * after.height - at.y;
   };
-
-  const isNarrow = innerWidth < 640;
-  const style = () => [
-    { selector: "node", style: {
-      label: "data(label)", "text-wrap": "wrap", "text-max-width": 4 * WIDTH, "font-size": 12, "line-height": 1.3, color: color("--text"),
-      "font-family": "ui-sans-serif, system-ui, sans-serif", "text-valign": "center", shape: "round-rectangle", width: WIDTH + 24, height: "data(height)",
-      "background-color": color("--panel"), "border-width": 1, "border-color": color("--edge") } },
-    { selector: 'node[kind = "finding"]', style: { "border-width": 2, "font-weight": "bold" } },
-    ...["critical", "high", "medium", "low", "info"].map((severity) => (
-      { selector: `node[severity = "${severity}"]`, style: { "border-color": color(`--${severity}`), "background-color": color(`--${severity}-soft`) } })),
-    { selector: "node:active", style: { "overlay-opacity": 0 } },
-    { selector: "node.pointed", style: { "border-color": color("--accent"), "border-width": 2 } },
-    { selector: "edge", style: {
-      width: 1.5, "line-color": color("--edge"), "target-arrow-color": color("--edge"), "target-arrow-shape": "triangle",
-      "curve-style": "bezier", "source-endpoint": isNarrow ? "180deg" : "90deg", "target-endpoint": isNarrow ? "0deg" : "270deg", label: "data(relation)", "font-size": 11, color: color("--quiet"), "font-family": "ui-sans-serif, system-ui, sans-serif",
-      "text-background-color": color("--sunken"), "text-background-opacity": 1, "text-background-padding": 3 } },
-  ];
-
-  place.hidden = false;
-  document.getElementById("graph-zoom").hidden = false;
-  document.getElementById("graph-words").open = false;
-  const graph = cytoscape({
-    container: place,
-    elements: [
-      ...data.nodes.map((node) => {
-        const lines = wrap(node.label, node.kind === "finding");
-        return { group: "nodes", data: { ...node, label: lines.join("\n"), height: 24 + 16 * lines.length } };
-      }),
-      ...data.edges.map((edge, number) => ({ group: "edges", data: { id: `edge ${number}`, ...edge } })),
-    ],
-    style: style(),
-    layout: { name: "preset" },
-    minZoom: 0.15, maxZoom: 2.5, userZoomingEnabled: false, autoungrabify: true, boxSelectionEnabled: false,
-  });
-  graph.layout({ name: "dagre", rankDir: isNarrow ? "TB" : "LR", nodeSep: 18, rankSep: isNarrow ? 44 : 110, fit: false }).run();
-
-  // At its natural size, or smaller if it would not fit.
   const fit = () => {
-    const box = graph.elements().boundingBox();
-    const zoom = Math.min(1, (place.clientWidth - 24) / box.w);
-    place.style.height = `${Math.min(Math.max(box.h * zoom + 40, 120), innerHeight * 0.6)}px`;
-    graph.resize();
-    graph.zoom(Math.max(zoom, 0.5));
-    graph.center();
-    if (box.w * graph.zoom() > place.clientWidth) graph.pan({ x: 12 - box.x1 * graph.zoom(), y: graph.pan().y });
+    const { width, height } = shown().viewBox.baseVal;
+    zoom(Math.min(1, (frame.clientWidth - 1) / width, (frame.clientHeight - 1) / height));
   };
-  fit();
-  // The graph has moved the target of the address down.
-  document.querySelector(":target")?.scrollIntoView();
-  for (const button of document.querySelectorAll("[data-zoom]")) {
-    button.addEventListener("click", () => {
-      const by = Number(button.dataset.zoom);
-      if (by) graph.zoom({ level: graph.zoom() * by, renderedPosition: { x: place.clientWidth / 2, y: place.clientHeight / 2 } });
-      else graph.fit(undefined, 12);
-    });
+  const begin = () => {
+    frame.style.minHeight = "";
+    zoom(Math.min(1, Math.max(READABLE, frame.clientWidth / shown().viewBox.baseVal.width)));
+    // What is below does not move when the graph gets smaller.
+    frame.style.minHeight = `${frame.offsetHeight}px`;
+    frame.scrollTo(0, 0);
+  };
+  begin();
+  let width = frame.clientWidth;
+  addEventListener("resize", () => {
+    if (frame.clientWidth !== width) begin();
+    width = frame.clientWidth;
+  });
+
+  const buttons = document.getElementById("graph-zoom");
+  buttons.hidden = false;
+  buttons.addEventListener("click", ({ target }) => {
+    const by = target.closest("[data-zoom]")?.dataset.zoom;
+    if (by === "0") fit();
+    else if (by) zoom(scale * Number(by));
+  });
+  // A pinch on a touchpad is a wheel event with the control key.
+  frame.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    zoom(scale * Math.exp(-event.deltaY / 200), event.clientX, event.clientY);
+  }, { passive: false });
+
+  let pinch = null;
+  const fingers = ({ touches: [one, other] }) => ({
+    x: (one.clientX + other.clientX) / 2,
+    y: (one.clientY + other.clientY) / 2,
+    apart: Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY),
+  });
+  frame.addEventListener("touchstart", (event) => {
+    if (event.touches.length !== 2) return;
+    if (event.cancelable) event.preventDefault();
+    pinch = fingers(event);
+  }, { passive: false });
+  frame.addEventListener("touchmove", (event) => {
+    if (!pinch || event.touches.length !== 2) return;
+    if (event.cancelable) event.preventDefault();
+    const now = fingers(event);
+    frame.scrollBy({ left: pinch.x - now.x, top: pinch.y - now.y, behavior: "instant" });
+    zoom(scale * now.apart / pinch.apart, now.x, now.y);
+    pinch = now;
+  }, { passive: false });
+  for (const end of ["touchend", "touchcancel"]) frame.addEventListener(end, () => { pinch = null; });
+
+  let held = null;
+  frame.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "touch" && event.button === 0) held = { x: event.clientX, y: event.clientY, isMoved: false };
+  });
+  frame.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    const [x, y] = [held.x - event.clientX, held.y - event.clientY];
+    if (!held.isMoved && Math.hypot(x, y) < 5) return;
+    if (!held.isMoved) frame.setPointerCapture(event.pointerId);
+    frame.scrollBy({ left: x, top: y, behavior: "instant" });
+    frame.classList.add("held");
+    held = { x: event.clientX, y: event.clientY, isMoved: true };
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    frame.addEventListener(end, () => { held = null; frame.classList.remove("held"); });
   }
-  graph.on("tap", "node", (event) => { if (event.target.data("href")) location.assign(event.target.data("href")); });
-  graph.on("mouseover", "node", (event) => { event.target.addClass("pointed"); place.classList.add("pointing"); });
-  graph.on("mouseout", "node", (event) => { event.target.removeClass("pointed"); place.classList.remove("pointing"); });
-  const restyle = () => { graph.style(style()); };
-  document.addEventListener("themechange", restyle);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
+  frame.addEventListener("dragstart", (event) => event.preventDefault());
+
+  // Neighbours of the box under the pointer or with the focus.
+  const boxOf = (target) => target.closest?.("[data-box]");
+  const mark = (box) => {
+    for (const each of frame.querySelectorAll(".near")) each.classList.remove("near");
+    for (const svg of drawings) svg.classList.toggle("marked", svg.contains(box));
+    if (!box) return;
+    const svg = box.ownerSVGElement;
+    const near = new Set([box.dataset.box]);
+    for (const arrow of svg.querySelectorAll("[data-ends]")) {
+      const ends = arrow.dataset.ends.split(" ");
+      if (!ends.includes(box.dataset.box)) continue;
+      arrow.classList.add("near");
+      ends.forEach((end) => near.add(end));
+    }
+    for (const each of svg.querySelectorAll("[data-box]")) each.classList.toggle("near", near.has(each.dataset.box));
+  };
+  const focused = () => boxOf(document.activeElement);
+  frame.addEventListener("pointerover", ({ target, pointerType }) => { if (pointerType !== "touch") mark(boxOf(target) ?? focused()); });
+  frame.addEventListener("pointerleave", () => mark(focused()));
+  frame.addEventListener("focusin", ({ target }) => mark(boxOf(target)));
+  frame.addEventListener("focusout", () => mark(null));
+
+  // One tab stop for all boxes; from there the arrow keys lead to the nearest box in their direction.
+  const links = (svg) => [...svg.querySelectorAll("a[data-box]")];
+  const stop = (link) => {
+    for (const each of links(link.ownerSVGElement)) each.setAttribute("tabindex", each === link ? "0" : "-1");
+  };
+  for (const svg of drawings) if (links(svg).length) stop(links(svg)[0]);
+  const center = (link) => {
+    const box = link.getBoundingClientRect();
+    return { x: box.left + box.width / 2, y: box.top + box.height / 2 };
+  };
+  const beside = (link, key) => {
+    const from = center(link);
+    const ahead = (to) => ({ ArrowRight: to.x - from.x, ArrowLeft: from.x - to.x, ArrowDown: to.y - from.y, ArrowUp: from.y - to.y })[key];
+    const aside = (to) => (key === "ArrowUp" || key === "ArrowDown" ? Math.abs(to.x - from.x) : Math.abs(to.y - from.y));
+    let nearest = null;
+    for (const other of links(link.ownerSVGElement)) {
+      const to = center(other);
+      if (ahead(to) <= 2) continue;
+      const distance = ahead(to) + 3 * aside(to);
+      if (!nearest || distance < nearest.distance) nearest = { link: other, distance };
+    }
+    return nearest?.link;
+  };
+  frame.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const link = focused();
+    if (event.key === "+" || event.key === "=") zoom(scale * 1.25);
+    else if (event.key === "-") zoom(scale * 0.8);
+    else if (event.key === "0") fit();
+    else if (link?.matches("a") && event.key.startsWith("Arrow")) {
+      const next = beside(link, event.key);
+      if (next) {
+        stop(next);
+        next.focus();
+      }
+    } else return;
+    event.preventDefault();
+  });
+  // The size of the graph may have moved the target of the address.
+  document.querySelector(":target")?.scrollIntoView();
 })();

@@ -18,7 +18,6 @@
       root.dataset.theme = isDark() ? "light" : "dark";
       try { localStorage.setItem("critiqor-theme", root.dataset.theme); } catch { /* not remembered */ }
       label();
-      document.dispatchEvent(new Event("themechange"));
     });
   });
 })();

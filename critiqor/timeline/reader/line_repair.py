@@ -1,7 +1,7 @@
 """Repair of lines that the strict decoder rejects: what is wrong with a line, and which of its fields can be used.
 
 A line is lost only if it is not a JSON object, belongs to another schema, or lacks a field that the contract requires.
-An unknown field or one of the wrong type is dropped, and the rest of its line is used.
+A field that is unknown or of the wrong type is dropped, and the rest of its line is used.
 """
 
 from __future__ import annotations
@@ -14,19 +14,36 @@ import msgspec
 from critiqor.model.sanitize import replace_lone_surrogates
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.timeline.reader.problems import LineProblems
-from critiqor.timeline.reader.records import MAX_NAME_LENGTH, SCHEMA, TYPES, Attributes, Line, Record, Unknown, decoder
+from critiqor.timeline.reader.records import (
+    KNOWN_FIELDS,
+    MAX_NAME_LENGTH,
+    SCHEMA,
+    TYPES,
+    Attributes,
+    Line,
+    Record,
+    Unknown,
+    strict_decoder,
+)
 
 _REQUIRED = ("schemaVersion", "type", "timestamp", "name")
 _LINE_START = b'{"schemaVersion":'
-_KNOWN_FIELDS = {"type"}.union(*(kind.__struct_encode_fields__ for kind in TYPES.values()))
+_fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def unknown_fields(data: bytes) -> list[str]:
+    """Return the fields of a line that are not in the contract."""
+    try:
+        return [_clean(name) for name in _fields_decoder.decode(data) if name not in KNOWN_FIELDS]
+    except msgspec.DecodeError:
+        return []  # a name with half a character: the decoder of records does not look at names that it skips
 
 
 def repair_line(data: bytes, line: int, problems: LineProblems, *, terminated: bool = True) -> Record | None:
     """Return the record of one line, as far as it can be read, and note what is wrong with it."""
     try:
         data.decode()
-        complete: Record = decoder.decode(data)
-        return complete
+        return strict_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         document = _decode_object(data, error)
     if isinstance(document, dict):
@@ -87,7 +104,7 @@ def _build_record(document: dict[str, Any], line: int, problems: LineProblems) -
         problems.irregular.add(line, "unknown_type", _clean(document["type"]))
     usable = {}
     for name, value in {**document, "timestamp": iso_from_ms(moment)}.items():
-        if name not in _KNOWN_FIELDS:
+        if name not in KNOWN_FIELDS:
             problems.irregular.add(line, "unknown_field", _clean(name))
         elif name in kind.__struct_encode_fields__:
             usable[name] = _clean_value(value)

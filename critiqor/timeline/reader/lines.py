@@ -1,24 +1,29 @@
 """Blocks of bytes to records.
 
-A block without damage is decoded in one call. A block with a damaged line is read again line by line, so that only the
-damaged line is lost.
+A block without damage is decoded in one call, and once more if it has unknown fields, which a newer OpenClaw may write.
+A block with a damaged line is read again line by line, so that only the damaged line is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from critiqor.timeline.reader.line_repair import repair_line
+from critiqor.timeline.reader.line_repair import repair_line, unknown_fields
 from critiqor.timeline.reader.problems import LineProblems
-from critiqor.timeline.reader.records import Record, decoder
+from critiqor.timeline.reader.records import Record, decoder, strict_decoder
 
 MAX_LINE_BYTES = 1 << 20
 """OpenClaw's lines have a few hundred bytes."""
 
-RecordHandler = Callable[[list[Record], int], None]
-"""Takes the records of consecutive lines and the number of the first of these lines, counted from 1."""
+MAX_EXAMINED_LINES = 1024
+"""Lines of a file that are searched for all of their unknown fields; after that, one line of a block."""
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field .* - at `\$\[(\d+)\]`", re.DOTALL)
+
+RecordHandler = Callable[[Sequence[Record], int], None]
+"""Takes the records of consecutive lines, at least one, and the number of the first of these lines, counted from 1."""
 
 
 class LineReader:
@@ -30,6 +35,7 @@ class LineReader:
         self._rest = b""
         self._skipping = False
         self._number = 0
+        self._examined = 0
         self.bytes = 0
         self.lines = 0
         """Lines that are not empty, without the one that has not ended yet."""
@@ -68,8 +74,10 @@ class LineReader:
         self.problems.unreadable.add(self._number, "too_long")
 
     def _read(self, block: bytes) -> None:
+        if not block:
+            return  # all of it belonged to a line that is too long
         count = len(block) - len(block.replace(b"\n", b""))  # five times as fast as bytes.count
-        records = _decode_block(block)
+        records = self._decode(block, count)
         if len(records) != count:
             for line in block.split(b"\n")[:-1]:
                 self._read_line(line)
@@ -77,6 +85,40 @@ class LineReader:
         self._handle(records, self._number + 1)
         self._number += count
         self.lines += count
+
+    def _decode(self, block: bytes, count: int) -> Sequence[Record]:
+        """Return the records of a block of `count` lines; fewer if any line is damaged."""
+        if len(block) > MAX_LINE_BYTES and max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:
+            return []
+        try:
+            if not block.isascii():
+                block.decode()  # the decoder does not validate values that it skips
+            return strict_decoder.decode_lines(block)
+        except msgspec.ValidationError as error:
+            unknown = _UNKNOWN_FIELD.fullmatch(str(error))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return []
+        if unknown is None:
+            return []
+        try:
+            records = decoder.decode_lines(block)
+        except (msgspec.DecodeError, RecursionError):
+            return []
+        if len(records) == count:
+            self._note_unknown_fields(block, int(unknown[1]))
+        return records
+
+    def _note_unknown_fields(self, block: bytes, first: int) -> None:
+        """Note the unknown fields of a block without damage, of which `first` is the first line that has any."""
+        if self._examined < MAX_EXAMINED_LINES:
+            lines = block.split(b"\n")[first:-1]
+        else:
+            lines = block.split(b"\n", first + 1)[first : first + 1]
+            self.problems.irregular.mark_incomplete("unknown_field")
+        self._examined += len(lines)
+        for number, line in enumerate(lines, self._number + first + 1):
+            for name in unknown_fields(line):
+                self.problems.irregular.add(number, "unknown_field", name)
 
     def _read_line(self, line: bytes, *, terminated: bool = True) -> None:
         self._number += 1
@@ -89,16 +131,3 @@ class LineReader:
         record = repair_line(line, self._number, self.problems, terminated=terminated)
         if record is not None:
             self._handle([record], self._number)
-
-
-def _decode_block(block: bytes) -> list[Record]:
-    """Return the records of a block; fewer than it has lines if any line is damaged."""
-    if len(block) > MAX_LINE_BYTES and max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:
-        return []
-    try:
-        if not block.isascii():
-            block.decode()  # the decoder does not validate values that it skips
-        records: list[Record] = decoder.decode_lines(block)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
-    return records

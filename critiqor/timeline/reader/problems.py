@@ -17,6 +17,7 @@ class ProblemCounter:
     def __init__(self) -> None:
         self._lines: dict[tuple[str, str | None], list[int]] = {}
         self._counts: dict[tuple[str, str | None], int] = {}
+        self._incomplete: set[str] = set()
 
     def add(self, line: int, kind: str, what: str | None = None) -> None:
         """Count a problem of this kind in this line."""
@@ -28,6 +29,10 @@ class ProblemCounter:
         if len(lines) < MAX_EXAMPLES:
             lines.append(line)
 
+    def mark_incomplete(self, kind: str) -> None:
+        """Note that not every line was searched for problems of this kind: their counts are lower bounds."""
+        self._incomplete.add(kind)
+
     @property
     def total(self) -> int:
         return sum(self._counts.values())
@@ -35,7 +40,10 @@ class ProblemCounter:
     def summary(self) -> list[LineProblem]:
         """Return all problems, the most frequent first."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or ""))
-        return [LineProblem(kind, what, count, self._lines[kind, what]) for (kind, what), count in ordered]
+        return [
+            LineProblem(kind, what, count, self._lines[kind, what], at_least=kind in self._incomplete)
+            for (kind, what), count in ordered
+        ]
 
 
 class LineProblems(NamedTuple):

@@ -1,13 +1,14 @@
-"""Lines of the contract `openclaw.diagnostics.v1`, one struct per type.
+"""Lines of the contract `openclaw.diagnostics.v1`, one struct per type, and each with a strict twin.
 
-Decoding is strict, because strict decoding is not slower. A line that these structs reject goes to `repair_line`, which
-takes the time to find out what is wrong with it and which fields can be used.
+The structs ignore unknown fields. Their twins reject them, which costs nothing while there are none. A line that the
+structs reject goes to `repair_line`, which takes the time to find out what is wrong with it and which fields can be
+used.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Union
 
 import msgspec
 
@@ -41,7 +42,7 @@ class Attributes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     register_ms: float | None = None
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", forbid_unknown_fields=True):
+class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     """Fields that every line can have."""
 
     schema_version: Literal["openclaw.diagnostics.v1"]
@@ -114,12 +115,41 @@ class Unknown(Line, frozen=True, kw_only=True, gc=False):
 Known = SpanStart | SpanEnd | SpanError | Mark | LoopSample | ProviderCall | ChildExit
 Record = Known | Unknown
 
-TYPES: dict[str, type[Known]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (SpanStart, SpanEnd, SpanError, Mark, LoopSample, ProviderCall, ChildExit)
-}
+_KNOWN: tuple[type[Known], ...] = (SpanStart, SpanEnd, SpanError, Mark, LoopSample, ProviderCall, ChildExit)
+TYPES: dict[str, type[Known]] = {str(kind.__struct_config__.tag): kind for kind in _KNOWN}
+KNOWN_FIELDS = {"type"}.union(*(kind.__struct_encode_fields__ for kind in _KNOWN))
+
+
+def _strict_twin(kind: type[Line]) -> Any:
+    """Return a subclass of a struct that rejects unknown fields when it is decoded."""
+    tag = kind.__struct_config__.tag
+    return msgspec.defstruct(
+        kind.__name__, [], bases=(kind,), frozen=True, gc=False, tag_field="type", tag=tag, forbid_unknown_fields=True
+    )
+
+
+_TWINS: dict[type[Line], Any] = {kind: _strict_twin(kind) for kind in _KNOWN}
 
 decoder = msgspec.json.Decoder(Known)
+strict_decoder: msgspec.json.Decoder[Known] = msgspec.json.Decoder(Union[tuple(_TWINS.values())])  # noqa: UP007
+
+
+class FrequentTypes(NamedTuple):
+    """The exact types of the frequent lines of a block, whose lines were all decoded by the same decoder."""
+
+    start: type[SpanStart]
+    end: type[SpanEnd]
+    error: type[SpanError]
+    request: type[ProviderCall]
+
+
+_LENIENT = FrequentTypes(SpanStart, SpanEnd, SpanError, ProviderCall)
+_STRICT = FrequentTypes(*(_TWINS[kind] for kind in _LENIENT))
+
+
+def frequent_types(record: Line) -> FrequentTypes:
+    """Return the types of the lines that were decoded together with this one."""
+    return _STRICT if record.__struct_config__.forbid_unknown_fields else _LENIENT
 
 
 def moment_ms(record: Line) -> float:

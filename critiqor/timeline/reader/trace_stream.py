@@ -5,7 +5,7 @@ Each part is yielded as soon as its line is read: only open spans are kept in me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
 from critiqor.model.timestamps import us_of
@@ -72,7 +72,7 @@ class _Converter:
         self._reached: dict[_Key, int] = {}
         """By parent span: when the last of its children ended, in microseconds."""
 
-    def take(self, records: list[Record], _: int) -> None:
+    def take(self, records: Sequence[Record], _: int) -> None:
         for record in records:
             if isinstance(record, SpanStart):
                 self._start(record)

@@ -101,7 +101,8 @@ def _problem(problem: LineProblem) -> list[Piece]:
     what: list[Piece] = [" ", Name(problem.what)] if problem.what else []
     lines = ", ".join(map(str, problem.lines)) + (", …" if problem.count > len(problem.lines) else "")
     noun = "line" if problem.count == 1 else "lines"
-    return [problem.kind.replace("_", " "), *what, f", {problem.count} times ({noun} {lines})"]
+    times = f"at least {problem.count}" if problem.at_least else problem.count
+    return [problem.kind.replace("_", " "), *what, f", {times} times ({noun} {lines})"]
 
 
 def _slowest(summary: TimelineSummary) -> Table:

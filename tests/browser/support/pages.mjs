@@ -31,6 +31,7 @@ export const OTHER_RUNS = [
   ...["", "/diagnosis", "/evidence", "/playbook", "/cost"].map((page) => `/runs/${runs.circles}${page}`),
   ...["", "/context", "/timeline", "/diagnosis"].map((page) => `/runs/${runs.forgetful}${page}`),
   ...["", "/timeline"].map((page) => `/runs/${runs.stalled}${page}`),
+  ...["/diagnosis", "/context"].map((page) => `/runs/${runs.large}${page}`),
   ...pagesOf(runs.imported),
   ...["", "/diagnosis", "/playbook", "/timeline"].map((page) => `/runs/${runs.clean}${page}`),
   ...pagesOf(runs.empty),
