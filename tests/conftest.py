@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 from hypothesis import settings
 from support import Answer, Cli, Runs, let_time_pass
 
@@ -15,6 +16,12 @@ settings.register_profile("deterministic", derandomize=True, deadline=None, data
 settings.load_profile("deterministic")
 # Whoever starts the tests in the background has them, and every program that they start, ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionfinish() -> None:
+    """Save what `make coverage` has counted: xdist kills a worker whose exit takes longer than ten seconds."""
+    if (counting := Coverage.current()) is not None:
+        counting.save()
 
 
 @pytest.fixture(autouse=True)
