@@ -23,7 +23,8 @@ _COMMAND = "##["
 def annotation_lines(gate: GateResult, diagnosis: Diagnosis) -> list[str]:
     """Return one line per annotation: the failed rules, then the findings, the worst first.
 
-    A high or critical finding is an error if the gate failed, else a warning. Severity `info` is left out.
+    A high or critical finding is an error if the gate failed, else a warning; one of an extension only if the policy
+    counts it. Severity `info` is left out.
     """
     errors = [
         _annotation("error", f"{rule.rule} of {gate.run_id}", rule.explanation)
@@ -31,8 +32,15 @@ def annotation_lines(gate: GateResult, diagnosis: Diagnosis) -> list[str]:
         if not rule.passed
     ]
     warnings = []
+    counted = [
+        package
+        for rule in gate.rules
+        if rule.rule == "count_extensions" and isinstance(rule.actual, list)
+        for package in rule.actual
+    ]
     for finding in diagnosis.failure_analysis.findings:
-        if finding.severity in ("critical", "high") and not gate.passed:
+        counts = finding.extension is None or finding.extension.package in counted
+        if finding.severity in ("critical", "high") and counts and not gate.passed:
             errors.append(_finding_annotation("error", gate.run_id, finding))
         elif finding.severity != "info":
             warnings.append(_finding_annotation("warning", gate.run_id, finding))

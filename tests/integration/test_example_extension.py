@@ -16,9 +16,13 @@ import pytest
 from extension_packages import tool_call_records
 from support import Runs
 
+from critiqor.policy.gate import parse_policy
+
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "critiqor-example"
 RULES = 'min_trust = 80\nmax_severity = "medium"\nmin_confidence = 0\n'
+INCLUDED = re.compile(r"<!-- (examples/\S+) -->\n```\w+\n(.+?)```\n", re.DOTALL)
+"""A file of the package on the page."""
 CHAT = {
     "conversation": "c1",
     "messages": [
@@ -121,11 +125,13 @@ def test_importer_makes_a_run_of_a_chat_log(python: Path, tmp_path: Path) -> Non
 
 def test_code_on_the_page_is_that_of_the_package() -> None:
     text = (ROOT / "docs" / "extending.md").read_text()
-    included = re.findall(r"<!-- (examples/\S+) -->\n```\w+\n(.+?)```\n", text, re.DOTALL)
+    included = INCLUDED.findall(text)
     assert {Path(name).name for name, _ in included} == {
         "pyproject.toml",
         "forbidden_tool.py",
         "tool_calls_csv.py",
         "chat_log.py",
     }
+    policies = re.findall(r"```toml\n(.+?)```", INCLUDED.sub("", text), re.DOTALL)
+    assert [parse_policy(each.encode(), "toml", ()).count_extensions for each in policies] == [("critiqor-example",)]
     assert [name for name, code in included if code != (ROOT / name).read_text()] == []

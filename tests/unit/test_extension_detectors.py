@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from extension_packages import Packages, tool_call_records
-from support import Runs
+from support import Runs, recorded
 
 import critiqor
 from critiqor.extensions import detection
@@ -64,6 +65,54 @@ def test_finding_of_an_extension_names_its_package_and_changes_no_verdict(runs: 
     assert finding.impact.trust_points == 0
     assert without_extensions(diagnosis) == without_extensions(before)
     assert (diagnosis.trust_score, diagnosis.readiness) == (100, before.readiness)
+
+
+SESSION_DETECTOR = """
+from critiqor.extensions.detector import Draft, SessionDetector, ToolCall
+
+TYPE = "busy_session"
+MEANING = "a session with many agent runs"
+
+
+class BusySession(SessionDetector[ToolCall]):
+    OBSERVES = (ToolCall,)
+
+    def __init__(self):
+        self._runs, self._calls = [], []
+
+    @classmethod
+    def is_needed(cls, runs):
+        return len(runs) >= 2
+
+    def begin_run(self, run):
+        self._runs.append(run)
+
+    def observe(self, span):
+        self._calls.append(span)
+
+    def findings(self):
+        title = f"{len(self._runs)} agent runs, {len(self._calls)} tool calls"
+        evidence = [call.call for call in self._calls]
+        return [
+            Draft(type=TYPE, about=(), severity="low", confidence=50, title=title, explanation="-", evidence=evidence,
+                  recommendation="-", verification="-")
+        ]
+"""
+
+
+def test_session_detector_gets_all_agent_runs_of_a_session(runs: Runs, packages: Packages) -> None:
+    packages.install("sessions", SESSION_DETECTOR, busy_session="")
+    assert sealed(runs).diagnosis.failure_analysis.findings == []
+    call: dict[str, Any] = {"tool_name": "exec", "tool_call_id": "c2", "agent_run_id": "run-2"}
+    second = [
+        recorded(6, agent_run_id="run-2"),
+        recorded(7, "tool_call", **call),
+        recorded(8, "tool_output", **call),
+        recorded(9, "agent_end", agent_run_id="run-2"),
+    ]
+    runs.seal(*tool_call_records(), *second)
+    [found] = critiqor.Run.load("run_002", runs.folder).diagnosis.failure_analysis.findings
+    assert (found.type, found.title) == ("busy_session", "2 agent runs, 2 tool calls")
 
 
 BAD = {

@@ -15,6 +15,7 @@ from critiqor.comparison.causes import causes_of
 from critiqor.dashboard import offline_pages
 from critiqor.diagnosis.extensions import MAX_FINDINGS, add_extensions
 from critiqor.errors import ExitCode
+from critiqor.exporters.github import annotation_lines
 from critiqor.exporters.markdown import document
 from critiqor.model import DetectorRun, Diagnosis, Finding
 from critiqor.policy.gate import Policy, PolicyError, apply_policy, parse_policy
@@ -90,6 +91,14 @@ def test_policy_may_name_types_of_counted_extensions_only() -> None:
         parse_policy(b'forbidden_types = ["forbidden_tool"]', "toml", types, of_extensions)
     with pytest.raises(PolicyError, match="did you mean 'forbidden_tool'"):
         parse_policy(b'forbidden_types = ["forbiden_tool"]', "toml", types, of_extensions)
+
+
+@pytest.mark.parametrize(("counted", "kind"), [((), "warning"), (("team-rules",), "error")])
+def test_annotation_is_an_error_only_if_the_policy_counts_the_extension(counted: tuple[str, ...], kind: str) -> None:
+    whole = extended(finding("forbidden_tool:exec", "critical"))
+    gate = apply_policy(Policy(min_confidence=101, count_extensions=counted), whole, INTACT)
+    [line] = [line for line in annotation_lines(gate, whole) if "forbidden_tool" in line]
+    assert line.startswith(f"::{kind} title=critical forbidden_tool (extension team-rules 1.2) in run_001")
 
 
 def test_anonymous_view_keeps_numbers_and_no_names_of_extensions() -> None:

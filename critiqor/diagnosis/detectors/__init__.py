@@ -62,10 +62,17 @@ _MODULES = (
     slow_startup,
     inspection_incomplete,
 )
-BUILT_IN = DetectorRegistry()
+
+
+def _register_modules() -> DetectorRegistry:
+    registry = DetectorRegistry()
+    for module in _MODULES:
+        registry.register(module, built_in=True)
+    return registry
+
+
+BUILT_IN = _register_modules()
 """The built-in detectors."""
-for _module in _MODULES:
-    BUILT_IN.register(_module, built_in=True)
 FAILURE_TYPES: dict[str, str] = BUILT_IN.meanings
 """Every built-in failure type with its meaning, in the order of findings of the same severity."""
 
