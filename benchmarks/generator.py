@@ -116,8 +116,9 @@ class Gateway:
             yield self._record("after_provider_response", key, run, status="error", error=error, payload=payload)
             yield self._record("before_provider_request", key, run, payload=request)
         output = pick.randrange(20, 1_200)
-        usage = {"input": context // 10, "output": output, "cacheRead": context - context // 10, "cacheWrite": 0}
-        usage["cost"] = {"total": round(context * 3e-7 + output * 15e-6, 6)}
+        cost = {"total": round(context * 3e-7 + output * 15e-6, 6)}
+        read = context // 10
+        usage = {"input": read, "output": output, "cacheRead": context - read, "cacheWrite": 0, "cost": cost}
         response = {**about, "usage": usage, "outcome": "completed"}
         yield self._record("after_provider_response", key, run, duration_ms=self._duration(2_500), payload=response)
 
@@ -126,13 +127,14 @@ class Gateway:
         tool = pick.choice(_TOOLS)
         about = {"tool_name": tool, "tool_call_id": call}
         path = f"src/{pick.choice(_ENGLISH)}_{pick.randrange(300)}.py"
-        arguments: Record = {
+        arguments: dict[str, Record] = {
             "read": {"path": path, "limit": 400},
             "edit": {"path": path, "oldText": self._text(120), "newText": self._text(150)},
             "write": {"path": path, "content": self._text(900)},
             "exec": {"command": f"pytest {path} -q", "timeoutMs": 30_000},
-        }.get(tool, {"query": self._text(50)})
-        yield self._record("tool_call", key, run, **about, payload={"arguments": arguments})
+        }
+        called = arguments.get(tool, {"query": self._text(50)})
+        yield self._record("tool_call", key, run, **about, payload={"arguments": called})
         error = pick.choice(_ERRORS) if pick.random() < 0.08 else None
         text: Any = self._text(min(int(pick.lognormvariate(6.3, 1.2)), 30_000))
         if pick.random() < 0.01:
