@@ -79,7 +79,7 @@ def failure_meaning(kind: str) -> str:
 
 
 def timestamp(text: str) -> str:
-    """Return a time, written anew so that it identifies no run; empty if the text is not a time."""
+    """Return a time in one format, so that its format identifies no run; empty if the text is not a time."""
     at = ms_from_iso(text)
     return "" if at is None else iso_from_ms(at)
 

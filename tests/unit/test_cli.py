@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -411,3 +412,8 @@ def test_unreadable_folder_is_an_error_and_not_an_empty_one(
     answer = cli("runs")
     assert (answer.code, answer.out) == (ExitCode.ERROR, "")
     assert f"Permission denied: {runs.folder}" in answer.err
+
+
+def test_garbage_collection_is_on_again_after_a_finalize_that_failed(cli: Cli, runs: Runs) -> None:
+    assert cli("finalize", "run_404", "--no-dashboard").code == 1
+    assert gc.isenabled()

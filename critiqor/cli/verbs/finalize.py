@@ -32,19 +32,15 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
 
     With a terminal and a display, and outside CI, the dashboard opens afterwards.
     """
-    import gc
-
+    from critiqor.cli.garbage import paused_collection
     from critiqor.cli.progress import finalize_progress
     from critiqor.cli.texts.show import run_summary
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView
     from critiqor.session import complete_session
 
-    # Events and spans form no cycles: collecting garbage finds nothing and costs a tenth of the time.
-    gc.disable()
-    with finalize_progress(run, runs_dir) as observe:
+    with paused_collection(), finalize_progress(run, runs_dir) as observe:
         record = complete_session(run, runs_dir, observe)
-    gc.enable()
     run_id: str = record["run_id"]
     view = RunView(RunStore(runs_dir).run(run_id))
     data = {**record, "diagnosis": view.diagnosis}

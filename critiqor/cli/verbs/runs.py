@@ -23,17 +23,14 @@ if TYPE_CHECKING:
 @runs_dir_option
 @json_option
 def runs(runs_dir: str, as_json: bool) -> None:
-    """List the runs of this folder, newest first."""
-    import gc
-
+    """List the runs in this folder, newest first."""
+    from critiqor.cli.garbage import paused_collection
     from critiqor.cli.run_list import list_run
     from critiqor.run.store import RunStore
 
     store = RunStore(runs_dir)
-    # Everything that is read here is needed until the end, so collecting garbage only costs time.
-    gc.disable()
-    rows = [list_run(run) for run in reversed(store.runs())]
-    gc.enable()
+    with paused_collection():
+        rows = [list_run(run) for run in reversed(store.runs())]
     text = "\n".join(_lines(rows)) if rows else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
     data = [row.run for row in rows]
     answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(rows, store))
