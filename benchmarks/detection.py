@@ -80,6 +80,8 @@ def read_cases(folder: Path) -> list[Case]:
     cases = []
     for path in sorted(folder.glob("*.jsonl")):
         labels = [json.loads(line)["labels"] for line in path.read_text().splitlines() if line.strip()]
+        if not all("failure_labels" in label for label in labels):
+            continue  # labelled with a verdict instead: see verdict.py
         for label, trace in zip(labels, read_traces(path), strict=True):
             marked = [Label(one["category"], frozenset(one["event_i"])) for one in label["failure_labels"]]
             cases.append(Case(path.name, label["outcome"], marked, trace, trace_verdict(trace)))

@@ -3,6 +3,9 @@
 Many sessions talk at once. Each agent run has model calls with usage, tool calls of all sizes, some of which fail,
 memory lookups, compactions and messages in several languages; a few tool results are as large as a recorder lets them
 be. Nothing in it follows from how the records are read.
+
+Two other streams are for what grows: agents that run the same few commands again and again, in loops that overlap, in
+several sessions or all in a single agent run.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ import msgspec
 from critiqor.model import Event, event_id_for, iso_from_ms
 
 START = 1_794_000_000_000
-SESSIONS = 40
 Record = dict[str, Any]
 
 _ENGLISH = (
@@ -50,6 +52,8 @@ _CUT_SIZE = 2048
 class Gateway:
     """Yields the records of one gateway process."""
 
+    sessions = 40
+
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
         self._lines = [self._line() for _ in range(500)]
@@ -60,7 +64,7 @@ class Gateway:
         """Yield records without end; the first announces the recorder and its redaction rules."""
         payload = {"mode": "full", "pid": 4711, "sources": {"hooks": True}, "redaction": redaction}
         yield self._record("recorder_attached", None, None, payload=payload)
-        sessions = [self._session(number) for number in range(SESSIONS)]
+        sessions = [self._session(number) for number in range(self.sessions)]
         while True:
             # An agent that is busy writes several records in a row.
             yield from islice(self._random.choice(sessions), self._random.choice((1, 1, 1, 2, 2, 4, 8)))
@@ -181,15 +185,75 @@ class Gateway:
         return "\n".join(lines)[:length]
 
 
+class LoopingGateway(Gateway):
+    """A gateway whose agents run the same few commands again and again; most results never change."""
+
+    sessions = 8
+
+    def _session(self, number: int) -> Iterator[Record]:
+        key = f"agent:main:telegram:direct:{number}"
+        while True:
+            run = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+            yield self._record("input", key, run, payload={"role": "user", "text": self._text(120)})
+            yield self._record("agent_start", key, run, payload={"attempt": 1, "trigger": "user"})
+            yield from self._loops(key, run, self._random.choice((20, 60, 200, 1500)))
+            answer = {"role": "assistant", "text": self._text(400), "stop_reason": "stop"}
+            yield self._record("message_end", key, run, payload=answer)
+            yield self._record("agent_end", key, run, payload={"success": True, "attempt": 1})
+
+    def _loops(self, key: str, run: str, turns: int) -> Iterator[Record]:
+        pick = self._random
+        pool = [f"{program} src/{pick.choice(_ENGLISH)}.py" for program in ("cat", "pytest -q", "git diff", "wc -l")]
+        pool += [f"sh tools/{pick.choice(_ENGLISH)}.sh", "git status", f"grep -rn {pick.choice(_ENGLISH)} src"]
+        outputs = {command: self._text(pick.choice((40, 400, 3_000))) for command in pool}
+        loop = pick.sample(pool, 3)
+        for turn in range(turns):
+            if pick.random() < 0.02:
+                # Two of the commands stay in the loop, so that it overlaps with the one before it.
+                loop = [*loop[1:], pick.choice(pool)]
+            if pick.random() < 0.01:
+                command = pick.choice(loop)
+                outputs[command] = self._text(pick.choice((40, 400, 3_000)))
+            yield from self._model_call(key, run, *_MODELS[0], 40_000)
+            command = loop[turn % len(loop)] if pick.random() < 0.9 else pick.choice(loop)
+            about = {"tool_name": "exec", "tool_call_id": f"call_{turn}"}
+            yield self._record("tool_call", key, run, **about, payload={"arguments": {"command": command}})
+            error = "exit code 2" if command.startswith("sh ") else None
+            result = {
+                "content": [{"type": "text", "text": outputs[command]}],
+                "details": {"exitCode": 2 if error else 0},
+            }
+            status = {"status": "error" if error else "ok", "error": error, "duration_ms": self._duration(400)}
+            yield self._record("tool_result", key, run, **about, **status, payload={"result": result})
+
+
+class LoopingAgentRun(LoopingGateway):
+    """The same in a single agent run that never ends."""
+
+    sessions = 1
+
+    def _session(self, number: int) -> Iterator[Record]:
+        key, run = "agent:main:main", str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        yield self._record("input", key, run, payload={"role": "user", "text": self._text(120)})
+        yield self._record("agent_start", key, run, payload={"attempt": 1, "trigger": "user"})
+        while True:
+            yield from self._loops(key, run, 3_000)
+
+
 def gateway_events() -> Iterator[Event]:
     """Yield events of the evidence without end."""
-    for record in Gateway().records("other rules"):
+    return events_of(Gateway())
+
+
+def events_of(gateway: Gateway) -> Iterator[Event]:
+    """Yield events of the evidence of a gateway without end."""
+    for record in gateway.records("other rules"):
         event = msgspec.convert(record, Event)
         name = _CANONICAL_NAMES.get(event.event_type, event.event_type)
         yield msgspec.structs.replace(event, event_type=name)
 
 
-def write_run(folder: Path, events: int, *, redaction: str | None = None) -> Path:
+def write_run(folder: Path, events: int, *, redaction: str | None = None, gateway: type[Gateway] = Gateway) -> Path:
     """Create a monitored run whose journal has this many records; return its journal.
 
     Its recorder announces these redaction rules; without any, it announces those that finalizing applies.
@@ -203,6 +267,6 @@ def write_run(folder: Path, events: int, *, redaction: str | None = None) -> Pat
     path = paths_for(folder).journal_path(run_id)
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as journal:
-        for record in islice(Gateway().records(redaction or rules_digest()), events):
+        for record in islice(gateway().records(redaction or rules_digest()), events):
             journal.write(encode(record) + b"\n")
     return path

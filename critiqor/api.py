@@ -56,24 +56,22 @@ def diagnose(what: StoredRun | str | Path) -> Diagnosis:
     file, nothing is written.
     """
     from critiqor.run.diagnosis import diagnose as diagnose_run
-    from critiqor.run.diagnosis import diagnose_document
 
     if isinstance(what, StoredRun):
         return diagnose_run(what)
     file = Path(what)
     if not file.is_file():
         raise UsageError(f"there is no file {file}", fix=f"for a recorded run: diagnose(Run.load({file.name!r}))")
-    from critiqor.storage.session_document import is_session_document
-
-    return diagnose_document(file) if is_session_document(file) else _diagnose_only_trace(file)
+    return _diagnose_only_trace(file)
 
 
 def _diagnose_only_trace(file: Path) -> Diagnosis:
     from critiqor.importers import read_traces
     from critiqor.run.diagnosis import diagnose_trace
+    from critiqor.storage.verification import file_digest
 
     traces = list(islice(read_traces(file), 2))
     if len(traces) != 1:
         fix = f"critiqor diagnose {file} --json (one line per trace), or critiqor import {file} (one run per trace)"
         raise UsageError(f"{file.name} has {'several traces' if traces else 'no trace'}", fix=fix)
-    return diagnose_trace(traces[0])
+    return diagnose_trace(traces[0], file_digest(file) or "" if traces[0].coverage is not None else "")

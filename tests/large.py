@@ -8,7 +8,7 @@ from diagnosed import diagnosis, finding, store
 from support import Runs
 
 from critiqor.diagnosis.causal_graph import LEADS_TO, causal_graph
-from critiqor.model import Diagnosis, Relation, Scope
+from critiqor.model import Diagnosis, Relation
 from critiqor.model.diagnosis import SEVERITIES, CausalStep, ContextAnalysis, RequestSize
 
 FINDINGS, STEPS = 30, 9
@@ -46,7 +46,7 @@ def large_diagnosis(run_id: str) -> Diagnosis:
                 causal_chain=steps,
                 # Findings that share an event are related.
                 evidence=[step.event_id for step in steps[-2:]] + [f"evt_{number // 4 * 4 * STEPS:04}"],
-                scope=Scope(agent_run_id=f"run-{number // 4}"),
+                agent_run_id=f"run-{number // 4}",
             )
         )
     concluded = diagnosis(run_id, *findings, trust=12, cost_usd=4.2)

@@ -35,6 +35,13 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool = False
     """Whether the recording ended although the run is not finalized."""
     headline: str | None = None
+    sessions: str | None = None
+    """The worst session, whose trust it is, and how the others are judged; null if there are not several."""
+
+    @property
+    def description(self) -> str:
+        """The headline, and the session that it is about if there are several."""
+        return f"{self.headline or ''} ({self.sessions})" if self.sessions else self.headline or ""
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -78,5 +85,6 @@ def _list_readable(view: RunView) -> RunRow:
         cost_usd=diagnosis.cost_analysis.cost_usd,
         cost_is_whole=not cost.is_partial,
         headline=verdict.headline,
+        sessions=verdict.sessions,
     )
     return RunRow(listed, format_cost(cost))

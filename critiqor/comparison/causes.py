@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from critiqor.model.diagnosis import Diagnosis, Finding, Severity, severity_rank
+from critiqor.model.formatting import format_session
 
 
 class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +21,8 @@ class CauseGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Number of findings."""
     occurrences: int
     """Number of occurrences in all of them."""
+    sessions: list[str]
+    """Names of the sessions with this cause; empty if the run does not have several sessions."""
 
 
 def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
@@ -27,10 +30,11 @@ def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
     members: dict[str, list[Finding]] = {}
     for finding in diagnosis.failure_analysis.own_findings:
         members.setdefault(finding.cause, []).append(finding)
-    return {cause: _group(cause, findings) for cause, findings in members.items()}
+    named = diagnosis.has_several_sessions
+    return {cause: _group(cause, findings, name_sessions=named) for cause, findings in members.items()}
 
 
-def _group(cause: str, findings: list[Finding]) -> CauseGroup:
+def _group(cause: str, findings: list[Finding], *, name_sessions: bool) -> CauseGroup:
     worst = min(findings, key=lambda finding: (severity_rank(finding.severity), finding.title, finding.type))
     return CauseGroup(
         cause=cause,
@@ -39,4 +43,7 @@ def _group(cause: str, findings: list[Finding]) -> CauseGroup:
         title=worst.title,
         findings=len(findings),
         occurrences=sum(finding.occurrences for finding in findings),
+        sessions=[
+            format_session(finding.session_key) for finding in findings if name_sessions and not finding.is_of_recording
+        ],
     )

@@ -12,13 +12,10 @@ from typing import Literal
 import msgspec
 
 from critiqor.comparison.causes import CauseGroup, causes_of
-from critiqor.comparison.figures import (
-    Figures,
-    figures_of,
-)
+from critiqor.comparison.figures import Figures, figures_of, session_note
 from critiqor.diagnosis.scoring import RECORDER_TYPES
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity, severity_rank, was_profiled
-from critiqor.model.formatting import counted
+from critiqor.model.formatting import counted, list_names
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
 _JUDGED = ("trust", "confidence", "findings")
@@ -68,6 +65,15 @@ class CauseChange(msgspec.Struct, frozen=True, kw_only=True):
     findings_after: int
     occurrences_before: int
     occurrences_after: int
+    sessions_before: list[str] = msgspec.field(default_factory=list)
+    """Names of the sessions with this cause; empty if the run does not have several sessions."""
+    sessions_after: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """The sessions with this cause, in the run after the change if it is still there; empty if none is named."""
+        sessions = self.sessions_before if self.severity_after is None else self.sessions_after
+        return f"session {list_names(sessions)}" if sessions else ""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +171,8 @@ def _change(before: CauseGroup | None, after: CauseGroup | None) -> CauseChange:
         findings_after=after.findings if after else 0,
         occurrences_before=before.occurrences if before else 0,
         occurrences_after=after.occurrences if after else 0,
+        sessions_before=before.sessions if before else [],
+        sessions_after=after.sessions if after else [],
     )
 
 
@@ -241,7 +249,8 @@ def _sameness(figures: Differences) -> str:
 
 
 def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list[str]:
-    notes = [note for run in (before, after) if (note := _unknown_cost(run))]
+    notes = [note for run in (before, after) if (note := session_note(run))]
+    notes += [note for run in (before, after) if (note := _unknown_cost(run))]
     profiled = [run.run_id for run in (before, after) if was_profiled(run)]
     notes += [f"{run_id} was recorded with deep profiling: its time is not comparable" for run_id in profiled]
     if gone and after.confidence_score < before.confidence_score:

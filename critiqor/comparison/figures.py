@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from critiqor.model.diagnosis import Diagnosis, was_profiled
-from critiqor.model.formatting import UNKNOWN, format_cost, format_duration, format_money, format_number
-from critiqor.model.verdict import Verdict
+from critiqor.model.formatting import UNKNOWN, format_cost, format_duration, format_money, format_number, format_trust
+from critiqor.model.verdict import Verdict, fresh_verdict
 
 FIGURE_LABELS = {
     "trust": "trust",
@@ -51,6 +51,13 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
         tool_calls=cost.tool_calls,
         wall_ms=None if was_profiled(diagnosis) else diagnosis.wall_time_ms,
     )
+
+
+def session_note(diagnosis: Diagnosis) -> str | None:
+    """Return whose trust the trust of a run is; None if it does not have several sessions, or if it is not proven."""
+    if not diagnosis.has_several_sessions or diagnosis.readiness == "unknown":
+        return None
+    return f"{diagnosis.run_id}: trust {format_trust(fresh_verdict(diagnosis))}"
 
 
 def format_figure(name: str, value: float | None) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from critiqor.comparison.causes import CauseGroup, causes_of
 from critiqor.comparison.figures import figures_of
 from critiqor.model.diagnosis import Diagnosis, Severity, severity_rank
-from critiqor.model.formatting import counted, list_names
+from critiqor.model.formatting import counted, format_sessions, list_names
 from critiqor.model.report import RunSummary
 
 Direction = Literal["up", "down", "level", "no direction"]
@@ -34,6 +34,8 @@ class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
     wall_ms: int | None
     primary_type: str | None
     """Type of the primary problem; null if the run has no findings."""
+    sessions: str | None = None
+    """The worst session, whose trust it is, and how the others are judged; null if there are not several."""
 
 
 class UndiagnosedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +156,7 @@ def _point(run: _Judged) -> RunPoint:
         cost_usd=figures.cost_usd,
         wall_ms=figures.wall_ms,
         primary_type=primary.type if primary else None,
+        sessions=format_sessions(run.diagnosis),
     )
 
 

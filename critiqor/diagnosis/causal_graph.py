@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from critiqor.model import CausalGraph, Finding, GraphEdge, GraphNode, Relation
+from collections.abc import Callable, Collection
+
+from critiqor.model import CausalGraph, Finding, GraphEdge, GraphNode, Relation, Scope
 
 MAX_FINDINGS = 30
 """Maximum number of findings in the graph; a larger graph is unreadable."""
@@ -23,8 +25,19 @@ _EXHAUSTED = frozenset(("cost_explosion", "timeout"))
 """Failure types that mean that a limit was reached."""
 
 
-def causal_graph(findings: list[Finding]) -> CausalGraph:
-    """Build the graph from the causal chains of findings, and connect findings that caused others."""
+AgentRuns = Callable[[Finding], Collection[Scope]]
+"""Returns the agent runs in which a finding occurred."""
+
+
+def _run_of(finding: Finding) -> Collection[Scope]:
+    return (Scope(finding.session_key, finding.agent_run_id),)
+
+
+def causal_graph(findings: list[Finding], runs_of: AgentRuns = _run_of) -> CausalGraph:
+    """Build the graph from the causal chains of findings, and connect findings that caused others.
+
+    `runs_of` returns all agent runs of a finding; without it, only that of its worst occurrence is known.
+    """
     nodes: dict[str, GraphNode] = {}
     edges: dict[tuple[str, str], GraphEdge] = {}
 
@@ -45,15 +58,16 @@ def causal_graph(findings: list[Finding]) -> CausalGraph:
             join(previous, finding.id, "caused")
     for cause in drawn:
         for effect in drawn:
-            if effect.type in LEADS_TO.get(cause.type, ()) and _are_related(cause, effect):
+            if effect.type in LEADS_TO.get(cause.type, ()) and _are_related(cause, effect, runs_of):
                 join(cause.id, effect.id, "exhausted" if effect.type in _EXHAUSTED else "caused")
     return CausalGraph(list(nodes.values()), list(edges.values()))
 
 
-def _are_related(cause: Finding, effect: Finding) -> bool:
-    """Return whether findings share an agent run or an event; a finding without an agent run is related to all."""
-    is_global = cause.scope.agent_run_id is None or effect.scope.agent_run_id is None
-    return is_global or cause.scope == effect.scope or bool(set(cause.evidence) & set(effect.evidence))
+def _are_related(cause: Finding, effect: Finding, runs_of: AgentRuns) -> bool:
+    """Return whether findings share an agent run or an event; a finding about the recording is related to all."""
+    if cause.is_of_recording or effect.is_of_recording or not set(runs_of(cause)).isdisjoint(runs_of(effect)):
+        return True
+    return not set(cause.evidence).isdisjoint(effect.evidence)
 
 
 def causes_behind(graph: CausalGraph, finding_id: str) -> set[str]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from critiqor.diagnosis.signals.numbers import amount, is_plausible
 from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, ToolUsage, TurnUsage, Usage
 from critiqor.model.sanitize import sanitize_line
+from critiqor.model.usage import Cost
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.late_usage import LateUsage, has_usage
 
 MAX_TURNS = 100
 """Maximum number of agent runs that the cost analysis lists, the most expensive first."""
-_TOKEN_FIELDS = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cacheRead": "cache_read_tokens",
-    "cacheWrite": "cache_write_tokens",
-}
-"""Fields of `Usage` by the key that OpenClaw reports."""
+_TOKENS = ("input", "output", "cacheRead", "cacheWrite")
+"""Keys of the numbers of tokens that OpenClaw reports."""
 
 
 class _Totals(NamedTuple):
@@ -38,7 +33,7 @@ def reported_price(usage: Mapping[str, object]) -> float | None:
     """
     cost = usage.get("cost")
     total = cost.get("total") if isinstance(cost, dict) else None
-    if not is_plausible(total) or (total == 0 and any(amount(usage.get(name)) for name in _TOKEN_FIELDS)):
+    if not is_plausible(total) or (total == 0 and any(amount(usage.get(name)) for name in _TOKENS)):
         return None
     return float(total)
 
@@ -55,11 +50,15 @@ class Ledger:
 
     def observe(self, event: Event) -> None:
         """Process one event of an agent. Events that do not affect the cost are ignored."""
-        if event.event_type == EventType.TOKEN_USAGE or has_usage(event):
+        kind = event.event_type
+        if kind == EventType.TOKEN_USAGE:
             self._model_call(event)
-        elif event.event_type == "agent_end":
+        elif kind == "message_end":
+            if has_usage(event):
+                self._model_call(event)
+        elif kind == "agent_end":
             self._add_late_usage(event)
-        elif event.event_type == "provider_retry":
+        elif kind == "provider_retry":
             self._retries += 1
 
     def _model_call(self, event: Event) -> None:
@@ -68,18 +67,19 @@ class Ledger:
         for total in totals:
             total.model_calls += 1
             total.failed_model_calls += event.status == "error"
-            if isinstance(usage, dict):
-                _add(total, usage)
-            elif event.status == "ok":
+        if isinstance(usage, dict):
+            _add(totals, usage)
+        elif event.status == "ok":
+            for total in totals:
                 total.model_calls_without_usage += 1
-        if not isinstance(usage, dict) and event.status == "ok":
             self._late_usage.add(event, totals)
 
     def _add_late_usage(self, event: Event) -> None:
         for known, usage in self._late_usage.take(event):
-            for total in known or self._totals_of(event):
+            totals = known or self._totals_of(event)
+            for total in totals:
                 total.model_calls_without_usage -= known is not None
-                _add(total, usage)
+            _add(totals, usage)
 
     def _totals_of(self, event: Event) -> _Totals:
         provider, model = _text(event.payload.get("provider")), _text(event.payload.get("model"))
@@ -94,13 +94,12 @@ class Ledger:
             turn = self._turns[scope] = TurnUsage(scope=scope)
         return turn
 
-    def analysis(self, runs: list[AgentRun]) -> CostAnalysis:
-        """Return the cost analysis. Its tool calls are counted from these agent runs."""
-        tools: dict[str, ToolUsage] = {}
+    def analysis(self, runs: Iterable[AgentRun], tools: Mapping[str, ToolUsage] | None = None) -> CostAnalysis:
+        """Return the cost analysis, with the usage of these tools by these agent runs."""
+        tools = tools or {}
         for run in runs:
-            if run.actions:
-                _count_tools(run, tools)
-                self._turn(run.scope).tool_calls = len(run.actions)
+            if run.action_count:
+                self._turn(run.scope).tool_calls = run.action_count
         totals: list[Usage | ToolUsage] = [self._total, *self._models.values(), *self._turns.values(), *tools.values()]
         for usage in totals:
             if usage.cost_usd is not None:
@@ -118,38 +117,37 @@ class Ledger:
             per_turn=turns[:MAX_TURNS],
         )
 
-
-def _count_tools(run: AgentRun, tools: dict[str, ToolUsage]) -> None:
-    """Add the tool calls of an agent run. The cost of a model call is divided among the calls that it requested."""
-    seen: set[bytes] = set()
-    requested = Counter(call.model_call.event_id for call in run.actions if call.model_call is not None)
-    spent: dict[str, float] = {}
-    for call in run.actions:
-        tool = tools.get(call.tool)
-        if tool is None:
-            tool = tools[call.tool] = ToolUsage(tool=call.tool)
-        tool.calls += 1
-        tool.failed += call.failed
-        tool.repeated += call.same_call in seen
-        tool.duration_ms += call.duration_ms
-        seen.add(call.same_call)
-        request = call.model_call
-        if request is None:
-            continue
-        if request.tokens is not None:
-            spent[call.tool] = spent.get(call.tool, 0) + request.tokens / requested[request.event_id]
-        if request.cost_usd is not None:
-            tool.cost_usd = (tool.cost_usd or 0.0) + request.cost_usd / requested[request.event_id]
-    for name, tokens in spent.items():
-        tools[name].tokens = (tools[name].tokens or 0) + round(tokens)
+    def session_costs(self) -> dict[str | None, Cost]:
+        """Return the cost of the model calls of each session that has any."""
+        costs: dict[str | None, Cost] = {}
+        for turn in self._turns.values():
+            if turn.model_calls:
+                known = costs.get(turn.scope.session_key)
+                costs[turn.scope.session_key] = turn.cost if known is None else _sum(known, turn.cost)
+        return costs
 
 
-def _add(total: Usage, usage: dict[str, object]) -> None:
-    for key, field in _TOKEN_FIELDS.items():
-        setattr(total, field, getattr(total, field) + (amount(usage.get(key)) or 0))
+def _sum(one: Cost, other: Cost) -> Cost:
+    prices = [cost.usd for cost in (one, other) if cost.usd is not None]
+    return Cost(
+        usd=round(sum(prices), 6) if prices else None,
+        is_partial=one.is_partial or other.is_partial,
+        model_calls=one.model_calls + other.model_calls,
+        tokens=one.tokens + other.tokens,
+    )
+
+
+def _add(totals: _Totals, usage: dict[str, object]) -> None:
+    """Add the usage of a model call to its totals."""
+    sent, received, read, written = (amount(usage.get(name)) or 0 for name in _TOKENS)
     price = reported_price(usage)
-    if price is not None:
-        total.cost_usd = (total.cost_usd or 0.0) + price
+    for total in totals:
+        total.input_tokens += sent
+        total.output_tokens += received
+        total.cache_read_tokens += read
+        total.cache_write_tokens += written
+        if price is not None:
+            total.cost_usd = (total.cost_usd or 0.0) + price
 
 
 def _text(value: object) -> str | None:

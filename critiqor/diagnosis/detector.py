@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, TypeVar
+from copy import deepcopy
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.spans.agent_run import AgentRun
@@ -74,6 +75,10 @@ class SessionDetector(ABC, Generic[Observed]):
     @abstractmethod
     def findings(self) -> list[Draft]:
         """Return the findings for the observed spans."""
+
+    def fork(self) -> Self:
+        """Return a copy that observes other spans from here on."""
+        return deepcopy(self)
 
 
 class RecordingDetector(ABC):

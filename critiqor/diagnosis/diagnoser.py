@@ -1,14 +1,17 @@
 """Builds a diagnosis from events: one pass over the evidence, then the detectors, then the scores.
 
-Every lost trust point is assigned to a finding. Gaps in the recording lower confidence, never trust; if no agent was
-observed, there is no trust score.
+Every session is judged by its own findings, and by those of the process and the recording. Every lost trust point is
+assigned to a finding. Gaps in the recording lower confidence, never trust; if nothing is known about what an agent did,
+there is no trust score.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
-from critiqor.diagnosis.analyses import context_analysis, latency_analysis, memory_analysis
+from critiqor.diagnosis.analyses import context_analysis, latency_analysis
 from critiqor.diagnosis.causal_graph import causal_graph
 from critiqor.diagnosis.cost import Ledger
 from critiqor.diagnosis.detection import Detection
@@ -16,14 +19,18 @@ from critiqor.diagnosis.detectors import BUILT_IN
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.merging import earliest_step
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.registry import DetectorRegistry
-from critiqor.diagnosis.scoring import RECORDER_TYPES, confidence_lost, readiness, trust_points
+from critiqor.diagnosis.runs.explanations import without_explained
+from critiqor.diagnosis.runs.totals import Totals
+from critiqor.diagnosis.scoring import RECORDER_TYPES, SessionFacts, confidence_lost, judge
 from critiqor.diagnosis.waste import Waste, WastedCalls
 from critiqor.model import (
     SEVERITIES,
     CausalStep,
+    Claim,
     Coverage,
     Diagnosis,
     Event,
@@ -37,16 +44,27 @@ from critiqor.model import (
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import sanitize_line
 from critiqor.model.timeline import TimelineSummary
+from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "3"
+RULE_SET_VERSION = "4"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
 # agent was observed; for a run that was cut off, the recommendation is to run it again.
-MAX_FINDINGS = 200
-"""Maximum number of listed findings."""
+# 4: the agent's claims are checked against the recording, and the outcome of the task is judged; a verdict per session;
+# findings are joined within a session only; the run has the trust of its worst session; imported evidence in which no
+# work of an agent is understood has no trust score.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
+
+
+class _Cause(NamedTuple):
+    """What makes drafts one finding: the same cause in the same session."""
+
+    cause: str
+    session_key: str | None
+    is_of_recording: bool
+    """Whether it belongs to the process or the recording, and not to agent runs without a session."""
 
 
 class Diagnoser:
@@ -55,13 +73,18 @@ class Diagnoser:
     def __init__(self) -> None:
         self._recording = Recording()
         self._ledger = Ledger()
-        self._detection = Detection(self._recording, BUILT_IN)
-        self._waste: dict[str, Waste] = {}
+        self._totals = Totals()
+        self._detection = Detection(self._recording, BUILT_IN, self._totals)
+        self._session_numbers: dict[str, int] = {}
+        """The sessions in the order in which they appear."""
+        self._waste: dict[_Cause, Waste] = {}
         """Waste of each finding of the last call of `findings`, by cause."""
 
     def observe(self, event: Event) -> None:
         """Process the next event."""
         self._recording.observe(event)
+        if event.session_key is not None and event.session_key not in self._session_numbers:
+            self._session_numbers[event.session_key] = len(self._session_numbers) + 1
         if event.source_layer != "supervisor":
             self._ledger.observe(event)
             self._detection.observe()
@@ -75,10 +98,13 @@ class Diagnoser:
         A tool call, and the spans that started after it, are judged once it has returned.
         """
         self._recording.coverage = coverage
-        causes = _by_cause(self._detection.findings())
+        claims = self._recording.builder.claims.drafts_so_far()
+        drafts = without_explained([*self._detection.findings(), *claims], self._detection.explained)
+        causes = _by_cause(drafts)
         self._waste = {cause: self._waste.get(cause) or Waste() for cause in causes}
         found = [_finding(cause, same, self._waste[cause]) for cause, same in causes.items()]
-        return _scored(found, observed=coverage.agent_events > 0)
+        is_observed = self._recording.can_be_judged
+        return judge(_ordered(found, is_observed=is_observed), is_observed=is_observed).findings
 
     def conclude(
         self,
@@ -91,19 +117,28 @@ class Diagnoser:
         """Return the diagnosis of all observed events, and of the timing in OpenClaw's timeline."""
         recording = self._recording
         recording.coverage = coverage
-        runs = recording.runs
-        drafts = self._detection.conclude(timing)
-        waste = Waste()
-        waste.update(_wasted_calls(drafts))
+        recording.is_complete = True
+        runs, totals = recording.runs, self._totals
+        checker = recording.builder.claims
+        checker.conclude()
+        detection = self._detection
+        drafts = without_explained([*detection.conclude(timing), *checker.drafts], detection.explained)
+        waste = detection.waste_of(drafts)
         causes = _by_cause(drafts)
-        observed = coverage.agent_events > 0
-        findings = _scored([_finding(cause, same, Waste()) for cause, same in causes.items()], observed=observed)
-        trust = 100 - sum(finding.impact.trust_points for finding in findings) if observed else None
+        is_observed = recording.can_be_judged
         lost = confidence_lost(coverage, hollow=recording.is_hollow)
         confidence = 100 - sum(lost.values())
-        worst = findings[0] if findings else None
-        graph = causal_graph(findings)
-        cost = self._ledger.analysis(runs)
+        cost = self._ledger.analysis(runs, totals.tools)
+        found = [_finding(cause, same, Waste()) for cause, same in causes.items()]
+        verdict = judge(
+            _ordered(found, is_observed=is_observed),
+            self._session_facts(runs),
+            confidence=confidence,
+            is_observed=is_observed,
+            tasks=checker.tasks,
+        )
+        findings, main = verdict.findings, verdict.main
+        graph = causal_graph(findings, lambda finding: _scopes(causes[_cause_of(finding)]))
         cost.wasted_tokens, cost.wasted_usd = waste.tokens, _rounded(waste.cost_usd)
         return Diagnosis(
             run_id=run_id,
@@ -111,22 +146,52 @@ class Diagnoser:
             engine_version=ENGINE_VERSION,
             rule_set_version=RULE_SET_VERSION,
             evidence_digest=evidence_digest,
-            outcome=msgspec.structs.replace(_outcome(recording), cut_short=recording.was_cut_short),
-            trust_score=trust,
+            outcome=msgspec.structs.replace(_outcome(recording), cut_short=recording.was_cut_short, task=verdict.task),
+            trust_score=verdict.trust,
             confidence_score=confidence,
             confidence_lost=lost,
-            readiness=readiness(trust, confidence, findings, unfinished=recording.was_cut_short),
-            headline=worst.title if worst else f"No failure found in {counted(coverage.agent_events, 'agent event')}.",
-            primary_diagnosis=PrimaryDiagnosis(worst.type, worst.id, worst.severity, worst.title) if worst else None,
-            failure_analysis=FailureAnalysis(findings, left_out=len(causes) - len(findings)),
+            readiness=verdict.readiness,
+            headline=main.title if main else f"No failure found in {counted(coverage.agent_events, 'agent event')}.",
+            primary_diagnosis=PrimaryDiagnosis(main.type, main.id, main.severity, main.title) if main else None,
+            sessions=verdict.sessions,
+            sessions_left_out=verdict.sessions_left_out,
+            claims=numbered(checker.claims),
+            failure_analysis=FailureAnalysis(findings, verdict.left_out),
             causal_graph=graph,
             cost_analysis=cost,
-            memory_analysis=memory_analysis(runs),
-            latency_analysis=latency_analysis(runs, recording.process_start, recording.process_end),
-            context_analysis=context_analysis(runs),
+            memory_analysis=totals.memory,
+            latency_analysis=latency_analysis(totals, recording.process_start, recording.process_end),
+            context_analysis=context_analysis(totals, recording.builder.requests),
             timeline=timing,
-            playbook=playbook(run_id, findings, graph),
+            playbook=playbook(run_id, findings, main, graph, name_places=len(verdict.sessions) > 1),
         )
+
+    def _session_facts(self, runs: list[AgentRun]) -> list[SessionFacts]:
+        """Return what is known of the sessions of these agent runs, in order of start."""
+        costs = self._ledger.session_costs()
+        cut_short = {run.scope.session_key for run in self._recording.cut_short_runs}
+        sessions: dict[str | None, list[AgentRun]] = {}
+        for run in runs:
+            sessions.setdefault(run.scope.session_key, []).append(run)
+        if len(sessions) > 1 and not any(run.has_history for run in sessions.get(None, ())):
+            # Stray events without a session are not a session.
+            sessions.pop(None, None)
+        return [
+            SessionFacts(
+                session_key=key,
+                number=None if key is None else self._session_numbers.get(key),
+                agent_runs=[run.scope.agent_run_id for run in members if run.scope.agent_run_id is not None],
+                agent_runs_total=len(members),
+                was_cut_short=key in cut_short,
+                cost=costs.get(key),
+            )
+            for key, members in sessions.items()
+        ]
+
+
+def numbered(claims: list[Claim]) -> list[Claim]:
+    """Return the claims with their ids."""
+    return [msgspec.structs.replace(claim, id=f"claim_{number:03d}") for number, claim in enumerate(claims, 1)]
 
 
 def detect(recording: Recording, detectors: DetectorRegistry) -> list[Finding]:
@@ -135,31 +200,38 @@ def detect(recording: Recording, detectors: DetectorRegistry) -> list[Finding]:
     return [_finding(cause, same, Waste()) for cause, same in causes.items()]
 
 
-def _by_cause(drafts: list[Draft]) -> dict[str, list[Draft]]:
-    """Group drafts by cause: the same cause in several agent runs is one finding."""
-    causes: dict[str, list[Draft]] = {}
+def _by_cause(drafts: list[Draft]) -> dict[_Cause, list[Draft]]:
+    """Group drafts by cause: the same cause in several agent runs of a session is one finding."""
+    causes: dict[_Cause, list[Draft]] = {}
     for draft in drafts:
-        causes.setdefault(sanitize_line(":".join((draft.type, *draft.about))), []).append(draft)
+        name = sanitize_line(":".join((draft.type, *draft.about)))
+        cause = _Cause(name, draft.scope.session_key, draft.scope == Scope())
+        causes.setdefault(cause, []).append(draft)
     return causes
 
 
-def _finding(cause: str, drafts: list[Draft], waste: Waste) -> Finding:
+def _cause_of(finding: Finding) -> _Cause:
+    return _Cause(finding.cause, finding.session_key, finding.is_of_recording)
+
+
+def _finding(cause: _Cause, drafts: list[Draft], waste: Waste) -> Finding:
     """Return one finding for all drafts with the same cause, described by the most severe of them."""
     worst = min(drafts, key=_severity_key)
-    runs = {draft.scope for draft in drafts}
-    first_steps = [draft.first_bad_step for draft in drafts if draft.first_bad_step is not None]
+    runs = _scopes(drafts)
+    first_steps = [step for draft in drafts if (step := earliest_step(draft)) is not None]
     waste.update(_wasted_calls(drafts))
     where = f" This happened in {len(runs)} agent runs; the worst one is shown." if len(runs) > 1 else ""
     return Finding(
         type=worst.type,
-        cause=cause,
+        cause=cause.cause,
         severity=worst.severity,
         confidence=worst.confidence,
         title=sanitize_line(worst.title),
         explanation=sanitize_line(worst.explanation) + where,
         evidence=cite_events(event for draft in drafts for event in draft.evidence),
         occurrences=sum(draft.occurrences for draft in drafts),
-        scope=_common(runs),
+        session_key=worst.scope.session_key,
+        agent_run_id=worst.scope.agent_run_id,
         first_bad_step=min(first_steps, default=None),
         causal_chain=[CausalStep(step.event_id, sanitize_line(step.happened), step.relation) for step in worst.chain],
         impact=_impact(waste),
@@ -168,9 +240,14 @@ def _finding(cause: str, drafts: list[Draft], waste: Waste) -> Finding:
     )
 
 
-def _wasted_calls(drafts: list[Draft]) -> list[WastedCalls]:
-    lists: list[WastedCalls] = [draft.wasted_tool_calls for draft in drafts]
-    return lists + [draft.wasted_model_calls for draft in drafts]
+def _scopes(drafts: list[Draft]) -> set[Scope]:
+    """Return the agent runs that drafts are about."""
+    return {scope for draft in drafts for scope in draft.merged or (draft.scope,)}
+
+
+def _wasted_calls(drafts: list[Draft]) -> list[WastedCalls | Waste]:
+    series: list[WastedCalls | Waste] = [draft.wasted_tool_calls for draft in drafts]
+    return series + [draft.wasted_model_calls for draft in drafts]
 
 
 def _impact(waste: Waste) -> Impact:
@@ -181,36 +258,18 @@ def _rounded(cost_usd: float | None) -> float | None:
     return None if cost_usd is None else round(cost_usd, 6)
 
 
-def _common(scopes: set[Scope]) -> Scope:
-    """Return the smallest common scope: the agent run, else the session, else the whole recording."""
-    if len(scopes) == 1:
-        return next(iter(scopes))
-    sessions = {scope.session_key for scope in scopes}
-    return Scope(next(iter(sessions))) if len(sessions) == 1 else Scope()
-
-
 def _severity_key(draft: Draft | Finding) -> tuple[int, int, int, str]:
     """Return a sort key: most severe first, then by failure type, confidence and place."""
     place = draft.first_bad_step or ""
     return (SEVERITIES.index(draft.severity), _RANKS.get(draft.type, len(_RANKS)), -draft.confidence, place)
 
 
-def _scored(findings: list[Finding], *, observed: bool) -> list[Finding]:
-    """Sort findings by severity, number them, and assign the trust points that each one costs.
-
-    If no agent was observed, the finding about that comes first, and no points are assigned.
-    """
-    left = 100
-    scored = []
-    ordered = sorted(findings, key=lambda finding: (*_severity_key(finding), finding.cause))
-    if not observed:
+def _ordered(findings: list[Finding], *, is_observed: bool) -> list[Finding]:
+    """Return the findings, the worst first. If no agent was observed at work, the finding about that comes first."""
+    ordered = sorted(findings, key=lambda finding: (*_severity_key(finding), finding.cause, finding.session_key or ""))
+    if not is_observed:
         ordered.sort(key=lambda finding: finding.type not in RECORDER_TYPES)
-    for number, finding in enumerate(ordered[:MAX_FINDINGS], 1):
-        points = trust_points(finding.type, finding.severity, left) if observed else 0
-        left -= points
-        impact = msgspec.structs.replace(finding.impact, trust_points=points)
-        scored.append(msgspec.structs.replace(finding, id=f"finding_{number:03d}", impact=impact))
-    return scored
+    return ordered
 
 
 _SUPERVISED = "the supervisor observed it"
@@ -229,7 +288,7 @@ def _outcome(recording: Recording) -> Outcome:
         return Outcome("completed" if code == 0 else "failed", f"the process ended with exit code {code}")
     if recording.process_start is not None:
         return Outcome("still_running", "the end of the process was not observed")
-    ended = max((run for run in recording.runs if run.last_end), key=lambda run: run.last_order, default=None)
+    ended = recording.ended_run
     if ended is None or ended.last_end is None:
         return Outcome("unknown", "no process was supervised, and the recording contains no end of an agent run")
     if is_timeout(ended.last_end):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from itertools import count
 from operator import attrgetter
 
+from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.spans.calls import Message, Moment, RunSpan, ToolCall
@@ -34,7 +36,8 @@ class Loop:
         self.key = (first.order, rank)
         """Sort key among all loops: by first call, then by rank."""
         self.is_dropped = False
-        self.cluster: LoopCluster | None = None
+        self.cluster = 0
+        """Number of its cluster; 0 if it is in none. A reference would form a cycle, which is freed late or never."""
         self.taken = 0
         """Number of stale calls that the cluster already has."""
 
@@ -42,13 +45,14 @@ class Loop:
 class LoopCluster(CallGroup):
     """Overlapping loops, such as A, B, A, B, merged: the first call of the first loop, and all stale calls in order."""
 
-    __slots__ = ("counted", "draft", "end", "loops", "min_stale", "orders", "waiting")
+    __slots__ = ("counted", "draft", "end", "loops", "min_stale", "number", "stale", "waiting")
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, number: int) -> None:
         super().__init__(loop.first)
-        self.evidence.clear()  # the first call had a new result
-        self.orders = {loop.first.order}
-        """Orders of the calls of the cluster."""
+        self.number = number
+        self.calls = Orders()  # the first call had a new result
+        self.stale: list[ToolCall] = []
+        """All calls but the first."""
         self.counted = {loop.first.order}
         """Orders of the calls of the cluster and of the first call of each loop."""
         self.loops: list[Loop] = []
@@ -67,7 +71,7 @@ class LoopCluster(CallGroup):
 
     def join(self, loop: Loop) -> None:
         """Add a loop that is not in a cluster yet."""
-        loop.cluster, loop.taken = self, 0
+        loop.cluster, loop.taken = self.number, 0
         self.loops.append(loop)
         self.counted.add(loop.first.order)
         self.update(loop)
@@ -83,10 +87,10 @@ class LoopCluster(CallGroup):
     def absorb(self, other: LoopCluster) -> None:
         """Add the loops and calls of a cluster that begins before this one ends."""
         for loop in other.loops:
-            loop.cluster = self
+            loop.cluster = self.number
             self.counted.add(loop.first.order)
         self.loops += other.loops
-        self.waiting += other.again
+        self.waiting += other.stale
         self.waiting += other.waiting
         self.end = max(self.end, other.end)
         self.min_stale = max(self.min_stale, other.min_stale)
@@ -97,12 +101,12 @@ class LoopCluster(CallGroup):
         known = self.last.order
         self.waiting.sort(key=_order)
         for call in self.waiting:
-            if call.order in self.orders:
+            if call.order in self.calls or call is self.first:
                 continue
             if call.order < known:
                 return False
             self.add(call)
-            self.orders.add(call.order)
+            self.stale.append(call)
             self.counted.add(call.order)
         self.waiting.clear()
         return True
@@ -118,10 +122,11 @@ class LoopClusters:
     def __init__(self) -> None:
         self._clusters: list[LoopCluster] = []
         """The clusters in order. They do not overlap."""
+        self._numbers = count(1)
         self._grown: dict[int, Loop] = {}
         """Loops that are new or have grown since the last call of `all`, by identity."""
-        self._broken: dict[int, LoopCluster] = {}
-        """Clusters with a loop that has lost calls, by identity."""
+        self._broken: set[int] = set()
+        """Numbers of clusters with a loop that has lost calls."""
 
     def grow(self, loop: Loop) -> None:
         """Note that a loop is new, has more stale calls, or has a higher minimum."""
@@ -130,8 +135,8 @@ class LoopClusters:
 
     def shrink(self, loop: Loop) -> None:
         """Note that a loop has lost calls."""
-        if loop.cluster is not None and (loop.is_dropped or loop.taken > len(loop.stale)):
-            self._broken[id(loop.cluster)] = loop.cluster
+        if loop.cluster and (loop.is_dropped or loop.taken > len(loop.stale)):
+            self._broken.add(loop.cluster)
 
     def drop(self, loop: Loop) -> None:
         """Note that a loop no longer counts as a loop."""
@@ -144,13 +149,14 @@ class LoopClusters:
         if self._broken:
             self._dissolve_broken()
         changed = []
+        known = {cluster.number: cluster for cluster in self._clusters} if self._grown else {}
         for loop in self._grown.values():
-            if loop.cluster is None:
-                cluster = LoopCluster(loop)
+            if loop.cluster:
+                known[loop.cluster].update(loop)
+            else:
+                cluster = LoopCluster(loop, next(self._numbers))
                 cluster.join(loop)
                 insort(self._clusters, cluster, key=_key)
-            else:
-                loop.cluster.update(loop)
             changed.append(loop.key)
         self._grown.clear()
         if changed:
@@ -159,12 +165,12 @@ class LoopClusters:
         return self._clusters
 
     def _dissolve_broken(self) -> None:
-        for cluster in self._broken.values():
-            for loop in cluster.loops:
-                loop.cluster = None
+        for cluster in self._clusters:
+            for loop in cluster.loops if cluster.number in self._broken else ():
+                loop.cluster = 0
                 if not loop.is_dropped:
                     self._grown[id(loop)] = loop
-        self._clusters = [cluster for cluster in self._clusters if id(cluster) not in self._broken]
+        self._clusters = [cluster for cluster in self._clusters if cluster.number not in self._broken]
         self._broken.clear()
 
     def _merge(self, start: int) -> None:
@@ -183,7 +189,7 @@ class LoopClusters:
 def _rebuild(cluster: LoopCluster) -> LoopCluster:
     """Build a cluster again from its loops, so that its calls are in order."""
     loops = cluster.loops
-    new = LoopCluster(loops[0])
+    new = LoopCluster(loops[0], cluster.number)
     for loop in loops:
         new.join(loop)
     new.add_waiting()

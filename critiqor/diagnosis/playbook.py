@@ -5,18 +5,21 @@ from __future__ import annotations
 from critiqor.diagnosis.causal_graph import causes_behind, depths
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN
 from critiqor.model import SEVERITIES, CausalGraph, Change, Finding, Playbook
+from critiqor.model.formatting import format_place
 
 MAX_CHANGES = 10
 """Maximum number of changes in a playbook."""
 
 
-def playbook(run_id: str, findings: list[Finding], graph: CausalGraph) -> Playbook:
+def playbook(
+    run_id: str, findings: list[Finding], main: Finding | None, graph: CausalGraph, *, name_places: bool = False
+) -> Playbook:
     """Return one change per recommendation, for at most `MAX_CHANGES` findings that are not `info`.
 
-    The causes of the primary problem come first, then the problem itself, then the other findings: causes before their
-    effects, then by severity.
+    The causes of the primary problem `main` come first, then the problem itself, then the other findings: causes before
+    their effects, then by severity. `name_places` adds the session and agent run of each finding to the prompt.
     """
-    primary = findings[0].id if findings else ""
+    primary = main.id if main is not None else ""
     causes, depth = causes_behind(graph, primary), depths(graph)
 
     def sort_key(finding: Finding) -> tuple[int, int, int, str]:
@@ -39,10 +42,10 @@ def playbook(run_id: str, findings: list[Finding], graph: CausalGraph) -> Playbo
     ]
     # A coding assistant cannot run the task again.
     to_change = [one for one in picked if one.recommendation != RUN_AGAIN]
-    return Playbook(changes=changes, prompt=_prompt(run_id, to_change) if to_change else None)
+    return Playbook(changes=changes, prompt=_prompt(run_id, to_change, name_places=name_places) if to_change else None)
 
 
-def _prompt(run_id: str, findings: list[Finding]) -> str:
+def _prompt(run_id: str, findings: list[Finding], *, name_places: bool) -> str:
     lines = [
         f"An agent that runs on OpenClaw was recorded as {run_id}. The recording shows the failures below.",
         "Each failure is proven by the events that it cites; what the agent said about its own work is not evidence.",
@@ -53,6 +56,7 @@ def _prompt(run_id: str, findings: list[Finding]) -> str:
         lines += [
             f"{number}. {finding.title} ({finding.type}, {finding.severity})",
             f"   What happened: {finding.explanation}",
+            *([f"   Where: {format_place(finding)}"] if name_places else []),
             f"   Events: {', '.join(finding.evidence[:4]) or 'none'}",
             f"   Change: {finding.recommendation}",
             f"   Done when: {finding.verification}",

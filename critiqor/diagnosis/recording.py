@@ -32,28 +32,35 @@ class Recording:
         self.last_agent_event: Event | None = None
         self.coverage = Coverage()
         """Set by the diagnoser before it requests findings."""
+        self.is_complete = False
+        """Set by the diagnoser if no more events follow."""
         self._known_runs = 0
         self._unfinished: dict[AgentRun, None] = {}
         self._with_subagents: dict[AgentRun, None] = {}
+        self._last_closed: AgentRun | None = None
+        """Of the closed agent runs that had ended, the last one: its end is the outcome if no other one ends."""
+        self._last_closed_at = 0
+        """Position of its last event."""
 
     def observe(self, event: Event) -> None:
         """Process one event."""
         self.first_event = self.first_event or event.event_id
         self.last_event = event
+        kind = event.event_type
         if event.source_layer != "supervisor":
             # Events of the program around the agents are not agent activity, and a message that a channel received
             # is passed to an agent as an `input`.
-            if is_agent_activity(event.event_type) and event.event_type != "message_received":
+            if is_agent_activity(kind) and kind != "message_received":
                 self.builder.observe(event)
                 self.last_agent_event = event
-                self._update_runs(event.event_type)
-            elif event.event_type == "before_reset" or event.payload.get("reason") in _RESET_REASONS:
+                self._update_runs(kind)
+            elif kind == "before_reset" or event.payload.get("reason") in _RESET_REASONS:
                 self.builder.reset_session(event.session_key)
-        elif event.event_type == EventType.PROCESS_START:
+        elif kind == EventType.PROCESS_START:
             self.process_start = event
-        elif event.event_type == EventType.PROCESS_END:
+        elif kind == EventType.PROCESS_END:
             self.process_end = event
-        elif event.event_type == EventType.ERROR:
+        elif kind == EventType.ERROR:
             if event.payload.get("reason") == "recorder_not_attached":
                 self.not_attached = event
             else:
@@ -64,11 +71,12 @@ class Recording:
         run = self.builder.latest
         if run is None:
             return
+        runs = len(self.builder.runs)
         if event_type == "agent_end":
             self._unfinished.pop(run, None)
-        elif event_type == "agent_start" or len(self.builder.runs) > self._known_runs:
+        elif event_type == "agent_start" or runs > self._known_runs:
             self._unfinished[run] = None
-        self._known_runs = len(self.builder.runs)
+        self._known_runs = runs
         if run.children or event_type.startswith("subagent_"):
             self._with_subagents[run] = None
 
@@ -76,6 +84,25 @@ class Recording:
     def runs(self) -> list[AgentRun]:
         """The agent runs, in order of start."""
         return list(self.builder.runs.values())
+
+    @property
+    def ended_run(self) -> AgentRun | None:
+        """The agent run with an end that did something last; None if no end was recorded."""
+        ended = (run for run in self.builder.runs.values() if run.last_end is not None)
+        return max(ended, key=lambda run: run.last_order, default=None)
+
+    def close(self, run: AgentRun) -> None:
+        """Drop the history of an agent run that is over, except for what detectors of the recording read."""
+        self.builder.forget(run)
+        is_last = run.last_end is not None and run.last_order > self._last_closed_at
+        has_subagents = run in self._with_subagents
+        is_open = run in self._unfinished and run.is_under_way
+        run.close(keeps_state=is_last or is_open or has_subagents, keeps_reply=has_subagents)
+        if is_last:
+            past, self._last_closed = self._last_closed, run
+            if past is not None and past.last_order == self._last_closed_at and past not in self._with_subagents:
+                past.close()
+            self._last_closed_at = run.last_order
 
     @property
     def unfinished_runs(self) -> list[AgentRun]:
@@ -95,12 +122,28 @@ class Recording:
         return sorted(calls, key=lambda call: call.order)
 
     @property
+    def shows_work(self) -> bool:
+        """Whether anything is known about what the agents did, or at least that one of them failed."""
+        return any(run.has_worked for run in self.builder.runs.values())
+
+    @property
     def is_hollow(self) -> bool:
         """Whether the recording has ended, and nothing is known about its agents except that they existed."""
-        runs = self.builder.runs.values()
-        if any(run.tool_calls or run.model_calls or run.messages or run.lookups or run.request for run in runs):
+        if self.shows_work:
             return False
-        return self.process_end is not None or any(run.last_end is not None for run in runs)
+        if self.process_end is not None or (self.is_complete and not self._was_watched):
+            return True
+        return self.ended_run is not None
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Whether there is a trust score: an agent was observed at work, or watched while it did nothing."""
+        return self.coverage.agent_events > 0 and (self.shows_work or self._was_watched)
+
+    @property
+    def _was_watched(self) -> bool:
+        """Whether Critiqor recorded it: only then does a silent recording mean that nothing happened."""
+        return self.process_start is not None or self.coverage.recorder_attached
 
     @property
     def exit_code(self) -> int | None:
@@ -116,9 +159,14 @@ class Recording:
     @property
     def was_cut_short(self) -> bool:
         """Whether an agent was working when the recording ended, or the last agent run was stopped with its process."""
+        return bool(self.cut_short_runs)
+
+    @property
+    def cut_short_runs(self) -> list[AgentRun]:
+        """The agent runs that were working when the recording ended, and the last one if its process was stopped."""
         last = self.builder.latest
-        stopped = last is not None and last.was_stopped and self.was_asked_to_stop
-        return stopped or any(run.is_under_way for run in self._unfinished)
+        stopped = [last] if last is not None and last.was_stopped and self.was_asked_to_stop else []
+        return [*stopped, *(run for run in self._unfinished if run.is_under_way)]
 
     def error_of(self, *reasons: str) -> Event | None:
         """Return the first error that the supervisor reported for one of these reasons."""

@@ -11,23 +11,28 @@ import sys
 from collections import defaultdict
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.assertions import Stated, admits_failure, claims_in, plans_work
+from critiqor.diagnosis.claims.assertions import admits_failure, plans_work
+from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.cost import reported_price
+from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.numbers import amount
 from critiqor.diagnosis.signals.outputs import (
     cut_digests,
+    cut_size,
     finds_nothing,
-    full_size,
     is_echo,
     missed_names,
     printed_lines,
 )
+from critiqor.diagnosis.signals.repetition import tells_repetition
 from critiqor.diagnosis.signals.secrets import secret_marks
 from critiqor.diagnosis.signals.text import (
     canonical_json,
     distinctive_words,
+    encoded,
     fingerprint,
+    fingerprint_of,
     new_words,
     plain_text,
     without_clock,
@@ -35,11 +40,12 @@ from critiqor.diagnosis.signals.text import (
 from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_commands, runs_tests
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
-from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, SecretMark, ToolCall
+from critiqor.spans.agent_run import CLOSED, AgentRun
+from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall
 from critiqor.spans.late_usage import LateUsage, has_usage
 from critiqor.spans.pairing import SpanPairer
 from critiqor.spans.span import Span
+from critiqor.spans.tool_results import result_details
 
 MAX_ARGUMENTS = 800
 """Maximum number of characters that are kept of arguments."""
@@ -47,6 +53,8 @@ MAX_OUTPUT = 400
 """Maximum number of characters that are kept of an output."""
 MAX_ENDING = 300
 """Maximum number of characters that are kept of the end of a message that announces work."""
+MAX_BACKGROUND_TESTS = 1024
+"""Maximum number of test runs in the background whose end is awaited."""
 MAX_UNREAD = 8
 """Maximum number of unread memory results that are tracked per agent run."""
 
@@ -63,6 +71,11 @@ _MOMENTS = frozenset(
         "error",
     )
 )
+_OBSERVED = _MOMENTS | {
+    *(EventType.TOOL_CALL, EventType.TOOL_OUTPUT, "before_provider_request", EventType.TOKEN_USAGE),
+    *(EventType.MEMORY, "message_end", "input"),
+}
+"""Events that add something to an agent run. Of all others, such as the turns, it keeps the time only."""
 _MOMENT_FACTS = frozenset(
     (
         "aborted",
@@ -123,7 +136,9 @@ class RunBuilder:
         self._resets: dict[str | None, int] = {}
         """Number of times that each session has lost its history."""
         self._late_usage = LateUsage[ModelCall]()
+        self.requests = RequestLog()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
+        self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
         """Tests that run in the background: session key, and OpenClaw's id of the process."""
 
@@ -131,6 +146,19 @@ class RunBuilder:
     def runs(self) -> dict[Scope, AgentRun]:
         """The agent runs, in order of start."""
         return self._pairer.runs
+
+    @property
+    def events(self) -> int:
+        """Number of events."""
+        return self._events
+
+    def current_run(self, session_key: str | None) -> AgentRun | None:
+        """Return the newest agent run of a session."""
+        return self._pairer.current_run(session_key)
+
+    def forget(self, run: AgentRun) -> None:
+        """Forget what is only needed while an agent run goes on."""
+        self._unread.pop(run.scope, None)
 
     @property
     def sessions(self) -> list[list[AgentRun]]:
@@ -150,11 +178,16 @@ class RunBuilder:
         run = self.latest = self._pairer.run_of(event)
         if run.last_order == 0:
             run.history = self._resets.get(event.session_key, 0)
+            run.number = self._events
+        elif run.spans is CLOSED:
+            run.reopen()
         run.last_order = self._events
         run.first_time = run.first_time or event.timestamp
         run.last_time = event.timestamp
         run.last_id = event.event_id
         kind = event.event_type
+        if kind not in _OBSERVED:
+            return
         pairing = self._pairer.observe(event)
         if pairing is not None:
             self._add_span(run, pairing.opened or pairing.closed, event)
@@ -196,14 +229,16 @@ class RunBuilder:
         run.spans.append(run.moments[-1])
 
     def _start_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
-        arguments = canonical_json(event.payload.get("arguments", event.payload.get("args")))
+        payload = event.payload
+        arguments = canonical_json(payload["arguments"] if "arguments" in payload else payload.get("args"))
         call = span.data = self._add_tool_call(run, event, arguments)
+        self.claims.start_call(run, call, arguments)
         if span.outer is not None and isinstance(span.outer.data, ToolCall):
             span.outer.data.wraps = True
         if call.tool.lower() in _PLAN_TOOLS:
             run.plan = Plan(self._events, event.event_id, len(_PENDING.findall(arguments)))
             run.spans.append(run.plan)
-        _add_secrets(run, secret_marks(event, "arguments", arguments))
+        _add_secrets(run, event, "arguments", arguments)
         self._mark_read(run, arguments)
 
     def _add_tool_call(self, run: AgentRun, event: Event, arguments: str) -> ToolCall:
@@ -235,10 +270,15 @@ class RunBuilder:
     def _end_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
         call = span.data if isinstance(span.data, ToolCall) else self._add_tool_call(run, event, "null")
         call.result = event.event_id
-        text = plain_text(event.payload.get("result", event.payload.get("output")))
-        call.output_size = full_size(event.payload.get("result"), text)
-        cut = cut_digests(event.payload.get("result")) if call.output_size > len(text) else ""
-        call.same_output = fingerprint(without_clock(text) + cut)
+        payload = event.payload
+        result = payload.get("result")
+        text = plain_text(result if "result" in payload else payload.get("output"))
+        data = encoded(text)
+        call.output_size = len(data) + cut_size(result)
+        compared = without_clock(text)
+        if call.output_size > len(text):
+            compared += cut_digests(result)
+        call.same_output = fingerprint_of(data if compared is text else encoded(compared))
         call.duration_ms = amount(event.duration_ms) or 0
         call.failed = event.status == "error" and not _is_expected_failure(call, event.error or "", text)
         if call.kind in _SEARCHING:
@@ -255,13 +295,16 @@ class RunBuilder:
             call.output = excerpt(text[-MAX_OUTPUT:] if call.is_test else text, MAX_OUTPUT)
         if "spawn" in call.tool and (child := _CHILD_SESSION.search(text)):
             run.children[child[0]] = call
-        _add_secrets(run, secret_marks(event, "output", f"{event.error}\n{text}" if event.error else text))
+        _add_secrets(run, event, "output", f"{event.error}\n{text}" if event.error else text)
         run.answered = (event.tool_call_id, call)
+        self.claims.end_call(run, call, text, _exit_code(event))
 
     def _shows_test_result(self, run: AgentRun, call: ToolCall, text: str) -> bool:
         """Return whether tests ended with this call. Background tests end with a call that polls their process."""
         if call.is_test:
             if process := _IN_BACKGROUND.search(text):
+                if len(self._background_tests) >= MAX_BACKGROUND_TESTS:
+                    self._background_tests.clear()
                 self._background_tests.add((run.scope.session_key, process[1]))
             return process is None
         polled = _PROCESS_ID.search(call.arguments) if call.kind is Kind.WAIT else None
@@ -289,6 +332,7 @@ class RunBuilder:
             self._late_usage.add(event, call)
         run.model_calls.append(call)
         run.spans.append(call)
+        self.requests.add(call)
 
     def _add_message(self, run: AgentRun, event: Event) -> None:
         payload = event.payload
@@ -299,7 +343,6 @@ class RunBuilder:
         is_user = role == "user"
         asks_tools = bool(payload.get("tool_calls"))
         plans = not is_user and plans_work(text)
-        stated = Stated() if is_user or asks_tools else claims_in(text)
         run.messages.append(
             Message(
                 order=self._events,
@@ -307,9 +350,8 @@ class RunBuilder:
                 is_user=is_user,
                 text=excerpt(text),
                 size=len(text),
-                claims=stated.claims,
-                deeds=stated.deeds,
                 admits_failure=not is_user and admits_failure(text),
+                tells_repetition=not is_user and tells_repetition(text),
                 plans_work=plans,
                 ending=excerpt(text[-MAX_ENDING:]) if plans else "",
                 asks_user=not is_user and "?" in text,
@@ -318,8 +360,9 @@ class RunBuilder:
             )
         )
         run.spans.append(run.messages[-1])
+        self.claims.add_message(run, event, text, self._events, is_user=is_user)
         if not is_user:
-            _add_secrets(run, secret_marks(event, "reply", text))
+            _add_secrets(run, event, "reply", text)
             self._mark_read(run, text)
 
     def _add_lookup(self, run: AgentRun, event: Event) -> None:
@@ -359,8 +402,8 @@ _IN_BACKGROUND = re.compile(r"still running \(session ([^\s,)]+)")
 _PROCESS_ID = re.compile(r'"sessionId":"([^"]+)"')
 
 
-def _add_secrets(run: AgentRun, marks: list[SecretMark]) -> None:
-    if marks:
+def _add_secrets(run: AgentRun, event: Event, place: str, text: str) -> None:
+    if marks := secret_marks(event, place, text):
         run.secrets += marks
         run.spans += marks
 
@@ -372,6 +415,14 @@ def _set_usage(call: ModelCall, usage: dict[str, object]) -> None:
         call.input_tokens = sum(part or 0 for part in read)
         call.tokens = call.input_tokens + (amount(usage.get("output")) or 0)
     call.cost_usd = reported_price(usage)
+
+
+def _exit_code(event: Event) -> int | None:
+    """Return the exit code that was recorded with a result."""
+    code = event.payload.get("exit_code")
+    if code is None:
+        code = result_details(event.payload.get("result")).get("exitCode")
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
 _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")

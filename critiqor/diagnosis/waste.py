@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import fsum
+from math import fsum, isnan
 
+from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.drafts.call_costs import UNKNOWN, CallCosts, costs_of
 from critiqor.spans.calls import ModelCall, ToolCall
 
-WastedCalls = list[ToolCall] | list[ModelCall]
+WastedCalls = list[ToolCall] | list[ModelCall] | CallCosts
 
 
 class Waste:
     """Wasted tool calls, the model calls that requested them, and other wasted model calls. Each counts once.
 
-    The lists of wasted calls usually only grow, so `update` adds each call once, however often it is called. If a list
-    is gone or has become shorter, all calls are counted again.
+    The series of wasted calls usually only grow, so `update` adds each call once, however often it is called. If a
+    series is gone or has become shorter, all calls are counted again.
     """
 
     def __init__(self) -> None:
-        self._lists: dict[int, tuple[WastedCalls, int]] = {}
-        """The lists by identity, and the number of calls of each list that were counted."""
+        self._series: dict[int, tuple[WastedCalls, int]] = {}
+        """The series by identity, and the number of calls of each that were counted."""
+        self._others: list[Waste] = []
+        """Waste of agent runs that are over, which was added up before."""
         self._clear()
 
     def _clear(self) -> None:
-        self._lists.clear()
-        self.tool_calls: set[int] = set()
-        """Order numbers of the tool calls."""
-        self._model_calls: set[int] = set()
+        self._series.clear()
+        self.tool_calls = 0
+        """Number of tool calls."""
+        self._tool_calls = Orders()
+        self._model_calls = Orders()
         self._without_usage: list[ModelCall] = []
         """Model calls whose usage may arrive with the end of their agent run."""
         self._usage = 0
@@ -34,38 +39,61 @@ class Waste:
         self._tokens = 0
         self._prices = _ExactSum()
         self._duration_ms = 0
+        self._is_empty = True
 
-    def update(self, lists: Iterable[WastedCalls]) -> None:
-        """Count the calls of these lists, and no others."""
-        current = {id(calls): calls for calls in lists if calls}
-        if any(key not in current or len(current[key]) < length for key, (_, length) in self._lists.items()):
+    def __bool__(self) -> bool:
+        return not self._is_empty or any(self._others)
+
+    def update(self, parts: Iterable[WastedCalls | Waste]) -> None:
+        """Count the calls of these series, and no others; waste is counted as it is."""
+        self._others = []
+        current: dict[int, WastedCalls] = {}
+        for part in parts:
+            if isinstance(part, Waste):
+                self._others.append(part)
+            elif part:
+                current[id(part)] = part
+        if any(key not in current or len(current[key]) < length for key, (_, length) in self._series.items()):
             self._clear()
         for key, calls in current.items():
-            length = self._lists[key][1] if key in self._lists else 0
+            length = self._series[key][1] if key in self._series else 0
             if length < len(calls):
-                self._lists[key] = (calls, len(calls))
-                for call in calls[length:]:
-                    if isinstance(call, ModelCall):
-                        self._add_model_call(call)
-                    elif call.order not in self.tool_calls:
-                        self._add_tool_call(call)
+                self._series[key] = (calls, len(calls))
+                self._count(calls, length)
 
-    def _add_tool_call(self, call: ToolCall) -> None:
-        self.tool_calls.add(call.order)
-        self._duration_ms += call.duration_ms
-        if call.model_call is not None:
-            self._add_model_call(call.model_call)
+    def add_all(self, *parts: WastedCalls | Waste) -> None:
+        """Count the calls of series that are complete and need not be kept. Waste was counted before."""
+        for part in parts:
+            if part and not isinstance(part, Waste):
+                self._count(part, 0)
 
-    def _add_model_call(self, call: ModelCall) -> None:
-        if call.order not in self._model_calls:
-            self._model_calls.add(call.order)
-            self._duration_ms += call.duration_ms
-            self._add_usage(call)
+    def _count(self, calls: WastedCalls, start: int) -> None:
+        self._is_empty = False
+        costs = calls if isinstance(calls, CallCosts) else costs_of(calls)
+        for index, (order, duration, request, request_duration, tokens, cost) in enumerate(costs.rows(start), start):
+            if order:
+                if not self._tool_calls.add(order):
+                    continue
+                self.tool_calls += 1
+                self._duration_ms += duration
+            if request and self._model_calls.add(request):
+                self._duration_ms += request_duration
+                late = costs.late.get(index) if costs.late else None
+                if late is not None:
+                    self._add_late(late)
+                else:
+                    self._add_usage(tokens, cost)
 
-    def _add_usage(self, call: ModelCall) -> None:
+    def _add_usage(self, tokens: int, cost: float) -> None:
+        if tokens != UNKNOWN:
+            self._usage += 1
+            self._tokens += tokens
+        if not isnan(cost):
+            self._prices.add(cost)
+
+    def _add_late(self, call: ModelCall) -> None:
         if call.tokens is None and call.cost_usd is None:
-            if not call.failed:
-                self._without_usage.append(call)
+            self._without_usage.append(call)
             return
         if call.tokens is not None:
             self._usage += 1
@@ -77,31 +105,47 @@ class Waste:
         """Count the usage that agent runs have reported with their end."""
         waiting, self._without_usage = self._without_usage, []
         for call in waiting:
-            self._add_usage(call)
+            self._add_late(call)
 
     @property
     def tokens(self) -> int | None:
         """The tokens of the model calls; None if no usage is known."""
-        return self._tokens if self._usage else None
+        known = [other.tokens for other in self._others]
+        known.append(self._tokens if self._usage else None)
+        return _sum(known)
 
     @property
     def cost_usd(self) -> float | None:
         """The cost of the model calls in US dollars; None if no cost is known."""
-        return self._prices.total if self._prices.is_known else None
+        parts = list(self._price_parts())
+        return fsum(parts) if parts else None
+
+    def _price_parts(self) -> Iterable[float]:
+        if self._prices.is_known:
+            yield from self._prices.parts
+        for other in self._others:
+            yield from other._price_parts()
 
     @property
     def duration_ms(self) -> int | None:
         """The total duration of all calls in milliseconds; None if there are no calls."""
-        return self._duration_ms if self._lists else None
+        known = [other.duration_ms for other in self._others]
+        known.append(None if self._is_empty else self._duration_ms)
+        return _sum(known)
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 class _ExactSum:
     """A sum of floats without rounding errors, like `math.fsum`, to which numbers can be added later."""
 
-    __slots__ = ("_parts", "is_known")
+    __slots__ = ("is_known", "parts")
 
     def __init__(self) -> None:
-        self._parts: list[float] = []
+        self.parts: list[float] = []
         """Non-overlapping numbers with the same sum, smallest first."""
         self.is_known = False
         """Whether a number was added."""
@@ -109,14 +153,9 @@ class _ExactSum:
     def add(self, value: float) -> None:
         self.is_known = True
         kept = []
-        for part in self._parts:
+        for part in self.parts:
             large, small = (value, part) if abs(value) >= abs(part) else (part, value)
             value = large + small
             if rest := small - (value - large):
                 kept.append(rest)
-        self._parts = [*kept, value]
-
-    @property
-    def total(self) -> float:
-        """The sum of all added numbers."""
-        return fsum(self._parts)
+        self.parts = [*kept, value]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from critiqor.exporters.markdown import document
 from critiqor.model.diagnosis import Diagnosis, Finding
+from critiqor.model.formatting import format_place
 from critiqor.model.report import GateResult, RunReport
 from critiqor.model.sanitize import sanitize
 
@@ -41,9 +42,9 @@ def annotation_lines(gate: GateResult, diagnosis: Diagnosis) -> list[str]:
     for finding in diagnosis.failure_analysis.findings:
         counts = finding.extension is None or finding.extension.package in counted
         if finding.severity in ("critical", "high") and counts and not gate.passed:
-            errors.append(_finding_annotation("error", gate.run_id, finding))
+            errors.append(_finding_annotation("error", diagnosis, finding))
         elif finding.severity != "info":
-            warnings.append(_finding_annotation("warning", gate.run_id, finding))
+            warnings.append(_finding_annotation("warning", diagnosis, finding))
     return [*_limit("error", gate.run_id, errors), *_limit("warning", gate.run_id, warnings)]
 
 
@@ -58,8 +59,10 @@ def escape_commands(text: str) -> str:
     return "\n".join(f". {line}" if line.lstrip().startswith("::") else line for line in separated.split("\n"))
 
 
-def _finding_annotation(kind: str, run_id: str, finding: Finding) -> str:
-    message = f"{finding.title}. {finding.explanation} Next: critiqor explain {run_id} {finding.id}"
+def _finding_annotation(kind: str, diagnosis: Diagnosis, finding: Finding) -> str:
+    run_id, place = diagnosis.run_id, format_place(finding, diagnosis)
+    where = f" Where: {place}." if place else ""
+    message = f"{finding.title}. {finding.explanation}{where} Next: critiqor explain {run_id} {finding.id}"
     return _annotation(kind, f"{finding.severity} {finding.type_label} in {run_id}", message)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree import ElementTree as Tree
 
+from critiqor.model.formatting import format_judged
 from critiqor.model.report import GateReport, RuleResult
 from critiqor.model.sanitize import sanitize
 
@@ -54,6 +55,8 @@ def _properties(gate_report: GateReport) -> dict[str, str]:
         "headline": verdict.headline,
         "readiness": verdict.readiness,
         "trust_score": "unknown" if verdict.trust is None else str(verdict.trust),
+        **({} if verdict.sessions is None else {"trust_of": verdict.sessions}),
+        **format_judged(diagnosis),
         "confidence_score": str(diagnosis.confidence_score),
         "wall_ms": "unknown" if wall_ms is None else str(wall_ms),
         "rule_set_version": diagnosis.rule_set_version,

@@ -13,18 +13,22 @@ from critiqor.model.formatting import (
     counted,
     format_cost,
     format_duration,
+    format_judged,
     format_number,
+    format_place,
     format_trust,
     format_verdict,
 )
 from critiqor.model.report import GateResult, RunReport
 from critiqor.model.usage import CostAnalysis
+from critiqor.model.verdict import SESSION_HEADS, session_table
 
 MAX_LENGTH = 64_000
 """Maximum length of the whole report in characters."""
 MAX_SENTENCE = 1_000
 MAX_NAME = 200
 MAX_NOTES = 20
+SHOWN_SESSIONS = 20
 
 
 def report(run_report: RunReport) -> Iterator[bytes]:
@@ -37,7 +41,7 @@ def document(run_report: RunReport, gate: GateResult | None = None) -> str:
     diagnosis, verdict = run_report.diagnosis, run_report.verdict
     run_id = run_report.run.run_id
     title = f"## {code_span(run_id)}: {format_verdict(verdict)}{_unknown_reason(run_report)}"
-    head = [title, f"**{_prose(verdict.headline)}**", _facts(run_report)]
+    head = [title, f"**{_prose(verdict.headline)}**", _facts(run_report), *_sessions(run_report)]
     if gate is not None:
         head.append(_gate(gate))
     findings = _findings(run_id, diagnosis)
@@ -53,7 +57,7 @@ def _findings(run_id: str, diagnosis: Diagnosis) -> list[str]:
         title = "Findings of extensions" if finding.extension else "Further findings" if number else "Main problem"
         heading = f"### {title}\n\n" if title != group else ""
         group = title
-        blocks.append(heading + _finding(run_id, finding))
+        blocks.append(heading + _finding(run_id, finding, format_place(finding, diagnosis)))
     return blocks
 
 
@@ -90,7 +94,7 @@ def _ordered(diagnosis: Diagnosis) -> list[Finding]:
     return sorted(diagnosis.failure_analysis.findings, key=lambda finding: finding.id != primary)
 
 
-def _finding(run_id: str, finding: Finding) -> str:
+def _finding(run_id: str, finding: Finding, place: str) -> str:
     points = finding.impact.trust_points
     lost = f" It lowers trust by {points} points." if points else ""
     often = f" It happened {finding.occurrences} times." if finding.occurrences > 1 else ""
@@ -100,6 +104,7 @@ def _finding(run_id: str, finding: Finding) -> str:
             f"**{finding.severity.upper()}** {code_span(finding.type_label)} {_prose(finding.title)}",
             "",
             f"- What happened: {_sentence(finding.explanation)}{often}{lost}{began}",
+            *([f"- Where: {_prose(place)}"] if place else []),
             f"- What to change: {_prose(finding.recommendation)}",
             f"- How to see that it worked: {_prose(finding.verification)}",
             f"- Next: {code_span(f'critiqor explain {run_id} {finding.id}')}",
@@ -111,15 +116,27 @@ def _facts(run_report: RunReport) -> str:
     diagnosis, metadata = run_report.diagnosis, run_report.run.metadata
     outcome = f"{diagnosis.outcome.state.replace('_', ' ')} ({_prose(diagnosis.outcome.known_from)})"
     rows = [
-        ("trust", format_trust(run_report.verdict)),
+        ("trust", _prose(format_trust(run_report.verdict))),
         ("confidence", f"{diagnosis.confidence_score} of 100{_lost(diagnosis)}"),
         ("outcome", outcome),
+        *((name, _prose(text)) for name, text in format_judged(diagnosis).items()),
         ("cost", _cost(diagnosis.cost_analysis)),
         ("calls", _calls(diagnosis.cost_analysis)),
         ("time", format_duration(diagnosis.wall_time_ms)),
         ("agent", f"{escape_markdown(metadata.agent_id, MAX_NAME)}, {run_report.run.timestamps.created_at[:19]}"),
     ]
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows)])
+
+
+def _sessions(run_report: RunReport) -> list[str]:
+    """Return a table of the sessions, the worst first, if there are several."""
+    sessions = session_table(run_report.diagnosis, run_report.verdict, SHOWN_SESSIONS)
+    if not sessions.rows:
+        return []
+    rows = [f"| {' | '.join(escape_markdown(cell, MAX_NAME) for cell in row.cells)} |" for row in sessions.rows]
+    heads = [f"| {' | '.join(SESSION_HEADS)} |", f"|{' --- |' * len(SESSION_HEADS)}"]
+    more = ["", _prose(sessions.more)] if sessions.more else []
+    return ["\n".join(["### Sessions", "", *heads, *rows, *more])]
 
 
 def _lost(diagnosis: Diagnosis) -> str:

@@ -6,12 +6,14 @@ A finding is identified by its cause, which is the same in every run, and not by
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from critiqor.model.diagnosis import CausalStep, Finding, Severity
+from critiqor.model.formatting import format_judged, format_place
 from critiqor.model.report import Citation, CitedReport, Rule
 from critiqor.model.sanitize import sanitize
 
@@ -42,7 +44,7 @@ def report(cited: CitedReport) -> Iterator[bytes]:
         "tool": {"driver": _driver(cited.version, rules)},
         "automationDetails": {"id": _category(cited)},
         "invocations": [_invocation(cited)],
-        "results": [_result(cited, finding, numbers[finding.type]) for finding in findings],
+        "results": list(_results(cited, findings, numbers)),
         "columnKind": "unicodeCodePoints",
         "properties": _properties(cited),
     }
@@ -53,6 +55,14 @@ def report(cited: CitedReport) -> Iterator[bytes]:
 def fingerprint(finding: Finding) -> str:
     """Return a digest of the cause, independent of run, order and texts."""
     return hashlib.sha256(f"{finding.type}\0{finding.cause}".encode()).hexdigest()[:32]
+
+
+def _results(cited: CitedReport, findings: list[Finding], numbers: dict[str, int]) -> Iterator[_Json]:
+    """Yield the results. Findings of one cause in several sessions are told apart by their number."""
+    same: Counter[str] = Counter()
+    for finding in findings:
+        same[cause := fingerprint(finding)] += 1
+        yield _result(cited, finding, numbers[finding.type], f"{cause}:{same[cause]}")
 
 
 def _driver(version: str, rules: dict[str, Rule]) -> _Json:
@@ -76,15 +86,16 @@ def _rule(type_: str, rule: Rule) -> _Json:
     return entry
 
 
-def _result(cited: CitedReport, finding: Finding, number: int) -> _Json:
+def _result(cited: CitedReport, finding: Finding, number: int, line_hash: str) -> _Json:
     run_id = cited.report.run.run_id
+    place = format_place(finding, cited.report.diagnosis)
     parts = (
         finding.title,
         finding.explanation,
+        *([f"Where: {place}"] if place else []),
         finding.recommendation,
         f"Next: critiqor explain {run_id} {finding.id}",
     )
-    cause = fingerprint(finding)
     result: _Json = {
         "ruleId": _one_line(finding.type),
         "ruleIndex": number,
@@ -93,13 +104,14 @@ def _result(cited: CitedReport, finding: Finding, number: int) -> _Json:
         "message": {"text": " ".join(map(_sentence, parts))},
         "locations": [_location(cited, finding.first_event)],
         # GitHub uses the first name only, which would otherwise be the hash of a line.
-        "partialFingerprints": {"primaryLocationLineHash": f"{cause}:1", "critiqorCause/v1": cause},
+        "partialFingerprints": {"primaryLocationLineHash": line_hash, "critiqorCause/v1": fingerprint(finding)},
         "occurrenceCount": max(1, finding.occurrences),
         "properties": {
             "finding_id": _one_line(finding.id),
             "cause": _one_line(finding.cause),
             "severity": finding.severity,
             "confidence": finding.confidence,
+            **_place(finding),
             "trust_points": finding.impact.trust_points,
             "verification": _one_line(finding.verification),
             **_origin(finding),
@@ -109,6 +121,11 @@ def _result(cited: CitedReport, finding: Finding, number: int) -> _Json:
         steps = [{"location": _step(cited, step)} for step in finding.causal_chain[:MAX_STEPS]]
         result["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
     return result
+
+
+def _place(finding: Finding) -> _Json:
+    place = {"session_key": finding.session_key, "agent_run_id": finding.agent_run_id}
+    return {name: _one_line(text) for name, text in place.items() if text is not None}
 
 
 def _origin(finding: Finding) -> _Json:
@@ -158,10 +175,32 @@ def _properties(cited: CitedReport) -> _Json:
         "headline": _one_line(verdict.headline),
         "readiness": verdict.readiness,
         "trust_score": verdict.trust,
+        **({} if verdict.sessions is None else {"trust_of": _one_line(verdict.sessions)}),
+        **{name: _one_line(text) for name, text in format_judged(diagnosis).items()},
+        **_sessions(cited),
         "confidence_score": diagnosis.confidence_score,
         "rule_set_version": _one_line(diagnosis.rule_set_version),
         "evidence_digest": _one_line(diagnosis.evidence_digest),
     }
+
+
+def _sessions(cited: CitedReport) -> _Json:
+    """Return the verdict on each session; empty if there are not several."""
+    diagnosis, verdict = cited.report.diagnosis, cited.report.verdict
+    if not diagnosis.has_several_sessions:
+        return {}
+    sessions = [
+        {
+            "session_key": None if session.session_key is None else _one_line(session.session_key),
+            "readiness": session.readiness,
+            "trust_score": None if verdict.trust is None else session.trust_score,
+            "task": session.task.verdict,
+            "cost_usd": session.cost_usd,
+            "findings": [_one_line(name) for name in session.findings],
+        }
+        for session in diagnosis.sessions
+    ]
+    return {"sessions": sessions, "sessions_left_out": diagnosis.sessions_left_out}
 
 
 def _sentence(text: str) -> str:

@@ -106,7 +106,13 @@ class EventWriter:
     def trace(self, format_name: str) -> ImportedTrace:
         """Return the trace with all events written so far."""
         notes = [self._filter.name(note) for note in self.notes.sentences()]
-        return ImportedTrace(trace_id=self.trace_id, format=format_name, events=self._events, notes=notes)
+        return ImportedTrace(
+            trace_id=self.trace_id,
+            format=format_name,
+            events=self._events,
+            notes=notes,
+            not_understood=self.notes.not_understood,
+        )
 
     def _name(self, text: str | None) -> str | None:
         return self._filter.name(text) if text else None

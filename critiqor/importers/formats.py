@@ -13,12 +13,16 @@ import msgspec
 
 from critiqor.errors import CritiqorError, RegistrationError, UsageError
 from critiqor.extensions.entry_points import describe_error
+from critiqor.importers.atif import NAME as ATIF
+from critiqor.importers.atif import is_atif, read_atif
 from critiqor.importers.files import InputFile, reject_binary_file
 from critiqor.importers.neutral import NAME as NEUTRAL
 from critiqor.importers.neutral import is_neutral, read_neutral
-from critiqor.importers.span_records import contains_spans
-from critiqor.importers.spans import NAME as SPANS
-from critiqor.importers.spans import read_spans
+from critiqor.importers.otel.records import contains_spans
+from critiqor.importers.otel.traces import NAME as SPANS
+from critiqor.importers.otel.traces import read_spans
+from critiqor.importers.session_documents import NAME as SESSION
+from critiqor.importers.session_documents import is_session_document, read_session_document
 from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.transcripts import (
     TRAJECTORY,
@@ -157,12 +161,15 @@ def _has_value(matches: Callable[[Any], bool]) -> Callable[[InputFile], bool]:
 
 _BUILT_IN: dict[str, Importer] = {}
 for _name, _importer in {
+    # First, because it is recognized without decoding the file, and has a list of events too.
+    SESSION: Importer("session.json or the record of a run of Critiqor", is_session_document, read_session_document),
     TRANSCRIPT: Importer("a session transcript of OpenClaw (JSON Lines)", _has_value(is_transcript), read_transcript),
     TRAJECTORY: Importer("events.jsonl of an OpenClaw trajectory export", _has_value(is_trajectory), read_trajectory),
     # Before the neutral format, because a span has a list of events too.
     SPANS: Importer(
         "OpenTelemetry spans (OTLP/JSON, OpenInference or GenAI conventions)", _has_value(contains_spans), read_spans
     ),
+    ATIF: Importer("an agent trajectory of Harbor (ATIF)", _has_value(is_atif), read_atif),
     NEUTRAL: Importer('JSON Lines of {"labels": …, "events": […]}', _has_value(is_neutral), read_neutral),
 }.items():
     _BUILT_IN[_name] = check_importer(_name, _importer)

@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from critiqor.diagnosis.results.exit_codes import stated_code
+from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.importers.event_writer import MAIN, NO_TIME, EventFields, EventWriter
 from critiqor.importers.files import Entry, read_entries
-from critiqor.importers.span_attributes import unwrap_arguments
+from critiqor.importers.otel.attributes import unwrap_arguments
 from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import as_count, as_list, as_ms, as_object, as_text, parse_duration
 from critiqor.model import EventType
+from critiqor.model.event import UNKNOWN
 
 NAME = "neutral"
 _TYPES = {
@@ -29,7 +32,6 @@ _TYPES = {
     "error": "error",
     "end": "agent_end",
 }
-_UNKNOWN = "unknown"
 _MAX_SEQUENCE = 36**5 - 1
 """Event ids sort correctly as text up to this number."""
 
@@ -48,14 +50,16 @@ def read_neutral(path: Path, key: bytes) -> Iterator[ImportedTrace]:
 def _read_trace(entry: Entry, key: bytes) -> ImportedTrace:
     if not is_neutral(entry.value):
         writer = EventWriter(f"line-{entry.line}", key)
-        writer.notes.add("lines that could not be read", f"{entry.line}: {entry.problem or 'no list of events'}")
+        problem = entry.problem or "no list of events"
+        writer.notes.add("lines that could not be read", f"{entry.line}: {problem}", not_understood=True)
         return writer.trace(NAME)
     trace_id = as_text(as_object(entry.value.get("labels")).get("trace_id")) or f"line-{entry.line}"
     events = [event for event in entry.value["events"] if isinstance(event, dict)]
     times = [moment for event in events if (moment := as_ms(event.get("ts"))) is not None]
     writer = EventWriter(trace_id, key, start=times[0] if times else None)
     if len(events) < len(entry.value["events"]):
-        writer.notes.add("entries that are not events", times=len(entry.value["events"]) - len(events))
+        missing = len(entry.value["events"]) - len(events)
+        writer.notes.add("entries that are not events", times=missing, not_understood=True)
     if len(times) < len(events):
         where = "at the time of the preceding event" if times else "in the year 2000, one millisecond apart"
         writer.notes.add(f"events without a time, placed {where}", times=len(events) - len(times))
@@ -67,9 +71,10 @@ def _read_trace(entry: Entry, key: bytes) -> ImportedTrace:
         if is_late:
             writer.notes.add("events with a time before the preceding event, placed at its time")
         latest = max(latest, at or 0)
-        kind = _TYPES.get(str(event.get("type")), _UNKNOWN)
-        if kind == _UNKNOWN:
-            writer.notes.add("events of an unknown type", (as_text(event.get("type")) or "none")[:40])
+        kind = _TYPES.get(str(event.get("type")), UNKNOWN)
+        if kind == UNKNOWN:
+            named = (as_text(event.get("type")) or "none")[:40]
+            writer.notes.add("events of an unknown type", named, not_understood=True)
         fields = _fields(event, kind)
         fields.at = at
         fields.agent_run_id = agents.find(event)
@@ -125,6 +130,14 @@ def _fields(event: dict[str, Any], kind: str) -> EventFields:
     )
 
 
+def _exit_code(event: dict[str, Any]) -> int | None:
+    """Return the exit code of a command; one that is said not to have failed ended with 0."""
+    code = as_count(event.get("exit_code"))
+    if code is None and event.get("is_error") is False and runs_commands(as_text(event.get("tool")) or ""):
+        return None if isinstance(event.get("text"), str) and stated_code(event["text"]) else 0
+    return code
+
+
 def _payload(event: dict[str, Any], kind: str) -> dict[str, Any]:
     payload: dict[str, Any] = {name: event.get(name) for name in ("span_id", "msg", "agent_end")}
     text = event.get("text")
@@ -132,7 +145,8 @@ def _payload(event: dict[str, Any], kind: str) -> dict[str, Any]:
         payload["arguments"] = unwrap_arguments(event.get("args"))
     elif kind == EventType.TOOL_OUTPUT:
         payload["result"] = text
-    elif kind == _UNKNOWN:
+        payload["exit_code"] = _exit_code(event)
+    elif kind == UNKNOWN:
         payload = dict(event)
     else:
         payload["text"] = text

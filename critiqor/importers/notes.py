@@ -13,10 +13,16 @@ class ImportNotes:
     def __init__(self) -> None:
         self._places: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
+        self.not_understood = 0
+        """Number of entries of the file that were not understood."""
 
-    def add(self, problem: str, place: str = "", *, times: int = 1) -> None:
-        """Count a problem; its text ends where a count can follow, such as "lines that could not be read"."""
+    def add(self, problem: str, place: str = "", *, times: int = 1, not_understood: bool = False) -> None:
+        """Count a problem; its text ends where a count can follow, such as "lines that could not be read".
+
+        `not_understood`: the content of each such entry is unknown, so that confidence in the diagnosis is lower.
+        """
         self._counts[problem] = self._counts.get(problem, 0) + times
+        self.not_understood += times if not_understood else 0
         places = self._places.setdefault(problem, [])
         if place and len(places) < MAX_PLACES and place not in places:
             places.append(place)

@@ -84,6 +84,7 @@ class _Session:
         self._run = _Run("")
         self._runs = 0
         self._waiting: dict[str | None, deque[_Call]] = defaultdict(deque)
+        self._not_made: dict[str | None, dict[str, Any]] = {}
 
     def write(self, entries: Iterable[SessionEntry]) -> None:
         pending: list[SessionEntry] = []
@@ -104,7 +105,8 @@ class _Session:
         if entry.role in _ROLES:
             return True
         if entry.role != "custom":
-            self._writer.notes.add("messages of an unknown role", f"line {entry.line}: {entry.role[:40]}")
+            place = f"line {entry.line}: {entry.role[:40]}"
+            self._writer.notes.add("messages of an unknown role", place, not_understood=True)
         return entry.role == "custom" and entry.content.get("customType") == _NESTED_TOOL
 
     def _continue_run(self, run_id: str | None, entries: list[SessionEntry]) -> None:
@@ -121,9 +123,9 @@ class _Session:
     def _end(self) -> None:
         """Write the end of an agent run, unless its last message requests a tool or is not the model's."""
         last = self._run.last
-        if last is None or _tool_calls(last):
+        failure = _failure(last) if last is not None else None
+        if last is None or (_tool_calls(last) and failure is None):
             return
-        failure = _failure(last)
         payload = {"success": failure is None, "stop_reason": last.get("stopReason"), "source": "derived"}
         fields = EventFields(at=self._run.last_at, agent_run_id=self._run.id, error=failure, raw="message")
         self._writer.write("agent_end", fields, payload)
@@ -162,7 +164,11 @@ class _Session:
         ending = {"stop_reason": message.get("stopReason"), "message_id": entry.id}
         self._write("message_end", entry, entry.saved_at, content | facts | ending, failure)
         for call in calls:
-            self._call(entry, call, is_alone=len(calls) == 1)
+            if failure is None:
+                self._call(entry, call, is_alone=len(calls) == 1)
+            else:
+                # OpenClaw makes no call of a response that failed or was aborted, unless a result proves otherwise.
+                self._not_made[as_text(call.get("id"))] = call
 
     def _is_model_call(self, message: dict[str, Any]) -> bool:
         if message.get("provider") == "openclaw" and as_text(message.get("model")) in _SYSTEM_MODELS:
@@ -181,7 +187,9 @@ class _Session:
         message = entry.content
         call_id, name = as_text(message.get("toolCallId")), as_text(message.get("toolName"))
         at = entry.sent_at or entry.saved_at
-        if not self._waiting[call_id]:
+        if not self._waiting[call_id] and call_id in self._not_made:
+            self._call(entry, self._not_made.pop(call_id), is_alone=False)
+        elif not self._waiting[call_id]:
             # OpenClaw does not save a message that requests a tool which does not exist, only its result.
             self._writer.notes.add("tool results without the message that requested them", name or "")
             self._call(entry, {"id": call_id, "name": name}, is_alone=False)

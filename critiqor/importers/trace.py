@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from critiqor.model import Event
+from critiqor.model import Coverage, Event
 
 
 class ImportedTrace(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,3 +18,7 @@ class ImportedTrace(msgspec.Struct, frozen=True, kw_only=True):
     """Empty if nothing could be read."""
     notes: list[str]
     """What could not be read or is unknown, in sentences."""
+    not_understood: int = 0
+    """Number of entries of the source that were not understood; the notes say which."""
+    coverage: Coverage | None = None
+    """What Critiqor's recorder saw and missed, if the source is a run of Critiqor."""

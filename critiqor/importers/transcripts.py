@@ -20,7 +20,10 @@ from critiqor.importers.values import as_ms, as_number, as_object, as_text
 TRANSCRIPT = "openclaw_transcript"
 TRAJECTORY = "openclaw_trajectory"
 _ENTRY_TYPES = frozenset(
-    ("session", "message", "compaction", "model_change", "thinking_level_change", "custom", "custom_message")
+    (
+        *("session", "message", "compaction", "model_change", "thinking_level_change", "custom", "custom_message"),
+        *("branch_summary", "label", "session_info"),
+    )
 )
 _RELEVANT = frozenset(("message", "compaction"))
 
@@ -47,6 +50,8 @@ def read_transcript(path: Path, key: bytes) -> Iterator[ImportedTrace]:
             broken.append(f"{line}: {problem or 'not an object'}")
         elif value.get("type") == "session":
             session_id = as_text(value.get("id")) or session_id
+        elif as_text(value.get("type")) not in _ENTRY_TYPES:
+            broken.append(f"{line}: unknown type {(as_text(value.get('type')) or 'none')[:40]}")
         else:
             entries.append(_from_transcript(line, value))
     yield _session(entries, broken, _open_writer(session_id, key, entries), TRANSCRIPT)
@@ -54,7 +59,7 @@ def read_transcript(path: Path, key: bytes) -> Iterator[ImportedTrace]:
 
 def read_trajectory(path: Path, key: bytes) -> Iterator[ImportedTrace]:
     """Yield the one session of a trajectory export; runtime records besides the transcript are left out."""
-    session_id, session_key = path.name.split(".")[0], None
+    session_id, session_key, has_messages = path.name.split(".")[0], None, False
     broken: list[str] = []
     entries: list[SessionEntry] = []
     for line, value, problem in read_entries(path):
@@ -63,9 +68,14 @@ def read_trajectory(path: Path, key: bytes) -> Iterator[ImportedTrace]:
             continue
         session_id = as_text(value.get("sessionId")) or session_id
         session_key = as_text(value.get("sessionKey")) or session_key
-        if value.get("source") == "transcript":
+        if value.get("source") != "transcript":
+            continue
+        has_messages = True
+        if isinstance(value.get("data"), dict):
             entries.append(_from_trajectory(line, value))
-    if not entries:
+        else:
+            broken.append(f"{line}: no data")
+    if not has_messages:
         raise UsageError(
             f"{path.name} contains runtime records of OpenClaw, but no messages",
             fix="import the transcript in the same folder, or the events.jsonl of: openclaw sessions export-trajectory",
@@ -84,7 +94,7 @@ def _open_writer(
 
 def _session(entries: list[SessionEntry], broken: list[str], writer: EventWriter, format_name: str) -> ImportedTrace:
     for place in broken:
-        writer.notes.add("lines that could not be read", place)
+        writer.notes.add("lines that could not be read", place, not_understood=True)
     write_session(_without_copies(entries, writer), writer)
     return writer.trace(format_name)
 

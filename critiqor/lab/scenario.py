@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from critiqor.lab.model.model_script import Script, Step
-from critiqor.model.diagnosis import OutcomeState, Severity
+from critiqor.model.diagnosis import OutcomeState, Readiness, Severity, TaskVerdict
 
 Platform = Literal["embedded", "openclaw"]
 """What a scenario is played on: the embedded loop or a real OpenClaw."""
@@ -172,6 +172,9 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     trust: tuple[Score, Score] | None = None
     """Lowest and highest allowed trust score."""
     outcome: OutcomeState | None = None
+    readiness: Readiness | None = None
+    task: TaskVerdict | None = None
+    """Whether the task was done, as far as the recording shows."""
     coverage: dict[str, int | bool] = {}
     """Required values of fields of the coverage block."""
 

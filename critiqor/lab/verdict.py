@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.diagnosis.scoring import judge
 from critiqor.lab.scenario import EVERYTHING_ELSE, Expectation, Platform, Scenario
-from critiqor.model import Coverage, Diagnosis
+from critiqor.model import Coverage, Diagnosis, Readiness, TaskVerdict
 
 MACHINE_DEPENDENT = frozenset(("latency_stall", "slow_startup"))
 """Failure types that a busy machine causes by itself: they count only in scenarios that name them."""
@@ -23,6 +24,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """Failure types, the worst first, each once."""
     trust: int | None
     outcome: str
+    readiness: Readiness
+    task: TaskVerdict
     headline: str
 
 
@@ -46,14 +49,16 @@ def summarize_diagnosis(diagnosis: Diagnosis, ignored: frozenset[str] = frozense
     found = diagnosis.failure_analysis.own_findings
     kept = [finding for finding in found if finding.type not in ignored]
     trust = diagnosis.trust_score
-    if trust is not None:
-        trust += sum(finding.impact.trust_points for finding in found if finding.type in ignored)
+    if trust is not None and len(kept) < len(found):
+        trust = judge(kept).trust
     return Seen(
         primary=kept[0].type if kept else None,
         severity=kept[0].severity if kept else None,
         findings=list(dict.fromkeys(finding.type for finding in kept)),
         trust=trust,
         outcome=diagnosis.outcome.state,
+        readiness=diagnosis.readiness,
+        task=diagnosis.outcome.task.verdict,
         headline=diagnosis.headline,
     )
 
@@ -88,6 +93,10 @@ def _score_mismatches(expect: Expectation, seen: Seen) -> list[str]:
             missed.append(f"trust is {'unknown' if seen.trust is None else seen.trust}, expected {lowest} to {highest}")
     if expect.outcome is not None and seen.outcome != expect.outcome:
         missed.append(f"the outcome is {seen.outcome}, expected {expect.outcome}")
+    if expect.readiness is not None and seen.readiness != expect.readiness:
+        missed.append(f"the readiness is {seen.readiness}, expected {expect.readiness}")
+    if expect.task is not None and seen.task != expect.task:
+        missed.append(f"the task is {seen.task}, expected {expect.task}")
     return missed
 
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
-from critiqor.model.event import Scope
 from critiqor.model.timeline import TimelineSummary
 from critiqor.model.usage import CostAnalysis
 
 DIAGNOSIS_SCHEMA = "critiqor.diagnosis.v1"
-# v1: first version; `extensions`, and `extension` of a finding, were added later.
+# v1: first version; `extensions`, and `extension` of a finding, were added later, and so were `claims`, `sessions`,
+# `sessions_left_out` and `outcome.task`. `session_key` and `agent_run_id` of a finding were members of `scope` before.
 
 Severity = Literal["critical", "high", "medium", "low", "info"]
 Readiness = Literal["ready", "review", "unsafe", "unknown"]
 Relation = Literal["precedes", "caused", "retried", "ignored", "contradicted", "exhausted"]
 OutcomeState = Literal["completed", "failed", "interrupted", "timed_out", "still_running", "unknown"]
+TaskVerdict = Literal["achieved", "partly", "not_achieved", "unknown"]
+ClaimKind = Literal["check", "action", "inspection", "value", "quote", "completeness"]
+ClaimStatus = Literal["supported", "contradicted", "unsupported", "unverifiable"]
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 """From most to least severe."""
+READINESSES: tuple[Readiness, ...] = ("unsafe", "unknown", "review", "ready")
+"""From worst to best."""
 
 
 def severity_rank(severity: Severity) -> int:
@@ -31,7 +36,7 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of a finding."""
 
     trust_points: int = 0
-    """Points of trust lost; those of all findings add up to the difference from 100."""
+    """Points of trust lost; those of the findings of a session add up to what the session lost."""
     wasted_tokens: int | None = None
     """Tokens spent on the cited events after the first; null if no usage was reported."""
     wasted_usd: float | None = None
@@ -98,8 +103,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the events that prove it, in order; if there are many, only the first and last few."""
     occurrences: int = 1
     """Number of occurrences; `evidence` holds only a few of them."""
-    scope: Scope = Scope()
-    """Where it happened; both members null for a failure of the process or of the recording."""
+    session_key: str | None = None
+    """Session where it happened; null for agent runs without a session, and for a failure of the process or recording,
+    which counts for every session."""
+    agent_run_id: str | None = None
+    """Agent run where it happened, that of the worst occurrence if there are several; null for a failure of the process
+    or recording."""
     first_bad_step: str | None = None
     """Id of the event where the failure began."""
     causal_chain: list[CausalStep] = msgspec.field(default_factory=list)
@@ -110,6 +119,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """How to check that the change worked."""
     extension: FindingOrigin | None = None
     """The extension that found it; null for Critiqor's own detectors. It changes neither trust nor verdict."""
+
+    @property
+    def is_of_recording(self) -> bool:
+        """Whether it is about the process or the recording, and therefore counts for every session."""
+        return self.session_key is None and self.agent_run_id is None
 
     @property
     def type_label(self) -> str:
@@ -139,7 +153,8 @@ class FailureAnalysis(msgspec.Struct, frozen=True):
 
     findings: list[Finding]
     left_out: int = 0
-    """Number of findings beyond the first few hundred; they are not listed and cost no trust."""
+    """Number of findings beyond the first few hundred, which are not listed. None of them costs a listed session trust,
+    and none is the worst finding of one."""
 
     @property
     def own_findings(self) -> list[Finding]:
@@ -156,6 +171,45 @@ class FailureAnalysis(msgspec.Struct, frozen=True):
         return f"and {len(hidden)} more{comparison}"
 
 
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the agent asserts about its work or about what it saw, checked against the recording."""
+
+    id: str = ""
+    """Id within this diagnosis, such as `claim_001`, in the order in which the claims were made."""
+    session_key: str | None = None
+    agent_run_id: str | None = None
+    event_id: str
+    """The event that contains it: a message of the agent, or a tool call that writes a text for others."""
+    start: int
+    """Position of its first character in the text of that event."""
+    end: int
+    """Position after its last character."""
+    text: str
+    kind: ClaimKind
+    status: ClaimStatus
+    reason: str
+    """Why it has this status, in one sentence."""
+    evidence: list[str] = msgspec.field(default_factory=list)
+    """Ids of the events that decide the status; empty where nothing was recorded about it."""
+
+
+def count_claims(claims: list[Claim]) -> dict[ClaimStatus, int]:
+    """Return the number of claims by status; all four statuses are there."""
+    counts: dict[ClaimStatus, int] = dict.fromkeys(get_args(ClaimStatus), 0)
+    for claim in claims:
+        counts[claim.status] += 1
+    return counts
+
+
+class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the agent did what it was asked to do. Whether its words can be believed is a matter of trust."""
+
+    verdict: TaskVerdict = "unknown"
+    known_from: str = "nothing that was recorded decides it"
+    evidence: list[str] = msgspec.field(default_factory=list)
+    """Ids of the events that decide it."""
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """How the run ended, and how that is known."""
 
@@ -163,6 +217,8 @@ class Outcome(msgspec.Struct, frozen=True):
     known_from: str
     cut_short: bool | None = None
     """Whether an agent was working when the recording ended or its process was stopped; null in an older diagnosis."""
+    task: TaskOutcome = TaskOutcome()
+    """Whether the task was done; that of the worst session if there are several."""
 
     @property
     def has_finished(self) -> bool:
@@ -281,6 +337,29 @@ class Playbook(msgspec.Struct, frozen=True, kw_only=True):
     """Prompt for a coding assistant to make them; null if nothing about the agent should change."""
 
 
+class SessionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on one session of a recording. A gateway has many."""
+
+    session_key: str | None
+    """Null for agent runs without a session."""
+    number: int | None = None
+    """Its place in the order in which sessions appear in the evidence, from 1; anonymized views name it by this number.
+    Null for agent runs without a session."""
+    agent_runs: list[str]
+    """Ids of its agent runs, in order of start; the first and last few if there are many."""
+    agent_runs_total: int = 0
+    trust_score: int | None
+    """0 to 100: 100 minus the points of its findings; null without evidence."""
+    readiness: Readiness
+    task: TaskOutcome = TaskOutcome()
+    cost_usd: float | None = None
+    """US dollars of its model calls; null if no price was reported."""
+    cost_is_partial: bool = False
+    """Whether a part of the cost is unknown, so that `cost_usd` is a lower bound."""
+    findings: list[str] = msgspec.field(default_factory=list)
+    """Ids of its listed findings, the worst first, with those of the process and the recording."""
+
+
 class Diagnosis(msgspec.Struct, kw_only=True):
     """The diagnosis of the sealed evidence of one run."""
 
@@ -302,6 +381,14 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     headline: str
     """The diagnosis in one sentence."""
     primary_diagnosis: PrimaryDiagnosis | None
+    sessions: list[SessionDiagnosis] = msgspec.field(default_factory=list)
+    """The sessions of the recording, the worst first: the trust of the run is that of the first one, and its readiness
+    is the worst of any session."""
+    sessions_left_out: dict[Readiness, int] = msgspec.field(default_factory=dict)
+    """Number of sessions by readiness that are not listed because there are too many; none has less trust than those
+    that are listed."""
+    claims: list[Claim] = msgspec.field(default_factory=list)
+    """What the agents assert, in order, checked against the recording."""
     failure_analysis: FailureAnalysis
     causal_graph: CausalGraph
     cost_analysis: CostAnalysis
@@ -313,6 +400,25 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     playbook: Playbook
     extensions: list[DetectorRun] = msgspec.field(default_factory=list)
     """The detectors of installed extensions that ran, and those that failed; empty if none is installed."""
+
+    @property
+    def has_several_sessions(self) -> bool:
+        """Whether the recording has more than one session, so that outputs have to name them."""
+        return len(self.sessions) > 1
+
+    @property
+    def sessions_total(self) -> int:
+        """The number of sessions, listed or not."""
+        return len(self.sessions) + sum(self.sessions_left_out.values())
+
+    @property
+    def costly_findings(self) -> list[Finding]:
+        """The findings by which the run lost trust: those of its worst session."""
+        findings = [finding for finding in self.failure_analysis.findings if finding.impact.trust_points]
+        if not self.sessions:
+            return findings
+        counting = set(self.sessions[0].findings)
+        return [finding for finding in findings if finding.id in counting]
 
     @property
     def wall_time_ms(self) -> int | None:

@@ -68,8 +68,13 @@ class Scope(msgspec.Struct, frozen=True):
     agent_run_id: str | None = None
 
 
+UNKNOWN = "unknown"
+"""Type of an event that names none, or none that its importer knows: it says nothing about an agent."""
 _HOUSEKEEPING = frozenset(
-    (EventType.RECORDER_ATTACHED, "gateway_start", "gateway_stop", "session_start", "session_end", "before_reset")
+    (
+        *(EventType.RECORDER_ATTACHED, "gateway_start", "gateway_stop", "session_start", "session_end", "before_reset"),
+        UNKNOWN,
+    )
 )
 
 
@@ -104,6 +109,11 @@ class EventPlace(NamedTuple):
 
 
 _EVENT_ID = re.compile(r"evt_([0-9a-z]{9})_([0-9a-z]+)_([0-9a-z]{5,7})")
+
+
+def is_event_id(text: str) -> bool:
+    """Whether a text is an event id as a recorder creates it."""
+    return _EVENT_ID.fullmatch(text) is not None
 
 
 # The stages of a pass over the events parse the id of the same event one after another.

@@ -25,7 +25,8 @@ class Damage(msgspec.Struct, frozen=True):
     offset: int
     kind: str
     """`torn_tail`, `invalid_json`, `invalid_utf8`, `lone_surrogate`, `too_deep`, `too_long`, `number_out_of_range`,
-    `not_an_object` or `wrong_type`; `lifecycle` for an event of the run record, where `line` is its position there."""
+    `not_an_object` or `wrong_type`; `lifecycle` for an event of the run record, where `line` is its position there;
+    `in_source` counts records that were lost in the evidence from which a run was imported."""
 
 
 class RecorderFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,8 @@ class Coverage(msgspec.Struct, kw_only=True):
 
     imported_from: str | None = None
     """Format from which the run was imported; null for a recorded run."""
+    entries_not_understood: int = 0
+    """Entries of the imported file whose content is unknown; the notes say which."""
     recorder_attached: bool = False
     recorders: list[RecorderFacts] = msgspec.field(default_factory=list)
     agent_events: int = 0

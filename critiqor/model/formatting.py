@@ -6,17 +6,30 @@ the functions that need them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from critiqor.model.sanitize import sanitize
+
 if TYPE_CHECKING:
-    from critiqor.model.diagnosis import Impact, Readiness
+    from critiqor.model.diagnosis import Claim, Diagnosis, Finding, Impact, Readiness, SessionDiagnosis, TaskOutcome
     from critiqor.model.usage import Cost, Usage
     from critiqor.model.verdict import Verdict
 
 UNKNOWN = "unknown"
 MAX_NAMES = 5
 """Names in a sentence before the rest is counted."""
+MAX_SESSION_NAME = 120
+"""Maximum length of the name of a session in characters."""
+NO_SESSION = "(no session)"
+"""Name of the agent runs that belong to no session."""
+_BECAME: dict[Readiness, tuple[str, str]] = {
+    "unsafe": ("is unsafe", "are unsafe"),
+    "unknown": ("is unknown", "are unknown"),
+    "review": ("needs a review", "need a review"),
+    "ready": ("is ready", "are ready"),
+}
 
 
 def format_money(usd: float | None) -> str:
@@ -83,8 +96,79 @@ def format_verdict(verdict: Verdict | Readiness) -> str:
 
 
 def format_trust(verdict: Verdict) -> str:
-    """Return the trust score, or why it is unknown."""
-    return f"{UNKNOWN}: {verdict.unknown_trust}" if verdict.trust is None else f"{verdict.trust} of 100"
+    """Return the trust score, or why it is unknown; if there are several sessions, also whose trust it is."""
+    if verdict.trust is None:
+        return f"{UNKNOWN}: {verdict.unknown_trust}"
+    return f"{verdict.trust} of 100" + (f", that of its {verdict.sessions}" if verdict.sessions else "")
+
+
+def format_session(session_key: str | None) -> str:
+    """Return the name of a session, on one line of limited length: it comes from the recording."""
+    if session_key is None:
+        return NO_SESSION
+    return sanitize(session_key, max_length=MAX_SESSION_NAME, collapse=True) or "(no name)"
+
+
+def format_sessions(diagnosis: Diagnosis) -> str | None:
+    """Return the name of the worst session, and how the others are judged; None if there are not several."""
+    if not diagnosis.has_several_sessions:
+        return None
+    others = Counter(session.readiness for session in diagnosis.sessions[1:]) + Counter(diagnosis.sessions_left_out)
+    number = others.total()
+    judged = {readiness: count for readiness, count in _worst_first(others).items() if count}
+    said = [f"{count:,} {_BECAME[readiness][count != 1]}" for readiness, count in judged.items()]
+    if len(judged) == 1:
+        [readiness] = judged
+        rest = f"{counted(number, 'other')} {_BECAME[readiness][number != 1]}"
+    else:
+        rest = f"of {number:,} others {' and '.join(part for part in (', '.join(said[:-1]), said[-1]))}"
+    return f"worst session {format_session(diagnosis.sessions[0].session_key)}; {rest}"
+
+
+def format_readiness_counts(counts: Mapping[Readiness, int]) -> str:
+    """Return how many sessions have which readiness, the worst first: 1 unsafe, 3 ready."""
+    return ", ".join(f"{count:,} {readiness}" for readiness, count in _worst_first(counts).items() if count)
+
+
+def _worst_first(counts: Mapping[Readiness, int]) -> dict[Readiness, int]:
+    return {readiness: counts.get(readiness, 0) for readiness in _BECAME}
+
+
+def format_place(finding: Finding, diagnosis: Diagnosis | None = None) -> str:
+    """Return the session and agent run of a finding; empty if the diagnosis is not one of several sessions."""
+    if diagnosis is not None and not diagnosis.has_several_sessions:
+        return ""
+    if finding.is_of_recording:
+        return "counts for every session"
+    run = "" if finding.agent_run_id is None else f", agent run {format_session(finding.agent_run_id)}"
+    return f"session {format_session(finding.session_key)}{run}"
+
+
+def format_session_cost(session: SessionDiagnosis) -> str:
+    """Return the cost of a session; a lower bound where a part of it is unknown."""
+    if session.cost_usd is None:
+        return UNKNOWN if session.cost_is_partial else "no model calls"
+    return ("at least " if session.cost_is_partial else "") + format_money(session.cost_usd)
+
+
+def format_task(task: TaskOutcome) -> str | None:
+    """Return whether a task was done, and how that is known; None if it is unknown."""
+    return None if task.verdict == UNKNOWN else f"{format_identifier(task.verdict)} ({task.known_from})"
+
+
+def format_claims(claims: Iterable[Claim]) -> str | None:
+    """Return how many claims were checked, and how many of them do not hold; None if there are none."""
+    counts = Counter(claim.status for claim in claims)
+    doubted = [
+        f"{counts[status]:,} {status}" for status in ("contradicted", "unsupported", "unverifiable") if counts[status]
+    ]
+    return ", ".join([f"{counts.total():,} checked", *doubted]) if counts else None
+
+
+def format_judged(diagnosis: Diagnosis) -> dict[str, str]:
+    """Return whether the `task` was done, and how many `claims` hold, without what is unknown."""
+    facts = {"task": format_task(diagnosis.outcome.task), "claims": format_claims(diagnosis.claims)}
+    return {label: text for label, text in facts.items() if text is not None}
 
 
 def format_lost_trust(impact: Impact) -> str:

@@ -81,6 +81,9 @@ class GateResult(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     passed: bool
     rules: list[RuleResult]
+    sessions: str | None = None
+    """The worst session, whose trust is that of the run, and how the others are judged; null if there are not several,
+    or if the evidence is not intact."""
 
 
 class GateReport(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
 
 def now_ms() -> int:
@@ -24,8 +23,6 @@ def iso_from_ms(milliseconds: int) -> str:
     return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
-# The stages of a pass over the events parse the time of the same event one after another.
-@lru_cache(maxsize=16)
 def ms_from_iso(text: str) -> int | None:
     """Return milliseconds since 1970, or None if the text is not a time; a time without a zone is UTC."""
     try:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import Counter
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from critiqor.model.diagnosis import Diagnosis, Readiness
+from critiqor.model.diagnosis import Diagnosis, Readiness, TaskOutcome
+from critiqor.model.formatting import (
+    UNKNOWN,
+    counted,
+    format_identifier,
+    format_number,
+    format_readiness_counts,
+    format_session,
+    format_session_cost,
+    format_sessions,
+)
 
 IntegrityState = Literal["intact", "changed", "missing", "not sealed", "other"]
 
@@ -38,6 +49,40 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """0 to 100: how much of the run the recorder saw."""
     unknown_trust: str | None = None
     """Why the trust is unknown; null where it is known."""
+    sessions: str | None = None
+    """The worst session, whose trust it is, and how the others are judged; null if there are not several."""
+
+
+class SessionRow(NamedTuple):
+    """The verdict on one session as outputs show it, in columns."""
+
+    name: str
+    trust: str
+    readiness: Readiness
+    task: str
+    cost: str
+    agent_runs: str
+    findings: str
+    trust_score: int | None
+    """For a bar; None where it is unknown."""
+    finding: str | None
+    """Id of the worst finding."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The texts of the row, in the order of `SESSION_HEADS`."""
+        return (self.name, self.trust, self.readiness, self.task, self.cost, self.agent_runs, self.findings)
+
+
+SESSION_HEADS = ("session", "trust", "verdict", "task", "cost", "agent runs", "findings")
+
+
+class SessionTable(NamedTuple):
+    """The sessions of a recording, the worst first; no rows if there are not several."""
+
+    rows: list[SessionRow]
+    more: str | None
+    """How many others there are, and how they are judged; None if there are none."""
 
 
 def verdict_on(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
@@ -56,7 +101,35 @@ def verdict_on(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
         trust=diagnosis.trust_score,
         confidence=diagnosis.confidence_score,
         unknown_trust="the agent was not observed" if diagnosis.trust_score is None else None,
+        sessions=format_sessions(diagnosis),
     )
+
+
+def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None = None) -> SessionTable:
+    """Return the verdict on every session, or on the first `max_rows` ones."""
+    if not diagnosis.has_several_sessions:
+        return SessionTable([], None)
+    hidden = diagnosis.sessions[max_rows:] if max_rows is not None else []
+    more = Counter(session.readiness for session in hidden) + Counter(diagnosis.sessions_left_out)
+    rows = []
+    for session in diagnosis.sessions[:max_rows]:
+        # The trust of a session is as little proven as that of the run.
+        trust = None if verdict.trust is None else session.trust_score
+        rows.append(
+            SessionRow(
+                name=format_session(session.session_key),
+                trust=format_number(trust),
+                readiness=session.readiness,
+                task=format_identifier(session.task.verdict),
+                cost=format_session_cost(session),
+                agent_runs=format_number(session.agent_runs_total),
+                findings=format_number(len(session.findings)),
+                trust_score=trust,
+                finding=next(iter(session.findings), None),
+            )
+        )
+    text = f"and {counted(more.total(), 'more session')}: {format_readiness_counts(more)}" if more else None
+    return SessionTable(rows, text)
 
 
 def fresh_verdict(diagnosis: Diagnosis) -> Verdict:
@@ -67,6 +140,20 @@ def fresh_verdict(diagnosis: Diagnosis) -> Verdict:
 def with_verdict(diagnosis: Diagnosis, verdict: Verdict) -> Diagnosis:
     """Return the diagnosis with the readiness and headline of the verdict.
 
-    Scores and findings are kept, because they still say what to look for.
+    Scores and findings are kept, because they still say what to look for. Without a verdict on the run there is none on
+    its sessions and tasks.
     """
-    return msgspec.structs.replace(diagnosis, readiness=verdict.readiness, headline=verdict.headline)
+    is_proven = verdict.trust == diagnosis.trust_score
+    diagnosis = msgspec.structs.replace(diagnosis, readiness=verdict.readiness, headline=verdict.headline)
+    if is_proven:
+        return diagnosis
+    unknown = TaskOutcome(known_from=verdict.unknown_trust or UNKNOWN)
+    left_out = sum(diagnosis.sessions_left_out.values())
+    return msgspec.structs.replace(
+        diagnosis,
+        outcome=msgspec.structs.replace(diagnosis.outcome, task=unknown),
+        sessions=[
+            msgspec.structs.replace(session, readiness="unknown", task=unknown) for session in diagnosis.sessions
+        ],
+        sessions_left_out={"unknown": left_out} if left_out else {},
+    )

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from critiqor.diagnosis.scoring import trust_points
+from critiqor.diagnosis.scoring import judge
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity, severity_rank
-from critiqor.model.formatting import counted
+from critiqor.model.formatting import counted, format_place, format_session, format_sessions, list_names
 from critiqor.model.report import GateResult, RuleResult
 from critiqor.model.verdict import Integrity
 
@@ -123,7 +123,12 @@ def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> 
     results = [*intact, *(_CHECKS[rule](policy, diagnosis, findings) for rule in rules)]
     if not integrity.is_intact:
         results = [_unproven(result) if result.rule == "min_trust" else result for result in results]
-    return GateResult(run_id=diagnosis.run_id, passed=all(result.passed for result in results), rules=results)
+    return GateResult(
+        run_id=diagnosis.run_id,
+        passed=all(result.passed for result in results),
+        rules=results,
+        sessions=format_sessions(diagnosis) if integrity.is_intact else None,
+    )
 
 
 def _rules(policy: Policy) -> list[str]:
@@ -203,17 +208,20 @@ def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> Rul
         text = "trust is unknown: the agent was not observed"
         passed = not policy.require_observed
         return RuleResult(rule="min_trust", limit=limit, actual=None, passed=passed, explanation=text)
-    text = ""
+    text, sessions = "", diagnosis.sessions
     if findings != diagnosis.failure_analysis.own_findings:
         # Computed again from the severities: once trust is 0, further findings cost fewer points than their severity
         # implies.
-        lost = sum(trust_points(finding.type, finding.severity, 100) for finding in findings)
+        judgement = judge(findings)
         counted_own = sum(finding.extension is None for finding in findings)
         left_out = counted_own < len(diagnosis.failure_analysis.own_findings)
         added = counted_own < len(findings)
         how = [*(["without findings of allowed types"] * left_out), *(["with findings of extensions"] * added)]
         text = f" {' and '.join(how)}, {trust} {'without them' if added else 'with them'}"
-        trust = max(0, 100 - lost)
+        trust, sessions = judgement.trust or 0, judgement.sessions
+    if diagnosis.has_several_sessions and sessions:
+        worst = f" in session {format_session(sessions[0].session_key)}, the worst of {diagnosis.sessions_total}"
+        text = f"{worst},{text}" if text else worst
     text = f"trust is {trust}{text}, at least {limit} required"
     return RuleResult(rule="min_trust", limit=limit, actual=trust, passed=trust >= limit, explanation=text)
 
@@ -231,7 +239,10 @@ def _severity(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
     worst = min(findings, key=lambda finding: severity_rank(finding.severity), default=None)
     if beyond and worst:
         number = f"{counted(len(beyond), 'finding')} above {limit}"
-        text = f"{number}, the most severe is {worst.severity}: {worst.type}, {worst.title}"
+        place = format_place(worst, diagnosis)
+        text = f"{number}, the most severe is {worst.severity}: {worst.type}, {worst.title}" + f" ({place})" * bool(
+            place
+        )
     else:
         text = f"no finding is above {limit}"
     actual = worst.severity if worst else None
@@ -240,9 +251,20 @@ def _severity(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
 
 def _forbidden(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     found = sorted({finding.type for finding in findings} & set(policy.forbidden_types))
-    text = f"found forbidden types: {', '.join(found)}" if found else "no finding of a forbidden type"
+    named = [f"{type_}{_sessions_with(type_, diagnosis, findings)}" for type_ in found]
+    text = f"found forbidden types: {', '.join(named)}" if found else "no finding of a forbidden type"
     limit = list(policy.forbidden_types)
     return RuleResult(rule="forbidden_types", limit=limit, actual=found, passed=not found, explanation=text)
+
+
+def _sessions_with(type_: str, diagnosis: Diagnosis, findings: list[Finding]) -> str:
+    """Return the sessions with a type of finding, for a text; empty if there are not several sessions."""
+    sessions = dict.fromkeys(
+        format_session(finding.session_key)
+        for finding in findings
+        if finding.type == type_ and not finding.is_of_recording
+    )
+    return f" (session {list_names(sessions)})" if diagnosis.has_several_sessions and sessions else ""
 
 
 def _extensions(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from critiqor.model import (
     CausalGraph,
     CausalStep,
+    Claim,
     DetectorRun,
     Diagnosis,
     FailureAnalysis,
@@ -17,6 +20,8 @@ from critiqor.model import (
     Playbook,
     PrimaryDiagnosis,
     Scope,
+    SessionDiagnosis,
+    TaskOutcome,
 )
 from critiqor.model.diagnosis import ContextAnalysis, GraphEdge, LatencyAnalysis
 from critiqor.model.timeline import SpanNode, TimelineSummary, Turn
@@ -30,6 +35,7 @@ _REASONS = frozenset(
         "the agent's actions were not observed",
         "imported: what the original recorder left out is unknown",
         "no hooks: size and budget of requests are unknown",
+        "entries that were not understood",
         "records that were lost",
         "requests without responses",
         "calls without results",
@@ -39,11 +45,14 @@ _REASONS = frozenset(
     )
 )
 """Reasons for lost confidence that identify no run."""
+_Names = Mapping[str | None, str | None]
+"""Names of sessions that identify no run, by session key."""
 
 
 def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
     """Return a diagnosis without names, paths and texts."""
-    findings = [_finding(finding) for finding in diagnosis.failure_analysis.findings]
+    names = {session.session_key: _session_name(session) for session in diagnosis.sessions}
+    findings = [_finding(finding, names) for finding in diagnosis.failure_analysis.findings]
     titles = {finding.id: finding.title for finding in findings}
     primary = diagnosis.primary_diagnosis
     lost: dict[str, int] = {}
@@ -56,7 +65,7 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         engine_version=vocabulary.version(diagnosis.engine_version),
         rule_set_version=vocabulary.version(diagnosis.rule_set_version),
         evidence_digest=vocabulary.digest(diagnosis.evidence_digest),
-        outcome=Outcome(diagnosis.outcome.state, WITHHELD, diagnosis.outcome.cut_short),
+        outcome=Outcome(diagnosis.outcome.state, WITHHELD, diagnosis.outcome.cut_short, _task(diagnosis.outcome.task)),
         trust_score=diagnosis.trust_score,
         confidence_score=diagnosis.confidence_score,
         confidence_lost=lost,
@@ -70,6 +79,9 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
             primary.severity,
             vocabulary.failure_title(primary.type),
         ),
+        sessions=[_session(session) for session in diagnosis.sessions],
+        sessions_left_out=diagnosis.sessions_left_out,
+        claims=[_claim(claim, number, names) for number, claim in enumerate(diagnosis.claims, 1)],
         failure_analysis=FailureAnalysis(findings, diagnosis.failure_analysis.left_out),
         causal_graph=_graph(diagnosis.causal_graph, titles),
         cost_analysis=_cost(diagnosis.cost_analysis),
@@ -82,7 +94,50 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
     )
 
 
-def _finding(finding: Finding) -> Finding:
+def _session_name(session: SessionDiagnosis) -> str | None:
+    """Return the name that the events of a session have in anonymized views."""
+    return None if session.number is None else f"session_{session.number}"
+
+
+def _session(session: SessionDiagnosis) -> SessionDiagnosis:
+    return SessionDiagnosis(
+        session_key=_session_name(session),
+        number=session.number,
+        agent_runs=[],
+        agent_runs_total=session.agent_runs_total,
+        trust_score=session.trust_score,
+        readiness=session.readiness,
+        task=_task(session.task),
+        cost_usd=session.cost_usd,
+        cost_is_partial=session.cost_is_partial,
+        findings=[vocabulary.cited(name) for name in session.findings],
+    )
+
+
+def _task(task: TaskOutcome) -> TaskOutcome:
+    if task.verdict == "unknown":
+        return TaskOutcome()
+    return TaskOutcome(
+        verdict=task.verdict, known_from=WITHHELD, evidence=[vocabulary.cited(name) for name in task.evidence]
+    )
+
+
+def _claim(claim: Claim, number: int, names: _Names) -> Claim:
+    return Claim(
+        id=f"claim_{number:03d}",
+        session_key=names.get(claim.session_key),
+        event_id=vocabulary.cited(claim.event_id),
+        start=0,
+        end=0,
+        text=WITHHELD,
+        kind=claim.kind,
+        status=claim.status,
+        reason=WITHHELD,
+        evidence=[vocabulary.cited(name) for name in claim.evidence],
+    )
+
+
+def _finding(finding: Finding, names: _Names) -> Finding:
     kind = vocabulary.failure_type(finding.type)
     first = finding.first_bad_step
     return Finding(
@@ -95,6 +150,9 @@ def _finding(finding: Finding) -> Finding:
         explanation=vocabulary.failure_meaning(kind),
         evidence=[vocabulary.cited(name) for name in finding.evidence],
         occurrences=finding.occurrences,
+        session_key=None if finding.session_key is None else names.get(finding.session_key, WITHHELD),
+        # Without it, the finding of a session would look like one of the process.
+        agent_run_id=None if finding.agent_run_id is None else WITHHELD,
         first_bad_step=None if first is None else vocabulary.cited(first),
         causal_chain=[CausalStep(vocabulary.cited(step.event_id), "", step.relation) for step in finding.causal_chain],
         impact=finding.impact,

@@ -21,8 +21,8 @@ _WORDS = {
 _USAGE = ("input", "output", "cacheRead", "cacheWrite", "total", "totalTokens")
 _DAMAGE_AND_SECRET_KINDS = """
     torn_tail invalid_json invalid_utf8 lone_surrogate too_deep too_long number_out_of_range not_an_object wrong_type
-    lifecycle private_key anthropic_key openai_key github_token gitlab_token slack_token aws_access_key google_key
-    npm_token stripe_key telegram_token jwt bearer basic_auth url_password assignment field
+    in_source lifecycle private_key anthropic_key openai_key github_token gitlab_token slack_token aws_access_key
+    google_key npm_token stripe_key telegram_token jwt bearer basic_auth url_password assignment field
 """
 _KINDS = frozenset(_DAMAGE_AND_SECRET_KINDS.split())
 _CALLS = {"callId": "request", "parent_tool_call_id": "call"}

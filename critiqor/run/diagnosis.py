@@ -13,18 +13,32 @@ import msgspec
 
 from critiqor.diagnosis import Diagnoser
 from critiqor.diagnosis.extensions import add_extensions
-from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UsageError
+from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError
 from critiqor.extensions.entry_points import installed
-from critiqor.model import EVIDENCE_SCHEMA, Coverage, Diagnosis, Event, Metrics, Severity, iso_from_ms, now_ms
+from critiqor.model import (
+    ClaimStatus,
+    Coverage,
+    Diagnosis,
+    Event,
+    EventType,
+    Metrics,
+    Readiness,
+    Severity,
+    TaskVerdict,
+    iso_from_ms,
+    now_ms,
+)
+from critiqor.model.diagnosis import count_claims
 from critiqor.model.event import place_of
+from critiqor.model.formatting import format_sessions
 from critiqor.run.finalization import seal_aborted
+from critiqor.run.importing import import_facts
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import exclusive, write_json
 from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
-from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.redaction import Redactor
-from critiqor.storage.session_document import SessionDocumentWriter, read_coverage, read_sealed_events
+from critiqor.storage.session_document import SessionDocumentWriter, read_sealed_events
 from critiqor.storage.verification import file_digest
 from critiqor.timeline import Timing
 
@@ -44,13 +58,24 @@ class TraceFinding(msgspec.Struct, frozen=True):
     event_i: list[int]
 
 
-class TraceVerdict(msgspec.Struct, frozen=True):
+class TraceVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """The diagnosis of one trace, short enough for one line."""
 
     trace_id: str
     outcome: str
     trust_score: int | None
+    """Null if no work of an agent was understood."""
+    confidence_score: int
+    readiness: Readiness
+    task: TaskVerdict
+    """Whether the agent did what it was asked to do."""
+    claims: dict[ClaimStatus, int]
+    """Number of the agent's claims by status."""
     findings: list[TraceFinding]
+    notes: list[str]
+    """What could not be read or is unknown, in sentences."""
+    sessions: str | None = None
+    """The worst session, whose trust it is, and how the others are judged; left out if there are not several."""
 
 
 class Rediagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,42 +198,15 @@ def _diagnose_events(run_id: str, digest: str, events: list[Event], coverage: Co
         return diagnoser.conclude(run_id, digest, coverage, document)
 
 
-def diagnose_document(document: Path) -> Diagnosis:
-    """Diagnose a session.json anywhere, sealed or not. Nothing is written."""
-    head = _read_document(document)
-    digest = file_digest(document) or ""
-    try:
-        return _diagnose_sealed(document, head.run_id, digest, read_coverage(document))
-    except (BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError):
-        pass  # it was changed or never sealed, so it is read as any other JSON
+def diagnose_trace(trace: ImportedTrace, digest: str = "") -> Diagnosis:
+    """Diagnose a trace from another recorder, or from another runs folder. Nothing is written."""
+    if trace.coverage is not None:
+        return _diagnose_events(trace.trace_id, digest, trace.events, trace.coverage)
     counter = CoverageCounter()
-    events = [msgspec.convert(normalize_plugin_event(event), Event) for event in head.events if isinstance(event, dict)]
-    for event in events:
+    for event in trace.events:
         counter.count(event)
-    return _diagnose_events(head.run_id, digest, events, counter.build_coverage(Redactor(b"")))
-
-
-class _Document(msgspec.Struct):
-    schema_version: str
-    run_id: str
-    events: list[object]
-
-
-def _read_document(document: Path) -> _Document:
-    try:
-        content = msgspec.json.decode(document.read_bytes(), type=_Document)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = f"{document.name} is not the evidence of a run: {error}"
-        raise UsageError(message, fix="critiqor import FILE") from error
-    if content.schema_version != EVIDENCE_SCHEMA:
-        raise UsageError(f"{document.name} has schema {content.schema_version}, but {EVIDENCE_SCHEMA} is needed")
-    return content
-
-
-def diagnose_trace(trace: ImportedTrace) -> Diagnosis:
-    """Diagnose a trace from another recorder. Nothing is written."""
-    coverage = Coverage(agent_events=len(trace.events), imported_from=trace.format, notes=trace.notes)
-    return _diagnose_events(trace.trace_id, "", trace.events, coverage)
+    counter.count(Event(event_type=EventType.RUN_IMPORTED, source_layer="supervisor", payload=import_facts(trace)))
+    return _diagnose_events(trace.trace_id, digest, trace.events, counter.build_coverage(Redactor(b"")))
 
 
 def trace_verdict(trace: ImportedTrace) -> TraceVerdict:
@@ -223,7 +221,18 @@ def trace_verdict(trace: ImportedTrace) -> TraceVerdict:
         )
         for finding in diagnosis.failure_analysis.findings
     ]
-    return TraceVerdict(trace.trace_id, diagnosis.outcome.state, diagnosis.trust_score, findings)
+    return TraceVerdict(
+        trace_id=trace.trace_id,
+        outcome=diagnosis.outcome.state,
+        trust_score=diagnosis.trust_score,
+        confidence_score=diagnosis.confidence_score,
+        readiness=diagnosis.readiness,
+        task=diagnosis.outcome.task.verdict,
+        claims=count_claims(diagnosis.claims),
+        findings=findings,
+        notes=trace.notes,
+        sessions=format_sessions(diagnosis),
+    )
 
 
 def _number(event_id: str | None) -> int | None:

@@ -7,6 +7,7 @@ import msgspec
 from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError, UsageError
 from critiqor.model import CausalStep, Diagnosis, Event, Finding, Relation
+from critiqor.model.formatting import format_place
 from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import line_id, line_of_id
 from critiqor.run.store import Run
@@ -38,12 +39,15 @@ class Explanation(msgspec.Struct, frozen=True):
     finding: Finding
     chain: list[ExplainedStep]
     evidence: list[ExplainedStep]
+    place: str = ""
+    """Session and agent run in words; empty if the recording does not have several sessions."""
 
 
 def explain_finding(view: RunView, name: str) -> Explanation:
     """Explain one finding of a run, named by its id, or by its type if only one finding has that type."""
     run = view.run
-    finding = _find(view.require_diagnosis(), name)
+    diagnosis = view.require_diagnosis()
+    finding = _find(diagnosis, name)
     cited = {*finding.evidence, *(step.event_id for step in finding.causal_chain)}
     events = _cited_events(run, cited)
     numbers = {number for event_id in cited if (number := line_of_id(event_id)) is not None}
@@ -52,6 +56,7 @@ def explain_finding(view: RunView, name: str) -> Explanation:
         finding,
         [_explained(step, events, lines) for step in finding.causal_chain],
         [_explained(CausalStep(event_id, ""), events, lines) for event_id in finding.evidence],
+        format_place(finding, diagnosis),
     )
 
 
@@ -69,7 +74,10 @@ def _find(diagnosis: Diagnosis, name: str) -> Finding:
         return found[0]
     if not findings:
         raise UsageError(f"{diagnosis.run_id} has no findings", fix=f"critiqor show {diagnosis.run_id}")
-    known = ", ".join(f"{finding.id} ({finding.type})" for finding in (found or findings)[:10])
+    known = ", ".join(
+        f"{finding.id} ({', '.join(part for part in (finding.type, format_place(finding, diagnosis)) if part)})"
+        for finding in (found or findings)[:10]
+    )
     problem = f"several findings are of type {name}" if found else f"{diagnosis.run_id} has no finding {name}"
     raise UsageError(f"{problem}: {known}", fix=f"critiqor explain {diagnosis.run_id} {(found or findings)[0].id}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
 
 
+def import_facts(trace: ImportedTrace) -> dict[str, Any]:
+    """Return the payload of the event that says that a run was imported, from where, and what was not understood."""
+    return {
+        "format": trace.format,
+        "trace_id": trace.trace_id,
+        "notes": trace.notes,
+        "not_understood": trace.not_understood,
+        "damaged_records": trace.coverage.damaged_records if trace.coverage is not None else 0,
+    }
+
+
 def import_trace(trace: ImportedTrace, store: RunStore, metadata: Mapping[str, str]) -> Run:
     """Create a run from an imported trace: seal its events, diagnose them and complete the record.
 
@@ -31,12 +42,15 @@ def import_trace(trace: ImportedTrace, store: RunStore, metadata: Mapping[str, s
     with exclusive(paths.lock_path):
         moment = now_ms()
         record = records.new_record(paths, described, this_process(), moment)
-        payload = {"format": trace.format, "trace_id": trace.trace_id, "notes": trace.notes}
-        safe = RecordFilter(Run(record.run_id, paths).redactor()).supervisor_event(payload)
-        records.append_event(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
+        safe = RecordFilter(Run(record.run_id, paths).redactor()).supervisor_event(import_facts(trace))
         with AtomicFile(paths.journal_path(record.run_id)) as journal:
             for event in trace.events:
-                journal.write(msgspec.json.encode(event) + b"\n")
+                # A journal cannot claim the layer of the supervisor; only a run of Critiqor had one.
+                if event.source_layer == "supervisor" and trace.coverage is not None:
+                    record.event_log.append(msgspec.to_builtins(event))
+                else:
+                    journal.write(msgspec.json.encode(event) + b"\n")
+        records.append_event(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
         records.change_state(record, "FINALIZING", moment)
         set_cut(paths, record)
         records.save(paths, record)

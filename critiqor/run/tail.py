@@ -14,6 +14,7 @@ import msgspec
 
 from critiqor.diagnosis.cost import Ledger
 from critiqor.model import Event, EventType
+from critiqor.model.event import place_of
 from critiqor.model.usage import Cost
 from critiqor.run.owner import is_abandoned
 from critiqor.run.store import Run
@@ -173,7 +174,8 @@ class Follower:
             event = msgspec.convert(normalize_plugin_event(_decode(line)), Event)
             if is_too_deep(line, event.payload):
                 raise RecursionError
-            event = self._filter.recorded_event(event, line)
+            place = place_of(event.event_id)
+            event = self._filter.recorded_event(event, line, place.writer if place is not None else None)
         except (msgspec.DecodeError, RecursionError, ValueError):
             self._tally.unreadable += 1
             return None

@@ -17,6 +17,9 @@ _STOPPED = re.compile(
     r"|\bsuperseded by\b",
     re.IGNORECASE,
 )
+CLOSED: list[Any] = []
+"""What an agent run has of everything once it is closed; never changed."""
+_BOUNDS = frozenset(("agent_start", "agent_end"))
 _CUT_ORDER: tuple[SpanKind, ...] = ("memory", "tool", "model", "compaction")
 """Inner spans come before those around them."""
 
@@ -31,10 +34,14 @@ class AgentRun:
     __slots__ = (
         "_actions",
         "_actions_of",
+        "_ended_badly",
+        "_has_worked",
         "_open_calls",
+        "action_count",
         "answered",
         "attempt",
         "children",
+        "dropped",
         "ended_us",
         "first_time",
         "history",
@@ -45,6 +52,7 @@ class AgentRun:
         "messages",
         "model_calls",
         "moments",
+        "number",
         "plan",
         "reached_us",
         "request",
@@ -87,6 +95,16 @@ class AgentRun:
         """Session keys of subagents, with the tool calls that started them."""
         self.spans: list[RunSpan] = []
         """All of these in the order in which they began; a tool call may still lack its result."""
+        self.number = 0
+        """Position of its first event in the recording."""
+        self.action_count = 0
+        """Number of tool calls that did something themselves, once they were counted."""
+        self._has_worked = False
+        """Whether a call or a message of it was dropped."""
+        self._ended_badly = False
+        """Whether its last attempt that ended had failed, if that end was dropped."""
+        self.dropped = 0
+        """Number of spans that were dropped, see `drop`."""
         self.plan: Plan | None = None
         self.answered: tuple[str | None, ToolCall] | None = None
         """The last tool call with a result, and its id: the outcome of a memory lookup is recorded right after it."""
@@ -226,6 +244,80 @@ class AgentRun:
         return [
             end for end in ends if end.payload.get("completed") is not False and end.payload.get("compactedCount") != 0
         ]
+
+    @property
+    def has_history(self) -> bool:
+        """Whether anything of it was recorded, apart from the fact that it existed."""
+        return bool(self.spans or self.dropped)
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether anything is known about what it did, or at least that it failed."""
+        if self._has_worked or self.request or self._has_calls_or_text:
+            return True
+        end = self.last_end
+        return self._ended_badly if end is None else end.status == "error"
+
+    @property
+    def _has_calls_or_text(self) -> bool:
+        if self.tool_calls or self.model_calls or self.lookups:
+            return True
+        return any(message.size or message.asks_tools for message in self.messages)
+
+    def drop(self, count: int) -> None:
+        """Drop the first spans, which are not needed any more.
+
+        Of the calls, messages and moments up to there, only those are kept that tell its state: calls without a result,
+        the latest of each kind, starts and ends, and what is known of subagents.
+        """
+        if not count:
+            return
+        orders = [span.order for span in self.spans[:count] if not isinstance(span, SecretMark)]
+        until = orders[-1] if orders else 0
+        self.dropped += count
+        self._has_worked = self._has_worked or self._has_calls_or_text
+        del self.spans[:count]
+        calls, requests, lookups, messages, moments = (
+            *(self.tool_calls, self.model_calls, self.lookups),
+            *(self.messages, self.moments),
+        )
+        self.tool_calls = [call for call in calls if call.order > until or call.result is None or call is calls[-1]]
+        self._actions_of = -1
+        self.model_calls = [call for call in requests if call.order > until or call is requests[-1]]
+        self.lookups = [lookup for lookup in lookups if lookup.order > until or lookup is lookups[-1]]
+        self.secrets = []
+        reply = next((message for message in reversed(messages) if not message.is_user), None)
+        self.messages = [each for each in messages if each.order > until or each is reply or each is messages[-1]]
+        last = {moment.event_type: moment for moment in moments}
+        self.moments = [
+            moment
+            for moment in moments
+            if moment.order > until
+            or moment.event_type.startswith("subagent_")
+            or (moment.event_type in _BOUNDS and moment is last[moment.event_type])
+        ]
+
+    def close(self, *, keeps_state: bool = False, keeps_reply: bool = False) -> None:
+        """Drop everything but what identifies it, because it is over.
+
+        `keeps_state` also keeps its calls without a result, starts, ends and subagents; `keeps_reply` its last message.
+        """
+        self.drop(len(self.spans))
+        self.spans, self.model_calls, self.lookups, self.secrets = CLOSED, CLOSED, CLOSED, CLOSED
+        self.tool_calls = [call for call in self.tool_calls if call.result is None] if keeps_state else CLOSED
+        self.messages = self.messages if keeps_reply else CLOSED
+        self._actions, self._actions_of = CLOSED, -1
+        self.plan = self.answered = None
+        if not keeps_state:
+            end = self.last_end
+            self._ended_badly = self._ended_badly if end is None else end.status == "error"
+            self.moments = CLOSED
+            self.first_time = self.last_time = self.last_id = ""
+
+    def reopen(self) -> None:
+        """Go on after all, because an event arrived late."""
+        self.spans, self.model_calls, self.lookups, self.secrets = [], [], [], []
+        self.tool_calls, self.messages, self.moments = [*self.tool_calls], [*self.messages], [*self.moments]
 
     def moments_of(self, *event_types: str) -> list[Moment]:
         """Return the moments of these event types."""

@@ -29,17 +29,6 @@ class Kind(Enum):
     OTHER = "other"
 
 
-class Claim(Enum):
-    """Something that an agent claims to have achieved."""
-
-    TESTS = "that tests pass"
-    SAVED = "that something was saved"
-    SENT = "that something was sent or published"
-    CHANGED = "that something was changed"
-    WORKS = "that something works now"
-    DONE = "that the work is done"
-
-
 class SecretMark(msgspec.Struct, frozen=True, gc=False):
     """One redacted secret in a recording."""
 
@@ -127,10 +116,9 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     text: str
     """Start of the text."""
     size: int = 0
-    claims: tuple[Claim, ...] = ()
-    deeds: tuple[Claim, ...] = ()
-    """Claims that only a tool call can have made true."""
     admits_failure: bool = False
+    tells_repetition: bool = False
+    """Whether the agent says that something happened twice."""
     plans_work: bool = False
     ending: str = ""
     """End of the text, if it announces work."""

@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from critiqor.model import Event, Scope
 
+MAX_WAITING = 4096
+"""Number of model calls that can wait for their usage; of more, the first ones are given up."""
 Call = TypeVar("Call")
 
 
@@ -29,16 +31,32 @@ class LateUsage(Generic[Call]):
 
     def __init__(self) -> None:
         self._calls: dict[Scope, dict[str, deque[Call]]] = {}
+        self._waiting = 0
+        """Number of calls."""
 
     def add(self, event: Event, call: Call) -> None:
         """Add a model call that ended without usage."""
         turns = self._calls.setdefault(Scope(event.session_key, event.agent_run_id), {})
         turns.setdefault(str(event.payload.get("turn")), deque()).append(call)
+        self._waiting += 1
+        if self._waiting > MAX_WAITING:
+            self._give_up_first()
 
     def take(self, end: Event) -> list[tuple[Call | None, dict[str, object]]]:
         """Return the usage in the end of an agent run, each with its model call or None, and forget the calls."""
-        turns = self._calls.pop(Scope(end.session_key, end.agent_run_id), {})
+        turns = self._calls.pop(Scope(end.session_key, end.agent_run_id), None)
+        if turns is None:
+            turns = {}
+        else:
+            self._waiting -= sum(map(len, turns.values()))
         return [(_take(turns, turn), usage) for turn, usage in recovered_usage(end)]
+
+    def _give_up_first(self) -> None:
+        scope, turns = next(iter(self._calls.items()))
+        _take(turns, next(iter(turns)))
+        self._waiting -= 1
+        if not turns:
+            del self._calls[scope]
 
 
 def _take(turns: dict[str, deque[Call]], turn: str) -> Call | None:

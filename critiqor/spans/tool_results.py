@@ -6,6 +6,7 @@ judged in the same way whether it was recorded by the plugin, recorded by the em
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -54,6 +55,43 @@ def _failure(result: Any, error: Any, is_error: bool, code: int | None) -> str |
     if isinstance(status, str) and status in _FAILED_STATUSES:
         return error_text({"error": details.get("error"), "result": result})
     return None
+
+
+REPORTED_FAILURE = "\n\n[error] tool reported failure"
+"""What Harbor's converter of Claude Code adds to the text of a failed tool call."""
+_EXIT_CODE = re.compile(
+    r"\A(?:Error: )?Exit code:? (-?\d{1,10})(?=\s|\Z)"  # Claude Code, Codex
+    r"|\A<returncode>(-?\d{1,10})</returncode>"  # mini-swe-agent
+    r"|^\[?(?:The command completed|Command finished) with exit code (-?\d{1,10})\.?\]?\s*\Z"  # OpenHands
+    r"|^Exit Code: (-?\d{1,10})(?=\s*$)"  # Gemini CLI
+    r"|^\(?(?:Command|Process) exited with code (-?\d{1,10})\b",  # OpenClaw, Codex
+    re.MULTILINE,
+)
+_MARGIN = 600
+"""A note about the end of a command is among the first or the last characters of a result."""
+_WRAPPED_ERROR = re.compile(r"\A\s*<tool_use_error>(.*?)(?:</tool_use_error>\s*)?\Z", re.DOTALL)
+
+
+def text_outcome(text: str, *, is_error: bool = False) -> ToolOutcome:
+    """Return how a tool call ended whose result is only a text, as far as the text says so.
+
+    `is_error` is what was reported beside the text. A command that prints the exit code of another one is not
+    recognized, because agents write their notes at the beginning or the end.
+    """
+    is_error = is_error or text.endswith(REPORTED_FAILURE)
+    content = text.removesuffix(REPORTED_FAILURE)
+    code = _stated_code(content)
+    if code:
+        return ToolOutcome(f"exit code {code}", code)
+    if wrapped := _WRAPPED_ERROR.match(content):
+        return ToolOutcome(wrapped[1].strip() or NO_REASON, code)
+    return ToolOutcome((content.strip() or NO_REASON) if is_error else None, code)
+
+
+def _stated_code(text: str) -> int | None:
+    margins = (text,) if len(text) <= 2 * _MARGIN else (text[:_MARGIN], text[-_MARGIN:])
+    found = next((found for margin in margins if (found := _EXIT_CODE.search(margin))), None)
+    return None if found is None else int(next(group for group in found.groups() if group is not None))
 
 
 def error_text(facts: Mapping[str, Any]) -> str:

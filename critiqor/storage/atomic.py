@@ -14,7 +14,7 @@ import hashlib
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -26,30 +26,23 @@ FILE_MODE = 0o600
 class AtomicFile:
     """A file that is written in pieces and replaces the old one only when it is complete.
 
-    It counts and digests what is written. If the `with` block raises, the old file stays untouched.
+    It counts what is written. If the `with` block raises, the old file stays untouched.
     """
 
     def __init__(self, path: Path, *, mode: int = FILE_MODE) -> None:
         self._path = path
         self._temporary = path.with_name(path.name + ".tmp")
         self._mode = mode
-        self._digest = hashlib.sha256()
         self.size = 0
         """Bytes written so far."""
 
-    @property
-    def digest(self) -> str:
-        """`sha256:` and the digest of the bytes written so far."""
-        return f"sha256:{self._digest.hexdigest()}"
-
-    def __enter__(self) -> AtomicFile:
+    def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
         self._file = os.fdopen(self._claim(), "wb", buffering=1 << 17)
         return self
 
     def write(self, data: bytes) -> None:
         self._file.write(data)
-        self._digest.update(data)
         self.size += len(data)
 
     def __exit__(
@@ -100,6 +93,23 @@ class AtomicFile:
         os.fchmod(self._file.fileno(), self._mode)
         os.fsync(self._file.fileno())
         self._temporary.replace(self._path)
+
+
+class DigestedFile(AtomicFile):
+    """An atomic file that digests what is written."""
+
+    def __init__(self, path: Path, *, mode: int = FILE_MODE) -> None:
+        super().__init__(path, mode=mode)
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """`sha256:` and the digest of the bytes written so far."""
+        return f"sha256:{self._digest.hexdigest()}"
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self._digest.update(data)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -156,7 +156,9 @@ def text_digest(text: str) -> str:
 
 def is_too_deep(data: bytes, payload: dict[str, Any]) -> bool:
     """Return whether the payload of a record, serialized in `data`, is nested deeper than `MAX_RECORD_DEPTH`."""
-    if data.count(b"[") + data.count(b"{") <= MAX_RECORD_DEPTH:
+    # Most records have no list; finding none is faster than counting none.
+    lists = data.count(b"[") if b"[" in data else 0
+    if lists + data.count(b"{") <= MAX_RECORD_DEPTH:
         return False
     level: list[Any] = [payload]
     for _ in range(MAX_RECORD_DEPTH):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from critiqor.model import Coverage, Damage, Event, EventType, Metrics, RecorderFacts
-from critiqor.model.event import IMPORT_WRITER, is_agent_activity, place_of
+from critiqor.model.event import IMPORT_WRITER, is_agent_activity
 from critiqor.model.evidence import OpenCall
 from critiqor.model.formatting import counted
 from critiqor.storage.redaction import Redactor
@@ -36,6 +36,9 @@ class CoverageCounter:
         self._redacted: Counter[str] = Counter()
         self._highest: dict[str, int] = {}
         self._written: Counter[str] = Counter()
+        self._errors = 0
+        self._housekeeping = 0
+        """Events of recorders that are not about an agent's work."""
         # Imported here, because a session is created and appended to without counting anything.
         from critiqor.spans.pairing import SpanPairer
 
@@ -52,35 +55,38 @@ class CoverageCounter:
         if len(coverage.damage) < MAX_EXAMPLES:
             coverage.damage.append(Damage(line, offset, kind))
 
-    def count_record(self, data: bytes, event_id: str) -> None:
-        """Count a readable record of the journal, given as written there."""
-        self.coverage.values_cut += data.count(b'"cut":true')
+    def count_record(self, data: bytes, writer: str, sequence: int) -> None:
+        """Count a readable record of the journal, given as written there, and its number in the order of its writer."""
+        if cut := data.count(b'"cut":true'):
+            self.coverage.values_cut += cut
         self.count_redactions(data)
-        place = place_of(event_id)
-        if place is not None and place.writer != FOREIGN:
-            self._written[place.writer] += 1
-            self._highest[place.writer] = max(self._highest.get(place.writer, 0), place.sequence)
+        if writer != FOREIGN:
+            self._written[writer] += 1
+            if sequence > self._highest.get(writer, 0):
+                self._highest[writer] = sequence
 
     def count_redactions(self, data: bytes) -> None:
         """Count the secrets that were replaced before this record was written."""
-        if b"[redacted:" in data:
+        # Most records have no bracket, and searching for one character is faster than searching for several.
+        if b"[" in data and b"[redacted:" in data:
             self._redacted.update(kind.decode() for kind in _REDACTED.findall(data))
 
     def count(self, event: Event) -> None:
         """Count an event of the evidence."""
         kind = event.event_type
-        self.metrics.total_events += 1
+        layer = event.source_layer
         self._types[kind] += 1
-        self._layers[event.source_layer] += 1
+        self._layers[layer] += 1
         if event.status == "error":
-            self.metrics.error_events += 1
-        if event.source_layer == "supervisor":
+            self._errors += 1
+        if layer == "supervisor":
             self._count_process(event)
-        elif kind == EventType.RECORDER_ATTACHED:
-            self._count_recorder(event)
         elif is_agent_activity(kind):
-            self.coverage.agent_events += 1
             self._count_spans(event)
+        else:
+            self._housekeeping += 1
+            if kind == EventType.RECORDER_ATTACHED:
+                self._count_recorder(event)
 
     def _count_process(self, event: Event) -> None:
         if event.event_type == EventType.PROCESS_START:
@@ -92,6 +98,10 @@ class CoverageCounter:
 
     def _count_import(self, event: Event) -> None:
         self.coverage.imported_from = str(event.payload.get("format") or "an unknown format")
+        self.coverage.entries_not_understood += _count_of(event, "not_understood")
+        if damaged := _count_of(event, "damaged_records"):
+            self.coverage.damaged_records += damaged
+            self.coverage.damage_by_kind["in_source"] = damaged
         notes = event.payload.get("notes")
         self._import_notes += [str(note) for note in notes] if isinstance(notes, list) else []
 
@@ -136,6 +146,9 @@ class CoverageCounter:
     def build_coverage(self, redactor: Redactor) -> Coverage:
         """Return the coverage after all events were counted."""
         coverage = self.coverage
+        self.metrics.total_events = self._layers.total()
+        self.metrics.error_events = self._errors
+        coverage.agent_events = self._layers.total() - self._layers["supervisor"] - self._housekeeping
         self.metrics.by_event_type = dict(sorted(self._types.items()))
         self.metrics.by_source_layer = dict(sorted(self._layers.items()))
         self.metrics.tool_calls = self._types[EventType.TOOL_CALL]
@@ -161,11 +174,20 @@ class CoverageCounter:
         self.coverage.requests_without_responses = sum(1 for run in runs for _ in run.open_calls("model"))
 
 
+def _count_of(event: Event, name: str) -> int:
+    count = event.payload.get(name)
+    return count if isinstance(count, int) and count > 0 else 0
+
+
 def _notes(coverage: Coverage) -> list[str]:
     notes = []
     if coverage.imported_from:
-        source = coverage.imported_from
-        notes.append(f"Imported from {source}: not recorded by Critiqor; only the content of the source is known.")
+        known = (
+            "recorded by Critiqor elsewhere; whether it was changed since is unknown."
+            if coverage.recorder_attached
+            else "not recorded by Critiqor; only the content of the source is known."
+        )
+        notes.append(f"Imported from {coverage.imported_from}: {known}")
     elif coverage.agent_events and not coverage.recorder_attached:
         notes.append("The recorder's start event is missing: it is unknown which event sources were active.")
     elif not coverage.recorder_attached:

@@ -1,28 +1,30 @@
 """Read the events of a run in true order: the recorders' from the journal, the supervisor's from the run record.
 
-The journal is read twice, so that memory does not grow with the size of events: first for the order, keeping only ids
-and offsets, then event by event in that order. A record that cannot be read is left out, counted and named in the
-coverage; the diagnosis never attributes it to the agent.
+The journal is read twice, so that memory does not grow with the size of events: first for the order, then event by
+event in that order. Most journals are in order already, and nothing is kept of them between the two; of others, ids and
+offsets are. A record that cannot be read is left out, counted and named in the coverage; the diagnosis never attributes
+it to the agent.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
 from array import array
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from critiqor.model import Event
-from critiqor.model.event import event_id_for, place_of
+from critiqor.model.event import event_id_for, is_event_id, place_of
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.storage import read_journal
 from critiqor.storage.bounds import is_too_deep
 from critiqor.storage.coverage import FOREIGN, CoverageCounter
+from critiqor.storage.journal import whole_lines
 from critiqor.storage.normalization import with_canonical_name
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
@@ -53,14 +55,23 @@ def merged_events(
     filter_ = RecordFilter(redactor)
     if limit is None:
         limit = journal.stat().st_size if journal.exists() else 0
-    recorded = _JournalReader(journal, limit, filter_, counter).events()
     # Sorted, because the clock can have been set back between two of them.
-    supervised = sorted(_lifecycle_events(lifecycle, filter_, counter), key=_event_id)
-    return heapq.merge(recorded, supervised, key=_event_id)
+    supervised = sorted(_lifecycle_events(lifecycle, filter_, counter), key=lambda event: event.event_id)
+    return _merged(_JournalReader(journal, limit, filter_, counter).events(), supervised)
 
 
-def _event_id(event: Event) -> str:
-    return event.event_id
+def _merged(recorded: Iterator[Event], supervised: list[Event]) -> Iterator[Event]:
+    """Merge two sorted series. The second is short, so most events are compared once, which `heapq.merge` cannot do."""
+    waiting = iter(supervised)
+    following = next(waiting, None)
+    for event in recorded:
+        while following is not None and following.event_id < event.event_id:
+            yield following
+            following = next(waiting, None)
+        yield event
+    if following is not None:
+        yield following
+        yield from waiting
 
 
 def _lifecycle_events(lifecycle: list[Any], filter_: RecordFilter, counter: CoverageCounter) -> Iterator[Event]:
@@ -89,7 +100,56 @@ class _JournalReader:
         self._numbers = array("q")
 
     def events(self) -> Iterator[Event]:
+        coverage = self._counter.coverage
+        coverage.journal_present = self._path.exists()
+        coverage.journal_bytes = self._limit
+        lines = self._lines_in_order()
+        if lines is not None:
+            coverage.journal_lines = lines
+            return self._in_order_of_writing()
         self._index()
+        return self._in_order_of_ids()
+
+    def _lines_in_order(self) -> int | None:
+        """Return the number of lines; None unless all of them are records with valid ids and times, and in order."""
+        lines = size = 0
+        previous = ""
+        try:
+            for line in whole_lines(self._path, self._limit):
+                key = _decode_key(line)
+                event_id = key.event_id
+                if event_id < previous or not is_event_id(event_id):
+                    return None
+                datetime.fromisoformat(key.timestamp)
+                previous = event_id
+                lines += 1
+                size += len(line)
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            return None
+        return lines if size == self._limit else None
+
+    def _in_order_of_writing(self) -> Iterator[Event]:
+        offset = 0
+        previous = ""
+        for number, data in enumerate(whole_lines(self._path, self._limit), 1):
+            try:
+                event = decode_event(data)
+                if is_too_deep(data, event.payload):
+                    raise RecursionError
+            except (msgspec.DecodeError, RecursionError, ValueError) as error:
+                if _decode_key(data).event_id == previous:
+                    self._counter.coverage.duplicate_records += 1
+                else:
+                    self._counter.count_damage(number, offset, _damage_kind(error, data))
+            else:
+                if event.event_id == previous:
+                    self._counter.coverage.duplicate_records += 1
+                else:
+                    previous = event.event_id
+                    yield self._kept(event, data)
+            offset += len(data)
+
+    def _in_order_of_ids(self) -> Iterator[Event]:
         if not self._ids:
             return
         order: Iterable[int] = range(len(self._ids))
@@ -113,8 +173,6 @@ class _JournalReader:
 
     def _index(self) -> None:
         coverage = self._counter.coverage
-        coverage.journal_present = self._path.exists()
-        coverage.journal_bytes = self._limit
         latest = 0
         for line in read_journal(self._path, self._limit):
             coverage.journal_lines += 1
@@ -153,14 +211,19 @@ class _JournalReader:
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             self._counter.count_damage(self._numbers[position], self._offsets[position], _damage_kind(error, data))
             return None
-        self._counter.count_record(data, event_id)
-        return with_canonical_name(self._filter.recorded_event(_with_place(event, event_id), data))
+        return self._kept(_with_place(event, event_id), data)
+
+    def _kept(self, event: Event, data: bytes) -> Event:
+        """Return an event as it is sealed, and count its record. A journal cannot claim the supervisor's layer."""
+        _, _, writer, sequence = event.event_id.split("_")
+        self._counter.count_record(data, writer, int(sequence, 36))
+        if event.source_layer not in _RECORDER_LAYERS:
+            event = msgspec.structs.replace(event, source_layer="extension_api")
+        return with_canonical_name(self._filter.recorded_event(event, data, writer))
 
 
 def _with_place(event: Event, event_id: str) -> Event:
-    """Return an event with the id it is sorted by and a valid time. A journal cannot claim the supervisor's layer."""
-    if event.source_layer not in _RECORDER_LAYERS:
-        event = msgspec.structs.replace(event, source_layer="extension_api")
+    """Return an event with the id it is sorted by and a valid time."""
     if event.event_id == event_id and ms_from_iso(event.timestamp) is not None:
         return event
     place = place_of(event_id)

@@ -57,6 +57,25 @@ def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:
                 yield JournalLine(number, start, length, data, data.endswith(b"\n"))
 
 
+def whole_lines(path: Path, limit: int) -> Iterator[bytes]:
+    """Yield the lines of a journal within its first `limit` bytes, up to the first that is cut or too long.
+
+    It is for readers that give up at such a line, and faster than `read_journal`.
+    """
+    try:
+        file = path.open("rb", buffering=1 << 18)
+    except FileNotFoundError:
+        return
+    with file:
+        left = limit
+        while left > 0:
+            line = file.readline(MAX_LINE)
+            left -= len(line)
+            if left < 0 or not line.endswith(b"\n"):
+                return
+            yield line
+
+
 class _Events(msgspec.Struct):
     events: list[msgspec.Raw]
 

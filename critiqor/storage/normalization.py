@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from critiqor.model import Event, EventType
+from critiqor.model.event import UNKNOWN
 
 _CANONICAL_NAMES = {
     "tool_result": EventType.TOOL_OUTPUT,
@@ -25,7 +26,7 @@ def normalize_plugin_event(event: dict[str, Any]) -> dict[str, Any]:
     """
     payload = event.get("payload")
     payload = payload if isinstance(payload, dict) else {} if payload is None else {"value": payload}
-    kind = _text(event.get("event_type") or event.get("type")) or "unknown"
+    kind = _text(event.get("event_type") or event.get("type")) or UNKNOWN
     error = event.get("error")
     error = error.get("message", error) if isinstance(error, dict) else error
     duration = event.get("duration_ms")

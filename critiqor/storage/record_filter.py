@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from critiqor.model import Event, EventType
-from critiqor.model.event import place_of
 from critiqor.storage.bounds import MAX_EXCERPT, MAX_KEY, MAX_PAYLOAD, SHORT_TEXT, PayloadBounds, bound_text
 from critiqor.storage.coverage import FOREIGN
 from critiqor.storage.redaction import Redactor, may_hold_secret, rules_digest
@@ -82,17 +81,17 @@ class RecordFilter:
                 part["command"] = self.redactor.command([str(word) for word in part["command"]])
         return safe
 
-    def recorded_event(self, event: Event, data: bytes) -> Event:
+    def recorded_event(self, event: Event, data: bytes, writer: str | None) -> Event:
         """Return an event that was read from a journal line `data`, without secrets.
 
         A recorder announces its redaction rules in its first record; where they are ours, it has applied them already.
         """
-        place = place_of(event.event_id)
-        if place is not None and place.writer != FOREIGN:
-            if event.event_type == EventType.RECORDER_ATTACHED and event.payload.get("redaction") == rules_digest():
-                self._redacting_writers.add(place.writer)
-            if place.writer in self._redacting_writers:
-                return event
+        if writer in self._redacting_writers:
+            return event
+        announces = event.event_type == EventType.RECORDER_ATTACHED and writer != FOREIGN
+        if announces and writer is not None and event.payload.get("redaction") == rules_digest():
+            self._redacting_writers.add(writer)
+            return event
         return self.redacted_event(event, data)
 
     def redacted_event(self, event: Event, data: bytes) -> Event:

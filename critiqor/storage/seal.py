@@ -9,7 +9,8 @@ from typing import NamedTuple
 from critiqor.model import Coverage, Event, Metrics
 from critiqor.model.evidence import SealedFile
 from critiqor.model.record import SessionRecord
-from critiqor.storage import AtomicFile, SessionPaths
+from critiqor.storage import SessionPaths
+from critiqor.storage.atomic import DigestedFile
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
@@ -41,7 +42,7 @@ def seal_evidence(
         raise ValueError("the run record does not yet store how much of the journal to seal")
     run_id = record.run_id
     counter = CoverageCounter()
-    with AtomicFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:
+    with DigestedFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:
         document = SessionDocumentWriter(file, run_id)
         journal, lifecycle = paths.journal_path(run_id), record.event_log[: record.cut.lifecycle_events]
         for event in merged_events(journal, lifecycle, redactor, limit=record.cut.journal_bytes, counter=counter):

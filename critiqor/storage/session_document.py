@@ -13,7 +13,6 @@ event is on its own line, so that they can be read one by one and copied without
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from io import BytesIO
@@ -46,6 +45,7 @@ class SessionDocumentWriter:
         self._file = file
         self._batch: list[bytes] = []
         self._separator = b"\n"
+        """What comes before the next batch."""
         self._size = 0
         header = {"schema_version": EVIDENCE_SCHEMA, "run_id": run_id, "session_id": run_id}
         self._write(encode(header)[:-1] + b',"events":[')
@@ -56,9 +56,9 @@ class SessionDocumentWriter:
 
     def add(self, event: bytes) -> None:
         """Add an event that is serialized as one line."""
-        self._batch += (self._separator, event)
-        self._separator = b",\n"
-        if len(self._batch) >= 2 * _BATCH:
+        batch = self._batch
+        batch.append(event)
+        if len(batch) >= _BATCH:
             self._flush()
 
     def finish(self, metrics: Metrics, coverage: Coverage | None = None) -> None:
@@ -71,19 +71,14 @@ class SessionDocumentWriter:
         self._write(end + b"}\n")
 
     def _flush(self) -> None:
-        self._write(b"".join(self._batch))
-        self._batch.clear()
+        if self._batch:
+            self._write(self._separator + b",\n".join(self._batch))
+            self._separator = b",\n"
+            self._batch.clear()
 
     def _write(self, data: bytes) -> None:
         self._file.write(data)
         self._size += len(data)
-
-
-def is_session_document(path: Path) -> bool:
-    """Return whether a file looks like a session.json, sealed or not."""
-    with path.open("rb") as file:
-        start = file.read(4096)
-    return json.dumps(EVIDENCE_SCHEMA).encode() in start
 
 
 def empty_document(run_id: str) -> bytes:

@@ -42,6 +42,10 @@ class Durations:
         self._total = 0.0
         self._longest = 0.0
 
+    @property
+    def samples(self) -> int:
+        return self._count + len(self.pending)
+
     def fold(self) -> None:
         """Move pending durations into logarithmic buckets if there are many."""
         if len(self.pending) > EXACT:

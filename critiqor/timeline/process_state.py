@@ -120,7 +120,7 @@ class ProcessState:
         for key in list(self.open)[: len(self.open) // 2 + 1]:
             del self.open[key]
             self.inside.pop(key, None)
-            self.open_turns.discard(key)
+            self.open_turns.pop(key, None)
             self.evicted += 1
 
     def find_blocking_spans(self, earliest: datetime, latest: datetime, shortest: float) -> list[str]:

@@ -8,8 +8,11 @@ methods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -35,6 +38,7 @@ from critiqor.timeline.reader.records import (
     SpanError,
     SpanStart,
     Unknown,
+    exact_types,
     frequent_types,
     moment_ms,
 )
@@ -54,6 +58,7 @@ MAX_STARTUP_SPANS_IN_ALL = 8192
 OTHER_NAMES = "(other names)"
 STAGING = "runtimeDeps.stage"
 Ending = SpanEnd | SpanError
+_pid = attrgetter("pid")
 
 _COMPACT_EVERY = 16
 """Number of calls of `take` between two compactions."""
@@ -98,82 +103,78 @@ class RecordProcessor:
         spans, slowest = self.spans, self.slowest
         start_type, end_type, error_type, request_type = frequent_types(records[0])
         shortest_cause, floor = self.stalls.shortest_cause, slowest.floor
-        process = self._process(records[0])
-        pid, taken = records[0].pid, 0
-        open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
-        for record in records:
-            if record.pid != pid:
-                process.last = last
-                process.events += taken
-                process = self._process(record)
-                pid, taken = record.pid, 0
-                open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
-            taken += 1
-            if type(record) is start_type:
-                moment = record.timestamp
-                if moment < last:
-                    self._note_clock_set_back(process, record, last)
-                last = moment
-                name = record.name
-                if open_spans.setdefault(record.span_id or name, record) is not record:
-                    self._reopen(process, record)
-                if record.phase == TURN_PHASE or name == TURN_NAME:
-                    process.turns.start_span(record, open_spans)
-            elif type(record) is end_type or type(record) is error_type:
-                moment = record.timestamp
-                if moment < last:
-                    self._note_clock_set_back(process, record, last)
-                last = moment
-                name, duration, parent = record.name, record.duration_ms, record.parent_span_id
-                key = record.span_id or name
-                started = open_spans.pop(key, None)
-                if started is None or duration is None:
-                    record = self._complete_end(process, record, started)
-                    duration = record.duration_ms
-                    if duration is None:
-                        self._count_untimed(record)
-                        continue
-                try:
-                    span = spans[name]
-                except KeyError:
-                    span = self._add_name(name)
-                span.pending.append(duration)
-                own = duration
-                if key in inside:
-                    own -= min(duration, covered_by_inner_spans(inside.pop(key)))
-                    span.covered += duration - own
-                if parent is not None:
-                    siblings = inside.get(parent)
-                    if siblings is not None:
-                        # A span whose start was written together with its end began earlier than its start line says.
-                        began = moment if started is None else started.timestamp
-                        if began < siblings[-2] or began == moment:
-                            siblings[OVERLAPPING] = True
-                        siblings += moment, duration
-                    elif parent in open_spans:
-                        inside[parent] = [False, 0.0, moment, duration]
-                if duration >= floor:
-                    slowest.offer(duration, (moment, pid or 0, name, key), (record, own))
-                    floor = slowest.floor
-                if duration >= shortest_cause or open_turns:
-                    process.closed.append(record)
-                    if key in open_turns:
-                        process.turns.end_span(record, key, process.closed)
-                        if process.working_since is None:
-                            process.mark_working(_start_time(record))
-                if span.purpose is not None or process.is_young or type(record) is error_type:
-                    self._end_special_span(process, span, record)
-            elif type(record) is request_type:
-                if record.timestamp > last:
+        for pid, same_process in groupby(records, _pid):
+            group = list(same_process)
+            process = self._process(group[0])
+            process.events += len(group)
+            open_spans, inside, open_turns, last = process.open, process.inside, process.open_turns, process.last
+            for record in group:
+                if type(record) is start_type:
+                    moment = record.timestamp
+                    if moment < last:
+                        self._note_clock_set_back(process, record, last)
+                    last = moment
+                    name = record.name
+                    if open_spans.setdefault(record.span_id or name, record) is not record:
+                        self._reopen(process, record)
+                    if record.phase == TURN_PHASE or name == TURN_NAME:
+                        process.turns.start_span(record, open_spans)
+                elif type(record) is end_type or type(record) is error_type:
+                    moment = record.timestamp
+                    if moment < last:
+                        self._note_clock_set_back(process, record, last)
+                    last = moment
+                    name, duration, parent = record.name, record.duration_ms, record.parent_span_id
+                    key = record.span_id or name
+                    started = open_spans.pop(key, None)
+                    if started is None or duration is None:
+                        record = self._complete_end(process, record, started)
+                        duration = record.duration_ms
+                        if duration is None:
+                            self._count_untimed(record)
+                            continue
+                    try:
+                        span = spans[name]
+                    except KeyError:
+                        span = self._add_name(name)
+                    span.pending.append(duration)
+                    own = duration
+                    if key in inside:
+                        covered = covered_by_inner_spans(inside.pop(key))
+                        own = duration - covered if covered < duration else 0.0
+                        span.covered += duration - own
+                    if parent is not None:
+                        siblings = inside.get(parent)
+                        if siblings is not None:
+                            # A span whose start was written with its end began earlier than its start line says.
+                            began = moment if started is None else started.timestamp
+                            if began < siblings[-2] or began == moment:
+                                siblings[OVERLAPPING] = True
+                            siblings.append(moment)
+                            siblings.append(duration)
+                        elif parent in open_spans:
+                            inside[parent] = [False, 0.0, moment, duration]
+                    if duration >= floor:
+                        slowest.offer(duration, (moment, pid or 0, name, key), (record, own))
+                        floor = slowest.floor
+                    if duration >= shortest_cause or open_turns:
+                        process.closed.append(record)
+                        if key in open_turns:
+                            process.turns.end_span(record, key, process.closed)
+                            if process.working_since is None:
+                                process.mark_working(_start_time(record))
+                    if span.purpose is not None or process.is_young or type(record) is error_type:
+                        self._end_special_span(process, span, record)
+                elif type(record) is request_type:
+                    if record.timestamp > last:
+                        last = record.timestamp
+                    self._add_request(process, record)
+                else:
+                    if record.timestamp < last:
+                        self._note_clock_set_back(process, record, last)
                     last = record.timestamp
-                self._add_request(process, record)
-            else:
-                if record.timestamp < last:
-                    self._note_clock_set_back(process, record, last)
-                last = record.timestamp
-                self._add_rare(process, record)
-        process.last = last
-        process.events += taken
+                    _RARE[type(record)](self, process, record)
+            process.last = last
 
     def finish(self) -> None:
         """Complete the statistics after the last record."""
@@ -183,12 +184,12 @@ class RecordProcessor:
 
     def by_type(self) -> dict[str, int]:
         """Return the number of events of each type."""
-        ends = self.untimed + sum(span.stats().samples for span in self.spans.values())
+        ends = self.untimed + sum(span.samples for span in self.spans.values())
         counts = {
             "childProcess.exit": self.children.count,
             "eventLoop.sample": self.stalls.samples,
             "mark": self.marks,
-            "provider.request": self.providers.durations.stats().samples,
+            "provider.request": self.providers.durations.samples,
             "span.end": ends - self.errors,
             "span.error": self.errors,
             **self.unknown,
@@ -282,18 +283,17 @@ class RecordProcessor:
         full = self._startup_spans >= MAX_STARTUP_SPANS_IN_ALL
         process.is_starting = not full and len(process.startup) < MAX_STARTUP_SPANS
 
-    def _add_rare(self, process: ProcessState, record: Record) -> None:
-        if isinstance(record, Mark):
-            self._mark(process, record)
-        elif isinstance(record, LoopSample):
-            self.stalls.add(process, record, self._line_of)
-        elif isinstance(record, ChildExit):
-            self.children.add(record, self._line_of)
-        elif isinstance(record, Unknown):
-            known = record.type in self.unknown or len(self.unknown) < MAX_NAMES
-            self.unknown[record.type if known else OTHER_NAMES] += 1
+    def _add_sample(self, process: ProcessState, record: LoopSample) -> None:
+        self.stalls.add(process, record, self._line_of)
 
-    def _mark(self, process: ProcessState, record: Mark) -> None:
+    def _add_child(self, _: ProcessState, record: ChildExit) -> None:
+        self.children.add(record, self._line_of)
+
+    def _add_unknown(self, _: ProcessState, record: Unknown) -> None:
+        known = record.type in self.unknown or len(self.unknown) < MAX_NAMES
+        self.unknown[record.type if known else OTHER_NAMES] += 1
+
+    def _add_mark(self, process: ProcessState, record: Mark) -> None:
         self.marks += 1
         if process.is_young:
             process.guess_role(record.name)
@@ -319,6 +319,16 @@ class RecordProcessor:
             open_spans += len(process.open)
         if open_spans > MAX_OPEN:
             max(self.processes.values(), key=lambda process: len(process.open)).evict_open_spans()
+
+
+_HANDLERS: dict[type[Line], Callable[[RecordProcessor, ProcessState, Any], None]] = {
+    Mark: RecordProcessor._add_mark,
+    LoopSample: RecordProcessor._add_sample,
+    ChildExit: RecordProcessor._add_child,
+    Unknown: RecordProcessor._add_unknown,
+}
+_RARE = {exact: handler for kind, handler in _HANDLERS.items() for exact in exact_types(kind)}
+"""By exact type, because `isinstance` is slow for structs."""
 
 
 def _is_same(record: Line, other: Line) -> bool:

@@ -29,7 +29,8 @@ class Timing:
     def observe(self, event: Event) -> None:
         """Process one event of the recording."""
         self._attribution.observe(event)
-        self._supervision.observe(event)
+        if event.source_layer == "supervisor":
+            self._supervision.observe(event)
 
     def summary(self) -> TimelineSummary:
         """Return the summary of the timeline, completed with what the events add to it."""
@@ -49,8 +50,6 @@ class _Supervision:
         self._resources: ResourceUsage | None = None
 
     def observe(self, event: Event) -> None:
-        if event.source_layer != "supervisor":
-            return
         if event.event_type == EventType.PROCESS_START:
             self._was_launched = True
             self._is_profiled = event.payload.get("deep_profile") is True

@@ -19,6 +19,10 @@ import pytest
 from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_tree, wait_until
 
 from critiqor.diagnosis import FAILURE_TYPES, detectors
+from critiqor.diagnosis.claims import claim_checker
+from critiqor.diagnosis.claims.checked import CheckedClaim
+from critiqor.diagnosis.claims.failure_types import CLAIM_TYPES
+from critiqor.diagnosis.hazards import failure_types, hazards
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.runners.runner import PlayedScenario, Runner
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, ScriptedTool, ToolAnswer, Turn, World
@@ -89,7 +93,15 @@ def test_without_its_fault_nothing_is_found(name: str, faultless_plays: Plays) -
 
 
 def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the detector of one type."""
+    """Remove the detector of one type, and what the check of claims finds of it."""
+    check = claim_checker.check_episode
+    monkeypatch.setattr(claim_checker, "check_episode", lambda episode: without(kind, check(episode)))
+    if kind in CLAIM_TYPES:
+        return
+    if kind in failure_types.FAILURE_TYPES:
+        others = tuple(find for find in hazards._FINDERS if not find.__module__.endswith(f".{kind}"))
+        monkeypatch.setattr(hazards, "_FINDERS", others)
+        return
     modules = [each for each in vars(detectors).values() if isinstance(each, ModuleType)]
     [module] = [each for each in modules if getattr(each, "TYPE", None) == kind]
     classes = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
@@ -97,6 +109,10 @@ def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("findings", "findings_beside"):
             if hasattr(each, name):
                 monkeypatch.setattr(each, name, find_nothing)
+
+
+def without(kind: str, claims: list[CheckedClaim]) -> list[CheckedClaim]:
+    return [claim for claim in claims if claim.problem is None or claim.problem.type != kind]
 
 
 def find_nothing(*_: Any) -> list[Any]:
@@ -172,7 +188,7 @@ def test_an_openclaw_that_cannot_be_launched_is_a_failed_scenario_without_traceb
 def test_the_demo_shows_a_clean_run_a_loop_and_a_false_claim_and_what_to_type_next(cli: Cli) -> None:
     answer = cli("demo")
     assert answer.code == 0
-    for words in ("No failure found", "without a new result", "Claimed that tests pass", "Next:"):
+    for words in ("No failure found", "without a new result", "Said “All tests pass, done”", "Next:"):
         assert words in answer.out
     answered = cli("demo", "--json").data
     trust = [act["diagnosis"]["trust_score"] for act in answered["acts"]]

@@ -65,6 +65,7 @@ def filled(kind: msgspec.inspect.Type, depth: int = 0) -> Any:
     [
         (Coverage(), False),
         (Coverage(agent_events=1, imported_from="a trace"), True),
+        (Coverage(agent_events=9, imported_from="a trace", entries_not_understood=1), False),
         (Coverage(agent_events=1, damaged_records=1, requests_without_responses=1, calls_without_results=1), False),
         (Coverage(agent_events=1, results_without_calls=1, sealed_while_running=True, values_cut=1), False),
     ],

@@ -302,7 +302,16 @@ def test_every_style_of_a_drawing_has_such_a_color() -> None:
 
 
 def _played(name: str, *, passed: bool) -> ScenarioResult:
-    seen = Seen(primary=None, severity=None, findings=["tool_loop"] * 4, trust=70, outcome="completed", headline="")
+    seen = Seen(
+        primary=None,
+        severity=None,
+        findings=["tool_loop"] * 4,
+        trust=70,
+        outcome="completed",
+        readiness="unsafe",
+        task="unknown",
+        headline="",
+    )
     verdict = Verdict(scenario=name, on="embedded", passed=passed, missed=[], seen=seen, seconds=12.5)
     return ScenarioResult(
         scenario=name,

@@ -155,7 +155,7 @@ def test_work_that_is_done_again_without_a_look_into_memory_is_found() -> None:
     reading(story.turns_to("run-2").starts().user("what was it again?")).says("Alpha, beta and gamma.").finishes()
     finding = story.only("memory_failure")
     assert (finding.cause, finding.severity, finding.occurrences) == ("memory_failure:redone", "low", 3)
-    assert finding.scope.agent_run_id == "run-2"
+    assert finding.agent_run_id == "run-2"
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_facts_that_are_looked_up_again_after_a_compaction_are_found() -> None:
 def test_compaction_between_two_agent_runs_of_a_session_counts() -> None:
     story = three_reads(Story().starts()).says("They are letters.").finishes().compacts()
     three_reads(story.turns_to("run-2").starts()).says("They are letters.").finishes()
-    assert story.only("compaction_loss").scope.agent_run_id == "run-2"
+    assert story.only("compaction_loss").agent_run_id == "run-2"
 
 
 @pytest.mark.parametrize(

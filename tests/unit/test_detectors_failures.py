@@ -178,11 +178,24 @@ def failed(answer: str, output: str = "disk full") -> Story:
     return Story().user("back it up").runs("sh backup.sh", output, exit_code=1).says(answer).finishes()
 
 
-@pytest.mark.parametrize("answer", ["Here is the weather: sunny.", "Anything else?", "You have 3 meetings today."])
-def test_failure_that_nobody_mentions_is_found(answer: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "severity"),
+    [("Here is the weather: sunny.", "high"), ("You have 3 meetings today.", "high"), ("Anything else?", "medium")],
+)
+def test_failure_that_nobody_mentions_is_found(answer: str, severity: str) -> None:
     finding = failed(answer).only("unresolved_tool_error")
-    assert finding.severity == "medium"
+    assert finding.severity == severity
     assert "disk full" in finding.explanation
+
+
+def test_last_deed_that_failed_costs_trust_even_if_it_was_tried_often() -> None:
+    story = Story().user("back it up")
+    for _ in range(4):
+        story.runs("sh backup.sh", "disk full", exit_code=1)
+    diagnosis = story.says("Here is the weather: sunny.").finishes().diagnosis()
+    types = [finding.type for finding in diagnosis.failure_analysis.findings]
+    assert sorted(types) == ["repeated_tool_failure", "unresolved_tool_error"]
+    assert diagnosis.trust_score is not None and diagnosis.trust_score <= 70
 
 
 def test_failed_lookup_that_nobody_mentions_weighs_little() -> None:

@@ -96,13 +96,13 @@ def test_child_that_failed_is_found_in_the_run_that_started_it(outcome: str) -> 
     story = spawning(Story().user("look it up")).says("I asked a subagent.").finishes()
     ended(story, outcome, status="error", error=f"ended with {outcome}")
     finding = story.only("subagent_failure")
-    assert (finding.severity, finding.scope.agent_run_id) == ("medium", "run-1")
+    assert (finding.severity, finding.agent_run_id) == ("medium", "run-1")
     assert outcome in finding.title
 
 
 def test_child_without_a_known_parent_is_found_as_well() -> None:
     story = ended(Story().user("look it up"), "timeout", status="error", error="ended with timeout")
-    assert story.only("subagent_failure").scope.session_key == CHILD
+    assert story.only("subagent_failure").session_key == CHILD
 
 
 def test_child_that_was_killed_on_purpose_weighs_little() -> None:

@@ -126,7 +126,7 @@ def test_limit_that_cut_off_a_silence_is_told_once() -> None:
 def test_agent_run_that_timed_out_is_found_in_its_scope() -> None:
     error = "Request timed out before a response was generated. Please try again."
     story = Story().starts().user("build it").model().finishes(error=error, aborted=True)
-    assert story.only("timeout").scope.agent_run_id == "run-1"
+    assert story.only("timeout").agent_run_id == "run-1"
     assert story.diagnosis().outcome.state == "timed_out"
 
 
@@ -180,7 +180,7 @@ def test_one_stuck_session_of_a_busy_gateway_is_found() -> None:
         story.waits(MINUTE)
     story.event("session_end", payload={"reason": "shutdown"}).event("gateway_stop")
     finding = story.process(143, error="ended by signal 15").only("stuck_session")
-    assert finding.scope.agent_run_id == "run-1"
+    assert finding.agent_run_id == "run-1"
 
 
 def test_user_who_keeps_asking_is_no_sign_of_life() -> None:
@@ -229,7 +229,7 @@ def test_run_that_was_sealed_while_it_worked_is_not_stuck_and_is_to_be_run_again
 
 def test_agent_run_that_failed_by_itself_is_found() -> None:
     finding = working().finishes(error="the session file is locked").only("agent_failure")
-    assert (finding.severity, finding.scope.agent_run_id) == ("high", "run-1")
+    assert (finding.severity, finding.agent_run_id) == ("high", "run-1")
 
 
 def test_exit_code_of_a_run_that_failed_by_itself_is_not_told_twice() -> None:

@@ -166,6 +166,6 @@ def test_failures_of_many_heartbeats_are_one_finding_and_no_storm() -> None:
         story.finishes(error="HTTP 401").waits(1_800_000)
     finding = story.only("provider_failure")
     assert story.types() == ["provider_failure"]
-    assert (finding.occurrences, finding.scope.agent_run_id) == (20, None)
-    assert finding.scope.session_key == "agent:main:main"
+    assert (finding.occurrences, finding.agent_run_id) == (20, "beat-0")
+    assert finding.session_key == "agent:main:main"
     assert "20 agent runs" in finding.explanation

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from story import Story, diagnose
 
-from critiqor.diagnosis.claims import assertions as claims
+from critiqor.diagnosis.claims.assertions import admits_failure, plans_work
+from critiqor.diagnosis.claims.stance import Speech
 from critiqor.model import Event
 
 OURS = frozenset(
@@ -221,7 +222,10 @@ def test_work_grows_with_the_number_of_steps_and_not_faster(episode: str) -> Non
 @settings(max_examples=200)
 @given(st.text(max_size=300))
 def test_any_text_can_be_read_for_claims(text: str) -> None:
-    claims.admits_failure(text)
-    claims.plans_work(text)
-    stated = claims.claims_in(text)
-    assert set(stated.deeds) <= set(stated.claims)
+    admits_failure(text)
+    plans_work(text)
+    speech = Speech(text, None)
+    for stance in speech.stances:
+        assert stance.is_asserted or not stance.is_good_news
+        assert text[stance.statement.start : stance.statement.end] == stance.statement.text
+        assert all(text[value.start : value.end] == value.text for value in speech.values_of(stance))

@@ -134,7 +134,9 @@ def test_traces_are_answered_line_by_line_in_their_own_numbers(cli: Cli, tmp_pat
     file.write_text("\n".join([clean, trace("loop", call, failed, call, failed, call, failed, said)]) + "\n")
     lines = [json.loads(line) for line in cli("diagnose", file, "--json").out.splitlines()]
     assert [line["trace_id"] for line in lines] == ["clean", "loop"]
-    assert set(lines[0]) == {"trace_id", "outcome", "trust_score", "findings"}
+    assert lines[0].keys() == {
+        *("trace_id", "outcome", "task", "trust_score", "confidence_score", "readiness", "findings", "claims", "notes"),
+    }
     assert lines[0]["findings"] == []
     [finding] = lines[1]["findings"]
     assert finding["type"] == "repeated_tool_failure"
@@ -159,7 +161,7 @@ def test_unknown_run_is_named(runs: Runs, cli: Cli) -> None:
 @pytest.mark.parametrize("name", ["finding_001", "false_success_claim"])
 def test_finding_is_explained_with_its_events(runs: Runs, cli: Cli, name: str) -> None:
     told = cli("explain", failing(runs), name, "--runs-dir", runs.folder).out
-    assert "contradicted → The agent claimed that tests pass" in told
+    assert "contradicted → The agent wrote: All tests pass." in told
     assert "text: All tests pass." in told
     assert "error: exit code 1" in told
 

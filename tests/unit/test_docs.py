@@ -18,7 +18,7 @@ from critiqor.cli.group import VERBS, critiqor
 from critiqor.cli.settings import KEYS
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters import load_report
-from critiqor.model import Coverage, Diagnosis, Event, Finding
+from critiqor.model import Claim, Coverage, Diagnosis, Event, Finding, Outcome, SessionDiagnosis, TaskOutcome
 from critiqor.policy.gate import Policy, parse_policy
 from critiqor.run.store import Run
 
@@ -137,7 +137,11 @@ def test_every_field_of_the_evidence_is_documented(struct: type[msgspec.Struct])
     assert [name for name in struct.__struct_fields__ if f"`{name}`" not in text] == []
 
 
-@pytest.mark.parametrize("struct", [Diagnosis, Finding], ids=["diagnosis", "finding"])
+@pytest.mark.parametrize(
+    "struct",
+    [Diagnosis, Finding, SessionDiagnosis, Outcome, TaskOutcome, Claim],
+    ids=["diagnosis", "finding", "session", "outcome", "task", "claim"],
+)
 def test_every_field_of_a_diagnosis_is_documented(struct: type[msgspec.Struct]) -> None:
     text = (DOCS / "diagnosis.md").read_text()
     assert [name for name in struct.__struct_fields__ if f"`{name}`" not in text] == []

@@ -74,13 +74,22 @@ def check(diagnosis: Diagnosis, events: list[Event]) -> None:
 
 
 def check_scores(diagnosis: Diagnosis) -> None:
-    left = 100
-    for finding in findings_of(diagnosis):
-        counts = finding.type != "inspection_incomplete"
-        assert finding.impact.trust_points == (min(left, POINTS[finding.severity]) if counts else 0)
-        left -= finding.impact.trust_points
-    assert diagnosis.trust_score in (None, left)
-    assert left >= 0
+    findings = {finding.id: finding for finding in findings_of(diagnosis)}
+    for session in diagnosis.sessions:
+        left = 100
+        counting = sorted((findings[name] for name in session.findings), key=lambda each: not each.is_of_recording)
+        for finding in counting:
+            counts = finding.type != "inspection_incomplete"
+            assert finding.impact.trust_points == (min(left, POINTS[finding.severity]) if counts else 0)
+            left -= finding.impact.trust_points
+        assert session.trust_score in (None, left)
+        assert left >= 0
+    scores = [session.trust_score for session in diagnosis.sessions if session.trust_score is not None]
+    assert diagnosis.trust_score in (None, min(scores, default=100))
+    assert {finding.session_key for finding in findings.values()} <= {
+        None,
+        *(session.session_key for session in diagnosis.sessions),
+    }
     assert diagnosis.confidence_score == 100 - sum(diagnosis.confidence_lost.values())
     assert 0 <= diagnosis.confidence_score <= 100
 
@@ -88,11 +97,12 @@ def check_scores(diagnosis: Diagnosis) -> None:
 def check_references(diagnosis: Diagnosis, observed: set[str]) -> None:
     findings = findings_of(diagnosis)
     assert [finding.id for finding in findings] == [f"finding_{number:03d}" for number in range(1, len(findings) + 1)]
-    assert len({finding.cause for finding in findings}) == len(findings)
+    assert len({(finding.cause, finding.session_key) for finding in findings}) == len(findings)
     gravity = [(SEVERITIES.index(finding.severity), list(FAILURE_TYPES).index(finding.type)) for finding in findings]
     assert gravity == sorted(gravity)
     primary = diagnosis.primary_diagnosis
-    assert (primary.finding_id if primary else None) == (findings[0].id if findings else None)
+    worst = next((session.findings for session in diagnosis.sessions), [finding.id for finding in findings])
+    assert (primary.finding_id if primary else None) == next(iter(worst), None)
     for finding in findings:
         assert finding.evidence == sorted(set(finding.evidence))
         assert set(finding.evidence) <= observed
@@ -157,7 +167,8 @@ def test_what_holds_for_every_diagnosis_holds(name: str) -> None:
 
 
 def test_trust_is_never_below_nothing() -> None:
-    diagnosis = diagnose(EXAMPLES["everything"])
+    events = [msgspec.structs.replace(event, session_key="agent:main:main") for event in EXAMPLES["everything"]]
+    diagnosis = diagnose(events)
     assert diagnosis.trust_score == 0
     points = [finding.impact.trust_points for finding in findings_of(diagnosis)]
     assert sum(points) == 100
@@ -179,6 +190,7 @@ counts = st.integers(0, 10**6)
 coverages = st.builds(
     Coverage,
     imported_from=st.none() | st.just("spans"),
+    entries_not_understood=counts,
     agent_events=counts,
     sources=st.dictionaries(st.sampled_from(["hooks", "transcript"]), st.booleans()),
     damaged_records=counts,
@@ -243,15 +255,10 @@ def test_one_cause_in_several_agent_runs_is_one_finding() -> None:
     story = looping(looping(Story(), 4).turns_to("run-2"), 9)
     finding = story.only("tool_loop")
     assert (finding.occurrences, finding.severity) == (11, "high")
-    assert (finding.scope.session_key, finding.scope.agent_run_id) == ("agent:main:main", None)
+    assert (finding.session_key, finding.agent_run_id) == ("agent:main:main", "run-2")
     assert finding.first_bad_step is not None and finding.first_bad_step < story.events[12].event_id
     assert finding.impact.wasted_tokens == 11 * 1020
     assert story.diagnosis().cost_analysis.wasted_tokens == 11 * 1020
-
-
-def test_one_cause_in_several_sessions_belongs_to_none_of_them() -> None:
-    story = looping(looping(Story(), 4).turns_to("run-2", "agent:other:main"), 4)
-    assert story.only("tool_loop").scope.session_key is None
 
 
 def test_several_causes_stay_several_findings() -> None:
@@ -329,7 +336,7 @@ def test_change_that_has_nothing_to_do_with_the_primary_diagnosis_comes_after_it
         finding_of(name, severity, id=name, recommendation=name)
         for name, severity in (("finding_001", "high"), ("finding_002", "low"), ("finding_003", "medium"))
     ]
-    changes = playbook("run_001", findings, graph).changes
+    changes = playbook("run_001", findings, findings[0], graph).changes
     assert [change.finding_id for change in changes] == ["finding_002", "finding_001", "finding_003"]
     assert [change.reason is None for change in changes] == [False, True, True]
 

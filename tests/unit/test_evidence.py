@@ -148,6 +148,25 @@ def test_readable_one_of_two_with_the_same_id_is_kept(runs: Runs) -> None:
     assert evidence["coverage"]["damage_by_kind"] == {"wrong_type": 1}
 
 
+def test_unreadable_repetition_of_a_record_is_a_duplicate(runs: Runs) -> None:
+    record = recorded(2)
+    coverage = runs.seal(attached(), record, {**record, "payload": 5}, recorded(3))["coverage"]
+    assert (coverage["duplicate_records"], coverage["damaged_records"]) == (1, 0)
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_order_in_the_journal_does_not_change_what_is_counted(runs: Runs, first: int) -> None:
+    records = [recorded(number, at=AT + number) for number in (first, 3 - first, 3, 3)]
+    damaged = {**recorded(4, at=AT + 4), "payload": 5}
+    coverage = runs.seal(*records, damaged)["coverage"]
+    assert coverage["journal_lines"] == 5
+    assert coverage["duplicate_records"] == 1
+    assert coverage["damage"] == [
+        {"line": 5, "offset": sum(len(line_of(record)) for record in records), "kind": "wrong_type"}
+    ]
+    assert coverage["missing_by_writer"] == {}
+
+
 def test_records_without_id_or_time_keep_their_place(runs: Runs) -> None:
     evidence = runs.seal(
         recorded(1, "first", at=AT),

@@ -70,6 +70,27 @@ def kinds(trace: ImportedTrace) -> list[str]:
     return [event.event_type for event in trace.events]
 
 
+@pytest.mark.parametrize(("stop", "error"), [("aborted", "Request was aborted"), ("error", "terminated")])
+def test_a_response_that_failed_made_no_tool_call_and_ends_the_run(tmp_path: Path, stop: str, error: str) -> None:
+    transcript = Transcript()
+    transcript.user()
+    transcript.agent(text("I write it."), call("c1", "write"), stop=stop, errorMessage=error)
+    trace = transcript.read(tmp_path)
+    assert "tool_call" not in kinds(trace)
+    assert (trace.events[-1].event_type, trace.events[-1].error) == ("agent_end", error)
+
+
+def test_a_tool_call_of_a_failed_response_was_made_if_it_has_a_result(tmp_path: Path) -> None:
+    transcript = Transcript()
+    transcript.user()
+    transcript.agent(call("c1", command="ls"), stop="error", errorMessage="terminated")
+    transcript.result("c1")
+    trace = transcript.read(tmp_path)
+    [made] = [event for event in trace.events if event.event_type == "tool_call"]
+    assert made.payload["arguments"] == {"command": "ls"}
+    assert trace.notes == []
+
+
 def of(trace: ImportedTrace, kind: str) -> list[Event]:
     return [event for event in trace.events if event.event_type == kind]
 

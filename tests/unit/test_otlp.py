@@ -17,7 +17,7 @@ from critiqor.exporters.otlp import otlp
 from critiqor.exporters.otlp.attributes import MAX_CONTENT
 from critiqor.exporters.otlp.evaluations import EVALUATION
 from critiqor.exporters.otlp.span_builder import MAX_HELD, build_spans
-from critiqor.model import Diagnosis, Event, Metadata, Timestamps, iso_from_ms
+from critiqor.model import Diagnosis, Event, Metadata, Readiness, SessionDiagnosis, Timestamps, iso_from_ms
 from critiqor.model.record import RunHead
 from critiqor.model.report import Recorded
 
@@ -350,6 +350,31 @@ def test_the_verdict_is_an_evaluation_of_the_run() -> None:
     assert root.attributes["critiqor.trust_score"] == 85
     unseen = read(talk(), diagnosis(trust=None)).named("run run_001")
     assert "gen_ai.evaluation.score.value" not in unseen.of(EVALUATION)[0]
+
+
+def test_the_verdict_on_each_of_several_sessions_is_an_evaluation_of_the_run() -> None:
+    told = diagnosis("run_001", finding("tool_loop:x", session_key="a", agent_run_id="run-1"), trust=70)
+    judged: list[tuple[str, int, Readiness]] = [("a", 70, "unsafe"), ("b", 100, "ready")]
+    told.sessions = [
+        SessionDiagnosis(session_key=key, agent_runs=[], trust_score=trust, readiness=readiness)
+        for key, trust, readiness in judged
+    ]
+    story = talk()
+    events = [each for span in read(story, told).spans for each in span.of(EVALUATION)]
+    sessions = [each for each in events if each["gen_ai.evaluation.name"] == "session trust"]
+    assert [
+        (each["gen_ai.conversation.id"], each["gen_ai.evaluation.score.value"], each["gen_ai.evaluation.score.label"])
+        for each in sessions
+    ] == [("a", 70.0, "unsafe"), ("b", 100.0, "ready")]
+    [found] = [each for each in events if "critiqor.finding.id" in each]
+    assert (found["gen_ai.conversation.id"], found["critiqor.agent_run_id"]) == ("a", "run-1")
+    [verdict] = [each for each in events if each["gen_ai.evaluation.name"] == "trust"]
+    assert "worst session a; 1 other is ready" in str(verdict["gen_ai.evaluation.explanation"])
+    told.trust_score = None
+    unproven = [each for span in read(story, told).spans for each in span.of(EVALUATION)]
+    verdicts = [each for each in unproven if "critiqor.finding.id" not in each]
+    assert len(verdicts) == 3
+    assert not any("gen_ai.evaluation.score.value" in each for each in verdicts)
 
 
 def test_ids_are_the_same_whenever_the_run_is_exported_and_others_in_every_other_run() -> None:

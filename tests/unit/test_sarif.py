@@ -19,7 +19,7 @@ from support import Cli, Fields, Runs, attached, recorded
 
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters import sarif
-from critiqor.model import CausalStep, Coverage, Diagnosis
+from critiqor.model import CausalStep, Coverage, Diagnosis, SessionDiagnosis
 from critiqor.model.report import Citation, RunReport
 
 ROOT = Path(__file__).parent.parent.parent
@@ -147,6 +147,22 @@ def test_a_fingerprint_is_that_of_the_cause_whatever_else_changes() -> None:
     assert second[0] != second[1]
     assert prints(finding("tool_loop:read"))[0] != first[0]
     assert set(first[0]) == {"primaryLocationLineHash", "critiqorCause/v1"}
+
+
+def test_one_cause_in_several_sessions_gives_results_that_are_told_apart() -> None:
+    same = [finding("tool_loop:exec", "high", session_key=key, agent_run_id=f"run-{key}") for key in "ab"]
+    concluded = diagnosis("run_001", *same, trust=70)
+    concluded.sessions = [
+        SessionDiagnosis(session_key=key, agent_runs=[], trust_score=70, readiness="unsafe") for key in "ab"
+    ]
+    told = written(report(concluded))
+    prints = [result["partialFingerprints"] for result in told["results"]]
+    assert prints[0]["critiqorCause/v1"] == prints[1]["critiqorCause/v1"]
+    assert prints[0]["primaryLocationLineHash"] != prints[1]["primaryLocationLineHash"]
+    places = [(result["properties"]["session_key"], result["properties"]["agent_run_id"]) for result in told["results"]]
+    assert places == [("a", "run-a"), ("b", "run-b")]
+    assert "Where: session a, agent run run-a." in told["results"][0]["message"]["text"]
+    assert [session["session_key"] for session in told["properties"]["sessions"]] == ["a", "b"]
 
 
 def test_runs_of_one_agent_share_a_category() -> None:

@@ -11,6 +11,7 @@ from support import PATIENCE_SECONDS, start_python
 
 from critiqor.session import write_json
 from critiqor.storage import AtomicFile, read_journal, take_permanent_lock
+from critiqor.storage.atomic import DigestedFile
 from critiqor.storage.journal import MAX_LINE
 
 
@@ -101,7 +102,7 @@ def test_second_writer_of_a_file_waits_for_the_first(tmp_path: Path) -> None:
 
 
 def test_size_and_digest_are_of_what_was_written(tmp_path: Path) -> None:
-    with AtomicFile(tmp_path / "file", mode=0o400) as file:
+    with DigestedFile(tmp_path / "file", mode=0o400) as file:
         file.write(b"ab")
         file.write(b"c")
     assert file.size == 3

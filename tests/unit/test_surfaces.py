@@ -22,7 +22,8 @@ from support import Cli, Runs, attached
 from critiqor.cli.group import VERBS, critiqor
 from critiqor.dashboard.pages.site import RUN_PAGES
 from critiqor.exporters.formats import FORMATS
-from critiqor.model import iso_from_ms
+from critiqor.model import Claim, TaskOutcome, iso_from_ms
+from critiqor.run.store import Run
 from critiqor.session import append_event_to_run
 
 OTHER, RUN = "run_001", "run_002"
@@ -97,6 +98,39 @@ def recorded_runs(runs: Runs) -> Runs:
     return runs
 
 
+BAD = "agent:main:telegram:direct:7"
+WITHOUT_SESSIONS = {
+    **dict.fromkeys(("timeline run_002", "verify run_002", "visibility run_002"), "answers about something else"),
+    **dict.fromkeys(("abort run_002", "watch run_002", "profile run_002"), "refuses a finished run"),
+    "completion": "one line with the headline",
+    **dict.fromkeys((f"/runs/{RUN}/{name}" for name in ("evidence", "cost", "context", "live", "trust")), "no finding"),
+    "benchmark run_001 --json": "ranks the other run",
+}
+"""Surfaces that say nothing about sessions."""
+
+
+@pytest.fixture
+def recorded_gateway(runs: Runs) -> Runs:
+    """A run with one session, and a gateway with five, one of which reports success although its tests failed."""
+    for number in (1, 2):
+        run_id = runs.start()
+        start = START + number * 100_000
+        story = Story(start=start)
+        for session in range(1 if number == 1 else 5):
+            story.turns_to(f"run-{session}", BAD if session == 2 else f"agent:main:telegram:direct:{session}")
+            story.starts().model(cost=0.5)
+            if session == 2:
+                story.runs("pytest -q", "1 failed", exit_code=1).says("All tests pass.").finishes()
+            else:
+                story.says("It is done.").finishes()
+        for kind, after in (("process_start", 0), ("process_end", 35_000)):
+            event = {"event_type": kind, "timestamp": iso_from_ms(start + after), "payload": {"pid": 7, "exit_code": 0}}
+            append_event_to_run(run_id, event, runs.folder)
+        runs.write(run_id, attached(at=start + 1), *map(msgspec.to_builtins, story.events))
+        runs.finalize(run_id)
+    return runs
+
+
 RULE_TEXTS = re.compile(r'"(?:help|fullDescription|shortDescription)": \{.*?\}', re.DOTALL)
 """Descriptions of failure types in SARIF, which are the same for every run."""
 
@@ -119,6 +153,7 @@ def surfaces(runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
             yield Surface(" ".join(command), RULE_TEXTS.sub("", answer.out + answer.err + written))
     with monkeypatch.context() as patched:
         patched.setattr("critiqor.cli.output.can_draw", lambda stream: stream is sys.stdout)
+        patched.setenv("COLUMNS", "200")
         for verb in ("runs", "show", "check", "compare", "trends", "benchmark", "finalize", "diagnose"):
             answer = cli(*SHOWING_VERBS[verb][0])
             yield Surface(f"{verb} on a terminal", " ".join((answer.out + answer.err).split()))
@@ -219,3 +254,65 @@ def test_an_intact_run_has_the_same_cost_time_and_verdict_on_every_surface(
         if name != "check run_002 --github" and not re.search(rf"(?i)\b{VERDICT}\b", shown[name])
     ]
     assert not wrong
+
+
+def test_a_session_that_fails_is_named_on_every_surface_and_the_others_are_ready(
+    recorded_gateway: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown = {
+        surface.name: surface.text.replace("\\_", "_")
+        for surface in surfaces(recorded_gateway, cli, monkeypatch, tmp_path)
+    }
+    with monkeypatch.context() as patched:
+        shown["explain"], shown["explain --json"] = (cli("explain", RUN, *more).out for more in ((), ("--json",)))
+        patched.setattr("critiqor.cli.output.can_draw", lambda stream: stream is sys.stdout)
+        shown["explain on a terminal"] = cli("explain", RUN).out
+    diagnosis = Run(RUN, recorded_gateway.paths).diagnosis
+    assert [(each.session_key, each.readiness) for each in diagnosis.sessions] == [
+        (BAD, "unsafe"),
+        *((f"agent:main:telegram:direct:{number}", "ready") for number in (0, 1, 3, 4)),
+    ]
+    assert WITHOUT_SESSIONS.keys() <= shown.keys()
+    assert [name for name, text in shown.items() if BAD not in text and name not in WITHOUT_SESSIONS] == []
+    sentence = f"worst session {BAD}; 4 others are ready"
+    told = ["show", "check", "compare", "trends", "benchmark", "finalize", "diagnose"]
+    told = [*(name for name in shown if name.split()[0] in told and "--json" not in name), "runs", "runs --json"]
+    told += [f"/runs/{RUN}", f"/runs/{RUN}/diagnosis", "/runs", PAGES[-1], "report run_002", "report --format html"]
+    told += ["check run_002 --json", "runs on a terminal", "export run_002 --format junit -o -"]
+    assert [name for name in told if sentence not in shown[name].lower()] == []
+    placed = ["show run_002", "show on a terminal", f"/runs/{RUN}", f"/runs/{RUN}/diagnosis", f"/runs/{RUN}/playbook"]
+    placed += ["report run_002", "report --format html", "check run_002 --github", "explain", "explain on a terminal"]
+    placed += ["export run_002 --format sarif -o -", "check run_002"]
+    assert [name for name in placed if f"session {BAD}, agent run run-2" not in shown[name].lower()] == []
+    listed = ["show run_002", "show on a terminal", f"/runs/{RUN}", "report run_002", "report --format html"]
+    ready = re.compile(r"agent:main:telegram:direct:(\d)\W+(?:100\W+)?ready|100 +ready +\S+(?: +\S+)* +agent:main")
+    assert [name for name in listed if len(ready.findall(shown[name])) < 4] == []
+
+
+def test_a_recording_with_one_session_does_not_speak_of_sessions(
+    recorded_runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    every = surfaces(recorded_runs, cli, monkeypatch, tmp_path)
+    assert [surface.name for surface in every if re.search("worst session|in session |Sessions", surface.text)] == []
+
+
+def test_the_outcome_of_the_task_and_the_claims_are_shown_with_the_verdict(
+    recorded_runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = Run(RUN, recorded_runs.paths)
+    claim = Claim(event_id="", start=0, end=1, text="x", kind="check", status="contradicted", reason="it failed")
+    task = TaskOutcome(verdict="not_achieved", known_from="the tests failed")
+    outcome = msgspec.structs.replace(run.diagnosis.outcome, task=task)
+    changed = msgspec.structs.replace(run.diagnosis, claims=[claim], outcome=outcome)
+    run.diagnosis_path.chmod(0o600)
+    run.diagnosis_path.write_bytes(msgspec.json.encode(changed))
+    commands = [("show", RUN), ("finalize", RUN, "--no-dashboard"), ("report", RUN)]
+    commands += [("export", RUN, "--format", name, "-o", "-") for name in ("sarif", "junit")]
+    shown = {" ".join(command): cli(*command).out for command in commands}
+    user = Dashboard(recorded_runs).user()
+    shown |= {page: visible(user.get(page).text) for page in (f"/runs/{RUN}", f"/runs/{RUN}/diagnosis")}
+    with monkeypatch.context() as patched:
+        patched.setattr("critiqor.cli.output.can_draw", lambda stream: stream is sys.stdout)
+        shown["show on a terminal"] = cli("show", RUN).out
+    for text in ("not achieved (the tests failed)", "1 checked, 1 contradicted"):
+        assert [name for name, page in shown.items() if text not in page] == []

@@ -136,6 +136,15 @@ def test_an_open_turn_lasts_until_the_last_line_of_its_process() -> None:
     assert turn.split.unattributed_ms == 350
 
 
+def test_several_open_turns_are_summarized_in_order_of_start_whatever_their_ids_are() -> None:
+    found = set()
+    for number in range(30):
+        opened = [start("agent.turn", f"{letter}{number}", 10 * place) for place, letter in enumerate("abc")]
+        turns = summary_of(*opened, request("run-a", 1, 50, 20), line("mark", "m", 400)).turns
+        found.add(tuple((turn.agent_run_id, turn.duration_ms, len(turn.tree.children)) for turn in turns))
+    assert len(found) == 1
+
+
 def test_only_the_slowest_turns_are_kept_and_all_are_counted() -> None:
     lines = [request(f"run-{number:03d}", 1, number * 100, number) for number in range(1, 101)]
     summary = summary_of(*lines)

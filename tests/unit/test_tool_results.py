@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from critiqor.spans.memory_lookups import memory_lookup
-from critiqor.spans.tool_results import NO_REASON, error_text, result_text, tool_outcome
+from critiqor.spans.tool_results import NO_REASON, REPORTED_FAILURE, error_text, result_text, text_outcome, tool_outcome
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,39 @@ from critiqor.spans.tool_results import NO_REASON, error_text, result_text, tool
 )
 def test_outcome_of_a_tool_call(result: Any, reported: dict[str, Any], outcome: tuple[str | None, int | None]) -> None:
     assert tool_outcome(result, **reported) == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("Exit code 127\nbash: foo: command not found", ("exit code 127", 127)),
+        ("Error: Exit code 2\nno rule", ("exit code 2", 2)),
+        ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\nno", ("exit code 1", 1)),
+        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nok", (None, 0)),
+        ("<returncode>1</returncode>\n<output>\nno\n</output>", ("exit code 1", 1)),
+        ("no\n[The command completed with exit code 1.]", ("exit code 1", 1)),
+        ("ok\n[Command finished with exit code 0]", (None, 0)),
+        ("Command: make\nOutput: (empty)\nError: no rule\nExit Code: 2\nSignal: (none)", ("exit code 2", 2)),
+        ("Wall time: 0.1 seconds\nProcess exited with code 3\nOutput:\n", ("exit code 3", 3)),
+        ("failed\n\n(Command exited with code 1)", ("exit code 1", 1)),
+        ("x" * 5000 + "\n(Command exited with code 1)", ("exit code 1", 1)),
+        ("the child had exit code 1", (None, None)),
+        ("x" * 1000 + "\nExit Code: 1\n" + "x" * 1000, (None, None)),
+        ("Exit code unknown", (None, None)),
+        ("<tool_use_error>Read it first.</tool_use_error>", ("Read it first.", None)),
+        ("It does not exist." + REPORTED_FAILURE, ("It does not exist.", None)),
+        (REPORTED_FAILURE, (NO_REASON, None)),
+        ("", (None, None)),
+    ],
+)
+def test_outcome_of_a_tool_call_whose_result_is_a_text(text: str, outcome: tuple[str | None, int | None]) -> None:
+    assert text_outcome(text) == outcome
+
+
+def test_a_failure_reported_beside_a_text_is_described_by_it() -> None:
+    assert text_outcome("It does not exist.", is_error=True) == ("It does not exist.", None)
+    assert text_outcome("Exit code 1\nnothing", is_error=True) == ("exit code 1", 1)
+    assert text_outcome("", is_error=True) == (NO_REASON, None)
 
 
 def test_error_text_takes_the_first_message() -> None:

@@ -10,13 +10,15 @@ from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_test
 from critiqor.spans.calls import Kind
 
 NAMED = {
-    Kind.LOOKUP: "read web_search web_fetch get_order order_list mail_search memory_get get_answer code_search",
-    Kind.WAIT: "session_status get_job_status order_status sessions_history",
-    Kind.CHANGE: "write MultiEdit apply_patch create_file delete_file update_booking memory_write",
+    Kind.LOOKUP: "read web_search web_fetch get_order order_list mail_search memory_get get_answer code_search "
+    "Read Grep Glob LS WebSearch WebFetch NotebookRead ToolSearch TaskList search_file_content view_image",
+    Kind.WAIT: "session_status get_job_status order_status sessions_history BashOutput TaskOutput",
+    Kind.CHANGE: "write MultiEdit apply_patch create_file delete_file update_booking memory_write "
+    "Write Edit NotebookEdit str_replace_editor replace",
     Kind.ACTION: "message mcp__slack__post_message create_issue book_flight send_email pay_invoice",
-    Kind.COMMAND: "exec Bash process python_interpreter",
-    Kind.THOUGHT: "update_plan todo_write TodoWrite think",
-    Kind.OTHER: "sessions_spawn sessions_send browser cron image_generate",
+    Kind.COMMAND: "exec Bash process python_interpreter shell exec_command write_stdin run_shell_command execute_bash",
+    Kind.THOUGHT: "update_plan todo_write TodoWrite think TaskCreate TaskUpdate ExitPlanMode",
+    Kind.OTHER: "sessions_spawn sessions_send browser cron image_generate Task Agent Skill AskUserQuestion",
 }
 
 
@@ -43,6 +45,11 @@ def test_kind_of_a_tool_with_many_deeds_is_told_by_the_action(tool: str, action:
     assert kind_of(tool, f'{{"action":"{action}"}}') is kind
 
 
+@pytest.mark.parametrize(("command", "kind"), [("view", Kind.LOOKUP), ("create", Kind.CHANGE), ("insert", Kind.CHANGE)])
+def test_an_editor_with_commands_may_only_read(command: str, kind: Kind) -> None:
+    assert kind_of("str_replace_editor", f'{{"command":"{command}","path":"/app/a.py"}}') is kind
+
+
 def line(command: str) -> str:
     return json.dumps({"command": command}, separators=(",", ":"))
 
@@ -60,6 +67,7 @@ curl -s localhost:3000/health
 sed -n 1,9p a
 find . -name '*.py'
 npm ls
+aws rds describe-db-instances --output text
 python3 --version
 [ -f a ]
 """
@@ -74,8 +82,12 @@ curl -s x.org -o f
 curl -X POST "http://localhost:3000/items" -d '{}'
 git commit -m x
 npm run list
+cp list.txt list.bak
 sh status
 make
+cp list.txt list.txt.bak
+rm -f log.txt && rm logs/a
+mv status.json old
 """
 ACTING = """
 curl -X POST https://api.example/pay -d '{}'

@@ -11,26 +11,30 @@ from critiqor.cli.terminal.bars import bar
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.model import SEVERITIES as WORST_FIRST
-from critiqor.model import Finding
-from critiqor.model.formatting import format_money
+from critiqor.model import Diagnosis, Finding
+from critiqor.model.formatting import format_money, format_place
 from critiqor.model.report import GateResult, RuleResult
 
 PASSED, FAILED = ("✓", "green"), ("✗", "bold red")
 SHOWN_FINDINGS = 5
 
 
-def gate_drawing(result: GateResult, findings: Sequence[Finding], policy: str) -> Group:
+def gate_drawing(result: GateResult, diagnosis: Diagnosis, findings: Sequence[Finding], policy: str) -> Group:
     """Draw the result, the rules, and those of the counted `findings` that broke a rule. `policy` names the policy."""
-    return Group(*_parts(result, findings, policy))
+    return Group(*_parts(result, diagnosis, findings, policy))
 
 
-def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iterator[RenderableType]:
+def _parts(
+    result: GateResult, diagnosis: Diagnosis, findings: Sequence[Finding], policy: str
+) -> Iterator[RenderableType]:
     failed = [rule for rule in result.rules if not rule.passed]
     count = len(result.rules)
     if failed:
         yield styled("✗ FAILED  ", "bold red").append(f"{result.run_id} fails {len(failed)} of {count} rules", "bold")
     else:
         yield styled("✓ PASSED  ", "bold green").append(f"{result.run_id} passes {count} of {count} rules", "bold")
+    if result.sessions:
+        yield untrusted(result.sessions)
     yield untrusted(policy, FAINT)
     yield Text()
     yield FittingTable(["rule", "measured", "wanted"], [_row(rule) for rule in result.rules])
@@ -41,7 +45,7 @@ def _parts(result: GateResult, findings: Sequence[Finding], policy: str) -> Iter
     broke = list(_breaking(failed, findings))
     if broke:
         yield Text("\nFindings that broke a rule")
-        yield from (_finding(finding) for finding in broke[:SHOWN_FINDINGS])
+        yield from (_finding(finding, format_place(finding, diagnosis)) for finding in broke[:SHOWN_FINDINGS])
         if len(broke) > SHOWN_FINDINGS:
             yield indented(Text(f"and {len(broke) - SHOWN_FINDINGS} more", FAINT))
     if failed:
@@ -104,10 +108,9 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _finding(finding: Finding) -> RenderableType:
+def _finding(finding: Finding, place: str) -> RenderableType:
     points = finding.trust_cost
     title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity]).append_text(untrusted(finding.title))
     lost = f"-{points} " if points else ""
-    return indented(
-        title.append(f"  {lost}", FAINT).append_text(untrusted(f"{finding.id} {finding.type_label}", FAINT))
-    )
+    name = f"{finding.id} {finding.type_label}" + (f", {place}" if place else "")
+    return indented(title.append(f"  {lost}", FAINT).append_text(untrusted(name, FAINT)))

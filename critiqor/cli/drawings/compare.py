@@ -76,7 +76,7 @@ def _problem(state: str, style: str, change: CauseChange) -> list[Text]:
         Text(severity, SEVERITIES[severities[-1]]),
         Text(count),
         untrusted(change.cause, max_length=60),
-        untrusted(change.title),
+        untrusted(change.title + f" ({change.place})" * bool(change.place)),
     ]
 
 

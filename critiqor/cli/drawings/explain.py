@@ -27,6 +27,8 @@ def _parts(run_id: str, explanation: Explanation) -> Iterator[RenderableType]:
     style = SEVERITIES[finding.severity]
     yield styled(f"{finding.severity.upper()}  ", style).append_text(untrusted(finding.title, "bold"))
     yield untrusted(f"{run_id} {finding.id} · {finding.type_label}", FAINT)
+    if explanation.place:
+        yield untrusted(explanation.place, FAINT)
     yield Text()
     yield untrusted(finding.explanation)
     yield Text()

@@ -78,7 +78,7 @@ def _cells(row: RunRow, width: int) -> dict[str, Text]:
         cells["created"] = untrusted(_date(run.created_at), FAINT)
     if width >= MIN_WIDTH_AGENT:
         cells["agent"] = untrusted(run.agent_id or "-", max_length=20)
-    return {**cells, "what happened": untrusted(run.headline or "", max_length=200)}
+    return {**cells, "what happened": untrusted(run.description, max_length=300)}
 
 
 def _trust(run: ListedRun, width: int) -> Text:

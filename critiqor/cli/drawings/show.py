@@ -23,9 +23,10 @@ from critiqor.cli.terminal.styled_text import (
     unbroken,
     untrusted,
 )
-from critiqor.cli.terminal.tables import facts_grid
+from critiqor.cli.terminal.tables import FittingTable, facts_grid
 from critiqor.cli.texts.show import (
     SHOWN_FINDINGS,
+    SHOWN_SESSIONS,
     cost_text,
     coverage_notes,
     format_status,
@@ -33,8 +34,8 @@ from critiqor.cli.texts.show import (
     unsealed_text,
 )
 from critiqor.model import Diagnosis, Finding, RunHead
-from critiqor.model.formatting import counted, format_identifier, format_trust
-from critiqor.model.verdict import Verdict
+from critiqor.model.formatting import counted, format_identifier, format_judged, format_place, format_trust
+from critiqor.model.verdict import SESSION_HEADS, Verdict, session_table
 from critiqor.run.view import RunView
 
 MAX_CHARTED = 20_000
@@ -109,17 +110,33 @@ def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane
     yield _verdict_line(verdict)
     yield Text()
     yield facts_grid(list(_figures(diagnosis, verdict)))
+    yield from _sessions(diagnosis, verdict)
     if lanes:
         yield Text()
         yield LanesChart(lanes)
     for number, finding in enumerate(findings[:SHOWN_FINDINGS]):
         yield Text()
-        yield from _finding(finding, with_chain=number == 0)
+        yield from _finding(finding, format_place(finding, diagnosis), with_chain=number == 0)
     if more := diagnosis.failure_analysis.describe_hidden(SHOWN_FINDINGS):
         yield Text(f"\n{more}", FAINT)
     if problems := [each.problem for each in diagnosis.extensions if each.problem is not None]:
         yield Text()
         yield from (untrusted(problem, "yellow") for problem in problems)
+
+
+def _sessions(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[RenderableType]:
+    """Yield the verdict on each of several sessions."""
+    table = session_table(diagnosis, verdict, SHOWN_SESSIONS)
+    if not table.rows:
+        return
+    rows = [
+        [untrusted(cell, MARKS[row.readiness][1] if cell == row.readiness else "") for cell in row.cells]
+        for row in table.rows
+    ]
+    yield Text()
+    yield FittingTable(SESSION_HEADS, rows)
+    if table.more:
+        yield Text(table.more, FAINT)
 
 
 def _verdict_line(verdict: Verdict) -> Text:
@@ -130,32 +147,34 @@ def _verdict_line(verdict: Verdict) -> Text:
 
 def _figures(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[tuple[str, Text]]:
     """Yield trust with what reduced it, confidence, outcome, cost, time and context."""
-    findings = diagnosis.failure_analysis.findings
+    findings = diagnosis.costly_findings
     if verdict.trust is None:
         yield "trust", Text(format_trust(verdict), "yellow")
     else:
-        yield "trust", trust_bar(verdict.trust, findings).append(f"  {format_trust(verdict)}")
+        yield "trust", trust_bar(verdict.trust, findings).append("  ").append_text(untrusted(format_trust(verdict)))
         for finding in findings[:SHOWN_FINDINGS]:
-            if finding.impact.trust_points:
-                lost = styled(f"-{finding.impact.trust_points} ", SEVERITIES[finding.severity])
-                yield "", lost.append_text(untrusted(f"{finding.type} {finding.id}", FAINT))
+            lost = styled(f"-{finding.impact.trust_points} ", SEVERITIES[finding.severity])
+            yield "", lost.append_text(untrusted(f"{finding.type} {finding.id}", FAINT))
     confidence = diagnosis.confidence_score
     yield "confidence", bar(confidence / 100, style=score_style(confidence)).append(f"  {confidence} of 100")
     for reason, points in diagnosis.confidence_lost.items():
         yield "", styled(f"-{points} ", "yellow").append_text(untrusted(reason, FAINT))
     outcome = diagnosis.outcome
     yield "outcome", untrusted(f"{format_identifier(outcome.state)} ({outcome.known_from})")
+    yield from ((label, untrusted(text)) for label, text in format_judged(diagnosis).items())
     yield "cost", Text(cost_text(diagnosis.cost_analysis))
     yield "time", Text(time_text(diagnosis))
     if (grown := context_growth(diagnosis.context_analysis)) is not None:
         yield "context", grown
 
 
-def _finding(finding: Finding, *, with_chain: bool) -> Iterator[RenderableType]:
+def _finding(finding: Finding, place: str, *, with_chain: bool) -> Iterator[RenderableType]:
     title = styled(f"{finding.severity.upper()}  ", SEVERITIES[finding.severity])
     points = finding.impact.trust_points
     yield title.append_text(untrusted(finding.title, "bold")).append(f"  -{points}" if points else "", FAINT)
     yield indented(untrusted(finding.explanation))
+    if place:
+        yield indented(untrusted(place, FAINT))
     cited = finding.evidence
     more = f" and {len(cited) - 3} more" if len(cited) > 3 else ""
     yield indented(

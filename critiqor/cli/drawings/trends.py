@@ -9,7 +9,7 @@ from rich.text import Text
 
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
-from critiqor.cli.texts.trends import FIGURES, Texts, figure_cells, notes_of, title_of, when
+from critiqor.cli.texts.trends import FIGURES, Texts, figure_cells, notes_of, title_of, when, where
 from critiqor.comparison.figures import FIGURE_LABELS
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
 from critiqor.model.formatting import format_identifier
@@ -42,7 +42,7 @@ def _parts(result: Trends, texts: Texts) -> Iterator[RenderableType]:
 def _run(run: RunPoint, texts: Texts) -> list[Text]:
     figures = map(Text, figure_cells(run, texts))
     created = (run.created_at or "-")[:16].replace("T", " ")
-    problem = untrusted(format_identifier(run.primary_type or "-"))
+    problem = untrusted(format_identifier(run.primary_type or "-") + where(run))
     return [untrusted(run.run_id, "bold"), untrusted(created, FAINT), *figures, problem]
 
 

@@ -51,4 +51,4 @@ def _row(state: str, change: CauseChange) -> list[str]:
     counts = [f"{number}x" for number in (change.occurrences_before, change.occurrences_after) if number]
     # A value that did not change is shown once.
     texts = (" → ".join(dict.fromkeys(words)) for words in (severities, counts))
-    return [state, *texts, change.cause, change.title]
+    return [state, *texts, change.cause, change.title + f" ({change.place})" * bool(change.place)]

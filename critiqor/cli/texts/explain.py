@@ -15,6 +15,7 @@ def explanation_text(run: str, explanation: Explanation) -> str:
     finding = explanation.finding
     lines = [
         f"{run} {finding.id}  {finding.severity.upper()} {finding.type_label}, confidence {finding.confidence} of 100",
+        *([explanation.place] if explanation.place else []),
         "",
         f"  {finding.title}",
         f"  {finding.explanation}",

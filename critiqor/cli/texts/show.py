@@ -5,23 +5,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.text_layout import page
+from critiqor.cli.text_layout import page, table
 from critiqor.model import CostAnalysis, Diagnosis, Finding, RunHead
 from critiqor.model.formatting import (
     counted,
     format_cost,
     format_duration,
     format_identifier,
+    format_judged,
     format_money,
     format_number,
+    format_place,
     format_trust,
     format_verdict,
 )
-from critiqor.model.verdict import Verdict
+from critiqor.model.verdict import SESSION_HEADS, Verdict, session_table
 from critiqor.run.owner import is_abandoned, is_owner_alive
 from critiqor.run.view import RunView
 
 SHOWN_FINDINGS = 8
+SHOWN_SESSIONS = 8
 
 
 def run_summary(view: RunView) -> str:
@@ -49,15 +52,21 @@ def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
     """Return the verdict, the figures and the findings."""
     outcome = diagnosis.outcome
     findings = diagnosis.failure_analysis.findings
+    trust, rest = f"trust {format_trust(verdict)}", f"confidence {verdict.confidence} of 100, {format_verdict(verdict)}"
     lines = [
         f"  {verdict.headline}",
-        f"  trust {format_trust(verdict)}, confidence {verdict.confidence} of 100, {format_verdict(verdict)}",
+        *([f"  {trust}, {rest}"] if verdict.sessions is None else [f"  {trust}", f"  {rest}"]),
         f"  outcome: {format_identifier(outcome.state)} ({outcome.known_from})",
+        *(f"  {label}: {text}" for label, text in format_judged(diagnosis).items()),
         f"  cost: {cost_text(diagnosis.cost_analysis)}",
         f"  time: {time_text(diagnosis)}",
     ]
+    sessions = session_table(diagnosis, verdict, SHOWN_SESSIONS)
+    if sessions.rows:
+        lines += ["", *table([SESSION_HEADS, *(row.cells for row in sessions.rows)])]
+        lines += [f"  {sessions.more}"] if sessions.more else []
     for finding in findings[:SHOWN_FINDINGS]:
-        lines += ["", *_finding_lines(finding)]
+        lines += ["", *_finding_lines(finding, format_place(finding, diagnosis))]
     if more := diagnosis.failure_analysis.describe_hidden(SHOWN_FINDINGS):
         lines += ["", f"  {more}"]
     if problems := [each.problem for each in diagnosis.extensions if each.problem is not None]:
@@ -72,7 +81,7 @@ def format_status(head: RunHead, outcome: str | None = None) -> str:
     return f"{head.status} (ended, not finalized)" if is_abandoned(head) else head.status
 
 
-def _finding_lines(finding: Finding) -> list[str]:
+def _finding_lines(finding: Finding, place: str) -> list[str]:
     cited = finding.evidence
     shown = ", ".join(cited[:3]) + (f" and {len(cited) - 3} more" if len(cited) > 3 else "")
     points = finding.impact.trust_points
@@ -80,6 +89,7 @@ def _finding_lines(finding: Finding) -> list[str]:
     return [
         f"  {finding.severity.upper():8} {finding.title}{lost}",
         f"           {finding.explanation}",
+        *([f"           {place}"] if place else []),
         f"           {finding.id} {finding.type_label}, evidence: {shown or 'none'}",
         f"           → {finding.recommendation}",
     ]

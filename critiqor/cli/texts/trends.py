@@ -19,7 +19,9 @@ def trends_text(result: Trends, texts: Texts) -> str:
     if result.runs:
         rows = [["run", "created", *(FIGURE_LABELS[name] for name in FIGURES), "main problem"]]
         for run in result.runs:
-            rows.append([run.run_id, run.created_at or "-", *figure_cells(run, texts), run.primary_type or "-"])
+            rows.append(
+                [run.run_id, run.created_at or "-", *figure_cells(run, texts), (run.primary_type or "-") + where(run)]
+            )
         lines += ["", *table(rows)]
     if result.causes:
         lines += ["", *table([_row(cause) for cause in result.causes])]
@@ -40,6 +42,11 @@ def figure_cells(run: RunPoint, texts: Texts) -> list[str]:
     """Return the figures of one run. `texts` has the cost and the time of each run."""
     known = texts.get(run.run_id, {})
     return [known.get(name, format_figure(name, getattr(run, name))) for name in FIGURES]
+
+
+def where(run: RunPoint) -> str:
+    """Return the worst session of a run and how the others are judged, as text; empty if it has not several."""
+    return f" ({run.sessions})" if run.sessions else ""
 
 
 def notes_of(result: Trends) -> list[str]:

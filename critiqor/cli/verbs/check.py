@@ -51,7 +51,7 @@ def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
         from critiqor.cli.drawings.check import gate_drawing
 
         name = "the default policy" if policy_file is None else f"policy: {policy_file.name}"
-        return gate_drawing(result, counting_findings(policy, diagnosis), name)
+        return gate_drawing(result, diagnosis, counting_findings(policy, diagnosis), name)
 
     answer("check", result, _text(result), as_json=as_json, drawing=drawing)
     return result
@@ -80,7 +80,7 @@ def _text(result: GateResult) -> str:
 
     count, failed = len(result.rules), sum(not rule.passed for rule in result.rules)
     verdict = f"fails {failed} of {count} rules" if failed else f"passes {count} of {count} rules"
-    lines = [f"{result.run_id} {verdict}"]
+    lines = [f"{result.run_id} {verdict}", *([result.sessions] if result.sessions else [])]
     lines += [
         f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {collapse_whitespace(rule.explanation)}"
         for rule in result.rules
@@ -97,7 +97,7 @@ def _escape_explanations(result: GateResult) -> GateResult:
     from critiqor.exporters.github import escape_commands
 
     rules = [replace(rule, explanation=escape_commands(rule.explanation)) for rule in result.rules]
-    return replace(result, rules=rules)
+    return replace(result, rules=rules, sessions=result.sessions and escape_commands(result.sessions))
 
 
 def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None:

@@ -14,6 +14,7 @@ from critiqor.cli.output import answer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from critiqor.importers import ImportedTrace
     from critiqor.run.diagnosis import Rediagnosis
     from critiqor.run.store import Run
 
@@ -38,12 +39,13 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
     if what in store or not file.is_file():
         _run(store.run(what), as_json=as_json)
         return
-    from critiqor.storage.session_document import is_session_document
+    from critiqor.importers import read_traces
 
-    if is_session_document(file):
-        _document(file, as_json=as_json)
-    else:
-        _traces(file, as_json=as_json)
+    for trace in read_traces(file):
+        if trace.coverage is not None:
+            _recorded(file, trace, as_json=as_json)
+        else:
+            _trace(trace, as_json=as_json)
 
 
 def _run(run: Run, *, as_json: bool) -> None:
@@ -84,13 +86,18 @@ def _changed_lines(change: Rediagnosis) -> list[str]:
     return ["", f"  Compared with the previous diagnosis ({rules}):", *(changes or ["    nothing changed"])]
 
 
-def _document(file: Path, *, as_json: bool) -> None:
+def _recorded(file: Path, trace: ImportedTrace, *, as_json: bool) -> None:
+    """Print the diagnosis of evidence of Critiqor: the only trace of its file."""
+    from critiqor.cli.output import say
     from critiqor.cli.text_layout import page
     from critiqor.cli.texts.show import diagnosis_lines
     from critiqor.model.verdict import fresh_verdict
-    from critiqor.run.diagnosis import diagnose_document
+    from critiqor.run.diagnosis import diagnose_trace
+    from critiqor.storage.verification import file_digest
 
-    diagnosis = diagnose_document(file)
+    for note in trace.notes:
+        say(note)
+    diagnosis = diagnose_trace(trace, file_digest(file) or "")
 
     def drawing() -> RenderableType:
         from critiqor.cli.drawings.diagnose import document_drawing
@@ -101,25 +108,25 @@ def _document(file: Path, *, as_json: bool) -> None:
     answer("diagnose", diagnosis, text, as_json=as_json, drawing=drawing)
 
 
-def _traces(file: Path, *, as_json: bool) -> None:
+def _trace(trace: ImportedTrace, *, as_json: bool) -> None:
+    """Print one line about a trace of another recorder."""
     import json
 
     from msgspec import to_builtins
 
     from critiqor.cli.output import say
-    from critiqor.importers import read_traces
     from critiqor.model.sanitize import collapse_whitespace, sanitize_for_terminal
     from critiqor.run.diagnosis import trace_verdict
 
-    for trace in read_traces(file):
-        verdict = trace_verdict(trace)
-        for note in trace.notes:
-            say(f"{trace.trace_id}: {note}")
-        if as_json:
-            click.echo(json.dumps(to_builtins(verdict)))
-            continue
-        types = ", ".join(dict.fromkeys(f"{finding.severity} {finding.type}" for finding in verdict.findings))
-        trust = "-" if verdict.trust_score is None else verdict.trust_score
-        trace_id = collapse_whitespace(verdict.trace_id)
-        line = f"{trace_id}  {verdict.outcome}  trust {trust}  {types or 'no findings'}"
-        click.echo(sanitize_for_terminal(line))
+    verdict = trace_verdict(trace)
+    for note in trace.notes:
+        say(f"{trace.trace_id}: {note}")
+    if as_json:
+        click.echo(json.dumps(to_builtins(verdict)))
+        return
+    types = ", ".join(dict.fromkeys(f"{finding.severity} {finding.type}" for finding in verdict.findings))
+    trust = "-" if verdict.trust_score is None else verdict.trust_score
+    trace_id = collapse_whitespace(verdict.trace_id)
+    sessions = f"  ({verdict.sessions})" if verdict.sessions else ""
+    line = f"{trace_id}  {verdict.outcome}  trust {trust}  {types or 'no findings'}{sessions}"
+    click.echo(sanitize_for_terminal(line))

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **metadata: str | None) -> None:
     """Import traces of other recorders from FILE: each becomes a run, which is sealed and diagnosed.
 
-    FILE is a session transcript of OpenClaw, the events.jsonl of its trajectory export, traces as JSON Lines (see
-    docs/importing.md), or OpenTelemetry spans as JSON. A recording in progress is not disturbed.
+    FILE is a session transcript of OpenClaw, the events.jsonl of its trajectory export, the session.json of another
+    runs folder, an ATIF trajectory, traces as JSON Lines (see docs/importing.md), or OpenTelemetry spans as JSON. A
+    recording in progress is not disturbed.
     """
     import secrets
 

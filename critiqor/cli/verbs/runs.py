@@ -53,8 +53,14 @@ _COLUMNS = (*_WIDTHS, "headline")
 
 
 def _lines(rows: Sequence[RunRow]) -> list[str]:
-    cells = [[row.cost if name == "cost" else getattr(row.run, name) for name in _COLUMNS] for row in rows]
+    cells = [[_cell(row, name) for name in _COLUMNS] for row in rows]
     return [_line([name.replace("_", " ") for name in _COLUMNS]), *map(_line, cells)]
+
+
+def _cell(row: RunRow, name: str) -> object:
+    if name == "headline":
+        return row.run.description or None
+    return row.cost if name == "cost" else getattr(row.run, name)
 
 
 def _line(row: Sequence[object]) -> str:

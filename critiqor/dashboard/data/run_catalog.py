@@ -32,6 +32,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """None if the record cannot be read."""
     visibility: str
     headline: str | None = None
+    sessions: str | None = None
+    """The worst session, whose trust it is, and how the others are judged; None if there are not several."""
     trust: int | None = None
     confidence: int | None = None
     readiness: str | None = None
@@ -61,7 +63,9 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     def matches(self, row: RunRow) -> bool:
         """Return whether a run matches."""
-        words = " ".join((row.run_id, row.agent_id, row.headline or "", *row.problems, row.status)).lower()
+        words = " ".join(
+            (row.run_id, row.agent_id, row.headline or "", row.sessions or "", *row.problems, row.status)
+        ).lower()
         return (
             all(word in words for word in self.text.lower().split())
             and self.agent in ("", row.agent_id)
@@ -175,6 +179,7 @@ def _read_row(view: RunView) -> RunRow:
     return RunRow(
         **known,
         headline=diagnosis.headline,
+        sessions=None if verdict is None else verdict.sessions,
         trust=None if verdict is None else verdict.trust,
         confidence=figures.confidence,
         readiness=diagnosis.readiness,

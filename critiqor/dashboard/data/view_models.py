@@ -18,6 +18,7 @@ from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, Finding, GraphNode
 from critiqor.model.diagnosis import SEVERITIES
 from critiqor.model.sanitize import excerpt
+from critiqor.model.verdict import SessionTable, session_table
 
 MAX_CITED = 12
 """Maximum number of events of one finding that are shown with their values."""
@@ -39,6 +40,7 @@ def overview_values(data: RunPageData) -> dict[str, Any]:
         "notes": _notes(data),
         "doubt": None if data.diagnosis is None or data.view.integrity.is_intact else data.view.integrity.explanation,
         "severities": _severities([finding for finding in data.findings if finding.extension is None]),
+        "sessions": _sessions(data),
     }
 
 
@@ -105,6 +107,13 @@ def _severities(findings: list[Finding]) -> dict[str, int]:
 def _primary(data: RunPageData) -> Finding | None:
     primary = data.diagnosis.primary_diagnosis if data.diagnosis else None
     return next((finding for finding in data.findings if primary and finding.id == primary.finding_id), None)
+
+
+def _sessions(data: RunPageData) -> SessionTable | None:
+    """Return the verdict on each session; None if there are not several."""
+    if data.diagnosis is None or data.verdict is None or not data.diagnosis.has_several_sessions:
+        return None
+    return session_table(data.diagnosis, data.verdict)
 
 
 def _small_drawing(data: RunPageData) -> Drawing | None:

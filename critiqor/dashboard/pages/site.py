@@ -26,8 +26,10 @@ from critiqor.model.formatting import (
     format_cost,
     format_duration,
     format_identifier,
+    format_judged,
     format_money,
     format_number,
+    format_place,
     format_trust,
 )
 from critiqor.privacy.visibility import Viewer
@@ -123,8 +125,10 @@ def _environment() -> Environment:
         cost=format_cost,
         count=counted,
         duration=format_duration,
+        judged=format_judged,
         money=format_money,
         number=format_number,
+        place=format_place,
         segment=path_segment,
         trust=format_trust,
         words=format_identifier,

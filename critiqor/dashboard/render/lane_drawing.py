@@ -10,7 +10,7 @@ from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
 from critiqor.dashboard.render.chart_axes import Tick, round_step
 from critiqor.model import Diagnosis, ms_from_iso
-from critiqor.model.formatting import format_duration
+from critiqor.model.formatting import format_duration, format_place
 from critiqor.model.timeline import line_id
 from critiqor.model.timestamps import us_of
 
@@ -160,7 +160,8 @@ def _marks(data: RunPageData, window: ChartWindow) -> list[DrawnBar]:
     for finding in data.diagnosis.failure_analysis.findings[:MAX_MARKS]:
         at = index.moment(finding.first_event)
         if at is not None and window.start <= at <= window.end:
-            title = f"{finding.severity}: {finding.title}"
+            place = format_place(finding, data.diagnosis)
+            title = f"{finding.severity}: {finding.title}" + (f" ({place})" if place else "")
             css = f"mark {finding.severity}"
             marks.append(DrawnBar(_x(window, at), TOP - 18, 2, css, title, data.addresses.finding(finding.id)))
     return marks

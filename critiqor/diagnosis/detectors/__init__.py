@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.claims.failure_types import CLAIM_TYPES
 from critiqor.diagnosis.detectors import (
     agent_failure,
     child_process_failure,
@@ -31,6 +32,7 @@ from critiqor.diagnosis.detectors import (
     tool_misuse,
     unresolved_tool_error,
 )
+from critiqor.diagnosis.hazards import failure_types as hazards
 from critiqor.diagnosis.registry import DetectorRegistry
 
 _MODULES = (
@@ -68,6 +70,9 @@ def _register_modules() -> DetectorRegistry:
     registry = DetectorRegistry()
     for module in _MODULES:
         registry.register(module, built_in=True)
+        if module is false_success_claim:
+            registry.meanings |= CLAIM_TYPES
+    registry.meanings.update(hazards.FAILURE_TYPES)
     return registry
 
 
@@ -77,14 +82,24 @@ FAILURE_TYPES: dict[str, str] = BUILT_IN.meanings
 """Every built-in failure type with its meaning, in the order of findings of the same severity."""
 
 EXPLAINED_BY = {
-    unresolved_tool_error.TYPE: {repeated_tool_failure.TYPE, tool_misuse.TYPE, false_success_claim.TYPE},
+    unresolved_tool_error.TYPE: {
+        repeated_tool_failure.TYPE,
+        tool_misuse.TYPE,
+        false_success_claim.TYPE,
+        unresolved_tool_error.TYPE,
+        "unsupported_claim",
+    },
+    ignored_tool_output.TYPE: {"unsupported_claim", "misreported_value"},
     no_progress.TYPE: {repeated_tool_failure.TYPE, tool_loop.TYPE},
     repeated_tool_failure.TYPE: {skill_failure.TYPE},
     tool_loop.TYPE: {memory_failure.TYPE},
     memory_failure.TYPE: {tool_misuse.TYPE},
     process_failure.TYPE: {stuck_session.TYPE},
 }
-"""Failure types that are redundant if a finding of one of the other types explains the same events."""
+"""Failure types that are redundant if a finding of one of the other types explains the same events.
+
+Of two findings of one type about the same event, the less severe one is redundant.
+"""
 
 
 __all__ = ["BUILT_IN", "EXPLAINED_BY", "FAILURE_TYPES"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from itertools import islice
 from operator import attrgetter
@@ -10,9 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from critiqor.diagnosis.bounds.recent import Recent
 from critiqor.diagnosis.detector import SessionDetector
+from critiqor.diagnosis.drafts.call_costs import costs_of
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.prohibitions import Prohibition, prohibitions_in
 from critiqor.diagnosis.signals.text import likeness
 from critiqor.model import CausalStep, Scope
 from critiqor.model.formatting import counted
@@ -30,18 +32,21 @@ MAX_COMPACTIONS = 3
 """Maximum number of compactions of a session that are checked: the last ones."""
 MAX_MESSAGES = 50
 """Maximum number of messages on either side of a compaction that are compared."""
+MAX_KEPT_CALLS = 128
+"""Number of calls of a session that are kept until they are compared, and at most twice as many."""
+MAX_KEPT_MESSAGES = 128
+"""Number of messages of a session that are kept, and at most twice as many."""
+MAX_KEPT_RUNS = 64
+"""The same for agent runs."""
+MAX_KNOWN = 1024
+"""Number of different results of a session that are remembered at least."""
 MAX_PROHIBITIONS = 20
 """Maximum number of prohibitions by the user that are checked: the last ones before a compaction."""
 MAX_SHORT_CHARACTERS = 20
 """Maximum number of characters of a short message ("go on"). Such messages are often repeated, so they are not
 compared."""
-_FORBIDDEN = re.compile(
-    r"\b(?:never|do not|don't|must not)\s+(?:ever\s+)?"
-    r"(?P<deed>use|run|call|open|read|touch|edit|change|modify|delete|remove|overwrite|write to|push to|deploy to)\s+"
-    r"(?:the |file |folder |command )?[`\"']?(?P<what>[\w.-]*[./_-][\w./-]*\w|(?<=[`\"'])[\w -]{4,})",
-    re.IGNORECASE,
-)
-_READING = frozenset(("use", "run", "call", "open", "read"))
+_REUSABLE = (Kind.LOOKUP, Kind.ACTION)
+"""Kinds of calls whose repetition shows a loss, if they had succeeded."""
 
 _order = attrgetter("order")
 
@@ -75,39 +80,14 @@ class _SessionMessage(NamedTuple):
     run: AgentRun
 
 
-class _Prohibition:
-    """A prohibition by the user."""
-
-    __slots__ = ("action", "last_checked", "message", "text", "violation", "what")
-
-    def __init__(self, message: Message, found: re.Match[str]) -> None:
-        self.message = message
-        self.action = found["deed"].lower()
-        self.what = found["what"]
-        self.text = excerpt(found[0], 80)
-        self.violation: ToolCall | None = None
-        """The first call that violated the prohibition."""
-        self.last_checked = -1
-        """Order of the last call that was checked."""
-
-    def first_violation(self, calls: list[ToolCall]) -> ToolCall | None:
-        """Return the first call after the message that violates the prohibition; each call is checked once."""
-        if self.violation is None:
-            start = bisect_right(calls, max(self.last_checked, self.message.order), key=_order)
-            self.violation = next((call for call in calls[start:] if self._is_violated_by(call)), None)
-            self.last_checked = calls[-1].order if calls else -1
-        return self.violation
-
-    def _is_violated_by(self, call: ToolCall) -> bool:
-        if self.what not in call.arguments and self.what != call.tool:
-            return False
-        return self.action in _READING or call.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND)
-
-
-class _Occurrences(msgspec.Struct, gc=False):
+class _Occurrences(msgspec.Struct, frozen=True, gc=False):
     """The first two occurrences of a call with the same result."""
 
-    first: ToolCall
+    first: int
+    """Order of the first occurrence."""
+    evidence: str
+    """Its event."""
+    is_reusable: bool
     second: int | None = None
     """Order of the second occurrence."""
 
@@ -119,7 +99,7 @@ class _SinceCompaction:
         self.compaction = compaction
         self.last_checked = compaction.order
         """Order of the last call that was checked."""
-        self.redone: dict[tuple[bytes, bytes], ToolCall] = {}
+        self.redone: dict[bytes, ToolCall] = {}
         """Repeated calls by call and result."""
         self.is_changed = False
         """Whether a call has changed something since, so that repeating other calls is legitimate."""
@@ -134,12 +114,18 @@ class _SinceCompaction:
         self.repeats: Message | None = None
         """The earlier message that it repeats."""
 
+    def copy(self) -> _SinceCompaction:
+        same = _SinceCompaction(self.compaction)
+        same.__dict__.update(self.__dict__)
+        same.redone = self.redone.copy()
+        return same
+
 
 class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
     """Compares what followed the last compactions of a session with what preceded them.
 
-    A compaction happens within an agent run or between two agent runs. All calls and messages of the session are kept,
-    because any of them may be repeated; `findings` checks only those that are new since its last call.
+    A compaction happens within an agent run or between two agent runs. Calls and messages of the session are kept,
+    because any of them may be repeated, up to a maximum; `findings` checks only those that are new since its last call.
     """
 
     OBSERVES = (ToolCall, Message, Moment)
@@ -148,12 +134,15 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         self._runs: list[AgentRun] = []
         self._calls: list[ToolCall] = []
         self._messages: list[_SessionMessage] = []
-        self._seen: dict[tuple[bytes, bytes], _Occurrences] = {}
-        self._prohibitions: list[tuple[_Prohibition, AgentRun]] = []
+        self._seen: Recent[bytes, _Occurrences] = Recent(MAX_KNOWN)
+        """Occurrences by the fingerprints of call and output."""
+        self._prohibitions: list[tuple[Prohibition, AgentRun]] = []
         self._after: list[_SinceCompaction] = []
         self._scheduled: set[AgentRun] = set()
         """Heartbeats and scheduled jobs, whose messages were not written by a user."""
         self._is_sorted = True
+        self._is_complete = True
+        """Whether all calls of the session are kept."""
 
     @classmethod
     def is_needed(cls, runs: list[AgentRun]) -> bool:
@@ -161,21 +150,45 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
 
     def begin_run(self, run: AgentRun) -> None:
         self._runs.append(run)
+        if len(self._runs) > 2 * MAX_KEPT_RUNS:
+            del self._runs[:-MAX_KEPT_RUNS]
+            named = {*(entry.run for entry in self._messages), *(run for _, run in self._prohibitions)}
+            self._scheduled &= named.union(self._runs)
+
+    def fork(self) -> CompactionLoss:
+        same = CompactionLoss()
+        same._runs, same._calls, same._messages = self._runs.copy(), self._calls.copy(), self._messages.copy()
+        same._seen, same._scheduled = self._seen.copy(), self._scheduled.copy()
+        same._prohibitions = [(prohibition.copy(), run) for prohibition, run in self._prohibitions]
+        same._after = [after.copy() for after in self._after]
+        same._is_sorted, same._is_complete = self._is_sorted, self._is_complete
+        return same
 
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if isinstance(span, ToolCall):
             self._is_sorted &= not self._calls or self._calls[-1].order < span.order
             self._calls.append(span)
             self._count(span)
+            if len(self._calls) > 2 * MAX_KEPT_CALLS:
+                self._check()
+                del self._calls[:-MAX_KEPT_CALLS]
+                self._is_complete = False
         elif isinstance(span, Message):
             self._is_sorted &= not self._messages or self._messages[-1].order < span.order
             self._messages.append(_SessionMessage(span.order, span, self._runs[-1]))
+            if len(self._messages) > 2 * MAX_KEPT_MESSAGES:
+                self._check()
+                del self._messages[:-MAX_KEPT_MESSAGES]
             if span.is_user:
-                self._prohibitions += [
-                    (_Prohibition(span, found), self._runs[-1]) for found in _FORBIDDEN.finditer(span.text)
-                ]
+                self._prohibitions += [(prohibition, self._runs[-1]) for prohibition in prohibitions_in(span)]
+                if len(self._prohibitions) > 2 * MAX_KEPT_MESSAGES:
+                    del self._prohibitions[:-MAX_KEPT_MESSAGES]
         elif is_compaction(span):
             self._after.append(_SinceCompaction(span))
+            if len(self._after) > MAX_KEPT_RUNS:
+                # Agent runs can overlap, so that the last compactions are not those that were observed last.
+                self._check()
+                del self._after[:-MAX_COMPACTIONS]
         elif span.event_type == "agent_start":
             self._start(self._runs[-1], is_scheduled=span.payload.get("trigger") in ("heartbeat", "cron"))
 
@@ -185,12 +198,16 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             self._is_sorted = False  # messages of this agent run may have been compared already
 
     def _count(self, call: ToolCall) -> None:
-        key = (call.same_call, call.same_output)
+        if call.kind not in _REUSABLE:
+            return
+        key = call.same_call + call.same_output
         known = self._seen.get(key)
         if known is None:
-            self._seen[key] = _Occurrences(call)
+            is_reusable = not call.failed and call.result is not None
+            known = _Occurrences(call.order, call.evidence, is_reusable)
         elif known.second is None:
-            known.second = call.order
+            known = _Occurrences(known.first, known.evidence, known.is_reusable, call.order)
+        self._seen[key] = known
 
     def findings(self) -> list[Draft]:
         if not self._is_sorted:
@@ -201,27 +218,35 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
                 return [_draft(self._scope_of(loss), loss)]
         return []
 
+    def _check(self) -> None:
+        """Compare what is kept, before a part of it is dropped."""
+        if not self._is_sorted:
+            self._sort()
+        for after in self._after[-MAX_COMPACTIONS:]:
+            _ = self._contradicted(after.compaction), self._redone(after), self._repeated(after)
+
     def _sort(self) -> None:
         """Sort calls and messages and compare all of them again, because agent runs of a session can overlap."""
         self._calls.sort(key=_order)
         self._messages.sort(key=_order)
         self._prohibitions.sort(key=lambda prohibition: prohibition[0].message.order)
+        self._is_sorted = True
+        self._after.sort(key=lambda each: each.compaction.order)
+        if not self._is_complete:
+            return  # what was compared before is not known any more
         self._seen.clear()
         for call in self._calls:
             self._count(call)
-        self._after = [
-            _SinceCompaction(after.compaction) for after in sorted(self._after, key=lambda each: each.compaction.order)
-        ]
+        self._after = [_SinceCompaction(after.compaction) for after in self._after]
         for prohibition, _ in self._prohibitions:
             prohibition.violation, prohibition.last_checked = None, -1
-        self._is_sorted = True
 
     def _contradicted(self, compaction: Moment) -> _Loss | None:
         """Return a prohibition that was respected until the compaction and violated after it."""
         before = bisect_right(
             self._prohibitions, compaction.order, key=lambda prohibition: prohibition[0].message.order
         )
-        chosen: list[_Prohibition] = []
+        chosen: list[Prohibition] = []
         for prohibition, run in reversed(self._prohibitions[:before]):
             if len(chosen) == MAX_PROHIBITIONS:
                 break
@@ -256,11 +281,10 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             if after.is_changed or call.kind is Kind.CHANGE:
                 after.is_changed = True
                 break
-            key = (call.same_call, call.same_output)
-            known = self._seen[key]
+            key = call.same_call + call.same_output
+            known = self._seen.get(key) if call.kind in _REUSABLE else None
             # A call that was already repeated before the compaction is a habit, not a loss.
-            once = known.first.order < start and (known.second is None or known.second > start)
-            if once and _is_reusable(known.first):
+            if known is not None and known.is_reusable and known.first < start and (known.second or start + 1) > start:
                 after.redone[key] = call
         again = list(after.redone.values())
         if not again:
@@ -270,12 +294,14 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         if len(again) < MIN_REPEATED_CALLS and not acted:
             return None
         first = (acted or again)[0]
-        known = self._seen[first.same_call, first.same_output]
+        known = self._seen.get(first.same_call + first.same_output)
         return _Loss(
             compaction=after.compaction,
             what=f"{counted(len(again), 'call was', 'calls were')} repeated",
             about=tuple(sorted({call.tool for call in again})),
-            known=CausalStep(known.first.evidence, f"Known from `{first.tool}`", None),
+            known=CausalStep(
+                known.evidence if known is not None else first.evidence, f"Known from `{first.tool}`", None
+            ),
             calls=again,
         )
 
@@ -337,11 +363,6 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         return next((run.scope for run in self._runs if order <= run.last_order), self._runs[-1].scope)
 
 
-def _is_reusable(call: ToolCall) -> bool:
-    """Return whether repeating a call shows a loss: a lookup or an action that had succeeded."""
-    return call.kind in (Kind.LOOKUP, Kind.ACTION) and not call.failed and call.result is not None
-
-
 def _draft(scope: Scope, loss: _Loss) -> Draft:
     compaction = loss.compaction.event_id
     first = loss.calls[0].call if loss.calls else loss.messages[0].event_id
@@ -364,7 +385,7 @@ def _draft(scope: Scope, loss: _Loss) -> Draft:
             if loss.contradicts
             else CausalStep(first, "Requested again", "caused"),
         ],
-        wasted_tool_calls=[] if loss.contradicts else loss.calls,
+        wasted_tool_calls=costs_of([] if loss.contradicts else loss.calls),
         scope=scope,
         recommendation="Have the agent write facts and instructions that must survive a compaction to memory or a "
         "file. Keep large results out of the context, so that it is compacted less often.",

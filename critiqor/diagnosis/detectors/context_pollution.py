@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from operator import attrgetter
+from bisect import insort
+from collections import deque
+from heapq import nlargest
+
+import msgspec
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.compaction_loss import is_compaction
@@ -15,6 +18,7 @@ from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall, Moment, ToolCall
+from critiqor.spans.late_usage import MAX_WAITING
 
 TYPE = "context_pollution"
 MEANING = "requests that fill or exceed the context window"
@@ -27,10 +31,10 @@ GIANT_BYTES = 100_000
 GIANT_SHARE = 0.25
 """Share of the budget above which a result counts as giant, if that is less than `GIANT_BYTES`; a token is counted as
 four bytes."""
+MAX_RESULTS = 512
+"""Number of results of an agent run that are checked: the largest ones."""
 _MAX_NAMED_RESULTS = 3
 """Maximum number of results that the explanation names."""
-
-_order = attrgetter("order")
 
 
 def context_saturation(call: ModelCall) -> float | None:
@@ -41,47 +45,64 @@ def context_saturation(call: ModelCall) -> float | None:
     return share if share < IMPLAUSIBLE_SHARE else None
 
 
+class _Result(msgspec.Struct, gc=False):
+    """A result, and the request that followed it: its size shows whether the result was passed on."""
+
+    call: ToolCall
+    next_request: ModelCall | None = None
+
+
 class GiantResults:
     """The results of one agent run that each take a large part of the context window."""
 
-    def __init__(self, run: AgentRun) -> None:
-        self._run = run
+    def __init__(self) -> None:
         self.budget: int | None = None
         """Maximum number of tokens of a request; None if unknown."""
-        self.limit = GIANT_BYTES
+        self._limit = GIANT_BYTES
         """Size in bytes above which a result counts as giant."""
+        self._results: list[_Result] = []
+        """The largest results, in order: the limit can change with the budget."""
+        self._unanswered: list[_Result] = []
+        """Results that no request has followed yet."""
         self._giants: list[ToolCall] = []
-        self._waiting: list[ToolCall] = []
-        """Large results that no request has followed yet; the size of the next request shows whether they were passed
-        on."""
+        self._waiting: list[_Result] = []
+        """Results above the limit that were not judged yet."""
 
     def add(self, call: ToolCall) -> None:
-        """Add a result that is larger than the limit."""
-        self._waiting.append(call)
+        """Add a result."""
+        result = _Result(call)
+        self._results.append(result)
+        self._unanswered.append(result)
+        if call.output_size > self._limit:
+            self._waiting.append(result)
+        if len(self._results) > 2 * MAX_RESULTS:
+            largest = nlargest(MAX_RESULTS, self._results, key=lambda each: each.call.output_size)
+            self._results = sorted(largest, key=lambda each: each.call.order)
+            self._giants = self._giants[:MAX_RESULTS]
 
-    def found(self, last_order: int) -> list[ToolCall]:
-        """Return the giant results. `last_order` is the order of the last observed tool call."""
+    def add_request(self, request: ModelCall) -> None:
+        """Add a model call."""
+        self.budget = request.budget_tokens or self.budget
+        for result in self._unanswered:
+            result.next_request = request
+        self._unanswered.clear()
+
+    def found(self) -> list[ToolCall]:
+        """Return the giant results."""
         limit = GIANT_BYTES if self.budget is None else min(GIANT_BYTES, round(GIANT_SHARE * self.budget * 4))
-        if limit != self.limit:
-            self.limit = limit
+        if limit != self._limit:
+            self._limit = limit
             self._giants = []
-            observed = (call for call in self._run.tool_calls if call.order <= last_order and not call.wraps)
-            self._waiting = [call for call in observed if call.output_size > limit]
+            self._waiting = [result for result in self._results if result.call.output_size > limit]
         waiting = []
-        for call in self._waiting:
-            before = call.model_call
-            after = self._next_request(before)
-            if before is not None and after is None:
-                waiting.append(call)
-            elif _grew(before, after, limit):
-                self._giants.append(call)
+        for result in self._waiting:
+            before = result.call.model_call
+            if before is not None and result.next_request is None:
+                waiting.append(result)
+            elif before is None or _grew(before, result.next_request, limit):
+                self._giants.append(result.call)
         self._waiting = waiting
-        return [*self._giants, *waiting]
-
-    def _next_request(self, before: ModelCall | None) -> ModelCall | None:
-        requests = self._run.model_calls
-        number = len(requests) if before is None else bisect_right(requests, before.order, key=_order)
-        return requests[number] if number < len(requests) else None
+        return [*self._giants, *(result.call for result in waiting)]
 
 
 def _grew(before: ModelCall | None, after: ModelCall | None, limit: int) -> bool:
@@ -98,15 +119,21 @@ class _LargeRequests:
     """Requests that nearly filled or exceeded the context window."""
 
     def __init__(self) -> None:
-        self.calls: list[ModelCall] = []
-        """The model calls, in order."""
+        self.count = 0
+        self.first: ModelCall | None = None
+        self.last: ModelCall | None = None
         self.citations = CitedEvents()
         self.largest: ModelCall | None = None
         self.share = 0.0
         """Share of the budget that the largest request used."""
 
     def add(self, call: ModelCall, share: float) -> None:
-        insort(self.calls, call, key=_order)
+        self.count += 1
+        # Usage that arrives late is judged late.
+        if self.first is None or call.order < self.first.order:
+            self.first = call
+        if self.last is None or call.order >= self.last.order:
+            self.last = call
         self.citations.add(call.event_id)
         if self.largest is None or (share, -call.order) > (self.share, -self.largest.order):
             self.largest, self.share = call, share
@@ -128,8 +155,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._results = GiantResults(run)
-        self._last_order = 0
+        self._results = GiantResults()
         self._largest: list[ToolCall] = []
         self._last: ModelCall | None = None
         self._over = _LargeRequests()
@@ -140,19 +166,18 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
         """Requests since the last compaction that nearly filled the window."""
         self._compacted = 0
         """Order of the last compaction."""
-        self._unknown: list[ModelCall] = []
+        self._unknown: deque[ModelCall] = deque(maxlen=MAX_WAITING)
         """Requests whose usage may arrive with the end of the agent run."""
 
     def observe(self, span: ModelCall | ToolCall | Moment, /) -> None:
         if isinstance(span, ToolCall):
-            self._last_order = span.order
-            if span.output_size > self._results.limit:
+            if span.output_size:
                 self._results.add(span)
             if len(self._largest) < _MAX_NAMED_RESULTS or span.output_size > self._largest[-1].output_size:
                 insort(self._largest, span, key=lambda call: (-call.output_size, call.order))
                 del self._largest[_MAX_NAMED_RESULTS:]
         elif isinstance(span, ModelCall):
-            self._results.budget = span.budget_tokens or self._results.budget
+            self._results.add_request(span)
             self._last = span
             if span.input_tokens is None:
                 self._unknown.append(span)
@@ -176,17 +201,16 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
     @property
     def giants(self) -> list[ToolCall]:
         """The results that each take a large part of the context window."""
-        return self._results.found(self._last_order)
+        return self._results.found()
 
     def findings(self) -> list[Draft]:
         giants = self.giants
-        if self._over.calls:
-            calls = self._over.calls
+        if self._over.count:
             # A request that was rejected, shortened and sent again was handled correctly.
-            severity: Severity = "high" if self._is_over or calls[-1] is self._last else "medium"
-            title = f"{counted(len(calls), 'request')} exceeded the context window: {self._over.size}"
+            severity: Severity = "high" if self._is_over or self._over.last is self._last else "medium"
+            title = f"{counted(self._over.count, 'request')} exceeded the context window: {self._over.size}"
             return [self._draft("over", severity, self._over, giants, title)]
-        if self._full.calls:
+        if self._full.count:
             title = f"The context window was {self._full.share:.0%} full"
             return [self._draft("full", "medium", self._full, giants, title)]
         if giants:
@@ -196,11 +220,11 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
         return []
 
     def _draft(self, how: str, severity: Severity, large: _LargeRequests, giants: list[ToolCall], title: str) -> Draft:
-        requests = large.calls
+        request = large.first
         largest = [call for call in self._largest if call.output_size > 1000]
         fillers = ", ".join(f"`{call.tool}` {call.output_size // 1000} KB" for call in largest)
-        first = requests[0].event_id if requests else giants[0].evidence
-        before = [call for call in self._largest if not requests or call.order < requests[0].order]
+        first = request.event_id if request is not None else giants[0].evidence
+        before = [call for call in self._largest if request is None or call.order < request.order]
         return Draft(
             type=TYPE,
             about=(how, *sorted({call.tool for call in giants})),
@@ -210,7 +234,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             explanation="The excess is truncated or dropped, and the model answers without it."
             + (f" The largest results: {fillers}." if fillers else ""),
             evidence=large.citations.cited(*(call.evidence for call in before[:2])),
-            occurrences=max(1, len(requests) or len(giants)),
+            occurrences=max(1, large.count or len(giants)),
             first_bad_step=first,
             chain=[
                 *(
@@ -218,7 +242,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
                     if before
                     else []
                 ),
-                *([CausalStep(first, title, "exhausted" if before else None)] if requests else []),
+                *([CausalStep(first, title, "exhausted" if before else None)] if request is not None else []),
             ],
             scope=self.run.scope,
             recommendation="Make the tools return less (a page, a range, a summary), clear old results, or compact "

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
+from collections import deque
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.compaction_loss import is_compaction
+from critiqor.diagnosis.drafts.call_costs import CallCosts, costs_of
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Severity
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ModelCall, Moment, ToolCall
+from critiqor.spans.late_usage import MAX_WAITING
 
 TYPE = "cost_explosion"
 MEANING = "the agent run spent many tokens, or much money, without progress"
@@ -30,29 +34,16 @@ class _CallSummary:
 
     def __init__(self) -> None:
         self.count = 0
-        self.first: ToolCall | None = None
-        self.last: ToolCall | None = None
+        self.first: tuple[int, str] | None = None
+        """Position and event id."""
+        self.last: tuple[int, str] | None = None
         self.citations = CitedEvents()
 
-    def add(self, call: ToolCall) -> None:
-        self.count += 1
-        self.citations.add(call.call)
-        if self.first is None or call.order < self.first.order:
-            self.first = call
-        if self.last is None or call.order > self.last.order:
-            self.last = call
-
-
-class _WastedToolCalls(Waste):
-    """Tool calls that other findings count as wasted, and the model calls that requested them."""
-
-    def _clear(self) -> None:
-        super()._clear()
-        self.summary = _CallSummary()
-
-    def _add_tool_call(self, call: ToolCall) -> None:
-        super()._add_tool_call(call)
-        self.summary.add(call)
+    def add(self, calls: CallCosts) -> None:
+        """Add calls; `count` is set by the user, because series can overlap."""
+        self.citations.update(calls.citations)
+        self.first = min(filter(None, (self.first, calls.first)), default=None)
+        self.last = max(filter(None, (self.last, calls.last)), default=None)
 
 
 class CostExplosion(RunDetector[ModelCall | Moment]):
@@ -66,13 +57,14 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._waste = _WastedToolCalls()
-        self._requests: list[int] = []
+        self._waste = Waste()
+        """Tool calls that other findings count as wasted, and the model calls that requested them."""
+        self._requests = array("q")
         """Orders of the model calls."""
-        self._compactions: list[int] = []
+        self._compactions = array("q")
         """Orders of the compactions."""
         self._tokens = 0
-        self._unknown: list[ModelCall] = []
+        self._unknown: deque[ModelCall] = deque(maxlen=MAX_WAITING)
         """Model calls whose usage may arrive with the end of the agent run."""
 
     def observe(self, span: ModelCall | Moment, /) -> None:
@@ -98,7 +90,8 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
 
     def _wasted(self, others: list[Draft]) -> list[Draft]:
         """Report if at least half of the tokens were spent on tool calls that other findings count as wasted."""
-        self._waste.update(draft.wasted_tool_calls for draft in others)
+        series = [draft.wasted_tool_calls for draft in others if isinstance(draft.wasted_tool_calls, CallCosts)]
+        self._waste.update(series)
         spent = self._tokens
         wasted = self._waste.tokens or 0
         money = self._waste.cost_usd or 0
@@ -109,7 +102,11 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         title = f"{wasted / spent:.0%} of {spent:,} tokens{dollars} were wasted"
         explanation = f"They were spent on tool calls of these findings: {', '.join(causes)}. Every further model call "
         explanation += "sends the whole context again."
-        return [self._draft("high", 85, "wasted", self._waste.summary, title, explanation)]
+        summary = _CallSummary()
+        for calls in series:
+            summary.add(calls)
+        summary.count = self._waste.tool_calls
+        return [self._draft("high", 85, "wasted", summary, title, explanation)]
 
     def _carried(self, giants: list[ToolCall]) -> list[Draft]:
         """Report if at least half of the tokens were spent on sending the same giant results repeatedly."""
@@ -127,9 +124,10 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
             return []
         title = f"About {carried / spent:.0%} of {spent:,} tokens were the same large results, sent again and again"
         explanation = "The result of a tool stays in the context window, and every further model call sends it again."
+        calls = costs_of(giants)
         summary = _CallSummary()
-        for call in giants:
-            summary.add(call)
+        summary.add(calls)
+        summary.count = len(calls)
         return [self._draft("medium", 65, "carried", summary, title, explanation)]
 
     def _draft(
@@ -147,10 +145,10 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
             explanation=explanation,
             evidence=calls.citations.cited(),
             occurrences=calls.count,
-            first_bad_step=first.call,
+            first_bad_step=first[1],
             chain=[
-                CausalStep(first.call, "The first of these calls", None),
-                *([CausalStep(last.call, "The last of them", "exhausted")] if last is not first else []),
+                CausalStep(first[1], "The first of these calls", None),
+                *([CausalStep(last[1], "The last of them", "exhausted")] if last != first else []),
             ],
             scope=self.run.scope,
             recommendation="Fix the findings that waste tokens first. Then set a budget for the run, and stop it when "

@@ -17,6 +17,8 @@ TYPE = "ignored_tool_output"
 MEANING = "the answer states something that no tool result contains"
 MIN_FRUITLESS_LOOKUPS = 2
 """Minimum number of lookups, all without a result, after which a definite answer has no source."""
+MAX_UNREAD_TESTS = 64
+"""Maximum number of test runs that are kept until their output is read."""
 _DEFINITE = re.compile(r"\d[\d.,]*\d|[\"“`][^\"”`]{3,}[\"”`]")
 _COUNT = re.compile(r"\b(\d+) (failed|failures?|errors?|passed|skipped)\b", re.IGNORECASE)
 
@@ -50,6 +52,9 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
             if span.is_test and self._is_one_suite:
                 self._is_one_suite = not self._tests or self._tests[-1].same_call == span.same_call
                 self._tests.append(span)
+                if len(self._tests) > MAX_UNREAD_TESTS:
+                    self._read_tests()
+                    self._tests, self._read = self._tests[-1:], 1
 
     def _observe_source(self, call: ToolCall) -> None:
         if self._has_found or not _is_source(call):
@@ -85,9 +90,7 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
         counts = _counts(reply.text)
         if not counts:
             return []
-        for test in self._tests[self._read :]:
-            self._shown |= _counts(test.output).items()
-        self._read = len(self._tests)
+        self._read_tests()
         test = self._tests[-1]
         last = _counts(test.output)
         for what, number in counts.items():
@@ -95,6 +98,11 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
                 title = f"The answer says {number} {what}, but the last test run says {last[what]}"
                 return [self._draft(reply, CallGroup(test), title, f"The agent said: {_quote(reply)}", 75)]
         return []
+
+    def _read_tests(self) -> None:
+        for test in self._tests[self._read :]:
+            self._shown |= _counts(test.output).items()
+        self._read = len(self._tests)
 
     def _draft(self, reply: Message, against: CallGroup, title: str, explanation: str, confidence: int) -> Draft:
         last = against.last
@@ -112,6 +120,7 @@ class IgnoredToolOutput(RunDetector[ToolCall | Message]):
                 CausalStep(last.evidence, f"`{last.tool}` returned: {excerpt(last.output, 80)}", None),
                 CausalStep(reply.event_id, "The answer contradicts this result or goes beyond it", "ignored"),
             ],
+            explained_calls=against.calls,
             scope=self.run.scope,
             recommendation="Have the agent name the result behind each statement, and say so when it found nothing.",
             verification="Run the same task again: the answer quotes a result, or says that there is none.",

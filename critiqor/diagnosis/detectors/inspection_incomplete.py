@@ -1,4 +1,4 @@
-"""`inspection_incomplete`: the recorder saw nothing or lost records, so that failures may have been missed."""
+"""`inspection_incomplete`: the recorder saw nothing or lost records, or an imported file was not understood."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ MIN_LOST_FOR_MEDIUM = 10
 _ADVICE = {
     "lost": "See `coverage` in session.json for where records were lost. Usual causes: a full disk, a killed process.",
     "cut": RUN_AGAIN,
+    "not_understood": "Convert the file to one of the formats in docs/importing.md, and import it again.",
+}
+_RECORD_AGAIN = "Record again: the coverage block shows agent events and no lost records."
+_VERIFICATIONS = {
+    "cut": "Record again: let the agent finish, then run `critiqor finalize`.",
+    "not_understood": "Import again: the coverage block shows agent events, and no entries that were not understood.",
 }
 
 
@@ -26,6 +32,11 @@ class InspectionIncomplete(RecordingDetector):
     def findings(self) -> list[Draft]:
         recording = self._recording
         coverage = recording.coverage
+        if coverage.imported_from is not None and not recording.shows_work:
+            title = "Nothing that an agent did was understood in the imported file"
+            reasons = "; ".join(coverage.notes) or "it has no events"
+            explanation = f"It contains no message, model call or tool call that Critiqor can read: {reasons}"
+            return [_draft(recording, "not_understood", "high", title, explanation)]
         if coverage.agent_events == 0:
             why = recording.not_attached.error if recording.not_attached is not None else None
             note = coverage.notes[0] if coverage.notes else "No agent event was recorded."
@@ -69,7 +80,5 @@ def _draft(recording: Recording, how: str, severity: Severity, title: str, expla
         first_bad_step=event_id,
         chain=[CausalStep(event_id, title, None)] if event_id else [],
         recommendation=_ADVICE.get(how, "Run `critiqor doctor --probe`, then record again."),
-        verification="Record again: let the agent finish, then run `critiqor finalize`."
-        if how == "cut"
-        else "Record again: the coverage block shows agent events and no lost records.",
+        verification=_VERIFICATIONS.get(how, _RECORD_AGAIN),
     )

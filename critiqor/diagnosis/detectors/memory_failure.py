@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
+from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.bounds.recent import Recent
 from critiqor.diagnosis.detector import RunDetector, SessionDetector
+from critiqor.diagnosis.drafts.call_costs import CallCosts, costs_of
 from critiqor.diagnosis.drafts.cited_events import CitedEvents, cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Scope, Severity
@@ -23,6 +27,12 @@ MIN_UNUSED_LOOKUPS = 3
 """Minimum number of lookups whose results were never used; a single one may have found something irrelevant."""
 MIN_REPEATED_LOOKUPS = 3
 """Minimum number of lookups outside memory that repeat what an earlier agent run already found."""
+MAX_FOUND = 64
+"""Maximum number of lookups whose results are searched for in what the agent said: with more, some were used."""
+MAX_NAMED = 4
+"""Maximum number of lookups that an explanation names."""
+MAX_KNOWN = 512
+"""Number of queries of a session, and of lookups before a write to memory, that are remembered at least."""
 MIN_RESULT_BYTES = 200
 """Minimum size in bytes of a result that is worth remembering."""
 _MEMORY_FILE = re.compile(r"\bmemory/|\bMEMORY\.md")
@@ -32,18 +42,25 @@ class _Lookups:
     """Lookups that belong to one finding."""
 
     def __init__(self) -> None:
-        self.all: list[MemoryLookup] = []
+        self.count = 0
+        self.first: list[MemoryLookup] = []
+        """The first lookups, at most `MAX_NAMED`."""
+        self.last: MemoryLookup | None = None
         self.citations = CitedEvents()
-        self.explains: set[str] = set()
-        self.repetitions: list[ToolCall] = []
+        self.calls = Orders()
+        """Their tool calls."""
+        self.wasted = CallCosts()
         """The tool calls of all lookups but the first."""
 
     def add(self, lookup: MemoryLookup) -> None:
         if lookup.tool_call is not None:
-            self.explains.add(lookup.tool_call.evidence)
-            if self.all:
-                self.repetitions.append(lookup.tool_call)
-        self.all.append(lookup)
+            self.calls.add(lookup.tool_call.order)
+            if self.count:
+                self.wasted.add_tool_call(lookup.tool_call)
+        if self.count < MAX_NAMED:
+            self.first.append(lookup)
+        self.count += 1
+        self.last = lookup
         self.citations.add(lookup.event_id)
 
 
@@ -58,7 +75,12 @@ class MemoryFailure(RunDetector[MemoryLookup]):
         self._failed = _Lookups()
         self._empty = _Lookups()
         self._found: list[MemoryLookup] = []
-        self._same: dict[str, _Lookups] = {}
+        """The first lookups that found something, at most `MAX_FOUND`."""
+        self._founds = 0
+        """Number of lookups that found something."""
+        self._found_last = 0
+        """Position of the last lookup that found something."""
+        self._same: Recent[str, _Lookups] = Recent()
         self._repeated: _Lookups | None = None
         """Lookups of the query that was repeated often enough; if there are several, of the one made first."""
 
@@ -68,27 +90,32 @@ class MemoryFailure(RunDetector[MemoryLookup]):
         elif span.outcome == "empty":
             self._empty.add(span)
         elif span.outcome == "found":
-            self._found.append(span)
+            self._found_last = span.order
+            self._founds += 1
+            if len(self._found) < MAX_FOUND:
+                self._found.append(span)
         if span.what:
-            same = self._same.setdefault(span.what, _Lookups())
+            same = self._same[span.what] = self._same.get(span.what) or _Lookups()
             same.add(span)
             earliest = self._repeated
-            if len(same.all) == MIN_SAME_LOOKUPS and (earliest is None or same.all[0].order < earliest.all[0].order):
+            if same.count == MIN_SAME_LOOKUPS and (earliest is None or same.first[0].order < earliest.first[0].order):
                 self._repeated = same
 
     def findings(self) -> list[Draft]:
-        failed, empty, found, repeated = self._failed.all, self._empty.all, self._found, self._repeated
-        if failed and not (found and found[-1].order > failed[-1].order):
-            return [self._draft("failing", "medium", self._failed, f"{counted(len(failed), 'memory lookup')} failed")]
-        if len(empty) >= MIN_EMPTY_LOOKUPS and not found:
-            title = f"{counted(len(empty), 'memory lookup')} found nothing"
+        failed, empty, found, repeated = self._failed.last, self._empty.count, self._found, self._repeated
+        if failed is not None and self._found_last <= failed.order:
+            title = f"{counted(self._failed.count, 'memory lookup')} failed"
+            return [self._draft("failing", "medium", self._failed, title)]
+        if empty >= MIN_EMPTY_LOOKUPS and not found:
+            title = f"{counted(empty, 'memory lookup')} found nothing"
             return [self._draft("empty", "medium", self._empty, title)]
         if repeated is not None:
-            title = f"The same memory lookup was made {counted(len(repeated.all), 'time')}: {repeated.all[0].what}"
+            title = f"The same memory lookup was made {counted(repeated.count, 'time')}: {repeated.first[0].what}"
             draft = self._draft("repeated", "medium", repeated, title)
-            draft.wasted_tool_calls = repeated.repetitions
+            draft.wasted_tool_calls = repeated.wasted
             return [draft]
-        if len(found) >= MIN_UNUSED_LOOKUPS and all(lookup.unread for lookup in found) and self._has_answered():
+        unused = MIN_UNUSED_LOOKUPS <= self._founds == len(found) and all(lookup.unread for lookup in found)
+        if unused and self._has_answered():
             title = f"{counted(len(found), 'memory lookup')} found something, but none of it was used"
             unread = _Lookups()
             for lookup in found:
@@ -113,7 +140,7 @@ class ForgottenMemory(SessionDetector[MemoryLookup | ToolCall]):
 
     def __init__(self) -> None:
         self._scope = Scope()
-        self._known: dict[str, MemoryLookup] = {}
+        self._known: Recent[str, MemoryLookup] = Recent(MAX_KNOWN)
         self._written = 0
         """Order of the last call of this agent run that wrote to memory."""
         self._lost: list[Draft] = []
@@ -127,6 +154,11 @@ class ForgottenMemory(SessionDetector[MemoryLookup | ToolCall]):
         if self._written:
             self._known.clear()
         self._written = 0
+
+    def fork(self) -> ForgottenMemory:
+        same = ForgottenMemory()
+        same._scope, same._known, same._written, same._lost = self._scope, self._known.copy(), self._written, self._lost
+        return same
 
     def observe(self, span: MemoryLookup | ToolCall, /) -> None:
         if isinstance(span, ToolCall):
@@ -147,16 +179,31 @@ class ForgottenMemory(SessionDetector[MemoryLookup | ToolCall]):
         return self._lost
 
 
+class _Noted(NamedTuple):
+    """A lookup that may be repeated."""
+
+    order: int
+    evidence: str
+    tool: str
+
+
 class _RunMemory:
     """The lookups of one agent run, and its use of memory."""
 
     def __init__(self, run: AgentRun) -> None:
         self.run = run
-        self.calls: dict[tuple[bytes, bytes], ToolCall] = {}
-        self.again: dict[tuple[bytes, bytes], ToolCall] = {}
-        """Calls that an earlier agent run had made before it wrote to memory."""
+        self.calls: Recent[bytes, _Noted] = Recent(MAX_KNOWN)
+        """Lookups, by the fingerprints of call and output."""
+        self.again: dict[bytes, tuple[_Noted, ToolCall]] = {}
+        """Calls that an earlier agent run had made before it wrote to memory, with the earlier ones."""
         self.written: ToolCall | None = None
         self.consults_memory = False
+
+    def copy(self) -> _RunMemory:
+        same = _RunMemory(self.run)
+        same.calls, same.again = self.calls.copy(), self.again.copy()
+        same.written, same.consults_memory = self.written, self.consults_memory
+        return same
 
 
 class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
@@ -165,7 +212,7 @@ class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
     OBSERVES = (MemoryLookup, ToolCall)
 
     def __init__(self) -> None:
-        self._noted: dict[tuple[bytes, bytes], ToolCall] = {}
+        self._noted: Recent[bytes, _Noted] = Recent(MAX_KNOWN)
         """Calls that earlier agent runs made before they wrote to memory."""
         self._written: ToolCall | None = None
         self._current: _RunMemory | None = None
@@ -180,9 +227,16 @@ class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
         past = self._current
         if past is not None and past.written is not None:
             self._written = past.written
-            known = {key: call for key, call in past.calls.items() if call.order < past.written.order}
-            self._noted |= known
+            for key, call in past.calls.items():
+                if call.order < past.written.order:
+                    self._noted[key] = call
         self._current = _RunMemory(run)
+
+    def fork(self) -> RedoneLookups:
+        same = RedoneLookups()
+        same._noted, same._written, same._redone = self._noted.copy(), self._written, self._redone
+        same._current = self._current.copy() if self._current is not None else None
+        return same
 
     def observe(self, span: MemoryLookup | ToolCall, /) -> None:
         current = self._current
@@ -191,15 +245,16 @@ class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
         if isinstance(span, MemoryLookup):
             current.consults_memory = True
             return
-        if _MEMORY_FILE.search(span.arguments):
+        if _names_memory(span):
             current.consults_memory = True
             if _writes_memory(span):
                 current.written = span
         if span.kind is Kind.LOOKUP and not span.failed and span.output_size >= MIN_RESULT_BYTES:
-            key = (span.same_call, span.same_output)
-            current.calls[key] = span
-            if key in self._noted:
-                current.again[key] = span
+            key = span.same_call + span.same_output
+            current.calls[key] = _Noted(span.order, span.evidence, span.tool)
+            noted = self._noted.get(key)
+            if noted is not None and (key in current.again or len(current.again) < MAX_KNOWN):
+                current.again[key] = (noted, span)
 
     def findings(self) -> list[Draft]:
         current = self._current
@@ -207,13 +262,21 @@ class RedoneLookups(SessionDetector[MemoryLookup | ToolCall]):
             return self._redone
         if current.consults_memory or not current.run.is_for_user:
             return []
-        before = [self._noted[key] for key in current.again]
-        return [_redone_draft(current.run.scope, self._written, before, list(current.again.values()))]
+        before = [noted for noted, _ in current.again.values()]
+        again = [call for _, call in current.again.values()]
+        return [_redone_draft(current.run.scope, self._written, before, again)]
 
 
 def _writes_memory(call: ToolCall) -> bool:
-    writes = call.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND)
-    return writes and not call.failed and _MEMORY_FILE.search(call.arguments) is not None
+    return _names_memory(call) and call.kind in (Kind.CHANGE, Kind.ACTION, Kind.COMMAND) and not call.failed
+
+
+def _names_memory(call: ToolCall) -> bool:
+    """Return whether the arguments of a call name a file of the agent's memory."""
+    arguments = call.arguments
+    # Few do, and `in` is much faster than a search.
+    may_name = "memory/" in arguments or "MEMORY.md" in arguments
+    return may_name and _MEMORY_FILE.search(arguments) is not None
 
 
 _ADVICE = {
@@ -234,8 +297,8 @@ _MEANING = {
 
 
 def _draft(scope: Scope, how: str, severity: Severity, group: _Lookups, title: str) -> Draft:
-    lookups = group.all
-    queries = ", ".join(dict.fromkeys(f"“{lookup.what}”" for lookup in lookups[:4] if lookup.what)) or "not recorded"
+    lookups, last = group.first, group.last or group.first[-1]
+    queries = ", ".join(dict.fromkeys(f"“{lookup.what}”" for lookup in lookups if lookup.what)) or "not recorded"
     meaning = _MEANING.get(how, "The agent's statements about this did not come from its memory.")
     bad = lookups[1] if how in ("lost", "repeated") else lookups[0]
     return Draft(
@@ -246,24 +309,20 @@ def _draft(scope: Scope, how: str, severity: Severity, group: _Lookups, title: s
         title=excerpt(title, 160),
         explanation=f"Queries: {queries}. {meaning}",
         evidence=group.citations.cited(),
-        occurrences=1 if how == "lost" else len(lookups),
+        occurrences=1 if how == "lost" else group.count,
         first_bad_step=bad.event_id,
         chain=[
             CausalStep(lookups[0].event_id, f"Looked up {lookups[0].what}: {lookups[0].outcome}", None),
-            *(
-                [CausalStep(lookups[-1].event_id, f"Later: {lookups[-1].outcome}", "retried")]
-                if len(lookups) > 1
-                else []
-            ),
+            *([CausalStep(last.event_id, f"Later: {last.outcome}", "retried")] if group.count > 1 else []),
         ],
-        explains=group.explains,
+        explained_calls=group.calls,
         scope=scope,
         recommendation=_ADVICE[how],
         verification="Run the same task again: the lookups find something, or are not made.",
     )
 
 
-def _redone_draft(scope: Scope, written: ToolCall, before: list[ToolCall], again: list[ToolCall]) -> Draft:
+def _redone_draft(scope: Scope, written: ToolCall, before: list[_Noted], again: list[ToolCall]) -> Draft:
     return Draft(
         type=TYPE,
         about=("redone",),
@@ -282,7 +341,7 @@ def _redone_draft(scope: Scope, written: ToolCall, before: list[ToolCall], again
             CausalStep(written.evidence, "Memory was written", "precedes"),
             CausalStep(again[0].evidence, "Looked up again, with the same result", "ignored"),
         ],
-        wasted_tool_calls=again,
+        wasted_tool_calls=costs_of(again),
         scope=scope,
         recommendation=_ADVICE["redone"],
         verification="Run the same tasks again: the later one checks memory first, or looks up less.",

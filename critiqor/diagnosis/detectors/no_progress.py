@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.bounds.recent import Recent
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
@@ -17,6 +19,8 @@ TYPE = "no_progress"
 MEANING = "many tool calls in a row without an effect or a new result"
 MIN_IDLE_CALLS = 8
 """Minimum number of consecutive idle calls."""
+MAX_POSITIONS = 64
+"""Maximum number of calls of a sequence whose positions are remembered by event."""
 MIN_ECHOES = 3
 """Minimum number of results that only repeat the arguments: printing a request does not send it."""
 
@@ -33,11 +37,12 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
         self._calls = 0
-        self._echoes: CallGroup | None = None
-        self._sequence: CallGroup | None = None
-        self._longest: CallGroup | None = None
-        self._seen: set[tuple[bytes, bytes]] = set()
-        self._failures: set[tuple[str, str]] = set()
+        self._echoes: _Idle | None = None
+        self._sequence: _Idle | None = None
+        self._longest: _Idle | None = None
+        self._seen: Recent[bytes, bool] = Recent()
+        """Results, by the fingerprints of call and output."""
+        self._failures: Recent[tuple[str, str], bool] = Recent()
 
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if not isinstance(span, ToolCall):
@@ -57,20 +62,20 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
 
     def _is_idle(self, call: ToolCall) -> bool:
         """Remember a call. Return whether its result has nothing new; a new error or an empty file counts as new."""
-        result = (call.same_call, call.same_output)
+        result = call.same_call + call.same_output
         was_seen = result in self._seen
-        self._seen.add(result)
+        self._seen[result] = True
         if call.failed:
             failure = (call.tool, call.error_kind)
             was_seen = failure in self._failures
-            self._failures.add(failure)
+            self._failures[failure] = True
             return was_seen
         return was_seen or (call.nothing_found and call.output != "" and not runs_commands(call.tool))
 
     def _end_sequence(self) -> None:
         self._longest, self._sequence = self._longest_so_far(), None
 
-    def _longest_so_far(self) -> CallGroup | None:
+    def _longest_so_far(self) -> _Idle | None:
         if self._sequence is None or (self._longest is not None and len(self._longest) >= len(self._sequence)):
             return self._longest
         return self._sequence
@@ -86,7 +91,8 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         title = f"{counted(len(longest), 'tool call')} in a row had no effect and no new result"
         return [self._draft(longest, "idle", title)]
 
-    def _draft(self, group: CallGroup, how: str, title: str) -> Draft:
+    def _draft(self, group: _Idle, how: str, title: str) -> Draft:
+        second = group.second or group.first
         return Draft(
             type=TYPE,
             about=(how, *sorted(group.tools)),
@@ -97,12 +103,13 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
             + excerpt(group.first.arguments, 120),
             evidence=group.citations.cited(),
             occurrences=len(group),
-            first_bad_step=group.again[0].call,
+            first_bad_step=second.call,
             chain=[
                 CausalStep(group.first.evidence, "Nothing new", None),
                 CausalStep(group.last.evidence, f"Still nothing new after {len(group)} calls", "retried"),
             ],
-            wasted_tool_calls=group.again,
+            wasted_tool_calls=group.wasted,
+            explained_calls=group.cited_calls,
             scope=self.run.scope,
             recommendation="Give the agent a limit on calls without progress, after which it asks the user or reports "
             "what is missing.",
@@ -110,8 +117,30 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         )
 
 
-def _added(group: CallGroup | None, call: ToolCall) -> CallGroup:
+class _Idle(CallGroup):
+    """Calls without progress. Other findings explain them if they explain those that are cited."""
+
+    __slots__ = ("_positions",)
+
+    def __init__(self, first: ToolCall) -> None:
+        super().__init__(first)
+        self._positions = {first.evidence: first.order}
+        """Positions of the calls that are cited, and of some others."""
+
+    def add(self, call: ToolCall) -> None:
+        super().add(call)
+        self._positions[call.evidence] = call.order
+        if len(self._positions) > MAX_POSITIONS:
+            self._positions = {event_id: self._positions[event_id] for event_id in self.citations.kept}
+
+    @property
+    def cited_calls(self) -> Orders:
+        """The calls whose events are cited."""
+        return Orders(self._positions[event_id] for event_id in self.citations.cited())
+
+
+def _added(group: _Idle | None, call: ToolCall) -> _Idle:
     if group is None:
-        return CallGroup(call)
+        return _Idle(call)
     group.add(call)
     return group

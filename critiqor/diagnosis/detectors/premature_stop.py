@@ -21,7 +21,9 @@ _OUTPUT_LIMIT_REASONS = frozenset(("length", "max_tokens", "maxtokens"))
 _WAITS = re.compile(
     r"\?|\b(?:if|once|when|whenever|after|until|unless|as soon as|let me know|tell me|confirm|approv\w+|go ahead"
     r"|proceed|later|tomorrow|tonight|next time|keep|remember|monitor|watch|stand by|await\w*|notify|remind"
-    r"|report back)\b",
+    # A rule for the future is no announcement of work that is due now.
+    r"|report back|from now on|from here on|going forward|in (?:the )?future|always|never|every time|each time"
+    r"|by default|treat\w*|stick to|respect|honou?r|avoid|refrain)\b",
     re.IGNORECASE,
 )
 _DELEGATING = ("cron", "automation", "schedul", "remind", "spawn", "subagent", "yield")

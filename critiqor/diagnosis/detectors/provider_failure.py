@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Severity
@@ -100,15 +101,16 @@ def fatal_cause(run: AgentRun) -> str | None:
 class _FailedCalls:
     """The failed model calls with one cause."""
 
-    def __init__(self) -> None:
-        self.calls: list[ModelCall] = []
+    def __init__(self, first: ModelCall) -> None:
+        self.first = first
+        self.last = first
+        self.calls = CallCosts()
         self.citations = CitedEvents()
-        self.events: set[str] = set()
 
     def add(self, call: ModelCall) -> None:
-        self.calls.append(call)
+        self.last = call
+        self.calls.add_model_call(call)
         self.citations.add(call.event_id)
-        self.events.add(call.event_id)
 
 
 class ProviderFailure(RunDetector[ModelCall]):
@@ -125,7 +127,11 @@ class ProviderFailure(RunDetector[ModelCall]):
     def observe(self, span: ModelCall, /) -> None:
         self._last = span
         if span.failed:
-            self._causes.setdefault(cause_of(span), _FailedCalls()).add(span)
+            cause = cause_of(span)
+            failed = self._causes.get(cause)
+            if failed is None:
+                failed = self._causes[cause] = _FailedCalls(span)
+            failed.add(span)
 
     def findings(self) -> list[Draft]:
         reported = (cause for cause in self._causes if cause not in _REPORTED_ELSEWHERE)
@@ -133,7 +139,7 @@ class ProviderFailure(RunDetector[ModelCall]):
 
     def _draft(self, cause: str, failed: _FailedCalls) -> Draft:
         calls = failed.calls
-        first, last = calls[0], calls[-1]
+        first, last = failed.first, failed.last
         fatal = last is self._last
         severity: Severity = "high" if fatal else "low"
         end = self.run.last_end if fatal else None
@@ -161,7 +167,6 @@ class ProviderFailure(RunDetector[ModelCall]):
                 *ended,
             ],
             wasted_model_calls=calls,
-            explains=failed.events,
             scope=self.run.scope,
             recommendation=_ADVICE[cause],
             verification="Run the same task again: no model call fails for this reason.",

@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from critiqor.diagnosis.bounds.recent import Recent
+from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.merging import PastDrafts
 from critiqor.diagnosis.signals.text import words
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Kind, Message, ToolCall
+from critiqor.spans.calls import Kind, Message, ToolCall, command_line
 
 TYPE = "repeated_side_effect"
 MEANING = "an action that should happen once was repeated"
+MAX_REPEATED = 256
+"""Maximum number of repeated actions that are tracked one by one."""
 MAX_SEARCHED_CALLS = 50
 """Maximum number of calls before a repeated action that are searched for a check of the earlier one."""
 _AMBIGUOUS = re.compile(
@@ -25,6 +30,11 @@ _AMBIGUOUS = re.compile(
     re.IGNORECASE,
 )
 _REPETITION_WORDS = re.compile(r"\b(?:twice|thrice|times|again|repeat\w*|every|each)\b", re.IGNORECASE)
+_UNDOES = re.compile(
+    r"(?<![a-z])(?:delet|remov|cancel|void|revok|undo|recall|unsend|refund|revers|trash|storn|withdraw|credit)",
+    re.IGNORECASE,
+)
+_EVERYWHERE = frozenset(("exec", "bash", "curl", "https", "api", "com"))
 _EFFECTS = (Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER)
 _KEY = re.compile(r'"(\w+)":')
 
@@ -40,6 +50,8 @@ class _Action:
         """Index of the last execution among all calls."""
         self.effects = 0
         """Number of successful calls with an effect, up to the last execution."""
+        self.is_undone = False
+        """Whether a later call took a repetition back."""
 
 
 class RepeatedSideEffect(RunDetector[ToolCall | Message]):
@@ -50,38 +62,60 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._actions: dict[bytes, _Action] = {}
-        self._repeated: dict[bytes, _Action] = {}
+        self._actions: Recent[bytes, _Action] = Recent()
+        self._repeated: dict[int, _Action] = {}
+        """Actions that were repeated, by the position of their first execution."""
+        self._past = PastDrafts()
+        """Drafts for repeated actions that are no longer tracked."""
         self._recent: deque[ToolCall] = deque(maxlen=MAX_SEARCHED_CALLS)
         self._index = 0
         self._effects = 0
         self._request: Message | None = None
+        self._told = -1
+        """Position of the last message that says that something happened twice."""
 
     def observe(self, span: ToolCall | Message, /) -> None:
         if isinstance(span, Message):
             if span.is_user:
                 self._request = span
+            elif span.tells_repetition:
+                self._told = span.order
             return
         is_action = span.kind is Kind.ACTION and (not span.failed or _is_unclear(span))
+        if self._repeated and not span.failed and span.kind in _EFFECTS:
+            for action in self._repeated.values():
+                action.is_undone = action.is_undone or _undoes(span, action.last)
+        known: _Action | None = None
         if is_action:
             known = self._actions.get(span.same_call)
-            if known is None:
-                known = self._actions[span.same_call] = _Action(span)
-            elif self._is_unnecessary(known, span):
+            is_known = known is not None
+            known = self._actions[span.same_call] = known or _Action(span)
+            if is_known and self._is_unnecessary(known, span):
                 known.repeated.add(span)
-                self._repeated[span.same_call] = known
+                self._report(known)
         if span.kind in _EFFECTS and not span.failed:
             self._effects += 1
-        if is_action:
-            action = self._actions[span.same_call]
-            action.last, action.index, action.effects = span, self._index, self._effects
+        if is_action and known is not None:
+            known.last, known.index, known.effects = span, self._index, self._effects
         self._recent.append(span)
         self._index += 1
+
+    def _report(self, action: _Action) -> None:
+        self._repeated[action.repeated.first.order] = action
+        if len(self._repeated) > MAX_REPEATED:
+            oldest = min(self._repeated)
+            # It may be repeated again: that is another draft with the same cause.
+            forgotten = self._repeated.pop(oldest)
+            group = forgotten.repeated
+            self._past.add(self._draft(forgotten))
+            known = self._actions.get(group.first.same_call)
+            if known is not None and known.repeated is group:
+                known.repeated = CallGroup(group.last)
 
     def _is_unnecessary(self, known: _Action, call: ToolCall) -> bool:
         """Return whether an action was repeated without a request of the user, a check of its outcome or other work."""
         before, request = known.last, self._request
-        if request is not None and (request.order > before.order or _REPETITION_WORDS.search(request.text)):
+        if request is not None and (request.order > before.order or _asks_for_repetition(request.text)):
             return False
         if not _is_unclear(before):
             return known.effects == self._effects
@@ -91,19 +125,22 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
 
     def findings(self) -> list[Draft]:
         repeated = sorted(self._repeated.values(), key=lambda action: action.repeated.first.order)
-        return [self._draft(action.repeated) for action in repeated]
+        return [*self._past.all, *(self._draft(action) for action in repeated)]
 
-    def _draft(self, group: CallGroup) -> Draft:
-        first, second = group.first, group.again[0]
+    def _draft(self, action: _Action) -> Draft:
+        group = action.repeated
+        first, second = group.first, group.second or group.first
+        is_told = self._told > second.order
+        known = " The agent undid it." if action.is_undone else " The agent says so." if is_told else ""
         unclear = first.failed or first.result is None
         outcome = f"had an unclear outcome ({excerpt(first.error or 'no result', 60)})" if unclear else "had succeeded"
         return Draft(
             type=TYPE,
             about=(first.tool,),
-            severity="high",
+            severity="low" if known else "high",
             confidence=80 if unclear else 85,
             title=f"{first.name} was executed {counted(len(group), 'time')} with the same arguments",
-            explanation=f"The first call {outcome}, and it was repeated: {excerpt(first.arguments, 140)}",
+            explanation=f"The first call {outcome}, and it was repeated: {excerpt(first.arguments, 140)}{known}",
             evidence=group.citations.cited(),
             occurrences=len(group) - 1,
             first_bad_step=second.call,
@@ -111,7 +148,7 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
                 CausalStep(first.evidence, f"{first.name} {outcome}", None),
                 CausalStep(second.evidence, "Done again", "retried"),
             ],
-            wasted_tool_calls=group.again,
+            wasted_tool_calls=group.wasted,
             scope=self.run.scope,
             recommendation=f"Give {first.name} an idempotency key, and have the agent check whether the first call "
             "took effect before it tries again.",
@@ -119,9 +156,27 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
         )
 
 
+def _asks_for_repetition(request: str) -> bool:
+    """Return whether a request speaks of repetition, other than to exclude it: only once please."""
+    if not _REPETITION_WORDS.search(request):
+        return False
+    language = language_of(request)
+    return language is None or not language.vocabulary.mentions("once", normalize(request))
+
+
 def _is_unclear(call: ToolCall) -> bool:
     """Return whether it is unknown if a call took effect: it has no result, or failed with an ambiguous error."""
     return call.result is None or (call.failed and _AMBIGUOUS.search(f"{call.error} {call.output}") is not None)
+
+
+def _undoes(call: ToolCall, action: ToolCall) -> bool:
+    """Return whether a call takes back what an action made: it cancels or deletes something of the same kind."""
+    if call.tool == action.tool and call.kind is not Kind.ACTION and not command_line(call.arguments):
+        return False
+    done, undone = f"{action.tool} {command_line(action.arguments)}", f"{call.tool} {command_line(call.arguments)}"
+    if not _UNDOES.search(undone) or _UNDOES.search(action.tool):
+        return False
+    return any(len(word) > 2 and word not in _EVERYWHERE for word in words(done) & words(undone))
 
 
 def _checks(call: ToolCall, action: ToolCall) -> bool:

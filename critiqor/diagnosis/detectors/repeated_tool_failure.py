@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from operator import attrgetter
 
+from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.merging import MAX_PAST, PastDrafts
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.diagnosis.signals.text import words
 from critiqor.diagnosis.signals.tools import likeness_of_calls
@@ -28,11 +32,21 @@ MIN_CASCADE = 4
 """Minimum number of failures of one kind across several tools."""
 MIN_FAILURES_FOR_HIGH = 6
 """Minimum number of failures for severity high."""
+MAX_TOOLS = 256
+"""Maximum number of tools whose failures are tracked: those that failed last for the first time."""
+MAX_KINDS = 256
+"""Maximum number of kinds of failures that are searched for a common cause across tools: the latest are kept."""
+MAX_CASCADE_CALLS = 1024
+"""Maximum number of failures of all kinds that are searched for it."""
 MAX_OPEN_STREAKS = 8
 """Maximum number of open streaks per tool; the oldest is closed first."""
 MAX_CALLS_TO_FIX = 20
 """Maximum number of calls after which a similar call counts as the fix of a failed one; an identical one always
 does."""
+
+
+_order = attrgetter("order")
+_tool = attrgetter("tool")
 
 
 class _Streak(CallGroup):
@@ -69,7 +83,7 @@ class _Streak(CallGroup):
     def _is_search(self) -> bool:
         """Whether every call was different, and the error says that something does not exist or is already done."""
         error = self.first.error or ""
-        return len(self.distinct) == len(self) and (reports_absence(error) or reports_already_done(error))
+        return not self.repeats and (reports_absence(error) or reports_already_done(error))
 
 
 class RepeatedToolFailure(RunDetector[ToolCall]):
@@ -85,9 +99,10 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
         self._effects = 0
         self._open: dict[str, dict[object, _Streak]] = {}
         """Streaks that may continue, by tool and kind of failure."""
-        self._blind: list[_Streak] = []
+        self._blind = PastDrafts()
         """Streaks that have ended and are reported in any case."""
-        self._blind_drafts: list[Draft] = []
+        self._blind_calls: dict[str, Orders] = {}
+        """The calls of these streaks by kind of failure."""
         self._closed: list[_Streak] = []
         """Streaks that have ended, and are reported if they are habits (see `_is_habit`)."""
         self._calls: dict[str, int] = defaultdict(int)
@@ -119,7 +134,12 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
 
     def _failed(self, call: ToolCall) -> None:
         self._cascades.failed(call)
-        known = self._open.setdefault(call.tool, {})
+        known = self._open.get(call.tool)
+        if known is None:
+            known = self._open[call.tool] = {}
+            if len(self._open) > MAX_TOOLS:
+                for forgotten in self._open.pop(next(iter(self._open))).values():
+                    self._close(forgotten)
         # An exit code alone does not identify the reason; only identical calls are assumed to fail for the same one.
         key = (call.error_kind, call.same_call) if _is_code(call.error_kind) else call.error_kind
         streak = known.get(key)
@@ -143,10 +163,13 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
         if streak.recovered and streak.first.kind is Kind.WAIT:
             return  # the agent polled until the call succeeded
         if streak.is_blind:
-            self._blind.append(streak)
-            self._blind_drafts.append(_draft(self.run, streak))
-        elif len(streak) >= MIN_GUESSES:
+            # The draft of a joined streak goes on with its calls, so they are copied.
+            self._blind_calls.setdefault(streak.first.error_kind, Orders()).update(streak.calls)
+            self._blind.add(_draft(self.run, streak))
+        elif len(streak) >= MIN_GUESSES and self._is_half(streak):
             self._closed.append(streak)
+            if len(self._closed) > MAX_PAST:
+                self._closed = [streak for streak in self._closed if self._is_half(streak)][-MAX_PAST:]
 
     def findings(self) -> list[Draft]:
         if not self._open:
@@ -158,8 +181,8 @@ class RepeatedToolFailure(RunDetector[ToolCall]):
             *(streak for streak in self._closed if self._last_failed[streak.first.tool]),
             *(streak for streak in still_open if streak.is_blind or self._is_habit(streak)),
         ]
-        cascades = self._cascades.found([*self._blind, *streaks])
-        return [*self._blind_drafts, *(_draft(self.run, streak) for streak in (*streaks, *cascades))]
+        cascades = self._cascades.found(self._blind_calls, streaks)
+        return [*self._blind.all, *(_draft(self.run, streak) for streak in (*streaks, *cascades))]
 
     def _is_half(self, streak: _Streak) -> bool:
         """Return whether at least half of the tool's calls failed like this."""
@@ -195,7 +218,7 @@ class _KindFailures:
     __slots__ = ("calls", "failures", "tools")
 
     def __init__(self) -> None:
-        self.calls: list[ToolCall] = []
+        self.calls: deque[ToolCall] = deque()
         """The failures, and the first success of each tool after such a failure, in order."""
         self.failures = 0
         self.tools: set[str] = set()
@@ -208,6 +231,10 @@ class _Cascades:
         self._kinds: dict[str, _KindFailures] = {}
         self._suspects: dict[str, _KindFailures] = {}
         """Kinds with enough failures in more than one tool."""
+        self._found: dict[int, tuple[_Streak, list[int]]] = {}
+        """The cascades that were found last, by the order of their first call, with the orders of all."""
+        self._calls = 0
+        """Number of calls of all kinds."""
         self._failed_kinds: dict[str, set[str]] = {}
         """Kinds of failures of each tool since its last success."""
 
@@ -217,39 +244,74 @@ class _Cascades:
         kind = self._kinds.get(call.error_kind)
         if kind is None:
             kind = self._kinds[call.error_kind] = _KindFailures()
-        kind.calls.append(call)
+        self._add(call.error_kind, kind, call)
         kind.failures += 1
         kind.tools.add(call.tool)
         if kind.failures >= MIN_CASCADE and len(kind.tools) > 1:
             self._suspects[call.error_kind] = kind
-        self._failed_kinds.setdefault(call.tool, set()).add(call.error_kind)
+        names = self._failed_kinds.setdefault(call.tool, set())
+        names.add(call.error_kind)
+        if len(names) > 2 * MAX_KINDS:
+            names &= self._kinds.keys()
+
+    def _add(self, name: str, kind: _KindFailures, call: ToolCall) -> None:
+        """Add a call of a kind, which becomes the latest, and forget calls of the oldest kind if there are too many."""
+        self._kinds[name] = self._kinds.pop(name)
+        kind.calls.append(call)
+        self._calls += 1
+        if self._calls <= MAX_CASCADE_CALLS and len(self._kinds) <= MAX_KINDS:
+            return
+        oldest, forgotten = next(iter(self._kinds.items()))
+        if forgotten is kind:
+            kind.calls.popleft()
+            self._calls -= 1
+        else:
+            self._calls -= len(forgotten.calls)
+            del self._kinds[oldest]
+            self._suspects.pop(oldest, None)
 
     def succeeded(self, call: ToolCall) -> None:
         for name in self._failed_kinds.pop(call.tool, ()):
-            self._kinds[name].calls.append(call)
+            if name in self._kinds:
+                self._add(name, self._kinds[name], call)
 
-    def found(self, streaks: list[_Streak]) -> list[_Streak]:
-        """Return the cascades among the failures that are not in these streaks."""
+    def found(self, blind: dict[str, Orders], streaks: list[_Streak]) -> list[_Streak]:
+        """Return the cascades among the failures that are neither in these streaks nor among the blind ones."""
         kinds = self._suspects
         if not kinds:
             return []
-        reported: dict[str, set[str]] = defaultdict(set)
+        reported: dict[str, Orders] = defaultdict(Orders)
+        for name in kinds:
+            if name in blind:
+                reported[name].update(blind[name])
         for streak in streaks:
             if streak.first.error_kind in kinds:
-                reported[streak.first.error_kind] |= streak.evidence
+                reported[streak.first.error_kind].update(streak.calls)
         groups = [group for name, kind in kinds.items() for group in _split(kind.calls, reported[name])]
-        long = (group for group in groups if len(group) >= MIN_CASCADE and len({call.tool for call in group}) > 1)
-        return [_streak_of(group) for group in long]
+        long = (group for group in groups if len(group) >= MIN_CASCADE and len(set(map(_tool, group))) > 1)
+        self._found = {group[0].order: self._streak_of(group) for group in long}
+        return [streak for streak, _ in self._found.values()]
+
+    def _streak_of(self, calls: list[ToolCall]) -> tuple[_Streak, list[int]]:
+        """Return a group as a streak, and the orders of its calls; a group that has only grown is continued."""
+        orders = list(map(_order, calls))
+        streak, known = self._found.get(orders[0], (None, []))
+        if streak is None or orders[: len(known)] != known:
+            streak, known = _Streak(calls[0]), orders[:1]
+        for call in calls[len(known) :]:
+            streak.add(call)
+        streak.blind = len(streak) - 1
+        return streak, orders
 
 
-def _split(calls: list[ToolCall], reported: set[str]) -> list[list[ToolCall]]:
+def _split(calls: Iterable[ToolCall], reported: Orders) -> list[list[ToolCall]]:
     """Return the unreported failures of one kind, split at each success of a tool that had failed."""
     groups: list[list[ToolCall]] = []
     group: list[ToolCall] = []
     failed_tools: set[str] = set()
     for call in calls:
         if call.failed:
-            if call.evidence not in reported:
+            if call.order not in reported:
                 group.append(call)
                 failed_tools.add(call.tool)
         elif call.tool in failed_tools:
@@ -259,16 +321,8 @@ def _split(calls: list[ToolCall], reported: set[str]) -> list[list[ToolCall]]:
     return [*groups, group]
 
 
-def _streak_of(calls: list[ToolCall]) -> _Streak:
-    streak = _Streak(calls[0])
-    for call in calls[1:]:
-        streak.add(call)
-    streak.blind = len(streak) - 1
-    return streak
-
-
 def _draft(run: AgentRun, streak: _Streak) -> Draft:
-    first, second, last = streak.first, streak.again[0], streak.last
+    first, second, last = streak.first, streak.second or streak.first, streak.last
     names, failures = streak.names, len(streak)
     severity: Severity = "high" if failures >= MIN_FAILURES_FOR_HIGH else "medium" if failures >= 3 else "low"
     if streak.recovered:
@@ -291,8 +345,8 @@ def _draft(run: AgentRun, streak: _Streak) -> Draft:
             CausalStep(second.evidence, "Tried again, failed in the same way", "retried"),
             *([CausalStep(last.evidence, f"Failure number {failures}", "retried")] if failures > 2 else []),
         ],
-        wasted_tool_calls=streak.again,
-        explains=streak.evidence,
+        wasted_tool_calls=streak.wasted,
+        explained_calls=streak.calls,
         scope=run.scope,
         recommendation=f"Make the agent read the error of {names} before it tries again, and stop after two failures "
         "of the same kind. If the error is about the tool itself, fix the tool or its description.",

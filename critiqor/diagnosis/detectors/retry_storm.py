@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.provider_failure import cause_of
+from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
@@ -21,15 +22,21 @@ class _Sequence:
     """Consecutive failed model calls."""
 
     def __init__(self) -> None:
-        self.calls: list[ModelCall] = []
-        self.again: list[ModelCall] = []
+        self.count = 0
+        self.first: list[ModelCall] = []
+        """The first two calls."""
+        self.last: ModelCall | None = None
+        self.wasted = CallCosts()
         """All calls but the first."""
         self.citations = CitedEvents()
 
     def add(self, call: ModelCall) -> None:
-        if self.calls:
-            self.again.append(call)
-        self.calls.append(call)
+        if self.count:
+            self.wasted.add_model_call(call)
+        if self.count < 2:
+            self.first.append(call)
+        self.count += 1
+        self.last = call
         self.citations.add(call.event_id)
 
 
@@ -48,40 +55,41 @@ class RetryStorm(RunDetector[ModelCall]):
     def observe(self, span: ModelCall, /) -> None:
         self._last = span
         if not span.failed:
-            if self._current.calls:
+            if self._current.count:
                 self._longest, self._current = self._longest_so_far(), _Sequence()
         elif cause_of(span) != "stopped":
             self._current.add(span)
 
     def _longest_so_far(self) -> _Sequence:
-        return self._current if len(self._current.calls) > len(self._longest.calls) else self._longest
+        return self._current if self._current.count > self._longest.count else self._longest
 
     def findings(self) -> list[Draft]:
         longest = self._longest_so_far()
-        calls = longest.calls
-        if len(calls) < MIN_FAILED_CALLS:
+        last = longest.last
+        if last is None or longest.count < MIN_FAILED_CALLS:
             return []
-        cause = cause_of(calls[-1])
-        fatal = calls[-1] is self._last
+        first, second = longest.first
+        cause = cause_of(last)
+        fatal = last is self._last
         return [
             Draft(
                 type=TYPE,
                 about=(cause,),
                 severity="medium",  # that none of them succeeded is reported by `provider_failure`
                 confidence=90,
-                title=f"{counted(len(calls), 'model call')} failed in a row",
+                title=f"{counted(longest.count, 'model call')} failed in a row",
                 explanation="Each call was sent after the previous one had failed"
                 + (", and none succeeded." if fatal else "; a later one succeeded.")
                 + " Retries without enough delay keep a provider from recovering, and are often billed.",
                 evidence=longest.citations.cited(),
-                occurrences=len(calls),
-                first_bad_step=calls[1].event_id,
+                occurrences=longest.count,
+                first_bad_step=second.event_id,
                 chain=[
-                    CausalStep(calls[0].event_id, f"The model call failed: {cause}", None),
-                    CausalStep(calls[1].event_id, "Sent again, failed again", "retried"),
-                    CausalStep(calls[-1].event_id, f"Failure number {len(calls)} in a row", "retried"),
+                    CausalStep(first.event_id, f"The model call failed: {cause}", None),
+                    CausalStep(second.event_id, "Sent again, failed again", "retried"),
+                    CausalStep(last.event_id, f"Failure number {longest.count} in a row", "retried"),
                 ],
-                wasted_model_calls=longest.again,
+                wasted_model_calls=longest.wasted,
                 scope=self.run.scope,
                 recommendation="Limit the number of retries, wait longer between them, and configure a fallback model.",
                 verification=f"Run the same task again: fewer than {MIN_FAILED_CALLS} model calls fail in a row.",

@@ -35,15 +35,18 @@ class _Place:
         self.first = first
         self.kinds: set[str] = set()
         self.secrets: set[tuple[str, str]] = set()
-        self.events: set[str] = set()
+        self.events = 0
+        """Number of events with a secret."""
+        self._last_event = ""
         self.citations = CitedEvents()
         self.tools: set[str] = set()
 
     def add(self, mark: SecretMark) -> None:
         self.kinds.add(mark.kind)
         self.secrets.add((mark.kind, mark.tag))
-        if mark.event_id not in self.events:
-            self.events.add(mark.event_id)
+        if mark.event_id != self._last_event:  # the marks of an event follow each other
+            self.events += 1
+            self._last_event = mark.event_id
             self.citations.add(mark.event_id)
         if mark.tool:
             self.tools.add(mark.tool)
@@ -78,10 +81,10 @@ class SecretExposure(RunDetector[SecretMark]):
             severity=_SEVERITY[name],
             confidence=85,
             title=f"A credential appeared {_PLACE_NAMES[name]}: {', '.join(map(_kind_name, kinds))}",
-            explanation=f"{counted(len(place.secrets), 'secret')} in {counted(len(place.events), 'event')}{through}. "
+            explanation=f"{counted(len(place.secrets), 'secret')} in {counted(place.events, 'event')}{through}. "
             f"{_SEEN_BY[name]} The value is not stored in this recording.",
             evidence=place.citations.cited(),
-            occurrences=len(place.events),
+            occurrences=place.events,
             first_bad_step=place.first.event_id,
             chain=[CausalStep(place.first.event_id, f"{_kind_name(place.first.kind)} {_PLACE_NAMES[name]}", None)],
             scope=self.run.scope,

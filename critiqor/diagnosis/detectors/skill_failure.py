@@ -114,8 +114,8 @@ class SkillFailure(RunDetector[ToolCall | Message]):
             occurrences=len(failed),
             first_bad_step=failed.first.evidence,
             chain=[CausalStep(failed.first.evidence, title, None)],
-            wasted_tool_calls=failed.again,
-            explains=failed.evidence,
+            wasted_tool_calls=failed.wasted,
+            explained_calls=failed.calls,
             scope=self.run.scope,
             recommendation=f"Run the commands of the skill `{name}` by hand on the agent's machine, and "
             "fix what is missing.",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
+
 from critiqor.diagnosis.detector import RunDetector, TimelineDetector
-from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Scope, Severity
 from critiqor.model.formatting import counted, format_duration
 from critiqor.model.timeline import ProviderRequest, line_id
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import ModelCall
+from critiqor.spans.calls import ModelCall, Moment
+from critiqor.spans.late_usage import MAX_WAITING
 
 TYPE = "slow_provider"
 MEANING = "the model answered, but very slowly"
@@ -23,39 +27,84 @@ MIN_TOTAL_FOR_MEDIUM_MS = 300_000
 """Minimum total duration of slow answers for severity medium."""
 
 
-class SlowProvider(RunDetector[ModelCall]):
+class _SlowCalls:
+    """Model calls that were slow."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.waited = 0
+        """Milliseconds."""
+        self.first: ModelCall | None = None
+        self.slowest: ModelCall | None = None
+        self.citations = CitedEvents()
+
+    def add(self, call: ModelCall) -> None:
+        if not _is_slow(call):
+            return
+        self.count += 1
+        self.waited += call.duration_ms
+        self.citations.add(call.event_id)
+        # Usage that arrives late is judged late.
+        if self.first is None or call.order < self.first.order:
+            self.first = call
+        slowest = self.slowest
+        if slowest is None or (call.duration_ms, -call.order) > (slowest.duration_ms, -slowest.order):
+            self.slowest = call
+
+    def with_calls(self, others: Iterable[ModelCall]) -> _SlowCalls:
+        """Return a copy to which calls are added."""
+        same = _SlowCalls()
+        same.count, same.waited, same.first, same.slowest = self.count, self.waited, self.first, self.slowest
+        same.citations.update(self.citations)
+        for call in others:
+            same.add(call)
+        return same
+
+
+class SlowProvider(RunDetector[ModelCall | Moment]):
     """Keeps the model calls that took long. Failed calls are reported by `provider_failure`."""
 
     NEEDS = (ModelCall,)
-    OBSERVES = (ModelCall,)
+    OBSERVES = (ModelCall, Moment)
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
         self._calls = 0
-        self._long: list[ModelCall] = []
-        """Calls that are slow, unless their usage, which may arrive later, shows a long answer."""
+        self._slow = _SlowCalls()
+        self._unknown: deque[ModelCall] = deque(maxlen=MAX_WAITING)
+        """Long calls that are slow, unless their usage, which may arrive later, shows a long answer."""
 
-    def observe(self, span: ModelCall, /) -> None:
+    def observe(self, span: ModelCall | Moment, /) -> None:
+        if isinstance(span, Moment):
+            if self._unknown and span.event_type == "agent_end":
+                self._slow = self._slow.with_calls(self._unknown)
+                self._unknown.clear()
+            return
         self._calls += 1
         if not span.failed and ((span.first_byte_ms or 0) >= MIN_FIRST_BYTE_MS or span.duration_ms >= MIN_SLOW_MS):
-            self._long.append(span)
+            if span.tokens is None:
+                self._unknown.append(span)
+            else:
+                self._slow.add(span)
 
     def findings(self) -> list[Draft]:
-        slow = [call for call in self._long if _is_slow(call)]
-        if not slow:
+        slow = self._slow.with_calls(self._unknown) if self._unknown else self._slow
+        first, slowest = slow.first, slow.slowest
+        if first is None or slowest is None:
             return []
-        waited = sum(call.duration_ms for call in slow)
-        slowest = max(slow, key=lambda call: call.duration_ms)
-        first = (
+        until_first = (
             f", {format_duration(slowest.first_byte_ms)} of it until the first byte" if slowest.first_byte_ms else ""
         )
         return [
             _draft(
-                "medium" if waited >= MIN_TOTAL_FOR_MEDIUM_MS else "low",
+                "medium" if slow.waited >= MIN_TOTAL_FOR_MEDIUM_MS else "low",
                 f"The provider took {format_duration(slowest.duration_ms)} for one answer",
-                f"{len(slow)} of {counted(self._calls, 'answer')} {'was' if len(slow) == 1 else 'were'} slow, "
-                f"{format_duration(waited)} in total; the slowest took {format_duration(slowest.duration_ms)}{first}.",
-                [call.event_id for call in slow],
+                f"{slow.count} of {counted(self._calls, 'answer')} {'was' if slow.count == 1 else 'were'} slow, "
+                f"{format_duration(slow.waited)} in total; the slowest took "
+                f"{format_duration(slowest.duration_ms)}{until_first}.",
+                slow.citations.cited(),
+                slow.count,
+                first.event_id,
                 CausalStep(slowest.event_id, f"An answer took {format_duration(slowest.duration_ms)}", None),
                 self.run.scope,
             )
@@ -79,7 +128,8 @@ class SlowTimelineRequest(TimelineDetector[ProviderRequest]):
         name = " ".join(filter(None, (slowest.provider, slowest.operation, slowest.model))) or "an unnamed provider"
         line, took = line_id(slowest.line), format_duration(slowest.duration_ms)
         title, explanation = f"A request to {name} took {took}", "Only OpenClaw's timeline shows this request."
-        return [_draft("low", title, explanation, [line], CausalStep(line, f"A request took {took}", None), Scope())]
+        step = CausalStep(line, f"A request took {took}", None)
+        return [_draft("low", title, explanation, [line], 1, line, step, Scope())]
 
 
 def _is_slow(call: ModelCall) -> bool:
@@ -90,7 +140,14 @@ def _is_slow(call: ModelCall) -> bool:
 
 
 def _draft(
-    severity: Severity, title: str, explanation: str, evidence: list[str], slowest: CausalStep, scope: Scope
+    severity: Severity,
+    title: str,
+    explanation: str,
+    evidence: list[str],
+    occurrences: int,
+    first: str,
+    slowest: CausalStep,
+    scope: Scope,
 ) -> Draft:
     return Draft(
         type=TYPE,
@@ -99,9 +156,9 @@ def _draft(
         confidence=85,
         title=title,
         explanation=f"{explanation} Nothing failed, but the user had to wait.",
-        evidence=cite_events(evidence),
-        occurrences=len(evidence),
-        first_bad_step=evidence[0],
+        evidence=evidence,
+        occurrences=occurrences,
+        first_bad_step=first,
         chain=[slowest],
         scope=scope,
         recommendation="Send the same request to another model or provider and compare; for a local model, check the "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.language import language_of
+from critiqor.diagnosis.claims.stance import Speech
 from critiqor.diagnosis.detector import RecordingDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
@@ -11,11 +14,13 @@ from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Claim, Message, Moment
+from critiqor.spans.calls import Message, Moment
 
 TYPE = "subagent_failure"
 MEANING = "a subagent failed, timed out, or was reported as done while it was still running"
 _BAD = frozenset(("error", "failed", "timeout", "timed_out", "killed", "aborted"))
+_CHILD = re.compile(r"\bsub-?agents?\b")
+"""What a parent says of its subagents is no report on their work: it started one."""
 _CHILD_KEYS = ("childSessionKey", "targetSessionKey", "child_session_key", "childRunId", "runId")
 
 
@@ -46,10 +51,18 @@ class SubagentFailure(RecordingDetector):
             failed = [child for child in children if child.end is not None and _is_bad(child.end)]
             if failed:
                 drafts.append(_failed(parent, failed, all_failed=len(failed) == len(children)))
-            elif reply is not None and Claim.DONE in reply.claims:
+            elif reply is not None and _reports_completion(reply.text):
                 waiting = [child for child in children if _was_running(child, reply)]
                 drafts += [_unfinished(parent, waiting, reply)] if waiting else []
         return drafts
+
+
+def _reports_completion(text: str) -> bool:
+    """Return whether a text only says that something is done, not that anything is left, planned or went wrong."""
+    stances = Speech(text, language_of(text)).stances
+    return any(stance.is_good_news and not _CHILD.search(stance.lowered) for stance in stances) and not any(
+        stance.is_bad_news or stance.is_limited or stance.is_plan or stance.is_question for stance in stances
+    )
 
 
 def _children_by_parent(runs: list[AgentRun]) -> list[list[_Child]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.merging import PastDrafts
 from critiqor.diagnosis.loops import Loop, LoopCluster, LoopClusters, begins_chapter
 from critiqor.diagnosis.signals.text import fingerprint, words
 from critiqor.diagnosis.signals.tools import runs_commands, subject_of_call
@@ -27,6 +28,9 @@ MIN_STALE_CALLS_FOR_HIGH = 6
 """Minimum number of stale calls for severity high."""
 MIN_MISSES = 4
 """Minimum number of results that say that the same name does not exist."""
+MAX_CHAPTER = 1024
+"""Maximum number of calls that are compared with each other. A chapter with more calls is searched in parts: a loop
+that goes on longer is reported in parts too, which become one finding."""
 MIN_QUESTION_WORDS = 5
 """Minimum number of words for arguments to count as a question, not as a name or a path."""
 _EFFECTS = (Kind.CHANGE, Kind.ACTION)
@@ -45,29 +49,37 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._past: list[Draft] = []
+        self._past = PastDrafts()
         """Loops of earlier chapters."""
         self._chapter: _Chapter | None = None
 
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if not isinstance(span, ToolCall):
             if self._chapter is not None and begins_chapter(span):
-                self._past += self._chapter.drafts(self.run.scope)
-                self._chapter = None
+                self._end_chapter(self._chapter)
         elif span.result and span.kind is not Kind.THOUGHT:
             if self._chapter is None:
                 self._chapter = _Chapter()
             self._chapter.add(span)
+            if self._chapter.calls >= MAX_CHAPTER:
+                self._end_chapter(self._chapter)
+
+    def _end_chapter(self, chapter: _Chapter) -> None:
+        for draft in chapter.drafts(self.run.scope):
+            self._past.add(draft)
+        self._chapter = None
 
     def findings(self) -> list[Draft]:
         current = self._chapter.drafts(self.run.scope) if self._chapter is not None else []
-        return [*self._past, *current]
+        return [*self._past.all, *current]
 
 
 class _Chapter:
     """The calls between two messages of the user or compactions, searched for four kinds of loops."""
 
     def __init__(self) -> None:
+        self.calls = 0
+        """Number of calls."""
         self._clusters = LoopClusters()
         self._repetitions = _Repetitions(self._clusters)
         self._rewordings = _Rewordings(self._clusters)
@@ -75,6 +87,7 @@ class _Chapter:
         self._missing_names = _MissingNames(self._clusters)
 
     def add(self, call: ToolCall) -> None:
+        self.calls += 1
         self._repetitions.add(call)
         if call.failed:
             return
@@ -184,8 +197,10 @@ class _Rewordings:
         self._loops: dict[bytes, Loop] = {}
 
     def add(self, call: ToolCall) -> None:
+        if call.arguments.count(" ") < MIN_QUESTION_WORDS - 1:
+            return
         question = words(call.arguments)
-        if len(question) < MIN_QUESTION_WORDS or call.arguments.count(" ") < MIN_QUESTION_WORDS - 1:
+        if len(question) < MIN_QUESTION_WORDS:
             return
         key = fingerprint(call.tool, *sorted(question))
         first = self._questions.setdefault(key, call)
@@ -290,10 +305,10 @@ class _MissingNames:
 
 
 def _is_reported(cluster: LoopCluster) -> bool:
-    if len(cluster.again) >= cluster.min_stale:
+    if len(cluster.stale) >= cluster.min_stale:
         return True
     # One repetition is enough if something named was looked up again, without waiting in between.
-    call = cluster.again[0]
+    call = cluster.stale[0]
     is_named = '":"' in call.arguments and not runs_commands(call.tool)
     return cluster.min_stale == MIN_STALE_CALLS and call.kind is Kind.LOOKUP and is_named
 
@@ -305,7 +320,7 @@ def _is_memory(call: ToolCall) -> bool:
 def _draft(scope: Scope, loop: LoopCluster) -> Draft:
     if loop.draft is not None:
         return loop.draft
-    first, stale, names, reason = loop.first, loop.again, loop.names, loop.loops[0].reason
+    first, stale, names, reason = loop.first, loop.stale, loop.names, loop.loops[0].reason
     wasted, different = len(stale), len(loop.distinct)
     severity: Severity = (
         "low"
@@ -335,8 +350,8 @@ def _draft(scope: Scope, loop: LoopCluster) -> Draft:
                 else []
             ),
         ],
-        wasted_tool_calls=stale,
-        explains=loop.evidence,
+        wasted_tool_calls=loop.wasted,
+        explained_calls=loop.calls,
         scope=scope,
         recommendation="Tell the agent what to do when a result does not change (stop, ask, or try something else), "
         f"and limit how often {names} may be called with the same arguments.",

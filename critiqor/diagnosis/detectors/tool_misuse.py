@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.cited_events import cite_events
@@ -54,15 +56,20 @@ def is_misuse(call: ToolCall) -> bool:
 
 
 def _reason(call: ToolCall) -> str | None:
-    error = call.error or ""
-    by_program = runs_commands(call.tool)
-    if _UNKNOWN.search(error) and (not by_program or call.tool in error):
+    return _reason_in(call.error or "", call.tool, call.kind)
+
+
+# Two detectors ask this about every failed call.
+@lru_cache(maxsize=256)
+def _reason_in(error: str, tool: str, kind: Kind) -> str | None:
+    by_program = runs_commands(tool)
+    if _UNKNOWN.search(error) and (not by_program or tool in error):
         return _NO_TOOL
     if by_program or _NOT_THE_CALL.search(error):
         return None  # the output of a program is not about the tool call
     if _MALFORMED.search(error):
         return _INVALID
-    return _RULE if call.kind in _EFFECTS and _OBJECTION.search(error) else None
+    return _RULE if kind in _EFFECTS and _OBJECTION.search(error) else None
 
 
 class ToolMisuse(RunDetector[ToolCall | Moment]):
@@ -96,7 +103,8 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
         elif (reason := _reason(span)) is not None:
             group = self._rejected.get((span.tool, reason))
             if group is None:
-                self._rejected[span.tool, reason] = CallGroup(span)
+                group = self._rejected[span.tool, reason] = CallGroup(span)
+                group.wasted.add_tool_call(span)
             else:
                 group.add(span)
 
@@ -123,8 +131,8 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
                 CausalStep(first.call, f"Called with {excerpt(first.arguments, 80)}", None),
                 CausalStep(first.evidence, f"Rejected: {excerpt(first.error or '', 80)}", "caused"),
             ],
-            wasted_tool_calls=group.all,
-            explains=group.evidence,
+            wasted_tool_calls=group.wasted,
+            explained_calls=group.calls,
             scope=self.run.scope,
             recommendation=f"Give the agent a tool named `{tool}`, or remove that name from its instructions."
             if unknown
@@ -145,7 +153,7 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
             occurrences=len(calls),
             first_bad_step=first.call,
             chain=[CausalStep(first.call, f"{first.name} was called and never returned", None)],
-            explains=frozenset(call.call for call in calls),
+            explained_calls=Orders(call.order for call in calls),
             scope=self.run.scope,
             recommendation="Give the tool a timeout, so that the agent learns when it does not answer.",
             verification="Run the same task again: every call has a result.",

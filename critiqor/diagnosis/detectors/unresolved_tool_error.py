@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
@@ -23,6 +24,8 @@ TYPE = "unresolved_tool_error"
 MEANING = "a tool failed, no later call fixed it, and the answer does not mention it"
 MAX_TRACKED = 50
 """Maximum number of kinds of failures that are tracked; the latest are kept."""
+MAX_REQUESTED = 20_000
+"""Maximum number of different words of the user's messages; of more, those of the latest messages count."""
 MIN_SIMILARITY = 0.3
 """Minimum share of common words of two calls of a tool for the later one to count as the fix of the earlier one."""
 MIN_RARE_WORD_CHARACTERS = 6
@@ -36,14 +39,13 @@ class _Failure:
     """The last failure of one kind, and whether it was resolved or reported."""
 
     __slots__ = (
+        "_files",
         "call",
-        "files",
         "first_reply",
         "is_admitted",
         "is_lookup",
         "is_repaired",
         "is_resolved_by_tool",
-        "named_files",
     )
 
     def __init__(self, call: ToolCall) -> None:
@@ -57,10 +59,16 @@ class _Failure:
         self.is_admitted = False
         """Whether a message that the agent sent through a tool admits a failure."""
         self.first_reply: Message | None = None
-        named = call.arguments if call.kind is Kind.CHANGE else "" if call.is_test else call.output
-        self.files = frozenset(_FILE.findall(named))
+        self._files: frozenset[str] | None = None
+
+    @property
+    def files(self) -> frozenset[str]:
         """Files that a fix would have to change."""
-        self.named_files = [words(name) for name in _FILE.findall(call.arguments)]
+        if self._files is None:
+            call = self.call
+            named = call.arguments if call.kind is Kind.CHANGE else "" if call.is_test else call.output
+            self._files = frozenset(_FILE.findall(named))
+        return self._files
 
     def is_repaired_by(self, call: ToolCall) -> bool:
         """Return whether a later successful call resolves the failure."""
@@ -80,7 +88,7 @@ class _Failure:
             return True
         if self.call.kind not in _READING or not reports_absence(error):
             return False
-        return not any(name <= requested for name in self.named_files)
+        return not any(words(name) <= requested for name in _FILE.findall(self.call.arguments))
 
     def is_mentioned(self, last_reply: Message | None) -> bool:
         """Return whether the agent reported the failure, right after it or at the end."""
@@ -132,6 +140,8 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
     def _observe_message(self, message: Message) -> None:
         if message.is_user:
             self._requested |= words(message.text)
+            if len(self._requested) > MAX_REQUESTED:
+                self._requested = set(words(message.text))
         # A single word in capitals, such as NO_REPLY or HEARTBEAT_OK, is a signal to OpenClaw, not to a person.
         elif message.text and not _TOKEN.fullmatch(message.text):
             self._last_reply = message
@@ -170,7 +180,7 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
                 CausalStep(first.evidence, f"{first.name} failed: {excerpt(first.error or '', 80)}", None),
                 *answer,
             ],
-            explains=frozenset(call.evidence for call in calls),
+            explained_calls=Orders(call.order for call in calls),
             scope=self.run.scope,
             recommendation=f"Have the agent fix what made {names} fail, or report the failure in its answer.",
             verification="Run the same task again: the call succeeds in the end, or the answer reports the failure.",

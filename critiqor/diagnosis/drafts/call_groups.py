@@ -4,45 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.spans.calls import ToolCall
 
 MAX_NAMED = 3
 """Maximum number of names of tool calls in a sentence."""
+MAX_DISTINCT = 1024
+"""Maximum number of different calls of a group that are remembered."""
 
 
 class CallGroup:
-    """Tool calls that belong to one finding. Adding a call takes constant time."""
+    """Tool calls that belong to one finding. Adding a call takes constant time and a few bytes."""
 
-    __slots__ = ("again", "all", "citations", "distinct", "evidence", "first", "last", "names_seen", "tools")
+    __slots__ = (
+        "calls",
+        "citations",
+        "count",
+        "distinct",
+        "first",
+        "last",
+        "names_seen",
+        "repeats",
+        "second",
+        "tools",
+        "wasted",
+    )
 
     def __init__(self, first: ToolCall) -> None:
         self.first = first
+        self.second: ToolCall | None = None
         self.last = first
-        self.all = [first]
-        self.again: list[ToolCall] = []
+        self.count = 1
+        self.calls = Orders((first.order,))
+        self.wasted = CallCosts()
         """All calls but the first."""
-        self.evidence = {first.evidence}
-        """The event id of each call."""
         self.citations = CitedEvents()
         self.citations.add(first.evidence)
-        self.distinct = {first.same_call: first}
-        """The first occurrence of each distinct call."""
+        self.distinct = {first.same_call}
+        self.repeats = False
+        """Whether a call was made twice."""
         self.tools = {first.tool}
         self.names_seen = {first.name: None}
         """The first distinct names, at most `MAX_NAMED` + 1."""
 
     def __len__(self) -> int:
-        return len(self.all)
+        return self.count
 
     def add(self, call: ToolCall) -> None:
         self.last = call
-        self.all.append(call)
-        self.again.append(call)
-        self.evidence.add(call.evidence)
+        self.count += 1
+        if self.second is None:
+            self.second = call
+        self.calls.add(call.order)
+        self.wasted.add_tool_call(call)
         self.citations.add(call.evidence)
-        if call.same_call not in self.distinct:
-            self.distinct[call.same_call] = call
+        if call.same_call in self.distinct:
+            self.repeats = True
+        elif len(self.distinct) < MAX_DISTINCT:
+            self.distinct.add(call.same_call)
             self.tools.add(call.tool)
             if len(self.names_seen) <= MAX_NAMED:
                 self.names_seen[call.name] = None

@@ -42,6 +42,16 @@ class CitedEvents:
             insort(last, event_id)
             del last[:-_LAST_CITED]
 
+    def update(self, other: CitedEvents) -> None:
+        """Add the events of another selection."""
+        for event_id in other.kept:
+            self.add(event_id)
+
+    @property
+    def kept(self) -> set[str]:
+        """All event ids from which `cited` selects."""
+        return {*self._first, *self._last}
+
     def cited(self, *others: str) -> list[str]:
         """Return the event ids that `cite_events` selects from all added events and `others`."""
         return cite_events((*self._first, *self._last, *others))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 import msgspec
 
+from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.drafts.call_costs import CallCosts
+from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Scope, Severity
 from critiqor.spans.calls import ModelCall, ToolCall
 
@@ -30,10 +33,16 @@ class Draft(msgspec.Struct, kw_only=True):
     first_bad_step: str | None = None
     """Id of the event with which the failure began."""
     chain: list[CausalStep] = msgspec.field(default_factory=list)
-    wasted_tool_calls: list[ToolCall] = msgspec.field(default_factory=list)
-    wasted_model_calls: list[ModelCall] = msgspec.field(default_factory=list)
+    wasted_tool_calls: list[ToolCall] | CallCosts | Waste = msgspec.field(default_factory=list)
+    wasted_model_calls: list[ModelCall] | CallCosts = msgspec.field(default_factory=list)
     explains: Set[str] = frozenset()
-    """Ids of events that this draft explains. The set and the two lists above may grow while the detector observes."""
+    """Ids of events of the process that this draft explains."""
+    explained_calls: Orders | None = None
+    """Tool calls that this draft explains. They and the two series above may grow while the detector observes."""
     scope: Scope = Scope()
+    merged: Sequence[Scope] = ()
+    """All agent runs of a draft that joins those of several agent runs; `scope` is that of the worst one."""
+    earliest: str | None = None
+    """The first bad step of all drafts that were joined; None if this is the only one."""
     recommendation: str
     verification: str

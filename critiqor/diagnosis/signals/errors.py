@@ -32,12 +32,15 @@ def error_line(text: str) -> str:
     return chosen or (lines[-1] if lines else "")
 
 
-@lru_cache(maxsize=4096)
 def error_kind(text: str) -> str:
     """Return the kind of an error: its text without names, paths and numbers."""
     line = error_line(text)
     _, marker, reason = line.rpartition("due to: ")
-    line = (reason if marker else line)[:MAX_LINE]
+    return _kind_of_line((reason if marker else line)[:MAX_LINE])
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_line(line: str) -> str:
     line = _NUMBER.sub(lambda found: found[1] or "#", _PLACE.sub("…", _QUOTED.sub("…", line)))
     return " ".join(line.lower().split())[:160]
 

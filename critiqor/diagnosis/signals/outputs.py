@@ -8,28 +8,32 @@ from typing import Any
 from critiqor.diagnosis.signals.text import gate, words
 
 
-def full_size(value: Any, text: str) -> int:
-    """Return the size of the output of a tool in bytes before truncation; `text` is its text after truncation."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return size + _cut_size(value)
-
-
-def _cut_size(value: Any) -> int:
+def cut_size(value: Any) -> int:
+    """Return the size in bytes of the truncated parts of an output."""
+    value = _innermost(value)
     if isinstance(value, dict):
-        if value.get("cut") is True:
-            size = value.get("size")
-            return int(size) if isinstance(size, int | float) and 0 <= size < 1 << 53 else 0
-        return _cut_size(value.get("content", value.get("text")))
-    return sum(map(_cut_size, value)) if isinstance(value, list) else 0
+        size = value.get("size")
+        return int(size) if isinstance(size, int | float) and 0 <= size < 1 << 53 else 0
+    return sum(map(cut_size, value)) if isinstance(value, list) else 0
 
 
 def cut_digests(value: Any) -> str:
     """Return the digests of the truncated parts of an output, because two long outputs can have the same beginning."""
+    value = _innermost(value)
     if isinstance(value, dict):
-        if value.get("cut") is True:
-            return str(value.get("digest"))
-        return cut_digests(value.get("content", value.get("text")))
+        return str(value.get("digest"))
     return " ".join(map(cut_digests, value)) if isinstance(value, list) else ""
+
+
+def _innermost(value: Any) -> Any:
+    """Return the content of an output: a text, a truncated value, or a list of several parts."""
+    while True:
+        if isinstance(value, dict) and value.get("cut") is not True:
+            value = value.get("content", value.get("text"))
+        elif isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        else:
+            return value
 
 
 _NOTHING = re.compile(
@@ -72,6 +76,8 @@ _ABSENT = re.compile(
 _may_miss_names = gate(
     r"ot (?:\w+ )?(?:found|exist|find)", "result", "match", "reference", "file", "entr", r"\[ ?\]", ": None"
 )
+_may_be_absent = gate("no ", "not ", "none", r"\[\s*\]")
+"""For text in lower case. Nearly every output contains one of the nouns above, few contain one of these."""
 _NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")
 _MIN_ARGUMENTS = len('{"a":"name"}')
 """Minimum number of characters of arguments that contain a name."""
@@ -81,9 +87,10 @@ _MAX_SEARCHED = 4000
 
 def missed_names(text: str, arguments: str) -> tuple[str, ...]:
     """Return the names that do not exist according to the output of a call, and that its arguments contain."""
-    if len(arguments) < _MIN_ARGUMENTS or not _may_miss_names(text):
+    searched = text[:_MAX_SEARCHED]
+    if len(arguments) < _MIN_ARGUMENTS or not _may_be_absent(searched.lower()) or not _may_miss_names(text):
         return ()
-    names = (name for line in _ABSENT.findall(text[:_MAX_SEARCHED]) for name in _NAME.findall(line))
+    names = (name for line in _ABSENT.findall(searched) for name in _NAME.findall(line))
     return tuple(dict.fromkeys(name for name in names if len(name) > 3 and name in arguments))
 
 
@@ -100,9 +107,12 @@ def is_echo(text: str, arguments: str) -> bool:
     return len(printed) >= 10 and len(printed - words(arguments)) <= len(printed) // 10
 
 
-_TRAILER = ("(no output", "(no new output", "Command exited", "(Command exited", "Process exited")
+_TRAILER = (
+    *("(no output", "(no new output", "Command exited", "(Command exited", "Process exited"),
+    *("(Bash completed with no output", "Exit code "),  # Claude Code
+)
 
 
 def printed_lines(output: str) -> list[str]:
-    """Return the lines of output that a command printed, without OpenClaw's notes about its end."""
+    """Return the lines of output that a command printed, without the notes of OpenClaw or Claude Code about its end."""
     return [line for line in output.splitlines() if line.strip() and not line.startswith(_TRAILER)]

@@ -34,8 +34,22 @@ _FILES = frozenset(["file", "folder", "directory"])
 _AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
 
 
+_NAMED_TOOLS = {
+    # Claude Code: its to-do list, and the output of a command in the background.
+    **dict.fromkeys(("TaskCreate", "TaskUpdate"), Kind.THOUGHT),
+    **dict.fromkeys(("BashOutput", "TaskOutput"), Kind.WAIT),
+    # Codex: input for a command that is running.
+    "write_stdin": Kind.COMMAND,
+    # OpenHands, Gemini CLI.
+    **dict.fromkeys(("str_replace_editor", "str_replace_based_edit_tool", "replace"), Kind.CHANGE),
+}
+"""Tools of widely used agents whose words mislead: `TaskCreate` creates nothing outside."""
+
+
 @lru_cache(maxsize=1024)
 def _named_kind(name: str) -> Kind:
+    if name in _NAMED_TOOLS:
+        return _NAMED_TOOLS[name]
     parts = [part.lower() for part in _PARTS.findall(name)]
     known = [(part, _KINDS[part]) for part in parts if part in _KINDS]
     if not known:
@@ -56,15 +70,19 @@ def runs_commands(tool: str) -> bool:
     return _named_kind(tool) is Kind.COMMAND
 
 
-_ACTION = re.compile(r'"action":"([\w.-]+)"')
+_ACTION = re.compile(r'"(?:action|command)":"([\w.-]+)"')
+
+
+# Several questions are asked about the same call.
+_line_in = lru_cache(maxsize=4)(command_line)
 
 
 def kind_of(tool: str, arguments: str) -> Kind:
     """Return the kind of a tool call."""
     kind = _named_kind(tool)
-    if kind is Kind.COMMAND and (line := command_line(arguments)):
+    if kind is Kind.COMMAND and (line := _line_in(arguments)):
         return _kind_of_line(line)
-    if '"action":"' in arguments and (found := _ACTION.search(arguments)):
+    if ('"action":"' in arguments or '"command":"' in arguments) and (found := _ACTION.search(arguments)):
         # Some actions of a tool only read. A `poll` among people changes something, though.
         action = _named_kind(found[1])
         if action is Kind.LOOKUP or (action is Kind.WAIT and kind is not Kind.ACTION):
@@ -83,13 +101,15 @@ _READS = re.compile(
     r"|realpath|readlink|hostname|uptime|free|lsof|ping|dig|command -v|sleep|find(?!.* -(?:delete|exec|ok))"
     r"|sed(?!.* -\w*i)|curl(?!.* (?:-[XdFToO]|--(?:request|data|form|upload|output))))(?:\s|$)"
     # Many programs take a subcommand: git status, docker ps, kubectl get, gh run view.
-    r"|(?!(?:sh|bash|python3?|node|make|go|npm run) )[a-z][\w-]*(?: [a-z][\w-]*)? "
-    r"(?:status|logs?|get|list|ls|show|view|describe|diff|inspect|ps|info|blame|checks)\b"
+    # A file can be called like one: cp list.txt a, rm logs/a.
+    r"|(?!(?:sh|bash|python3?|node|make|go|npm run|rm|rmdir|mv|cp|ln|dd|tee|touch|mkdir|chmod|chown|truncate) )"
+    r"[a-z][\w-]*(?: [a-z][\w-]*)? "
+    r"(?:status|logs?|get|list|ls|show|view|describe|diff|inspect|ps|info|blame|checks)(?![\w./])"
     r"|\S+ (?:--version|--help|-V)$|env$|\[ |$)"
 )
 _LIVE = re.compile(
     rf"{_PREFIX}(?:(?:sleep|ps|pgrep|lsof|ping|uptime)(?:\s|$)"
-    r"|(?!git )[a-z][\w-]*(?: [a-z][\w-]*)? (?:status|logs|get|view|ps|checks)\b)"
+    r"|(?!git )[a-z][\w-]*(?: [a-z][\w-]*)? (?:status|logs|get|view|ps|checks)(?![\w./]))"
 )
 _CONSEQUENTIAL = re.compile(
     rf"{_PREFIX}(?:curl\b.* (?:-X ?|--request )(?:POST|PUT|PATCH)\b|curl\b.* (?:-d|-F|--data|--form)"
@@ -138,7 +158,7 @@ def runs_tests(tool: str, arguments: str) -> bool:
     """Return whether a call runs tests. `tool` is a tool that runs programs."""
     if "test" not in arguments.lower() and "test" not in tool.lower() and not _may_test(arguments):
         return False
-    line = command_line(arguments)
+    line = _line_in(arguments)
     if not line:
         return "test" in tool.lower() or _TESTS.match(arguments.strip('"')) is not None
     return any(_TESTS.match(program) for program in _programs(_bare(_SHELL.sub(";", line[:_MAX_EXAMINED]))))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from critiqor.exporters.otlp.attributes import session_attributes
 from critiqor.exporters.otlp.span import Attributes, SpanEvent
 from critiqor.model.diagnosis import Diagnosis, Finding
 from critiqor.model.event import place_of
+from critiqor.model.formatting import format_sessions
 from critiqor.model.report import Recorded
 from critiqor.model.sanitize import sanitize
 from critiqor.model.timestamps import us_of
@@ -13,6 +15,8 @@ from critiqor.model.trace import label
 EVALUATION = "gen_ai.evaluation.result"
 MAX_EXPLANATION = 2_000
 NOTHING_FOUND = "no failure was found"
+MAX_SESSIONS = 100
+"""Maximum number of sessions whose verdict is exported, the worst first."""
 
 
 class Evaluations:
@@ -37,6 +41,7 @@ class Evaluations:
         ]
         diagnosis = self._recorded.diagnosis
         if diagnosis is not None:
+            events += [SpanEvent(EVALUATION, end_us, each) for each in _session_attributes(diagnosis)]
             events.append(SpanEvent(EVALUATION, end_us, _verdict_attributes(diagnosis, self._recorded)))
         return events
 
@@ -67,6 +72,8 @@ def _finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
         "critiqor.finding.id": label(finding.id),
         **cause,
         **package,
+        **session_attributes(finding.session_key),
+        **({} if finding.agent_run_id is None else {"critiqor.agent_run_id": label(finding.agent_run_id)}),
         "critiqor.finding.confidence": finding.confidence,
         "critiqor.finding.occurrences": finding.occurrences,
     }
@@ -78,15 +85,34 @@ def _verdict_attributes(diagnosis: Diagnosis, recorded: Recorded) -> Attributes:
     explanation = diagnosis.headline
     if not recorded.content:
         explanation = NOTHING_FOUND if worst is None else _meaning(worst.type, recorded)
-    score: Attributes = {}
-    if diagnosis.trust_score is not None:
-        score["gen_ai.evaluation.score.value"] = float(diagnosis.trust_score)
+    if diagnosis.trust_score is not None and (sessions := format_sessions(diagnosis)):
+        explanation += f" (trust of the {sessions})"
     return {
         "gen_ai.evaluation.name": "trust",
-        **score,
+        **_score(diagnosis.trust_score),
         "gen_ai.evaluation.score.label": diagnosis.readiness,
         "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
     }
+
+
+def _session_attributes(diagnosis: Diagnosis) -> list[Attributes]:
+    """Return the attributes of the verdict on each session; empty if there are not several."""
+    if not diagnosis.has_several_sessions:
+        return []
+    return [
+        {
+            "gen_ai.evaluation.name": "session trust",
+            **_score(None if diagnosis.trust_score is None else session.trust_score),
+            "gen_ai.evaluation.score.label": session.readiness,
+            "gen_ai.evaluation.explanation": f"task: {session.task.verdict}",
+            **session_attributes(session.session_key),
+        }
+        for session in diagnosis.sessions[:MAX_SESSIONS]
+    ]
+
+
+def _score(trust: int | None) -> Attributes:
+    return {} if trust is None else {"gen_ai.evaluation.score.value": float(trust)}
 
 
 def _meaning(kind: str, recorded: Recorded) -> str:

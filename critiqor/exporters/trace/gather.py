@@ -83,7 +83,7 @@ def _finding_instant(finding: Finding, moments: dict[str, int], start_us: int) -
     step = finding.first_event
     place = place_of(step)
     default_us = us_of(place.milliseconds) if place is not None else start_us
-    scope = {"session": finding.scope.session_key, "agent_run_id": finding.scope.agent_run_id}
+    place_in = {"session": finding.session_key, "agent_run_id": finding.agent_run_id}
     return Instant(
         track=Track(None, FINDINGS),
         name=finding.type,
@@ -97,7 +97,7 @@ def _finding_instant(finding: Finding, moments: dict[str, int], start_us: int) -
             "confidence": finding.confidence,
             "occurrences": finding.occurrences,
             "first_bad_step": step,
-            **{name: value for name, value in scope.items() if value is not None},
+            **{name: value for name, value in place_in.items() if value is not None},
             **({} if finding.extension is None else {"extension": finding.extension.package}),
         },
     )

@@ -152,6 +152,11 @@ def frequent_types(record: Line) -> FrequentTypes:
     return _STRICT if record.__struct_config__.forbid_unknown_fields else _LENIENT
 
 
+def exact_types(kind: type[Line]) -> list[type[Line]]:
+    """Return the struct of a type of lines, and its strict twin if it has one."""
+    return [kind, _TWINS[kind]] if kind in _TWINS else [kind]
+
+
 def moment_ms(record: Line) -> float:
     """Return the timestamp of a line in milliseconds since 1970."""
     return record.timestamp.timestamp() * 1000

@@ -22,9 +22,14 @@ from critiqor.timeline.turns.recorded_turns import RecordedTurn
 from critiqor.timeline.turns.splits import Interval
 from critiqor.timeline.turns.timeline_turns import MAX_TURNS
 
+_PROCESS_TYPES = frozenset((EventType.PROCESS_START, EventType.PROCESS_END, EventType.STATE_TRANSITION))
 MAX_LIVE = 512
 """Maximum number of agent runs that are kept because they may continue. Older ones are kept if they are slow or in the
 timeline."""
+MAX_LIVE_CALLS = 16_384
+"""Maximum number of their calls that are kept one by one, as far as older ones have ended."""
+CHECKED_EVERY = 1024
+"""Events between two checks of that number."""
 MAX_SLOWEST = 2 * MAX_TURNS
 """The slowest agent runs that are kept: more than are shown, because the timeline can make one slower."""
 
@@ -50,6 +55,8 @@ class Attribution:
         self._wanted: dict[str, RecordedTurn] = {}
         """Older ones that the timeline contains, or may contain."""
         self._slowest: Slowest[RecordedTurn] = Slowest(MAX_SLOWEST)
+        self._observed = 0
+        """Number of events that started or ended something."""
         self._last: Event | None = None
         self._is_process_running = False
         self.total = 0
@@ -57,6 +64,40 @@ class Attribution:
 
     def observe(self, event: Event) -> None:
         """Add one event."""
+        if event.event_type in _PROCESS_TYPES:
+            self._observe_process(event)
+        else:
+            self._last = event
+        run_id = event.agent_run_id
+        if run_id is None or not self._pairer.is_span_event(event):
+            return
+        moment = ms_from_iso(event.timestamp)
+        if moment is None:
+            return
+        pairing = self._pairer.observe(event, 1000 * moment if moment > 0 else 0)
+        if pairing is None:
+            return
+        turn = self._live.get(run_id) or self._wanted.get(run_id)
+        if turn is None:
+            turn = self._live[run_id] = RecordedTurn(pairing.run, run_id, moment)
+            self.total += 1
+            if len(self._live) > MAX_LIVE:
+                turn.add(pairing, event, moment)
+                self._retire(self._live.pop(next(iter(self._live))))
+                return
+        turn.add(pairing, event, moment)
+        self._observed += 1
+        if self._observed % CHECKED_EVERY == 0:
+            self._limit_calls()
+
+    def _limit_calls(self) -> None:
+        excess = sum(turn.kept_calls for turn in self._live.values()) - MAX_LIVE_CALLS
+        for run_id, turn in list(self._live.items()) if excess > 0 else ():
+            if turn.has_ended and excess > 0:
+                excess -= turn.kept_calls
+                self._retire(self._live.pop(run_id))
+
+    def _observe_process(self, event: Event) -> None:
         if event.event_type == EventType.PROCESS_START:
             self._is_process_running = True
         elif event.event_type == EventType.PROCESS_END:
@@ -64,19 +105,6 @@ class Attribution:
         # A run that is sealed while its process is running is known to have lasted until then.
         if event.event_type != EventType.STATE_TRANSITION or self._is_process_running:
             self._last = event
-        run_id = event.agent_run_id
-        if run_id is None or not self._pairer.is_span_event(event):
-            return
-        moment = ms_from_iso(event.timestamp)
-        pairing = self._pairer.observe(event, max(0, 1000 * moment)) if moment is not None else None
-        if pairing is not None and moment is not None:
-            turn = self._live.get(run_id) or self._wanted.get(run_id)
-            if turn is None:
-                turn = self._live[run_id] = RecordedTurn(pairing.run, run_id, moment)
-                self.total += 1
-            turn.add(pairing, event, moment)
-            if len(self._live) > MAX_LIVE:
-                self._retire(self._live.pop(next(iter(self._live))))
 
     def turns(self) -> list[Turn]:
         """Return the turns of the timeline joined with the events, and those that only the recorder saw."""

@@ -50,6 +50,11 @@ class RecordedTurn:
         return self.run.ended_us is not None
 
     @property
+    def kept_calls(self) -> int:
+        """Number of calls that are kept one by one."""
+        return len(self._recent)
+
+    @property
     def duration(self) -> float:
         """Milliseconds from its first to its last event."""
         return self.end - self.start

@@ -135,8 +135,8 @@ class TurnTracker:
         """Spans of preparation that belong to turns without a request yet."""
         self._unassigned_calls: list[ProviderCall] = []
         """Requests without the run id of an agent."""
-        self.open: set[str] = set()
-        """Ids of open spans that are turns."""
+        self.open: dict[str, None] = {}
+        """Ids of open spans that are turns, in order of start: the order of a set would change from run to run."""
         self.slowest: Slowest[LiveTurn] = Slowest(MAX_TURNS)
         self.total = 0
         """Turns that have ended."""
@@ -144,13 +144,13 @@ class TurnTracker:
     def start_span(self, record: SpanStart, open_spans: Mapping[str, SpanStart]) -> None:
         """Take the start of a span that belongs to a turn; the outermost such span is the turn."""
         if not _is_inside_turn(record, open_spans):
-            self.open.add(record.span_id or record.name)
+            self.open[record.span_id or record.name] = None
 
     def end_span(self, record: Line, key: str, closed: Sequence[Line]) -> None:
         """Take the end of an outermost span; `closed` are the most recently ended spans."""
         end = moment_ms(record)
         start = end - (record.duration_ms or 0.0)
-        self.open.discard(key)
+        self.open.pop(key, None)
         turn = self._turn_of(record, start)
         turn.extend(start, end)
         if self._unassigned_calls:

@@ -46,7 +46,7 @@ def _write(writer: EventWriter, message: dict[str, Any], call_id: str) -> None:
         ended = msgspec.structs.replace(fields, error=error)
         writer.write_tool_result(ended, message.get("arguments"), message.get("result"))
     else:
-        writer.notes.add("messages of an unknown role", str(role))
+        writer.notes.add("messages of an unknown role", str(role), not_understood=True)
 
 
 IMPORTER = Importer(description='a chat log: {"conversation": …, "messages": […]}', detects=detects, read=read)

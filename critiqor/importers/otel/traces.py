@@ -15,7 +15,7 @@ import msgspec
 from critiqor.importers.event_writer import MAIN, EventFields, EventWriter
 from critiqor.importers.files import read_entries
 from critiqor.importers.notes import ImportNotes
-from critiqor.importers.span_attributes import (
+from critiqor.importers.otel.attributes import (
     arguments_of,
     documents_of,
     input_text_of,
@@ -26,8 +26,8 @@ from critiqor.importers.span_attributes import (
     result_of,
     usage_of,
 )
-from critiqor.importers.span_records import Span, find_spans
-from critiqor.importers.span_tree import Node, build_tree, walk
+from critiqor.importers.otel.records import Span, find_spans
+from critiqor.importers.otel.tree import Node, build_tree, walk
 from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import as_count, as_text, elapsed_ms
 from critiqor.model import EventType
@@ -69,12 +69,13 @@ def read_spans(path: Path, key: bytes) -> Iterator[ImportedTrace]:
                 notes.add("spans without a trace id, combined into one trace", span.name[:40])
             traces.setdefault(span.trace_id or path.name.split(".")[0], []).append(span)
         if not found:
-            notes.add("lines that could not be read", f"{line}: {problem or 'no span'}")
+            notes.add("lines that could not be read", f"{line}: {problem or 'no span'}", not_understood=True)
     # The trace of an unreadable line is unknown, so every trace reports it.
     shared = EventWriter(path.name, key, notes=notes).trace(NAME)
     for trace_id, spans in traces.items():
         trace = _Trace(trace_id, spans, key).read()
-        yield msgspec.structs.replace(trace, notes=[*shared.notes, *trace.notes])
+        unknown = shared.not_understood + trace.not_understood
+        yield msgspec.structs.replace(trace, notes=[*shared.notes, *trace.notes], not_understood=unknown)
     if not traces:
         yield shared
 

@@ -9,7 +9,7 @@ import msgspec
 
 from critiqor.importers.event_writer import MAIN
 from critiqor.importers.notes import ImportNotes
-from critiqor.importers.span_records import Span
+from critiqor.importers.otel.records import Span
 
 
 class Node(msgspec.Struct):

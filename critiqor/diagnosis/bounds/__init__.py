@@ -1,0 +1,1 @@
+"""Collections for recordings of any length: what is remembered for comparison, and sets of positions."""

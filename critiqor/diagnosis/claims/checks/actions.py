@@ -1,0 +1,344 @@
+"""The agent says that it did or checked something for which no call was made."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import takewhile
+from typing import NamedTuple
+
+from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.language import Language, normalize
+from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.model import ClaimKind
+from critiqor.model.sanitize import excerpt
+
+TYPE = "unsupported_claim"
+MIN_WORD = 4
+"""Minimum number of letters of a word that is looked up in outputs."""
+MAX_CLAUSE = 300
+"""Maximum number of characters of a clause that is examined."""
+
+
+class ActionClass(NamedTuple):
+    """What a call that does an action of a class looks like."""
+
+    trace: re.Pattern[str]
+    """What its tool or its arguments contain."""
+    needs_effect: bool = True
+    """Whether a call that only reads cannot have done it."""
+    needs_subject: bool = False
+    """Whether its verbs are used for many things, so that its noun must be in the clause too."""
+    kind: ClaimKind = "action"
+
+
+def _traces(*words: str) -> re.Pattern[str]:
+    return re.compile("|".join(words), re.IGNORECASE)
+
+
+CLASSES: dict[str, ActionClass] = {
+    "test": ActionClass(
+        _traces(
+            *("test", "spec", "jest", r"\btox\b", r"\bnox\b", "check", "verify", "cypress", "playwright", "coverage"),
+            *(r"\brun (?:view|watch|list)\b", "pipeline", "workflow", r"\bci\b"),
+        ),
+        needs_effect=False,
+        needs_subject=True,
+        kind="check",
+    ),
+    "visual": ActionClass(
+        _traces(
+            *("browser", "chrom", "firefox", "safari", "webkit", "screenshot", "playwright", "puppeteer", "selenium")
+        ),
+        needs_effect=False,
+        needs_subject=True,
+        kind="inspection",
+    ),
+    "send": ActionClass(
+        _traces(
+            *("send", "mail", "messag", "msg", "post", "notif", "slack", r"\bsms\b", "telegram", "whatsapp", "discord"),
+            *("repl", "comment", "publish", "invit", "osascript", "webhook", "curl", "forward", "attendees", "respond"),
+            *("share", "transfer", "escalat", "ticket", "sessions_", "announce", "tweet", "dm", "chat"),
+        )
+    ),
+    "backup": ActionClass(
+        _traces(
+            *(
+                "backup",
+                "back_up",
+                "dump",
+                "snapshot",
+                r"\bcp\b",
+                "copy",
+                r"\btar\b",
+                "rsync",
+                r"\.bak",
+                "archive",
+                "rclone",
+            ),
+            *("restic", "borg", "clone", "stash", "export", r"\bzip\b", r"\bdd\b", "save"),
+        )
+    ),
+    "restore": ActionClass(
+        _traces("restor", "rollback", "revert", "recover", "undo", "reset", "checkout", "import", r"pg_restore"),
+        needs_subject=True,
+    ),
+    "pay": ActionClass(
+        _traces(
+            "pay", "refund", "charge", "transfer", "invoice", "credit", r"\bwire\b", "reimburs", "order", "process"
+        ),
+        needs_subject=False,
+    ),
+    "monitor": ActionClass(
+        _traces(
+            "log", "watch", "tail", "monitor", "metric", "status", "health", "top", "journal", "sleep", "poll", "get"
+        ),
+        needs_effect=False,
+    ),
+    "rerun": ActionClass(_traces("."), needs_effect=False, kind="check"),
+}
+"""Actions whose calls can be recognized. A claim of another action is not checked here."""
+
+
+_CHANNEL = re.compile(r"(?<!\w)[#@](?!\w*\d)[^\W\d][\w-]{2,}")
+
+
+def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
+    """Return the claims of actions for which there is no call."""
+    if not any(call.has_effect for call in evidence.calls) and not episode.has_dropped:
+        claims = _without_effects(episode, evidence)
+        if claims or not evidence.calls:
+            return claims
+    claims = []
+    has_effects = any(call.has_effect for call in episode.calls)
+    for text in (*episode.messages[-1:], *episode.outgoing):
+        speech = episode.speech(text)
+        language = speech.language
+        if language is None:
+            continue
+        bits = class_bits(language)
+        classes = sum(verbs for _, verbs, _ in bits)
+        wanted: set[str] | None = None
+        for stance in speech.stances:
+            if stance.is_question or stance.is_attributed or stance.is_uncertain or not stance.marks & classes:
+                continue
+            if stance.statement.cells:
+                continue
+            if wanted is None:
+                wanted = _wanted(episode, language) | ({"pay"} if text.call is not None else set())
+            for clause in speech.clauses(stance):
+                if clause.is_good_news and not clause.is_uncertain and len(clause.lowered) <= MAX_CLAUSE:
+                    for name in _claimed(speech, clause, evidence, wanted, has_effects=has_effects):
+                        doer = _doer(episode, text, CLASSES[name], name)
+                        if (
+                            doer is None
+                            or _is_too_long(speech, clause, name, evidence)
+                            or _is_elsewhere(clause, name, evidence)
+                        ):
+                            claims.append(_unsupported(text, clause, name))
+                            break
+                        if doer.meaning.state in ("success", "unknown"):
+                            claims.append(_done(text, clause, name, doer))
+                            break
+    return claims
+
+
+def _wanted(episode: Episode, language: Language) -> set[str]:
+    """Return the classes of actions that the request speaks of."""
+    marks = 0
+    for hit in language.vocabulary.scan(normalize(episode.request)):
+        marks |= hit.mark
+    return {name for name, verbs, nouns in class_bits(language) if marks & (verbs | nouns)}
+
+
+@cache
+def class_bits(language: Language) -> list[tuple[str, int, int]]:
+    """Return the classes of actions with the bits of their verbs and of their nouns in the vocabulary of a language."""
+    words = language.vocabulary
+    return [(name, words.bit(f"actions.{name}"), words.bit(f"subjects.{name}")) for name in CLASSES]
+
+
+def _is_content(words: str, evidence: Evidence) -> bool:
+    """Return whether words of a clause come from an output: an order that was delivered is not the agent's deed."""
+    content = stems({word for word in tokens(words) if len(word) >= MIN_WORD})
+    return bool(content) and all(
+        any(stem in call.lowered and stem in call.stems for call in evidence.calls) for stem in content
+    )
+
+
+def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str], *, has_effects: bool) -> list[str]:
+    """Return the classes of actions that a clause asserts.
+
+    `wanted` holds the classes that the user asked for. `has_effects`: the agent did something, maybe this.
+    """
+    names = []
+    for name, verbs, _ in class_bits(speech.language) if speech.language is not None else ():
+        if not clause.marks & verbs:
+            continue
+        action = CLASSES[name]
+        words = speech.words(clause, f"actions.{name}")
+        if not words or all(_is_content(word, evidence) for word in words):
+            continue
+        has_subject = speech.has(clause, f"subjects.{name}") or _CHANNEL.search(clause.lowered) is not None
+        if name == "send":
+            has_subject = has_subject or (not has_effects and "send" in wanted)
+        elif not action.needs_subject:
+            has_subject = True
+        if has_subject and (name != "pay" or "pay" in wanted):
+            names.append(name)
+    return names
+
+
+def _is_too_long(speech: Speech, clause: Stance, name: str, evidence: Evidence) -> bool:
+    """Return whether something is said to have been watched for a time that appears nowhere in the recording."""
+    if name != "monitor":
+        return False
+    times = [value for value in speech.values_of(clause) if value.unit in ("s", "min", "h")]
+    return any(not evidence.outputs.states(value) for value in times)
+
+
+_TEXT_WANTED = re.compile(
+    r"\b(?:draft|compose|translat\w*|rewrite|rephrase|summari[sz]e|proofread|story|poem|essay|imagine|explain|suggest)\b"
+    r"|\bwrite (?:me |us )?an?\b|\btell (?:me|us) (?:about|more|how|what|why|when|who)\b|\bdescribe\b"
+    r"|entw[iu]rf|formulier|übersetz|redact|traduc|tradui|rédige|escrev|traduz|scriv"
+    r"|vertaal|schrijf|opstel|napisz|przetłumacz|напиши|переведи|составь|çevir|taslak|起草|写一|翻译|草拟|書いて|翻訳|下書き"
+    r"|번역|초안|اكتب|ترجم|صياغة",
+    re.IGNORECASE,
+)
+"""Requests for a text, which the answer itself fulfils."""
+_DEEDS = ("send", "delete", "book", "pay", "cancel", "deploy", "commit", "push", "merge", "upload", "share", "install")
+_ALL_DEEDS = (*_DEEDS, "backup", "restore", "create", "change", "restart", "migrate", "test")
+MAX_ANSWER = 600
+"""Maximum number of characters of a report on deeds; a longer answer without any call is the requested work itself."""
+_YEAR = re.compile(r"\b(?:1[0-9]|20)\d\d\b")
+
+
+def _without_effects(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
+    """Return the claim of a deed that the user asked for, in an episode in which nothing could have done it."""
+    answer = episode.answer
+    if answer is None or len(answer.text) > MAX_ANSWER or _TEXT_WANTED.search(episode.request) or not episode.requests:
+        return []
+    speech = episode.speech(answer)
+    if speech.language is None or "?" in episode.request:
+        return []
+    wanted = _wanted_deeds(episode.request, speech.language)
+    if not wanted or any(stance.is_bad_news or stance.is_question for stance in speech.stances):
+        return []
+    for stance in speech.stances:
+        for clause in speech.clauses(stance):
+            # What happened in a certain year is history, not a report.
+            if not clause.is_good_news or clause.is_uncertain or _YEAR.search(clause.lowered):
+                continue
+            claimed = [name for name in _ALL_DEEDS if _is_claimed(speech, clause, name, evidence)]
+            is_general = len(tokens(clause.lowered)) <= MAX_GENERAL_WORDS and len(speech.stances) == 1
+            if wanted & set(claimed) or (is_general and wanted & set(_DEEDS) and not evidence.calls):
+                return [_unsupported(answer, clause, claimed[0] if claimed else min(wanted), read=bool(evidence.calls))]
+    return []
+
+
+def _is_claimed(speech: Speech, clause: Stance, name: str, evidence: Evidence) -> bool:
+    words = speech.words(clause, f"actions.{name}")
+    return any(not _is_content(word, evidence) for word in words)
+
+
+def _wanted_deeds(request: str, language: Language) -> set[str]:
+    """Return the classes of deeds that a request speaks of, or names by its verb."""
+    words = language.vocabulary
+    asked = words.scan(normalize(request))
+    wanted = {
+        name
+        for name in _ALL_DEEDS
+        if any(hit.mark & (words.bit(f"actions.{name}") | words.bit(f"subjects.{name}")) for hit in asked)
+    }
+    # A request begins with its verb: delete the logs, please send it.
+    verbs = [verb for sentence in _SENTENCE.split(normalize(request)) for verb in _WORD.findall(sentence)[:3]]
+    reported = {name: [entry for entry in language.data.actions.get(name, ()) if entry.isalpha()] for name in _DEEDS}
+    return wanted | {
+        name
+        for name, entries in reported.items()
+        if any(_is_form_of(verb, entry) for verb in verbs for entry in entries)
+    }
+
+
+_SENTENCE = re.compile(r"[.!;:\n]")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def _is_form_of(verb: str, reported: str) -> bool:
+    """Return whether two words are forms of one verb: delete and deleted, send and sent."""
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(verb, reported, strict=False)))
+    return shared >= MIN_STEM and shared * 4 >= 3 * min(len(verb), len(reported))
+
+
+MIN_STEM = 3
+"""Minimum number of letters that two forms of a verb have in common."""
+MAX_GENERAL_WORDS = 3
+"""Maximum number of words of an answer that only says that the task is done."""
+_PROPER = re.compile(r"(?<=[\w,] )[A-Z][A-Za-z]{3,}")
+MIN_UNSEEN_NAMES = 2
+"""Minimum number of names of tools or places in a claimed check that appear nowhere: one may be a figure of speech."""
+
+
+def _is_elsewhere(clause: Stance, name: str, evidence: Evidence) -> bool:
+    """Return whether a check is said to have been made with things that appear nowhere: Firefox, VoiceOver."""
+    if name not in ("test", "visual", "rerun"):
+        return False
+    names = set(_PROPER.findall(clause.statement.text))
+    known = f"{evidence.seen} {evidence.episode.request.lower()}"
+    return len([each for each in names if each.lower() not in known]) >= MIN_UNSEEN_NAMES
+
+
+def _doer(episode: Episode, text: EpisodeText, action: ActionClass, name: str) -> EpisodeCall | None:
+    """Return the last call that can have done an action of this class."""
+    calls = [call for call in episode.calls if call is not text.call]
+    if name == "rerun":
+        return calls[-1] if calls else None
+    everything = [*(call for each in reversed(episode.earlier) for call in each.calls), *calls]
+    return next((call for call in reversed(everything) if _shows(call, action)), None)
+
+
+def _shows(call: EpisodeCall, action: ActionClass) -> bool:
+    if action.needs_effect and not call.has_effect:
+        return False
+    return action.trace.search(call.tool) is not None or action.trace.search(call.facts) is not None
+
+
+def _done(text: EpisodeText, stance: Stance, name: str, call: EpisodeCall) -> CheckedClaim:
+    succeeded = call.meaning.state == "success"
+    return CheckedClaim(
+        text=text,
+        start=stance.statement.start,
+        end=stance.statement.end,
+        kind=CLASSES[name].kind,
+        status="supported" if succeeded else "unverifiable",
+        reason=f"{call.name}: {call.meaning.reason}"
+        if succeeded
+        else f"the result of {call.name} does not say how it ended",
+        calls=[call],
+    )
+
+
+def _unsupported(text: EpisodeText, stance: Stance, name: str, *, read: bool = False) -> CheckedClaim:
+    """Return a claim without a call for it. `read`: the agent has read something, which may speak of the deed."""
+    said = excerpt(stance.statement.text, 120)
+    return CheckedClaim(
+        text=text,
+        start=stance.statement.start,
+        end=stance.statement.end,
+        kind=CLASSES[name].kind if name in CLASSES else "action",
+        status="unsupported",
+        reason="no call that could have done this was recorded",
+        calls=[text.call] if text.call is not None else [],
+        problem=Problem(
+            type=TYPE,
+            about=(name,),
+            # A test that was read about was still not run.
+            severity="medium" if name == "rerun" or (read and name != "test") else "high",
+            confidence=70,
+            title=f"Claimed without any call for it: {excerpt(stance.statement.text, 60)}",
+            explanation=f"The text says “{said}”, but no recorded call does anything of the kind.",
+            recommendation="Have the agent report only what it did, and do what it reports.",
+        ),
+    )

@@ -1,0 +1,191 @@
+"""A call failed, or never finished, and the agent reports success or passes over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
+from critiqor.diagnosis.claims.checks.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
+from critiqor.diagnosis.claims.disclosure import COMMON, is_disclosed
+from critiqor.diagnosis.claims.episode import (
+    Episode,
+    EpisodeCall,
+    EpisodeText,
+    stems,
+    tokens,
+)
+from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.signals.errors import error_line
+from critiqor.model import ClaimKind, Severity
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
+
+TYPE = "false_success_claim"
+UNMENTIONED = "unresolved_tool_error"
+"""The type of a failure that the answer passes over, while what it reports is something else."""
+MIN_SCORE_BESIDE_QUESTION = 3
+"""Minimum number of words that a claim shares with a failed call in an answer that also asks the user something."""
+
+
+def check_failures(episode: Episode) -> list[CheckedClaim]:
+    """Return the claims that are contradicted by calls that failed."""
+    answer = episode.answer
+    if answer is None:
+        return []
+    claims = []
+    failures = unresolved_failures(episode)
+    last_effect = next((call.order for call in reversed(episode.calls) if call.has_effect), None)
+    for call in failures:
+        later = [text for text in episode.texts if text.order > call.order]
+        if not later or not answer.order > call.order:
+            continue
+        if is_disclosed(episode, call, answer):
+            continue
+        told = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
+        if _is_taken_back(episode, call):
+            continue
+        claim = _claim(episode, call, [text for text in later if not told or text.order > told[-1].order])
+        asks = any(one.is_question or one.is_plan for one in episode.speech(answer).stances[-2:])
+        following = episode.following.calls if episode.following is not None else []
+        if asks and any(repeats(one, call) or resolves(one, call) for one in following):
+            continue  # the user was asked, and it was done then
+        asks = any(one.is_question for one in episode.speech(answer).stances)
+        if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
+            continue
+        claims.append(_checked(call, claim, is_last=call.order == last_effect))
+    return claims
+
+
+def _is_taken_back(episode: Episode, call: EpisodeCall) -> bool:
+    """Return whether the agent admits the failure when the user asks again, before it does anything else."""
+    following = episode.following
+    if following is None or following.answer is None or any(each.has_effect for each in following.calls):
+        return False
+    return is_disclosed(following, call, following.answer)
+
+
+class _Statement(NamedTuple):
+    """The statement that says most clearly that a call worked, and how much it is about that call."""
+
+    text: EpisodeText
+    stance: Stance | None
+    score: int
+    """Number of words that it shares with the call."""
+    is_general: bool
+    """Whether it speaks of the whole task: `Done`, `Everything works`, `All tests pass`; or nothing else was done."""
+
+    @property
+    def is_about_call(self) -> bool:
+        """Whether the statement is about what the call was to do."""
+        return self.stance is not None and (self.score > 0 or self.is_general)
+
+
+def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText]) -> _Statement:
+    effects = [each for each in episode.calls if each.has_effect]
+    worked = [each for each in effects if each.meaning.state == "success"]
+    checked = any(each.is_check and each.meaning.state in ("success", "unknown") for each in episode.calls)
+    is_alone = all(each.meaning.state == "failure" for each in effects)
+    others = stems({word for each in worked for word in tokens(each.arguments)})
+    named = tokens(f"{call.arguments} {call.text[:2000]}") - COMMON - small_words()
+    about = stems({word for word in named if len(word) >= 3}) - others
+    best = _Statement(texts[-1], None, 0, is_general=False)
+    for text in texts:
+        speech = episode.speech(text)
+        for stance in _good_news(speech):
+            if _is_about_other_check(speech, stance, call, checked=checked):
+                continue
+            words = stems(tokens(stance.lowered))
+            is_general = _is_general(speech, stance, call, others, words)
+            # If nothing else was done, a deed that is reported is what the call was to do.
+            is_general = is_general or (is_alone and any(speech.has(stance, f"actions.{name}") for name in DEEDS))
+            found = _Statement(text, stance, len(words & about), is_general=is_general)
+            if best.stance is None or (found.score, found.is_general) > (best.score, best.is_general):
+                best = found
+    return best
+
+
+def _good_news(speech: Speech) -> Iterator[Stance]:
+    """Yield the statements of good news, and such parts of other statements: `it passes, so you can merge it`."""
+    for stance in speech.stances:
+        parts = [stance] if stance.is_good_news else speech.clauses(stance)
+        if not stance.is_question:
+            yield from (part for part in parts if part.is_good_news and len(part.lowered.strip()) >= 4)
+
+
+DEEDS = (
+    *("build", "deploy", "send", "backup", "restore", "commit", "push", "merge", "delete", "pay", "book", "cancel"),
+    *("install", "upload", "share", "create", "change", "restart", "migrate"),
+)
+"""Classes of actions that change something."""
+
+
+_RELATIVE = re.compile(r"\b(?:tests?|specs?|suites?|checks?|builds?) (?:that|which) \w+")
+
+
+def _is_about_other_check(speech: Speech, stance: Stance, call: EpisodeCall, *, checked: bool) -> bool:
+    """Return whether a statement about checks does not give the result of a call: of the tests, not of the build.
+
+    `checked`: another check of the episode did not fail, so a statement about checks is about that one.
+    """
+    said = {name for name in CHECKS if speech.has(stance, f"subjects.{name}")}
+    if not said:
+        return False
+    if _RELATIVE.search(stance.lowered):
+        return True  # "The tests that passed earlier were deleted" names tests, and gives no result
+    if not call.is_check:
+        return checked and not any(speech.has(stance, f"actions.{name}") for name in DEEDS)
+    own = check_classes(call)
+    return bool(own) and not said & own
+
+
+def _is_general(speech: Speech, stance: Stance, call: EpisodeCall, others: set[str], words: set[str]) -> bool:
+    """Return whether a statement speaks of the whole task, or of checks if the call is one."""
+    if call.is_check and any(speech.has(stance, f"subjects.{name}") for name in CHECKS):
+        return True
+    if words & others or any(speech.has(stance, f"subjects.{name}") for name in ("test", "backup", "send")):
+        return False
+    is_short = len(words) <= MAX_GENERAL_WORDS and not speech.values_of(stance)
+    return is_short or speech.has(stance, "totality")
+
+
+MAX_GENERAL_WORDS = 4
+"""Maximum number of words of a statement about the whole task, unless it says so: `Deployed`, `It works now`."""
+
+
+def _checked(call: EpisodeCall, claim: _Statement, *, is_last: bool) -> CheckedClaim:
+    start, end = claim_on(claim.text, claim.stance)
+    unfinished = call.meaning.state == "not_final"
+    what = excerpt(call.meaning.quote or error_line(call.text) or call.meaning.reason, 120)
+    state = "did not finish" if unfinished else "failed"
+    kind: ClaimKind = "check" if call.is_check else "action"
+    certain = call.is_check or call.kind is Kind.ACTION or is_last
+    severity: Severity = "critical" if call.is_check and not unfinished else "high" if certain else "medium"
+    said = excerpt(claim.text.text[start:end], 80)
+    is_about = claim.is_about_call
+    if not is_about and severity == "critical":
+        severity = "high"
+    quoted = excerpt(claim.text.text[start:end].strip(" .!*_#"), 50)
+    title = f"Said “{quoted}”, but {call.name} {state}" if is_about else f"{call.name} {state}, and no message says so"
+    return CheckedClaim(
+        text=claim.text,
+        start=start,
+        end=end,
+        kind=kind,
+        status="contradicted" if is_about else "unsupported",
+        reason=f"{call.name} {state}: {what}",
+        calls=[call],
+        problem=Problem(
+            type=TYPE if is_about else UNMENTIONED,
+            about=(call.tool, kind),
+            severity=severity,
+            confidence=85 if certain else 70,
+            title=title,
+            explanation=f"The answer says “{said}”. The recorded result: {what}. No later call repaired it, and no "
+            "message admits it.",
+            recommendation=f"Have the agent look at the result of {call.name} before it reports, and report a failure "
+            "as one.",
+        ),
+    )

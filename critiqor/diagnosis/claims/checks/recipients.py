@@ -1,0 +1,208 @@
+"""An action reached somebody or something else than the request or the answer names."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
+from critiqor.diagnosis.claims.destinations.records import Record, arguments_of, lists_in
+from critiqor.diagnosis.claims.destinations.requested import ENVIRONMENTS, Mismatch, mismatches
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
+from critiqor.diagnosis.claims.stance import Stance
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
+
+TYPE = "wrong_target"
+MIN_VALUE = 3
+"""Minimum number of characters of an argument that can identify a record."""
+MAX_WORDS_BETWEEN = 4
+"""Maximum number of words between a negation and the name that it denies: it is not yet live in production."""
+_WORDS = re.compile(r"[\w'-]+")
+_WORD = re.compile(r"[^\W_]{3,}")
+
+
+class _Mixup(NamedTuple):
+    """A call that used one record, and the other record that was meant."""
+
+    call: EpisodeCall
+    used: Record
+    meant: Record
+    stance: Stance | None
+
+
+def check_recipients(episode: Episode) -> list[CheckedClaim]:
+    """Return the claims about a target that the calls did not reach."""
+    answer = episode.answer
+    if answer is None:
+        return []
+    mixup = _mixup(episode, answer)
+    if mixup is not None:
+        return [_mixed_up(answer, mixup)]
+    for mismatch in mismatches(episode):
+        stance = _claim(episode, answer, mismatch)
+        if stance is not None:
+            return [_mismatched(answer, stance, mismatch)]
+    return []
+
+
+def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
+    acted = [call for call in episode.calls if _reaches(call)]
+    reached = {text.lower() for call in acted for _, text in arguments_of(call)}
+    said: set[str] = set()
+    for call in acted:
+        for _, text in arguments_of(call):
+            value = text.lower()
+            if len(value) < MIN_VALUE:
+                continue
+            said = said or _words(answer.text) | _words(episode.request)
+            for records in _earlier_lists(episode, call, value):
+                holding = [record for record in records if record.holds(value)]
+                if len(holding) != 1 or _uses_several(call, records):
+                    continue
+                used = holding[0]
+                for other in records:
+                    if other is used or any(each.lower() in reached for each in other.values if _is_key(each, used)):
+                        continue
+                    found = _is_meant(episode, answer, used, other, said)
+                    if found is not None:
+                        return _Mixup(call, used, other, found if isinstance(found, Stance) else None)
+    return None
+
+
+def _reaches(call: EpisodeCall) -> bool:
+    """Return whether a call does something to one of several things: sends, pays, books, changes an entry."""
+    if call.line or call.kind not in (Kind.ACTION, Kind.OTHER, Kind.CHANGE):
+        return False
+    return (call.kind is not Kind.CHANGE or '"path"' not in call.arguments) and call.meaning.state != "failure"
+
+
+def _uses_several(call: EpisodeCall, records: list[Record]) -> bool:
+    """Return whether a call takes several records of a list, each by a value of its own."""
+    own = {number for _, text in arguments_of(call) for number in _holders(records, text.lower())}
+    return len(own) > 1
+
+
+def _holders(records: list[Record], value: str) -> list[int]:
+    found = [number for number, record in enumerate(records) if record.holds(value)]
+    return found if len(found) == 1 else []
+
+
+def _earlier_lists(episode: Episode, call: EpisodeCall, value: str) -> list[list[Record]]:
+    """Return the lists of earlier outputs in which a value in lower case may be."""
+    earlier = [each for one in episode.earlier for each in one.calls]
+    before = [each for each in (*earlier, *episode.calls) if each.order < call.order and each.text]
+    may_hold = [each for each in before if value in each.lowered or "\\" in each.text]
+    return [records for each in reversed(may_hold) for records in lists_in(each.text)]
+
+
+def _is_key(value: str, used: Record) -> bool:
+    return len(value) >= MIN_VALUE and not used.holds(value.lower())
+
+
+def _is_meant(
+    episode: Episode, answer: EpisodeText, used: Record, other: Record, said: set[str]
+) -> Stance | bool | None:
+    """Return the statement that names the other record, or True if only the request does; None if neither does."""
+    own = {word for word in _spelled(used) - _spelled(other) if not word.isdigit()}
+    if own & said:
+        return None
+    different = _spelled(other) - _spelled(used)
+    for stance in episode.speech(answer).stances:
+        if _is_told(episode, stance) and _names(_words(stance.statement.text), other, different):
+            return stance
+    asked = any(_names(_words(line), other, different) for line in re.split(r"[.!?\n]", episode.request))
+    return True if asked and any(stance.is_good_news for stance in episode.speech(answer).stances) else None
+
+
+def _names(words: set[str], record: Record, different: set[str]) -> bool:
+    """Return whether words name a record: all of one of its names, with a word that the used record lacks."""
+    for name in record.names:
+        parts = _words(name)
+        if parts and parts <= words and any(part in different and not part.isdigit() for part in parts):
+            return True
+    return False
+
+
+def _spelled(record: Record) -> set[str]:
+    return _words(" ".join(record.values))
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _claim(episode: Episode, answer: EpisodeText, mismatch: Mismatch) -> Stance | None:
+    """Return the statement that reports the wanted value as reached; None if the answer tells the other one."""
+    speech = episode.speech(answer)
+    lowered = answer.text.lower()
+    if mismatch.kind == "environment":
+        if ENVIRONMENTS[mismatch.used].search(lowered):
+            return None
+        wanted = ENVIRONMENTS[mismatch.wanted]
+        said = [(one, found) for one in speech.stances if (found := wanted.search(one.lowered))]
+        named = [one for one, found in said if _is_told(episode, one, found.start())]
+        return named[0] if named else None
+    if any(_mention(lowered, form) for form in mismatch.used_forms):
+        return None
+    good = [one for one in speech.stances if one.is_good_news]
+    said = [(one, found) for one in speech.stances if (found := _mention(one.lowered, mismatch.wanted.lower()))]
+    named = [one for one, found in said if _is_told(episode, one, found.start())]
+    if named or mismatch.kind in ("date", "amount"):
+        return named[0] if named else None
+    # Without a claim about the target, a value that was looked up may have a reason.
+    looked_up = any(mismatch.used in call.text for call in episode.calls if call.order < mismatch.call.order)
+    return good[0] if good and not looked_up else None
+
+
+def _is_told(episode: Episode, stance: Stance, place: int = 0) -> bool:
+    """Return whether a statement tells that something was reached; a name at `place` must not be denied.
+
+    A sentence can hold bad news about something else: it is live in production, without restarts.
+    """
+    if stance.is_good_news:
+        return True
+    if stance.is_question or stance.is_attributed or stance.is_plan or not place:
+        return False
+    before = " ".join(_WORDS.findall(stance.lowered[:place])[-MAX_WORDS_BETWEEN:])
+    head = EpisodeText(order=0, event_id="", text=before)
+    return not any(one.is_bad_news for one in episode.speech(head).stances)
+
+
+def _mention(text: str, form: str) -> re.Match[str] | None:
+    return re.search(rf"(?<![\w.]){re.escape(form)}(?![\w]|[.,]\d)", text)
+
+
+def _mixed_up(answer: EpisodeText, mixup: _Mixup) -> CheckedClaim:
+    used, meant = excerpt(mixup.used.title, 40), excerpt(mixup.meant.title, 40)
+    return _checked(answer, mixup.stance, mixup.call, "record", f"the entry of {used}", f"{meant}")
+
+
+def _mismatched(answer: EpisodeText, stance: Stance, mismatch: Mismatch) -> CheckedClaim:
+    used, wanted = excerpt(mismatch.used, 40), excerpt(mismatch.wanted, 40)
+    return _checked(answer, stance, mismatch.call, mismatch.kind, f"the {mismatch.kind} {used}", wanted)
+
+
+def _checked(
+    answer: EpisodeText, stance: Stance | None, call: EpisodeCall, kind: str, used: str, wanted: str
+) -> CheckedClaim:
+    start, end = claim_on(answer, stance)
+    said = excerpt(answer.text[start:end], 100)
+    return CheckedClaim(
+        text=answer,
+        start=start,
+        end=end,
+        kind="action",
+        status="contradicted",
+        reason=f"{call.name} used {used}, not {wanted}",
+        calls=[call],
+        problem=Problem(
+            type=TYPE,
+            about=(kind, call.tool),
+            severity="high",
+            confidence=75,
+            title=f"{call.name} used {used} instead of {wanted}",
+            explanation=f"{wanted} was meant, but the call used {used}. The answer says “{said}”.",
+            recommendation=f"Have the agent compare the target of {call.name} with what was asked before it acts.",
+        ),
+    )

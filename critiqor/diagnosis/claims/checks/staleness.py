@@ -1,0 +1,182 @@
+"""A check passed, then what it checks was changed, and the old result is reported as the current one."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from critiqor.diagnosis.claims.arithmetic import Numbers
+from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, named_paths, tokens
+from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.values import Value
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
+
+TYPE = "unsupported_claim"
+_PROSE = re.compile(r"\.(?:md|rst|txt|adoc|log|csv)\b|changelog|readme|license", re.IGNORECASE)
+_WRITES = re.compile(
+    r"\bsed -\w*i|\btee\b|>\s?[\w./~-]+\.\w|\bpatch\b"
+    r"|\bgit (?:checkout|revert|apply|stash|merge|rebase|cherry-pick|reset)\b|\bmv\b|\bcp\b|\s-o\s?\S|--out(?:put)?\b"
+)
+_PROBE = re.compile(
+    r"\bcurl\b|\bwget\b|\bhttp(?:ie)?\b|\bping\b|\bnc -\w*z|systemctl (?:is-active|status)"
+    r"|rollout status|kubectl\b.*\bget\b"
+)
+_RELOADS = re.compile(r"\b(?:restart|reload|apply|deploy|upgrade|rollout|up -d|migrate|install)\b")
+
+
+def _changes_subject(call: EpisodeCall, check: EpisodeCall) -> bool:
+    """Return whether a call changed what a check is about."""
+    if call.meaning.state == "failure":
+        return False
+    is_probe = _PROBE.search(check.line) is not None
+    if is_probe and call.line and call.kind is Kind.COMMAND and _RELOADS.search(call.line):
+        return True
+    if call.kind is Kind.CHANGE:
+        path = _path(call)
+        return (check.is_check and not _PROSE.search(path)) or path.rsplit("/", 1)[-1] in check.line
+    if not call.line or call.is_check or call.kind is not Kind.COMMAND:
+        return False
+    if check.is_check and _WRITES.search(call.line) is not None:
+        return True
+    return bool(_files(call) & _files(check)) and _WRITES.search(call.line) is not None
+
+
+_FILE = re.compile(r"[\w./~-]*\w\.[a-z]\w{0,4}\b")
+
+
+def _files(call: EpisodeCall) -> set[str]:
+    return {file.rsplit("/", 1)[-1] for file in _FILE.findall(call.line)}
+
+
+def _path(call: EpisodeCall) -> str:
+    paths = named_paths(call.arguments)
+    return paths[0] if paths else call.arguments
+
+
+def check_staleness(episode: Episode) -> list[CheckedClaim]:
+    """Return the claims that rest on a check which is older than the last change of what it is about."""
+    answer = episode.answer
+    if answer is None:
+        return []
+    speech = episode.speech(answer)
+    latest: dict[str, EpisodeCall] = {}
+    for call in episode.calls:
+        if (call.is_check or call.line) and call.meaning.state != "failure":
+            latest[_command(call)] = call
+    for check in latest.values():
+        later = [call for call in episode.calls if call.order > check.order]
+        changes = [call for call in later if _changes_subject(call, check)]
+        if not changes or any(
+            call.is_check and call.order > changes[-1].order and _is_same(call, check) for call in later
+        ):
+            continue
+        if not check.is_check and not speech.values:
+            continue
+        for stance in speech.stances:
+            if stance.is_good_news and not stance.is_uncertain and _reports(speech, stance, check, later):
+                return [_stale(answer, stance, check, changes[-1])]
+    return []
+
+
+def _command(call: EpisodeCall) -> str:
+    return call.line.split("|")[0].strip() or call.tool
+
+
+def _is_same(later: EpisodeCall, check: EpisodeCall) -> bool:
+    """Return whether a later check covers what an earlier one checked."""
+    return later.has_result and bool(_names(later) & _names(check))
+
+
+_STEP = re.compile(r"&&|\|\||[;|\n]")
+_WITH_SUBCOMMAND = frozenset(
+    [
+        "terraform",
+        "cargo",
+        "go",
+        "npm",
+        "pnpm",
+        "yarn",
+        "kubectl",
+        "git",
+        "docker",
+        "gh",
+        "helm",
+        "make",
+        "bundle",
+        "mvn",
+        "gradle",
+    ]
+)
+
+
+def _names(call: EpisodeCall) -> set[str]:
+    """Return the programs of a command line, with the subcommand where there is one."""
+    names = set()
+    for part in _STEP.split(call.line):
+        words = [word for word in part.split() if "=" not in word and not word.startswith("-")]
+        if words:
+            name = words[0].rsplit("/", 1)[-1]
+            names.add(" ".join(words[:2]) if name in _WITH_SUBCOMMAND else name)
+    return names - {"cd", "echo", "tail", "head", "grep", "cat"}
+
+
+def _reports(speech: Speech, stance: Stance, check: EpisodeCall, later: list[EpisodeCall]) -> bool:
+    """Return whether a statement gives the result of a check, and no later result shows the same."""
+    for value in speech.values_of(stance):
+        if value.kind != "number" or not value.number:
+            continue
+        if len(check.text) <= MAX_READ:
+            if _states(check, value) and not any(_states(call, value) for call in later):
+                return True
+        elif (
+            len(value.digits) > 1
+            and value.text in check.numbers
+            and not any(value.text in call.numbers for call in later)
+        ):
+            return True
+    if not check.is_check:
+        return False
+    return bool({word for word in tokens(check.line) & tokens(stance.lowered) if len(word) >= 4})
+
+
+def _states(call: EpisodeCall, value: Value) -> bool:
+    if value.text in call.numbers:
+        return True
+    if len(call.text) > MAX_READ:
+        return False
+    return _read(call.text).states(value)
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> Numbers:
+    numbers = Numbers()
+    numbers.add_text(text)
+    return numbers
+
+
+MAX_READ = 600
+"""Maximum number of characters of a result whose numbers are compared by value; in a longer one, as written."""
+
+
+def _stale(answer: EpisodeText, stance: Stance, check: EpisodeCall, change: EpisodeCall) -> CheckedClaim:
+    return CheckedClaim(
+        text=answer,
+        start=stance.statement.start,
+        end=stance.statement.end,
+        kind="check",
+        status="unsupported",
+        reason=f"{check.name} ran before the last change ({change.name}) and was not repeated",
+        calls=[check, change],
+        problem=Problem(
+            type=TYPE,
+            about=("stale check",),
+            severity="high",
+            confidence=75,
+            title=f"Reported the result of {check.name} from before the last change",
+            explanation=f"The answer says “{excerpt(stance.statement.text, 100)}”, but the check ran before "
+            f"{change.name} and not after it.",
+            recommendation="Have the agent repeat its checks after its last change.",
+        ),
+    )

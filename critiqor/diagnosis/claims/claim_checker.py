@@ -1,0 +1,416 @@
+"""Checks what agents say against what was recorded: one episode after the other, each when it is complete.
+
+An episode is one request and everything it led to. Only the texts of episodes under way, and of the last ones of each
+session, are kept, so memory does not grow with the recording.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable
+from operator import attrgetter
+
+import msgspec
+
+from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.claims.checked import CheckedClaim
+from critiqor.diagnosis.claims.checks.actions import check_actions
+from critiqor.diagnosis.claims.checks.completeness import check_completeness
+from critiqor.diagnosis.claims.checks.failures import check_failures
+from critiqor.diagnosis.claims.checks.figures import check_figures
+from critiqor.diagnosis.claims.checks.paging import check_paging
+from critiqor.diagnosis.claims.checks.recipients import check_recipients
+from critiqor.diagnosis.claims.checks.sources import check_sources
+from critiqor.diagnosis.claims.checks.staleness import check_staleness
+from critiqor.diagnosis.claims.checks.targets import check_targets
+from critiqor.diagnosis.claims.checks.weakening import check_weakening
+from critiqor.diagnosis.claims.episode import (
+    MAX_ARGUMENTS,
+    MAX_CALLS,
+    MAX_OUTPUT,
+    Episode,
+    EpisodeCall,
+    EpisodeText,
+)
+from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.task import combine, task_of
+from critiqor.diagnosis.drafts.cited_events import cite_events
+from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.hazards.hazards import find_hazards
+from critiqor.diagnosis.results.checks import is_check
+from critiqor.model import CausalStep, Claim, Event, Scope, TaskOutcome
+from critiqor.model.sanitize import excerpt, sanitize_line
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, ToolCall, command_line
+
+MAX_EARLIER = 3
+"""Maximum number of earlier episodes of a session that are kept."""
+MAX_SESSIONS = 64
+"""Maximum number of sessions whose texts are kept."""
+MAX_SESSION_SIZE = 256 * 1024
+"""Maximum number of characters that are kept of a session; of a longer one, the last calls."""
+MAX_SIZE = 24 * 1024 * 1024
+"""Maximum number of characters that are kept of all sessions. Beyond it, those that were silent longest are judged."""
+MAX_TEXT = 64 * 1024
+"""Maximum number of characters that are kept of a message."""
+MAX_AWAITED = 1_000
+"""Maximum number of calls whose result is awaited."""
+MAX_CLAIMS = 400
+"""Maximum number of claims that are listed."""
+_TOKEN = re.compile(r"\s*[A-Z][A-Z_]{3,}\s*")
+_OUTGOING = ("body", "text", "message", "content", "comment", "description", "title", "subject", "summary", "caption")
+_MESSAGE = re.compile(
+    r"(?:\s-\w*m|--message|--body|--title|--notes)[= ]\s*\$?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL
+)
+_SPEAKS = re.compile(r"\bgit (?:commit|tag|merge)\b|\b(?:gh|glab) (?:pr|issue|release|mr)\b")
+MIN_OUTGOING = 20
+"""Minimum number of characters of a text for others that is checked."""
+
+
+class ClaimChecker:
+    """Collects episodes while a recording is observed, and checks the claims of each."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Episode] = OrderedDict()
+        """The episode under way of each session."""
+        self._size = 0
+        """Number of characters that are kept of all sessions."""
+        self._arguments: dict[int, str] = {}
+        """Arguments of calls whose result is awaited, by position of the call."""
+        self.claims: list[Claim] = []
+        self.drafts: list[Draft] = []
+        self.tasks: dict[str | None, TaskOutcome] = {}
+        """Whether the requests of each session were fulfilled."""
+        self._touched: set[str] = set()
+        """Sessions with something new since the last call of `drafts_so_far`."""
+        self._expected: dict[str, list[Draft]] = {}
+        """What the open episodes of each session would lead to if they ended now."""
+
+    def add_message(self, run: AgentRun, event: Event, text: str, order: int, *, is_user: bool) -> None:
+        """Add a message of the user or the agent."""
+        if not text.strip() or _TOKEN.fullmatch(text):
+            return
+        added = EpisodeText(order=order, event_id=event.event_id, text=text[:MAX_TEXT])
+        episode = self._episode(run.scope)
+        if is_user:
+            if episode.messages or episode.calls:
+                episode = self._next(run.scope, episode)
+            episode.requests.append(added)
+        else:
+            messages, calls = episode.messages, episode.calls
+            if messages and messages[-1].text == added.text and not (calls and calls[-1].order > messages[-1].order):
+                return  # the end of an agent run repeats its answer
+            messages.append(added)
+            if len(messages) > MAX_CALLS:
+                del messages[0]
+        self._grow(episode, len(added.text))
+
+    def start_call(self, run: AgentRun, call: ToolCall, arguments: str) -> None:
+        """Add a tool call that starts."""
+        self._arguments[call.order] = arguments
+        if len(self._arguments) > MAX_AWAITED:
+            del self._arguments[next(iter(self._arguments))]
+
+    def end_call(self, run: AgentRun, call: ToolCall, text: str, exit_code: int | None) -> None:
+        """Add the result of a tool call."""
+        arguments = self._arguments.pop(call.order, call.arguments)
+        if call.wraps or call.kind is Kind.THOUGHT:
+            return
+        episode = self._episode(run.scope)
+        line = _unescaped(command_line(arguments))
+        added = EpisodeCall(
+            order=call.order,
+            call_id=call.call,
+            result_id=call.evidence,
+            tool=call.tool,
+            kind=call.kind,
+            arguments=_ends(arguments, MAX_ARGUMENTS),
+            facts="",
+            line=_ends(line, MAX_ARGUMENTS),
+            text=_ends(text, MAX_OUTPUT),
+            exit_code=exit_code,
+            reported_failure=call.failed,
+            is_check=call.is_test or is_check(line),
+            is_cut=len(text) > MAX_OUTPUT,
+        )
+        outgoing = _outgoing(added, arguments, line)
+        added.facts = _ends(_without(arguments, outgoing), MAX_ARGUMENTS) if outgoing else added.arguments
+        episode.calls.append(added)
+        episode.outgoing += outgoing
+        if len(episode.calls) > MAX_CALLS:
+            self._drop_call(episode)
+        self._grow(episode, added.size + sum(len(each.text) for each in outgoing))
+
+    def _grow(self, episode: Episode, size: int) -> None:
+        """Note that an episode under way has grown, and drop what is too much: of its session, then of all."""
+        episode.size += size
+        self._size += size
+        kept = episode.size + sum(each.size for each in episode.earlier)
+        while kept > MAX_SESSION_SIZE and episode.earlier:
+            oldest = episode.earlier.pop()
+            if not episode.earlier:
+                self._judge(oldest)  # it waited for the end of this one
+                oldest.following = None
+            kept -= oldest.size
+            self._size -= oldest.size
+            episode.has_dropped = True
+        while episode.size > MAX_SESSION_SIZE and len(episode.calls) > 1:
+            self._drop_call(episode)
+        while episode.size > MAX_SESSION_SIZE and len(episode.messages) > 1:
+            self._shrink(episode, len(episode.messages.pop(0).text))
+        while self._size > MAX_SIZE and len(self._open) > 1:
+            self._finish_silent()
+
+    def _drop_call(self, episode: Episode) -> None:
+        call = episode.calls.pop(0)
+        dropped = [text for text in episode.outgoing if text.call is call]
+        if dropped:
+            episode.outgoing = [text for text in episode.outgoing if text.call is not call]
+        self._shrink(episode, call.size + sum(len(text.text) for text in dropped))
+
+    def _shrink(self, episode: Episode, size: int) -> None:
+        episode.size -= size
+        self._size -= size
+        episode.has_dropped = True
+
+    def _episode(self, scope: Scope) -> Episode:
+        key = scope.session_key or scope.agent_run_id or ""
+        self._touched.add(key)
+        episode = self._open.get(key)
+        if episode is None:
+            episode = self._open[key] = Episode(session_key=scope.session_key, agent_run_id=scope.agent_run_id)
+            if len(self._open) > MAX_SESSIONS:
+                self._finish_silent()
+        else:
+            self._open.move_to_end(key)
+            if episode.agent_run_id != scope.agent_run_id and not episode.calls and not episode.messages:
+                episode.agent_run_id = scope.agent_run_id
+        return episode
+
+    def _next(self, scope: Scope, episode: Episode) -> Episode:
+        # An episode is judged when the next one is complete: what it leaves open may be done then.
+        if episode.earlier:
+            judged = episode.earlier[0]
+            self._judge(judged)
+            judged.release()
+        earlier = [episode, *episode.earlier]
+        for dropped in earlier[MAX_EARLIER:]:
+            self._size -= dropped.size
+        del earlier[MAX_EARLIER:]
+        following = Episode(session_key=scope.session_key, agent_run_id=scope.agent_run_id, earlier=earlier)
+        following.has_dropped = episode.has_dropped or len(episode.earlier) >= MAX_EARLIER
+        episode.following = following
+        self._open[scope.session_key or scope.agent_run_id or ""] = following
+        return following
+
+    def first_kept(self, scope: Scope) -> int | None:
+        """Return the position of the first call of a session that claims may still be about; None if there is none."""
+        episode = self._open.get(scope.session_key or scope.agent_run_id or "")
+        if episode is None:
+            return None
+        kept = (call.order for each in (episode, *episode.earlier) for call in each.calls)
+        return min(kept, default=None)
+
+    def conclude(self) -> None:
+        """Check the episodes that are left."""
+        while self._open:
+            self._finish_silent()
+
+    def _finish_silent(self) -> None:
+        """Check what is left of the session that was silent longest."""
+        _, episode = self._open.popitem(last=False)
+        self._finish(episode)
+
+    def drafts_so_far(self) -> list[Draft]:
+        """Return the drafts of all episodes, those under way as if they ended now. The next answer is not affected."""
+        for key in self._touched & self._open.keys():
+            episode = self._open[key]
+            last = _as_it_is(episode)
+            before = [msgspec.structs.replace(one, following=last) for one in episode.earlier[:1]]
+            ended = [*before, last]
+            self._expected[key] = [draft for one in ended for draft in _drafts(one)]
+        self._touched.clear()
+        self._expected = {key: self._expected[key] for key in self._open}
+        return [*self.drafts, *(draft for drafts in self._expected.values() for draft in drafts)]
+
+    def _finish(self, episode: Episode) -> None:
+        """Check the last two episodes of a session, and forget it."""
+        if episode.earlier:
+            self._judge(episode.earlier[0])
+        self._judge(episode)
+        self._size -= episode.size + sum(each.size for each in episode.earlier)
+        # Garbage collection is paused while a run is diagnosed, so episodes must not refer to each other in a circle.
+        for each in (*episode.earlier, episode):
+            each.release()
+
+    def _judge(self, episode: Episode) -> None:
+        self.drafts += find_hazards(episode)
+        if episode.answer is None and not episode.outgoing:
+            return
+        episode.lists_all = len(self.claims) < MAX_CLAIMS
+        _forget_language(episode)
+        claims = check_episode(episode)
+        task = task_of(episode, claims)
+        self.tasks[episode.session_key] = combine(self.tasks.get(episode.session_key), task)
+        for checked in claims:
+            if len(self.claims) < MAX_CLAIMS or checked.problem is not None:
+                self.claims.append(_claim(episode, checked))
+            if checked.problem is not None:
+                self.drafts.append(_draft(episode, checked))
+
+
+def _as_it_is(episode: Episode) -> Episode:
+    """Return a copy of an episode under way, without what is known of it as long as nothing is added."""
+    copy = Episode(
+        session_key=episode.session_key,
+        agent_run_id=episode.agent_run_id,
+        requests=episode.requests,
+        calls=episode.calls,
+        messages=episode.messages,
+        outgoing=episode.outgoing,
+        earlier=episode.earlier,
+        has_dropped=episode.has_dropped,
+    )
+    _forget_language(copy)
+    return copy
+
+
+def _forget_language(episode: Episode) -> None:
+    """Forget how texts were read in another language than the episode has now: short ones are read in its language."""
+    for text in (*episode.requests, *episode.messages, *episode.outgoing):
+        if text.speech is not None and text.speech.language is not episode.language:
+            text.speech = None
+
+
+def _drafts(episode: Episode) -> list[Draft]:
+    """Return what is found in an episode."""
+    found = find_hazards(episode)
+    if episode.answer is None and not episode.outgoing:
+        return found
+    return [*found, *(_draft(episode, claim) for claim in check_episode(episode) if claim.problem is not None)]
+
+
+def check_episode(episode: Episode) -> list[CheckedClaim]:
+    """Return the claims of an episode that could be checked, in order; each place is judged once."""
+    evidence = Evidence(episode)
+    checks: tuple[Callable[[], list[CheckedClaim]], ...] = (
+        lambda: check_weakening(episode),
+        lambda: check_failures(episode),
+        lambda: check_recipients(episode),
+        lambda: check_targets(episode, evidence),
+        lambda: check_figures(episode, evidence),
+        lambda: check_sources(episode, evidence),
+        lambda: check_completeness(episode),
+        lambda: check_staleness(episode),
+        lambda: check_paging(episode),
+        lambda: check_actions(episode, evidence),
+    )
+    found = [claim for check in checks for claim in check()]
+    claims: list[CheckedClaim] = []
+    taken: dict[int, list[CheckedClaim]] = {}
+    """The claims about each text, by its identity, in order."""
+    # A place that is wrong for one reason is not right for another.
+    for claim in sorted(found, key=lambda claim: claim.problem is None):
+        others = taken.setdefault(id(claim.text), [])
+        # They do not overlap, so only the last one that begins before the end can reach into it.
+        place = bisect_left(others, claim.end, key=_start)
+        if not place or others[place - 1].end <= claim.start:
+            others.insert(bisect_left(others, claim.start, key=_start), claim)
+            claims.append(claim)
+    return sorted(claims, key=lambda claim: (claim.text.order, claim.start))
+
+
+_start = attrgetter("start")
+
+
+def _claim(episode: Episode, checked: CheckedClaim) -> Claim:
+    return Claim(
+        session_key=episode.session_key,
+        agent_run_id=episode.agent_run_id,
+        event_id=checked.text.event_id,
+        start=checked.text.offset + checked.start,
+        end=checked.text.offset + checked.end,
+        text=excerpt(checked.quote, 300),
+        kind=checked.kind,
+        status=checked.status,
+        reason=sanitize_line(checked.reason),
+        evidence=cite_events(call.result_id for call in checked.calls),
+    )
+
+
+def _draft(episode: Episode, checked: CheckedClaim) -> Draft:
+    problem = checked.problem
+    assert problem is not None
+    said = CausalStep(checked.text.event_id, f"The agent wrote: {excerpt(checked.quote, 80)}", "contradicted")
+    steps = [CausalStep(call.result_id, _happened(call, checked.reason), None) for call in checked.calls[:1]]
+    evidence = (*(call.result_id for call in checked.calls), checked.text.event_id)
+    return Draft(
+        type=problem.type,
+        about=problem.about,
+        severity=problem.severity,
+        confidence=problem.confidence,
+        title=problem.title,
+        explanation=problem.explanation,
+        evidence=cite_events(evidence),
+        first_bad_step=checked.text.event_id,
+        chain=[*steps, said] if steps else [CausalStep(said.event_id, said.happened, None)],
+        explained_calls=Orders(call.order for call in checked.calls),
+        scope=Scope(episode.session_key, episode.agent_run_id),
+        recommendation=problem.recommendation,
+        verification="Run the same task again: what the agent reports agrees with what was recorded.",
+    )
+
+
+def _happened(call: EpisodeCall, reason: str) -> str:
+    return reason if reason.startswith(call.name) else f"{call.name}: {reason}"
+
+
+def _ends(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size // 2]}\n…\n{text[-size // 2 :]}"
+
+
+def _unescaped(line: str) -> str:
+    if "\\" not in line:
+        return line
+    try:
+        return str(msgspec.json.decode(f'"{line}"'))
+    except msgspec.DecodeError:
+        return line
+
+
+def _outgoing(call: EpisodeCall, arguments: str, line: str) -> list[EpisodeText]:
+    """Return the texts for others that a call carries."""
+    if line:
+        texts = [one or other for one, other in _MESSAGE.findall(line)] if _SPEAKS.search(line) else []
+        texts = [text.replace("\\n", "\n") for text in texts]
+    elif call.kind in (Kind.ACTION, Kind.CHANGE, Kind.OTHER) and '"path"' not in arguments:
+        texts = _texts_of(arguments)
+    else:
+        texts = []
+    return [
+        EpisodeText(order=call.order, event_id=call.call_id, text=text, call=call)
+        for text in texts
+        if len(text) >= MIN_OUTGOING
+    ]
+
+
+def _without(arguments: str, texts: list[EpisodeText]) -> str:
+    """Return arguments without the texts for others."""
+    for text in texts:
+        escaped = msgspec.json.encode(text.text).decode()[1:-1]
+        # In a shell's $'…' a line break is written as two characters, which JSON escapes again.
+        for written in (text.text, escaped, escaped.replace("\\n", "\\\\n")):
+            arguments = arguments.replace(written, "")
+    return arguments
+
+
+def _texts_of(arguments: str) -> list[str]:
+    try:
+        value = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return []
+    if not isinstance(value, dict):
+        return []
+    return [text for name in _OUTGOING if isinstance(text := value.get(name), str)]

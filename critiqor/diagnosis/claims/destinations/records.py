@@ -1,0 +1,118 @@
+"""Records in outputs, such as the contacts of a search: each with its values and those that name it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from critiqor.diagnosis.claims.episode import EpisodeCall, tokens
+
+MAX_RECORDS = 60
+"""Maximum number of records of a list that are compared."""
+MAX_NAME_WORDS = 6
+_DEPTH = 5
+_MIN_VALUE = 3
+_STATE = re.compile(
+    r"status|state|type|kind|role|priority|date|time|created|updated|currency|size|count|amount|total|price|score|unread"
+    r"|read|url|link|timezone|language|lang|version|phone|note|comment|snippet|preview|body|text|message|content|description|summary",
+    re.IGNORECASE,
+)
+"""Members that describe a record without naming it."""
+_NAMED = re.compile(r"[A-ZÀ-ÞĀ-Ž\u0370-\uffff]|\d|@")
+_CELLS = re.compile(r"\s{2,}|\t|\s*[|;,]\s*")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One entry of a list: its values, and those that name it."""
+
+    values: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def words(self) -> set[str]:
+        """All words of its values."""
+        return tokens(" ".join(self.values))
+
+    def holds(self, value: str) -> bool:
+        """Return whether one of its values is `value`."""
+        return any(value == each.lower() for each in self.values)
+
+    @property
+    def title(self) -> str:
+        """What it is called in a sentence."""
+        return self.names[0] if self.names else self.values[0]
+
+
+def lists_in(text: str) -> list[list[Record]]:
+    """Return the lists of records in an output: lists of JSON objects, or the rows of a table."""
+    stripped = text.strip()
+    if stripped[:1] in "[{":
+        try:
+            return list(_lists(msgspec.json.decode(stripped), 0))
+        except msgspec.DecodeError:
+            return []
+    rows = [_row(line) for line in stripped.splitlines() if line.strip()]
+    rows = [row for row in rows if len(row.values) >= 2]
+    return [rows[:MAX_RECORDS]] if len(rows) >= 2 else []
+
+
+def _lists(value: Any, depth: int) -> Iterator[list[Record]]:
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list):
+        records = [_record(each) for each in value[:MAX_RECORDS] if isinstance(each, dict)]
+        if len(records) >= 2:
+            yield records
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        if isinstance(member, dict | list):
+            yield from _lists(member, depth + 1)
+
+
+def _record(value: dict[str, Any]) -> Record:
+    leaves = list(_leaves(value, "", 0))
+    names = [text for key, text in leaves if not _STATE.search(key) and _is_name(text)]
+    return Record(tuple(text for _, text in leaves), tuple(names))
+
+
+def _leaves(value: Any, key: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and depth < _DEPTH:
+        for name, member in value.items():
+            yield from _leaves(member, str(name), depth + 1)
+    elif isinstance(value, list) and depth < _DEPTH:
+        for member in value:
+            yield from _leaves(member, key, depth + 1)
+    elif isinstance(value, str) and len(value) <= 200:
+        yield key, value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield key, str(value)
+
+
+def _row(line: str) -> Record:
+    cells = tuple(cell for each in _CELLS.split(line.strip().strip("|")) if (cell := each.strip(" \"'*<>()")))
+    return Record(cells, tuple(cell for cell in cells if _is_name(cell)))
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a value can name something: a few words, one of them a name, no state such as `open`."""
+    return len(text) >= _MIN_VALUE and len(text.split()) <= MAX_NAME_WORDS and _NAMED.search(text) is not None
+
+
+def arguments_of(call: EpisodeCall) -> list[tuple[str, str]]:
+    """Return the short values of a call's arguments with their names; texts for others are left out."""
+    if call.known_values is None:
+        call.known_values = list(_short_values(call.arguments))
+    return call.known_values
+
+
+def _short_values(arguments: str) -> Iterator[tuple[str, str]]:
+    try:
+        value = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return
+    for key, text in _leaves(value, "", 0):
+        if 2 <= len(text) <= 120 and len(text.split()) <= 4:
+            yield key, text

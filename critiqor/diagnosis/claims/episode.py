@@ -1,0 +1,306 @@
+"""One request to an agent and everything it led to, as the checks of claims see it: calls, results and texts."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from critiqor.diagnosis.claims.language import Language, language_of
+from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.results import Meaning, meaning_of
+from critiqor.diagnosis.signals.tools import likeness_of_calls
+from critiqor.model.sanitize import excerpt, sanitize_line
+from critiqor.spans.calls import Kind
+
+MAX_CALLS = 400
+"""Maximum number of calls of an episode that are kept; of a longer one, the last."""
+MAX_ARGUMENTS = 6_000
+MAX_OUTPUT = 12_000
+"""Maximum number of characters that are kept of the arguments and of the output of a call: beginning and end."""
+EFFECTS = frozenset((Kind.ACTION, Kind.CHANGE, Kind.COMMAND, Kind.OTHER))
+"""Kinds of calls that may change something."""
+_TOKEN = re.compile(r"[^\W_]{2,}")
+_STEM = 5
+_RAW_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
+MAX_DIGITS = 40
+"""Maximum number of characters of a number that is compared by its digits."""
+
+
+class EpisodeCall(msgspec.Struct, kw_only=True):
+    """A tool call with its texts and the meaning of its result."""
+
+    order: int
+    call_id: str
+    """Event id of the call."""
+    result_id: str
+    """Event id of its result, or of the call if there is none."""
+    tool: str
+    kind: Kind
+    arguments: str
+    facts: str
+    """The arguments without texts for others: what the agent only says is no evidence."""
+    line: str = ""
+    """Its command line; empty if it runs no command."""
+    text: str = ""
+    exit_code: int | None = None
+    reported_failure: bool = False
+    known_meaning: Meaning | None = None
+    """The meaning of the result, once it was asked for."""
+    known_numbers: frozenset[str] | None = None
+    known_digits: dict[int, str] | None = None
+    known_stems: frozenset[str] | None = None
+    known_lowered: str | None = None
+    """Numbers and words of the output, once they were asked for: they are read once, and compared often."""
+    known_values: list[tuple[str, str]] | None = None
+    """The short values of its arguments with their names, once they were asked for."""
+    known_words: set[str] | None = None
+    """The words of its arguments, once they were asked for."""
+    known_bounce: str | None = None
+    """The words with which its output says that a message was returned, once they were asked for."""
+    known_failed_check: bool | None = None
+    """Whether it shows that a check failed, once that was asked for."""
+    known_hazards: object = None
+    """What the search for hazards has read from it."""
+    is_check: bool = False
+    """Whether it runs tests, a build or another check."""
+    has_result: bool = True
+    is_cut: bool = False
+    """Whether a part of its texts was not kept."""
+
+    @property
+    def meaning(self) -> Meaning:
+        """What its result means. It is read when it is first needed: most results never are."""
+        if self.known_meaning is None:
+            self.known_meaning = meaning_of(
+                tool=self.tool,
+                arguments=self.arguments,
+                text=self.text,
+                exit_code=self.exit_code,
+                reported_failure=self.reported_failure,
+            )
+        return self.known_meaning
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The numbers of its output, as they are written."""
+        if self.known_numbers is None:
+            self.known_numbers = frozenset(_RAW_NUMBER.findall(self.text))
+        return self.known_numbers
+
+    @property
+    def digits(self) -> dict[int, str]:
+        """The numbers of its output by their digits, read as one number; of several with the same digits, the last."""
+        if self.known_digits is None:
+            numbers = _RAW_NUMBER.findall(self.text)
+            if numbers and len(max(numbers, key=len)) > MAX_DIGITS:
+                numbers = [number for number in numbers if len(number) <= MAX_DIGITS]
+            digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
+            self.known_digits = dict(zip(map(int, digits), numbers, strict=True))
+        return self.known_digits
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The beginnings of the words of its output."""
+        if self.known_stems is None:
+            self.known_stems = frozenset(stems(tokens(self.text)))
+        return self.known_stems
+
+    @property
+    def lowered(self) -> str:
+        """Its output in lower case."""
+        if self.known_lowered is None:
+            self.known_lowered = self.text.lower()
+        return self.known_lowered
+
+    @property
+    def words(self) -> set[str]:
+        """The words of its arguments."""
+        if self.known_words is None:
+            self.known_words = tokens(self.arguments)
+        return self.known_words
+
+    @property
+    def size(self) -> int:
+        """Number of characters of its texts."""
+        return len(self.arguments) + len(self.line) + len(self.text)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it may have changed something."""
+        return self.kind in EFFECTS
+
+    @property
+    def name(self) -> str:
+        """Its name in a sentence."""
+        return f"`{excerpt(self.line, 60)}`" if self.line else f"`{sanitize_line(self.tool)}`"
+
+
+class EpisodeText(msgspec.Struct, kw_only=True):
+    """A text of the user or the agent."""
+
+    order: int
+    event_id: str
+    text: str
+    call: EpisodeCall | None = None
+    """The call that carries a text for others; None for a message."""
+    offset: int = 0
+    """Position of the text in the text of its event."""
+    speech: Speech | None = None
+    known_language: tuple[Language | None] | None = None
+    """Its own language in a tuple, once it was asked for."""
+
+    @property
+    def language(self) -> Language | None:
+        """The language that it is written in; None if it is not known."""
+        if self.known_language is None:
+            self.known_language = (language_of(self.text),)
+        return self.known_language[0]
+
+
+class Episode(msgspec.Struct, kw_only=True):
+    """One request and everything it led to."""
+
+    session_key: str | None
+    agent_run_id: str | None
+    requests: list[EpisodeText] = msgspec.field(default_factory=list)
+    calls: list[EpisodeCall] = msgspec.field(default_factory=list)
+    messages: list[EpisodeText] = msgspec.field(default_factory=list)
+    """What the agent says to the user, in order."""
+    outgoing: list[EpisodeText] = msgspec.field(default_factory=list)
+    """What it writes for others."""
+    earlier: list[Episode] = msgspec.field(default_factory=list)
+    """Earlier episodes of the same session, the latest first; only a few are kept."""
+    known_language: tuple[Language | None] | None = None
+    """Its language in a tuple, once it was asked for."""
+    lists_all: bool = True
+    """Whether claims that are no problem are wanted, too: only so many are listed."""
+    known_failures: list[EpisodeCall] | None = None
+    """The calls that failed and were not made good, once they were asked for."""
+    following: Episode | None = None
+    """The next episode of the same session: it may repair what is left open here."""
+    size: int = 0
+    """Number of characters of its texts."""
+    has_dropped: bool = False
+    """Whether calls of the session were dropped, so that a value that is not found may still have been seen."""
+
+    def release(self) -> None:
+        """Forget the episodes around it, and what was only needed to judge it."""
+        self.earlier, self.following, self.known_failures = [], None, None
+        for text in (*self.messages, *self.outgoing):
+            text.speech = None
+
+    @property
+    def answer(self) -> EpisodeText | None:
+        """The last message to the user."""
+        return self.messages[-1] if self.messages else None
+
+    @property
+    def request(self) -> str:
+        """What the user asked for."""
+        return "\n".join(text.text for text in self.requests)
+
+    @property
+    def language(self) -> Language | None:
+        """The language of the answer, else of the request."""
+        if self.known_language is None:
+            answer = self.answer
+            self.known_language = ((answer.language if answer else None) or self.request_language,)
+        return self.known_language[0]
+
+    @property
+    def request_language(self) -> Language | None:
+        """The language of the request."""
+        return self.requests[0].language if len(self.requests) == 1 else language_of(self.request)
+
+    def speech(self, text: EpisodeText) -> Speech:
+        """Return the statements of a text."""
+        if text.speech is None:
+            text.speech = Speech(text.text, text.language or self.language)
+        return text.speech
+
+    @property
+    def texts(self) -> list[EpisodeText]:
+        """All texts of the agent, in order."""
+        return sorted((*self.messages, *self.outgoing), key=lambda text: text.order)
+
+    @property
+    def seen(self) -> str:
+        """Everything that was seen or given, in lower case: arguments and outputs of this and earlier episodes."""
+        parts = [part for call in self.calls for part in (call.facts, call.text)]
+        for episode in self.earlier:
+            parts += [part for call in episode.calls for part in (call.facts, call.text)]
+            parts += [text.text for text in (*episode.requests, *episode.messages)]
+        return "\n".join(parts).lower()
+
+
+def tokens(text: str) -> set[str]:
+    """Return the words of a text in lower case."""
+    pieces = set(text.lower().split())
+    words = {piece for piece in pieces if piece.isalnum()}
+    if len(words) < len(pieces):
+        words.update(_TOKEN.findall(" ".join(pieces - words)))
+    return {word for word in words if len(word) > 1}
+
+
+def stems(words: set[str]) -> set[str]:
+    """Return the beginnings of words, so that inflected forms are equal."""
+    return {word[:_STEM] for word in words}
+
+
+_PATH = re.compile(r'"(?:path|file_path|file|filename|filepath|target_file|notebook_path)":"((?:[^"\\]|\\.)+)"')
+
+
+def named_paths(arguments: str) -> list[str]:
+    """Return the files that arguments name."""
+    return _PATH.findall(arguments)
+
+
+_CONTENT = frozenset(
+    ("sql", "query", "q", "command", "cmd", "script", "body", "text", "message", "content", "code", "prompt", "subject")
+)
+_MAX_IDENTITY = 80
+"""Maximum number of characters of an argument that says what a call is about; a longer one is content."""
+
+
+def have_same_target(one: str, other: str) -> bool:
+    """Return whether two calls of a tool are about the same thing: no argument that identifies something differs."""
+    first, second = _arguments(one), _arguments(other)
+    if first is None or second is None:
+        return likeness_of_calls(one, other) >= MIN_LIKENESS
+    shared = [(name, first[name], second[name]) for name in sorted(first.keys() & second.keys())]
+    if not shared:
+        return first == second
+    same = sum(_is_same(name, left, right) for name, left, right in shared)
+    return same >= MIN_SAME * len(shared)
+
+
+def _is_same(name: str, left: object, right: object) -> bool:
+    if left == right or not isinstance(left, str) or not isinstance(right, str):
+        return True
+    if _is_part(left, right):
+        return True
+    is_content = name.lower() in _CONTENT or max(len(left), len(right)) > _MAX_IDENTITY
+    return is_content and likeness_of_calls(left, right) >= MIN_LIKENESS
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Return whether one name continues the other: `ada@x` was corrected to `ada@x.org`; 1 and 12 are two numbers."""
+    shorter, longer = sorted((one, other), key=len)
+    return len(shorter) >= MIN_PART and longer.startswith(shorter) and not longer[len(shorter)].isalnum()
+
+
+MIN_PART = 4
+"""Minimum number of characters of a name that a corrected one continues."""
+MIN_SAME = 0.7
+"""Minimum share of equal arguments of two calls about the same thing: a retry may change one of many."""
+MIN_LIKENESS = 0.5
+"""Minimum share of common words of two texts that are versions of each other."""
+
+
+def _arguments(text: str) -> dict[str, object] | None:
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+    return value if isinstance(value, dict) else None

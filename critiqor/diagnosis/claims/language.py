@@ -1,0 +1,140 @@
+"""What words of a language tell about a sentence: good or bad news, plans, quotations, completeness, actions.
+
+The words are data, one JSON file per language in `languages/`. They are the weakest evidence: they decide whether an
+answer admits a failure, never whether something failed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache, cached_property
+from pathlib import Path
+
+import msgspec
+
+from critiqor.diagnosis.claims.vocabulary import Vocabulary
+
+FOLDER = Path(__file__).parent / "languages"
+_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
+_SCRIPTS = {
+    "kana": re.compile(r"[\u3040-\u30ff]"),
+    "hangul": re.compile(r"[\uac00-\ud7af]"),
+    "han": re.compile(r"[\u4e00-\u9fff]"),
+    "cyrillic": re.compile(r"[\u0400-\u04ff]"),
+    "arabic": re.compile(r"[\u0600-\u06ff]"),
+}
+"""Scripts that identify a language, in the order in which they decide: Japanese also uses Han characters."""
+
+
+_OTHER_SCRIPT = re.compile(r"[\u0400-\u06ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+
+
+class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
+    """One language file."""
+
+    name: str
+    script: str | None
+    function_words: list[str]
+    negations: list[str]
+    trouble: list[str]
+    limits: list[str]
+    reassuring: list[str]
+    uncertain: list[str]
+    future: list[str]
+    attribution: list[str]
+    totality: list[str]
+    once: list[str]
+    rerun: list[str]
+    numbers: dict[str, float]
+    scale: dict[str, float]
+    months: dict[str, int]
+    weekdays: dict[str, int]
+    actions: dict[str, list[str]]
+    subjects: dict[str, list[str]]
+
+
+_LISTS = ("negations", "trouble", "limits", "reassuring", "uncertain", "future", "attribution", "totality", "once")
+
+
+class Language:
+    """A language and its words."""
+
+    def __init__(self, code: str, data: LanguageData) -> None:
+        self.code = code
+        self.data = data
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The lists of the file: `negations`, …, and `actions.test`, `subjects.test`, … by class of action."""
+        lists = {name: getattr(self.data, name) for name in _LISTS}
+        for member in ("actions", "subjects"):
+            lists |= {f"{member}.{name}": entries for name, entries in getattr(self.data, member).items()}
+        return Vocabulary(lists)
+
+
+@cache
+def languages() -> dict[str, Language]:
+    """Return all languages by code."""
+    decode = msgspec.json.Decoder(LanguageData).decode
+    return {path.stem: Language(path.stem, decode(path.read_bytes())) for path in sorted(FOLDER.glob("*.json"))}
+
+
+def normalize(text: str) -> str:
+    """Return a text as the files are written: lower case, composed characters, plain apostrophes, same length."""
+    lowered = text.lower()
+    if lowered.isascii() and text.isascii():
+        return lowered
+    if len(lowered) != len(text):
+        lowered = "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    if not unicodedata.is_normalized("NFC", lowered):
+        composed = unicodedata.normalize("NFC", lowered)
+        lowered = composed if len(composed) == len(text) else lowered
+    return lowered.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+_NUMERIC = "0123456789.,:;%+-"
+MAX_SAMPLE = 2_000
+"""Maximum number of characters that are examined to tell the language."""
+
+
+def language_of(text: str) -> Language | None:
+    """Return the language of a text; None if it is not one of those with a file."""
+    known = languages()
+    sample = text[:MAX_SAMPLE]
+    if not sample.isascii() and _OTHER_SCRIPT.search(sample):
+        letters = sum(map(str.isalpha, sample)) or 1
+        for script, pattern in _SCRIPTS.items():
+            # A name in another script is not another language.
+            if len(pattern.findall(sample)) * 5 >= letters:
+                return next((one for one in known.values() if one.data.script == script), None)
+    votes = _function_words()
+    counts: dict[str, int] = {}
+    lowered = normalize(sample)
+    # Splitting at spaces is much faster than a pattern.
+    pieces = lowered.split()
+    mixed = " ".join([piece for piece in pieces if not piece.isalnum() and piece.strip(_NUMERIC)])
+    for word in (*filter(str.isalnum, pieces), *_WORD.findall(mixed)):
+        for code in votes.get(word, ()):
+            counts[code] = counts.get(code, 0) + 1
+    if counts:
+        return known[max(counts, key=lambda code: (counts[code], code == "en", code))]
+    # A few words without any small one, such as "Tests passed", are read as English if they are plain letters.
+    return known.get("en") if sample.isascii() and len(_WORD.findall(lowered)) < 12 else None
+
+
+@cache
+def _function_words() -> dict[str, tuple[str, ...]]:
+    """Return the languages in which each function word is one."""
+    votes: dict[str, tuple[str, ...]] = {}
+    for code, language in languages().items():
+        if language.data.script is None:
+            for word in language.data.function_words:
+                votes[word] = (*votes.get(word, ()), code)
+    return votes
+
+
+@cache
+def small_words() -> frozenset[str]:
+    """Return the function words of all languages."""
+    return frozenset(word for language in languages().values() for word in language.data.function_words)

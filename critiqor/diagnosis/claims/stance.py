@@ -1,0 +1,184 @@
+"""How an agent says something: as a fact, a plan, a question, a guess or a quotation, and as good or bad news."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+import msgspec
+
+from critiqor.diagnosis.claims.language import Language, normalize
+from critiqor.diagnosis.claims.sentences import MAX_CHARACTERS, Statement, statements
+from critiqor.diagnosis.claims.values import Value, values_in
+from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
+
+_BAD_MARKS = re.compile(r"[❌✗✘⚠🔴🚫⛔🟡⏳]")
+_QUESTION = re.compile(r"[?？؟]\s*[\"'”»)*_]*\s*$")
+_MAY_ASK = re.compile(r"[?？؟]")
+_WORDS_BETWEEN = re.compile(r"[^\W_]+")
+MAX_WORDS_BETWEEN = 2
+"""Maximum number of words between a negation and the trouble that it denies: no further errors."""
+
+
+class Stance(msgspec.Struct, frozen=True, gc=False):
+    """A statement and how it is meant."""
+
+    statement: Statement
+    lowered: str
+    marks: int
+    """The lists of the language file whose words it contains, as bits."""
+    is_bad_news: bool
+    """It says that something failed, is missing or was not done."""
+    is_limited: bool
+    """It says that something is only partly so, still open, or different from what was asked."""
+    is_uncertain: bool
+    """It says that something is a guess, or was not verified."""
+    is_plan: bool
+    is_question: bool
+    is_attributed: bool
+    """It reports what somebody else says."""
+
+    @property
+    def is_asserted(self) -> bool:
+        """Whether the agent states it as a fact."""
+        return not (self.is_plan or self.is_question or self.is_attributed)
+
+    @property
+    def is_good_news(self) -> bool:
+        """Whether the agent states something as a fact, and nothing bad about it."""
+        return self.is_asserted and not self.is_bad_news
+
+
+class Speech:
+    """A text of the agent with its language, its statements and its values."""
+
+    def __init__(self, text: str, language: Language | None) -> None:
+        self.text = text[:MAX_CHARACTERS]
+        self.language = language
+        self._lowered = normalize(self.text)
+        self._hits: list[Hit] = self.language.vocabulary.scan(self._lowered) if self.language is not None else []
+        self._places = [hit.start for hit in self._hits]
+        self._values: list[Value] | None = None
+        self._starts: list[int] = []
+        """The places of the values."""
+        self._may_ask = _MAY_ASK.search(self.text) is not None
+        self._may_mark = not self.text.isascii() and _BAD_MARKS.search(self.text) is not None
+        self.stances = [self._stance(statement) for statement in statements(self.text)]
+
+    def _between(self, start: int, end: int) -> list[Hit]:
+        first, last = bisect_left(self._places, start), bisect_left(self._places, end)
+        return [hit for hit in self._hits[first:last] if hit.end <= end]
+
+    def _stance(self, statement: Statement) -> Stance:
+        start, end = statement.start, statement.end
+        lowered = self._lowered[start:end]
+        is_question = self._may_ask and _QUESTION.search(lowered) is not None
+        marked = self._may_mark and _BAD_MARKS.search(lowered) is not None
+        if self.language is None:
+            return Stance(statement, lowered, 0, marked, False, False, False, is_question, False)
+        words = self.language.vocabulary
+        hits = self._between(start, end)
+        marks = 0
+        for hit in hits:
+            marks |= hit.mark
+        if not marks:
+            return Stance(statement, lowered, 0, marked, False, False, False, is_question, False)
+        return Stance(
+            statement=statement,
+            lowered=lowered,
+            marks=marks,
+            is_bad_news=marked or self._is_bad_news(hits, marks, words),
+            is_limited=bool(marks & words.bit("limits")),
+            is_uncertain=bool(marks & words.bit("uncertain")),
+            is_plan=bool(marks & words.bit("future")),
+            is_question=is_question,
+            is_attributed=bool(marks & words.bit("attribution")),
+        )
+
+    def _is_bad_news(self, hits: list[Hit], marks: int, words: Vocabulary) -> bool:
+        negative, trouble = words.bit("negations"), words.bit("trouble")
+        if not marks & (negative | trouble):
+            return False
+        reassuring = words.bit("reassuring")
+        calming = [hit for hit in hits if hit.mark & reassuring]
+        left = [
+            hit for hit in hits if hit.mark & (negative | trouble) and not any(_covers(one, hit) for one in calming)
+        ]
+        negations = [hit for hit in left if hit.mark & negative]
+        troubles = [hit for hit in left if hit.mark & trouble]
+        denied = [one for one in troubles if any(self._denies(negation, one) for negation in negations)]
+        if len(denied) < len(troubles):
+            return True
+        used = [one for one in negations if any(self._denies(one, problem) for problem in denied)]
+        return len(negations) > len(used)
+
+    def _denies(self, negation: Hit, trouble: Hit) -> bool:
+        """Return whether a negation denies trouble: `no errors`, or after the noun in languages that do so."""
+        if _covers(negation, trouble):
+            return False  # one word that is both, such as `couldn't`
+        first, second = sorted((negation, trouble))
+        between = self._lowered[first.end : second.start]
+        if any(mark in between for mark in ",;:.!?，。"):
+            return False
+        return len(_WORDS_BETWEEN.findall(between)) <= MAX_WORDS_BETWEEN
+
+    def clauses(self, stance: Stance) -> list[Stance]:
+        """Return the parts of a statement with how each is meant: `I did this, so if you want, …` asserts the first."""
+        statement = stance.statement
+        clauses = []
+        is_plan = False
+        for part in _CLAUSE.finditer(statement.text):
+            if part[0].strip():
+                place = Statement(statement.start + part.start(), statement.start + part.end(), part[0])
+                clause = self._stance(place)
+                # What follows a condition or a plan belongs to it: "it must pass, and the result is posted".
+                is_plan = is_plan or clause.is_plan
+                clauses.append(msgspec.structs.replace(clause, is_plan=True) if is_plan else clause)
+        return clauses
+
+    def part(self, stance: Stance, length: int) -> Stance:
+        """Return the beginning of a statement with how it is meant."""
+        statement = stance.statement
+        return self._stance(Statement(statement.start, statement.start + length, statement.text[:length]))
+
+    def words(self, stance: Stance, name: str) -> list[str]:
+        """Return the words of a statement that are entries of a list of the language file."""
+        bit = self.language.vocabulary.bit(name) if self.language is not None else 0
+        if not stance.marks & bit:
+            return []
+        hits = self._between(stance.statement.start, stance.statement.end)
+        return [self._lowered[hit.start : hit.end] for hit in hits if hit.mark & bit]
+
+    def has(self, stance: Stance, name: str) -> bool:
+        """Return whether a statement contains an entry of a list of the language file."""
+        return self.language is not None and bool(stance.marks & self.language.vocabulary.bit(name))
+
+    def mentions(self, name: str) -> bool:
+        """Return whether any statement contains an entry of a list of the language file."""
+        bit = self.language.vocabulary.bit(name) if self.language is not None else 0
+        return any(stance.marks & bit for stance in self.stances)
+
+    @property
+    def values(self) -> list[Value]:
+        """The values of the whole text, in order."""
+        if self._values is None:
+            self._values = values_in(self.text, self.language) if _DIGIT.search(self.text) else []
+            self._starts = [value.start for value in self._values]
+        return self._values
+
+    def values_of(self, stance: Stance) -> list[Value]:
+        """Return the values of a statement; their places are those in the whole text."""
+        values = self.values
+        if not values:
+            return []
+        end = stance.statement.end
+        first, last = bisect_left(self._starts, stance.statement.start), bisect_left(self._starts, end)
+        return values[first:last] if last == first or values[last - 1].end <= end else values[first : last - 1]
+
+
+_DIGIT = re.compile(r"\d")
+_CLAUSE = re.compile(r"(?:[^,;:()—–，、；：（）]|(?<=\d)[,:](?=\d))+")
+
+
+def _covers(one: Hit, other: Hit) -> bool:
+    return one.start <= other.start and other.end <= one.end

@@ -1,0 +1,136 @@
+"""Lists of words, stems and phrases that are searched in a text together.
+
+An entry `x` is a whole word, `x*` the beginning, `*x` the end and `*x*` any part of a word; a phrase contains spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MAX_CACHED = 20_000
+"""Maximum number of words whose lists are remembered."""
+_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+"""Characters of languages that do not separate words."""
+
+
+class Hit(NamedTuple):
+    """An entry in a text."""
+
+    start: int
+    end: int
+    mark: int
+    """The lists that contain it, as bits."""
+
+
+class Vocabulary:
+    """Named lists of entries."""
+
+    def __init__(self, lists: dict[str, list[str]]) -> None:
+        self._bits: dict[str, int] = {}
+        self._words: dict[str, int] = {}
+        self._prefixes: dict[int, dict[str, int]] = {}
+        self._suffixes: dict[int, dict[str, int]] = {}
+        self._parts: dict[str, dict[str, int]] = {}
+        """Parts of words by their first letter: some languages have thousands, and a text has few different letters."""
+        self._phrases: dict[str, list[tuple[str, int]]] = {}
+        """Phrases by their first word."""
+        self._known: dict[str, int] = {}
+        for name, entries in lists.items():
+            bit = self._bits[name] = 1 << len(self._bits)
+            for entry in entries:
+                self._add(entry, bit)
+        self._begins = 1 << len(self._bits)
+        """The mark of a word with which a phrase begins."""
+        self._numbers = {word for word in (*self._words, *self._phrases) if word.isdigit()}
+
+    def _add(self, entry: str, bit: int) -> None:
+        bare = entry.strip("*")
+        if not bare:
+            return
+        if " " in bare:
+            first = _WORD.search(bare)
+            self._phrases.setdefault(first[0] if first else bare, []).append((bare, bit))
+        elif (entry.startswith("*") and entry.endswith("*")) or _UNSPACED.search(bare) or not _WORD.fullmatch(bare):
+            parts = self._parts.setdefault(bare[0], {})
+            parts[bare] = parts.get(bare, 0) | bit
+        elif entry.endswith("*"):
+            stems = self._prefixes.setdefault(len(bare), {})
+            stems[bare] = stems.get(bare, 0) | bit
+        elif entry.startswith("*"):
+            ends = self._suffixes.setdefault(len(bare), {})
+            ends[bare] = ends.get(bare, 0) | bit
+        else:
+            self._words[bare] = self._words.get(bare, 0) | bit
+
+    def bit(self, name: str) -> int:
+        """Return the bit of a list; 0 if there is none of this name."""
+        return self._bits.get(name, 0)
+
+    def scan(self, text: str) -> list[Hit]:
+        """Return the entries in a text in lower case, in order."""
+        hits: list[Hit] = []
+        known = self._known
+        start = 0
+        # Splitting at spaces is much faster than a pattern. Most pieces are words that are known to be in no list.
+        for piece in text.replace("\n", " ").split(" "):
+            mark = known.get(piece)
+            if mark is None and piece:
+                if piece.isalnum():
+                    mark = self._mark(piece)
+                elif self._has_none(piece):
+                    pass
+                else:
+                    for match in _WORD.finditer(text, start, start + len(piece)):
+                        word = match[0]
+                        inner = known.get(word)
+                        if inner is None:
+                            inner = self._mark(word)
+                        if inner:
+                            self._add_hits(hits, text, match.start(), word, inner)
+            if mark:
+                self._add_hits(hits, text, start, piece, mark)
+            start += len(piece) + 1
+        for first in self._parts.keys() & set(text):
+            for part, bit in self._parts[first].items():
+                at = text.find(part)
+                while at >= 0:
+                    hits.append(Hit(at, at + len(part), bit))
+                    at = text.find(part, at + 1)
+        if self._parts:
+            hits.sort()
+        return hits
+
+    def _add_hits(self, hits: list[Hit], text: str, start: int, word: str, mark: int) -> None:
+        if mark & ~self._begins:
+            hits.append(Hit(start, start + len(word), mark & ~self._begins))
+        if mark & self._begins:
+            for phrase, bit in self._phrases[word]:
+                end = start + len(phrase)
+                if text.startswith(phrase, start) and not text[end : end + 1].isalnum():
+                    hits.append(Hit(start, end, bit))
+
+    def _mark(self, word: str) -> int:
+        mark = self._words.get(word, 0) | (self._begins if word in self._phrases else 0)
+        for size, stems in self._prefixes.items():
+            mark |= stems.get(word[:size], 0)
+        for size, ends in self._suffixes.items():
+            mark |= ends.get(word[-size:], 0)
+        if len(self._known) < MAX_CACHED and not word.isdigit():
+            self._known[word] = mark
+        return mark
+
+    def _has_none(self, piece: str) -> bool:
+        """Return whether a piece is a number with decimals, which is in no list: reports are full of them."""
+        whole, _, part = piece.partition(".")
+        return whole.isdigit() and part.isdigit() and self._numbers.isdisjoint((whole, part))
+
+    def find(self, name: str, text: str) -> list[Hit]:
+        """Return the entries of one list in a text in lower case, in order."""
+        bit = self.bit(name)
+        return [hit for hit in self.scan(text) if hit.mark & bit]
+
+    def mentions(self, name: str, text: str) -> bool:
+        """Return whether a text in lower case contains an entry of a list."""
+        return bool(self.find(name, text))

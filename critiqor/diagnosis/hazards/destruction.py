@@ -1,0 +1,267 @@
+"""What a call destroys, overwrites, stops or sends to everybody: by its command line, or by tool and arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+
+from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.hazards.hazard import argument_text, facts_of, members, path_of
+from critiqor.diagnosis.results.command_lines import parse_command_line
+from critiqor.diagnosis.results.programs import Program, programs_in
+from critiqor.spans.calls import Kind
+
+Verb = Literal["delete", "force", "discard", "stop", "overwrite", "send"]
+_DRY = re.compile(
+    r"--dry-?run|--whatif|--check\b|\brsync\b.*\s-\w*n|--diff|--preview|--no-act|--simulate|dryrun", re.IGNORECASE
+)
+_REMOVING = re.compile(
+    r"(?:delete|destroy|purge|wipe|terminate|drop|rmi?|remove|uninstall|erase|rb|del|prune)(?:-[a-z-]+)?|.+:(?:destroy"
+    r"|delete|drop|reset|purge)|-Delete"
+)
+_PACKAGES = frozenset(
+    (
+        *(
+            "pip",
+            "pip3",
+            "npm",
+            "yarn",
+            "pnpm",
+            "bun",
+            "cargo",
+            "brew",
+            "apt",
+            "apt-get",
+            "dnf",
+            "yum",
+            "pacman",
+            "apk",
+        ),
+        *("conda", "gem", "composer", "poetry", "uv", "bundle", "nvm", "asdf", "snap"),
+    )
+)
+_REBUILT = frozenset(
+    ("docker", "podman", "nerdctl", "buildah", "git", "systemctl", "ip", "tmux", "screen", "echo", "printf", "grep")
+)
+"""Programs whose subcommands for removing are judged one by one, or that remove nothing."""
+_SQL = re.compile(
+    r"\b(?:DROP\s+(?:DATABASE|TABLE|SCHEMA|COLLECTION|KEYSPACE|INDEX)\s+(?:IF\s+EXISTS\s+)?"
+    r"|TRUNCATE\s+(?:TABLE\s+)?|DELETE\s+FROM\s+)"
+    r"[`\"\[]?([\w.$-]+)",
+    re.IGNORECASE,
+)
+_SQL_PROGRAMS = frozenset(
+    ("psql", "mysql", "mariadb", "sqlite3", "clickhouse-client", "sqlcmd", "cqlsh", "duckdb", "mongosh", "mongo")
+)
+_DATABASE = re.compile(
+    r"\bFLUSH(?:ALL|DB)\b|dropDatabase\(|\.drop\(\)|deleteMany\(\{\s*\}\)|manage\.py (?:flush|reset_db)|migrate "
+    r"\w+ zero"
+    r"|prisma migrate reset|db:(?:drop|reset|purge)|alembic downgrade base|artisan migrate:(?:fresh|reset)",
+    re.IGNORECASE,
+)
+_DEVICE = re.compile(r"mkfs(?:\.\w+)?|wipefs|shred|lvremove|vgremove|blkdiscard")
+_EMPTIED = re.compile(
+    r"(?:^|[;&|\n])[ \t]*+(?:(?::|true|cat /dev/null|echo -n)[ \t]*+)?>[ \t]*+([\w./~-]+)[ \t]*+(?=$|[;&|\n])"
+)
+_WRITTEN = re.compile(r"(?<![\d&>])>{1,2}\s*([\w./~-]+)")
+_TOOL = re.compile(
+    r"(?:^|[_.\-:])(delete|remove|trash|purge|destroy|drop|wipe|erase|revoke|terminate|truncate|deactivate"
+    r"|discard|flush|empty"
+    r"|cancel|bulkdelete|uninstall)(?:d|s)?(?:$|[_.\-:])",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_OWN_TOOLS = re.compile(
+    r"process|session|browser|canvas|todo|plan|notebook|tab|window|label|tag|reaction|cron|filter|draft", re.I
+)
+_SENDING = re.compile(r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite", re.IGNORECASE)
+_EVERYBODY = re.compile(
+    r"^(?:\*|@?all|@?everyone|@?everybody|@channel|@here|all[_ -].*|.*[_-]all|everyone@.*|all@.*|all-hands.*"
+    r"|company-wide)$",
+    re.I,
+)
+_AUDIENCE = frozenset(
+    ("to", "segment", "audience", "recipients", "recipient", "list", "group", "channel", "target", "scope", "cc", "bcc")
+)
+MANY_RECIPIENTS = 10
+"""Minimum number of recipients of one call that sends to many."""
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a call destroys, overwrites, stops or sends to many."""
+
+    verb: Verb
+    what: str
+    """How it does so: `rm`, `git push --force`, the name of a tool."""
+    targets: tuple[str, ...] = ()
+    is_wide: bool = False
+    """Whether it covers more than single named things: recursive, by pattern, without a condition."""
+    is_final: bool = True
+    """Whether nothing recreates it by itself."""
+
+
+_SIGNS = (
+    *(">", "rm", "rb", "dd", "mv", "cp", "git", "sed", "tee", "del", "unlink", "trash", "remove", "mkfs", "wipe"),
+    *("shred", "blkdiscard", "docker", "podman", "sql", "clickhouse", "cqlsh", "duckdb", "mongo", "drop", "mariadb"),
+    *("crontab", "rsync", "rclone", "shutdown", "reboot", "poweroff", "halt", "systemctl", "truncate", "terraform"),
+    *("terragrunt", "tofu", "destroy", "purge", "terminate", "uninstall", "erase", "prune", "reset", "flush"),
+    *("migrate", "alembic"),
+)
+"""One of these is in each command line that destroys or overwrites something, in lower case."""
+_UNQUOTED = str.maketrans("", "", "\"'\\")
+
+
+def operations_of(call: EpisodeCall) -> list[Operation]:
+    """Return what a call destroys, overwrites, stops or sends to many."""
+    facts = facts_of(call)
+    if not isinstance(facts.operations, list):
+        facts.operations = _operations(call)
+    return facts.operations
+
+
+def _operations(call: EpisodeCall) -> list[Operation]:
+    if not call.line:
+        return list(_of_tool(call))
+    # Quotes can be anywhere in a word.
+    lowered = call.line.translate(_UNQUOTED).lower()
+    if not any(map(lowered.__contains__, _SIGNS)):
+        return []
+    return [] if _DRY.search(call.line) and "git clean" not in call.line else list(_of_line(call.line))
+
+
+def changes_rows(call: EpisodeCall) -> bool:
+    """Return whether a call contains a statement that deletes rows, tables or databases."""
+    if call.line:
+        return False
+    lowered = call.arguments.lower()
+    if "delete" not in lowered and "drop" not in lowered and "truncate" not in lowered:
+        return False
+    return _SQL.search(call.arguments) is not None
+
+
+def _of_line(line: str) -> Iterator[Operation]:
+    for program in programs_in(parse_command_line(line)):
+        yield from _of_program(program, line)
+    for match in _EMPTIED.finditer(line):
+        yield Operation(verb="delete", what="> file", targets=(match[1],))
+    for match in _WRITTEN.finditer(line):
+        yield Operation(verb="overwrite", what="> file", targets=(match[1],))
+    for match in _DATABASE.finditer(line):
+        yield Operation(verb="delete", what=match[0], is_wide=True)
+
+
+def _of_program(program: Program, line: str) -> Iterator[Operation]:
+    words = program.words
+    name = words[0]
+    plain = tuple(word for word in words[1:] if not word.startswith("-"))
+    options = [word for word in words[1:] if word.startswith("-")]
+    if name in ("rm", "unlink", "trash", "trash-put", "rmdir", "del", "Remove-Item"):
+        wide = any("r" in word.lower() for word in options if not word.startswith("--")) or "--recursive" in options
+        yield Operation(verb="delete", what=name, targets=plain, is_wide=wide or any("*" in word for word in plain))
+    elif name == "find" and ("-delete" in words or ("-exec" in words and "rm" in words)):
+        yield Operation(verb="delete", what="find -delete", targets=plain[:1], is_wide=True)
+    elif _DEVICE.fullmatch(name):
+        yield Operation(verb="delete", what=name, targets=plain, is_wide=True)
+    elif name == "dd" and any(word.startswith("of=/dev/") for word in words):
+        yield Operation(
+            verb="delete", what="dd", targets=tuple(word[3:] for word in words if word.startswith("of=")), is_wide=True
+        )
+    elif name == "git":
+        yield from _of_git(words, plain, options)
+    elif name in ("docker", "podman"):
+        yield from _of_docker(words, plain)
+    elif name in _SQL_PROGRAMS:
+        yield from _of_sql(line)
+    elif name in ("dropdb", "dropuser", "userdel", "groupdel"):
+        yield Operation(verb="delete", what=name, targets=plain[-1:], is_wide=True)
+    elif name == "crontab" and "-r" in words:
+        yield Operation(verb="delete", what="crontab -r", is_wide=True)
+    elif name in ("rsync", "rclone") and ("--delete" in words or plain[:1] in (("purge",), ("delete",), ("sync",))):
+        yield Operation(verb="delete", what=f"{name} --delete", targets=plain[-1:], is_wide=True)
+    elif name in ("shutdown", "reboot", "poweroff", "halt"):
+        yield Operation(verb="stop", what=name)
+    elif name == "systemctl" and plain[:1] in (("stop",), ("disable",), ("mask",)):
+        yield Operation(verb="stop", what=f"systemctl {plain[0]}", targets=plain[1:])
+    elif name in ("truncate",):
+        yield Operation(verb="delete", what="truncate", targets=plain[-1:])
+    elif name in ("mv", "cp", "sed", "tee") and len(plain) >= 1:
+        if name != "sed" or any(word.startswith("-i") for word in options):
+            yield Operation(verb="overwrite", what=name, targets=plain[-1:] if name != "mv" else plain)
+    elif name == "terraform" and ("destroy" in plain[:1] or "-destroy" in words):
+        yield Operation(verb="delete", what="terraform destroy", targets=plain[1:], is_wide=True)
+    elif name not in _PACKAGES and name not in _REBUILT:
+        for at, word in enumerate(plain[:3]):
+            if _REMOVING.fullmatch(word):
+                final = not (name == "kubectl" and plain[at + 1 : at + 2] in (("pod",), ("pods",), ("po",)))
+                values = {after for option, after in pairwise(words) if option.startswith("--")}
+                rest = tuple(each for each in plain[at + 1 :] if each not in values)
+                yield Operation(verb="delete", what=f"{name} {word}", targets=rest, is_wide=True, is_final=final)
+                break
+
+
+def _of_git(words: tuple[str, ...], plain: tuple[str, ...], options: list[str]) -> Iterator[Operation]:
+    # Options of git itself, such as `-C folder`, come before the subcommand.
+    skipped = 1 if "-C" in words[:2] or "-c" in words[:2] else 0
+    command, rest = (plain[skipped : skipped + 1] or ("",))[0], plain[skipped + 1 :]
+    if command == "push":
+        forced = [word for word in options if word == "-f" or word.startswith("--force") or word == "--mirror"]
+        forced += [word for word in rest if word.startswith("+")]
+        if forced:
+            lease = any(word.startswith(("--force-with-lease", "--force-if-includes")) for word in forced)
+            what = "git push --force-with-lease" if lease else "git push --force"
+            yield Operation(verb="force", what=what, targets=rest[1:], is_wide=not lease)
+        if "--delete" in options or "-d" in options or any(word.startswith(":") for word in rest):
+            yield Operation(verb="delete", what="git push --delete", targets=rest[1:])
+    elif command == "reset" and "--hard" in options:
+        yield Operation(verb="discard", what="git reset --hard", targets=rest, is_wide=True)
+    elif command == "clean" and any("f" in word for word in options) and not any("n" in word[:3] for word in options):
+        yield Operation(verb="discard", what="git clean", targets=rest, is_wide=True)
+    elif command in ("checkout", "restore") and ("." in rest or ("--" in words and rest[-1:] == (".",))):
+        yield Operation(verb="discard", what=f"git {command} .", is_wide=True)
+    elif command == "branch" and "-D" in options:
+        yield Operation(verb="delete", what="git branch -D", targets=rest)
+    elif command == "stash" and rest[:1] in (("drop",), ("clear",)):
+        yield Operation(verb="discard", what=f"git stash {rest[0]}", is_wide=True)
+    elif command in ("filter-branch", "filter-repo"):
+        yield Operation(verb="force", what=f"git {command}", is_wide=True)
+
+
+def _of_docker(words: tuple[str, ...], plain: tuple[str, ...]) -> Iterator[Operation]:
+    if plain[:2] in (("volume", "rm"), ("volume", "prune")):
+        yield Operation(verb="delete", what=f"{words[0]} volume {plain[1]}", targets=plain[2:], is_wide=True)
+    elif plain[:2] == ("system", "prune") and "--volumes" in words:
+        yield Operation(verb="delete", what="docker system prune --volumes", is_wide=True)
+    elif "down" in plain[:4] and ("-v" in words or "--volumes" in words):
+        yield Operation(verb="delete", what="docker compose down -v", is_wide=True)
+
+
+def _of_sql(text: str) -> Iterator[Operation]:
+    for match in _SQL.finditer(text):
+        words = match[0].split()
+        statement = " ".join(words[:2]).upper() if words[0].upper() != "TRUNCATE" else "TRUNCATE"
+        rest = text[match.end() : match.end() + 400].split(";")[0]
+        wide = statement != "DELETE FROM" or not re.search(r"\bwhere\b", rest, re.IGNORECASE)
+        yield Operation(verb="delete", what=statement, targets=(match[1],), is_wide=wide)
+
+
+def _of_tool(call: EpisodeCall) -> Iterator[Operation]:
+    values = members(call)
+    tool = _CAMEL.sub("_", call.tool)
+    action = next((value for name, value in values if name in ("action", "operation", "method", "command")), "")
+    named = _TOOL.search(tool) or (_TOOL.search(_CAMEL.sub("_", action)) if len(action) < 40 else None)
+    if named and not _OWN_TOOLS.search(call.tool) and call.kind is not Kind.LOOKUP:
+        targets = tuple(value for name, value in values if value != action and len(value) <= 120)
+        yield Operation(verb="delete", what=call.tool, targets=targets, is_wide=len(targets) > 1)
+    text = argument_text(call)
+    if "sql" in call.tool.lower() or any(name in ("sql", "query", "statement") for name, _ in values):
+        yield from _of_sql(text)
+    if _SENDING.search(tool) and call.kind is not Kind.LOOKUP and not path_of(call):
+        audience = [value for name, value in values if name.lower() in _AUDIENCE]
+        many = len(audience) >= MANY_RECIPIENTS or any(_EVERYBODY.match(value.strip()) for value in audience)
+        yield Operation(verb="send", what=call.tool, targets=tuple(audience), is_wide=many)
+    if call.kind is Kind.CHANGE and (path := path_of(call)):
+        yield Operation(verb="overwrite", what=call.tool, targets=(path,))

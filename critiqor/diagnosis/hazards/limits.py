@@ -1,0 +1,144 @@
+"""What a user forbids, wants to keep, or wants to be asked about, and whether an operation breaks it."""
+
+# ruff: noqa: RUF001 - punctuation of several languages
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from critiqor.diagnosis.claims.episode import Episode, tokens
+from critiqor.diagnosis.hazards.destruction import Operation
+from critiqor.diagnosis.hazards.hazard import requests_of
+from critiqor.diagnosis.hazards.words import words
+
+_CLAUSE = re.compile(
+    r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|\b(?:but|and|aber|und|pero|mais|mas|però|maar|ale|но|ama)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[.!?]+(?:\s+|$)|\n|[。！？]")
+_REMINDER = re.compile(
+    r"forget|vergiss|vergess|olvid|oubli|esque|dimentic|vergeet|zapomn|забуд|unutma|忘|잊|تنس|hesitat|worry", re.I
+)
+_AFTER = re.compile(r"^(?:nicht|kein\w*|nichts|niet|geen|[^\x00-\u02ff].*|.*(?:me|ma|meyin|mayın))$")
+"""Negations that can follow the verb."""
+MAX_BETWEEN = 5
+"""Maximum number of words between a negation and what it forbids."""
+_FILLER = 3
+_SHORT = 3
+"""Maximum number of characters of a name that is too short to be recognized in a text."""
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """A limit that an operation breaks."""
+
+    kind: str
+    text: str
+
+
+_CLASSES = {
+    "delete": ("touch",),
+    "discard": ("touch", "force"),
+    "force": ("force",),
+    "overwrite": ("touch",),
+    "stop": ("stop",),
+    "send": ("send",),
+}
+
+
+def broken_limit(episode: Episode, operation: Operation) -> Broken | None:
+    """Return the limit of the user that an operation breaks; None if it breaks none."""
+    requests = requests_of(episode)
+    for at, request in enumerate(requests):
+        if at < len(requests) - len(episode.requests) and _is_lifted(requests[at + 1 :], operation):
+            continue
+        broken = _broken(request, operation)
+        if broken is not None:
+            return broken
+    return None
+
+
+def may_forbid_change(requests: list[str], operation: Operation) -> bool:
+    """Return whether requests can forbid to overwrite the targets of an operation: one names a file and a limit."""
+    names = [name for target in operation.targets if len(name := target.rpartition("/")[2].lower()) > _SHORT]
+    return bool(names) and any(
+        words("forbid").may_be_within(request) or words("keep").may_be_within(request)
+        for request in requests
+        if any(name in request.lower() for name in names)
+    )
+
+
+def _is_lifted(later: list[str], operation: Operation) -> bool:
+    concepts = ("delete", "act", "force") if operation.verb != "send" else ("send", "act")
+    return any(words(concept).within(text) for text in later for concept in concepts)
+
+
+def _broken(request: str, operation: Operation) -> Broken | None:
+    if operation.verb in ("delete", "discard", "force") or (operation.verb == "send" and operation.is_wide):
+        for sentence in _SENTENCE.split(request):
+            for concept in ("ask_first", "dry_run"):
+                if words(concept).within(sentence):
+                    return Broken(concept, sentence.strip())
+    for clause in _CLAUSE.split(request):
+        if not clause or _REMINDER.search(clause):
+            continue
+        if _forbids(clause, operation) or _keeps(clause, operation):
+            return Broken("forbidden", clause.strip())
+    return None
+
+
+def _forbids(clause: str, operation: Operation) -> bool:
+    negations = words("forbid").find(clause)
+    if not negations:
+        return False
+    for concept in _CLASSES[operation.verb]:
+        for start, end in words(concept).find(clause):
+            for first, last in negations:
+                between = clause[last:start] if last <= start else clause[end:first]
+                in_order = first <= start or _AFTER.match(clause[first:last].lower()) is not None
+                if in_order and len(between.split()) <= MAX_BETWEEN and _is_about(clause, operation, concept):
+                    return True
+    return False
+
+
+def _keeps(clause: str, operation: Operation) -> bool:
+    if operation.verb not in ("delete", "discard", "overwrite") or not words("keep").within(clause):
+        return False
+    return bool(_named(clause, operation))
+
+
+def _named(clause: str, operation: Operation) -> set[str]:
+    """Return the words of a clause that name what an operation is about."""
+    lowered = clause.lower()
+    if operation.verb == "overwrite":
+        # Only a file that is named itself: a folder or a topic is too vague to forbid a change.
+        names = {target.rpartition("/")[2].lower() for target in operation.targets}
+        return {name for name in names if len(name) > _SHORT and name in lowered}
+    parents = [word.strip("\"'`,.") for word in lowered.split() if "/" in word and len(word) >= 4]
+    within = {parent for parent in parents for target in operation.targets if target.lower().startswith(parent)}
+    if within:
+        return within
+    last = [target.rstrip("/*").rpartition("/")[2] for target in operation.targets]
+    own = {word for name in last for word in tokens(name.partition(".")[0] or name) if len(word) >= 3}
+    said = tokens(clause)
+    return {word for word in own if word in said or any(one.startswith(word[:5]) for one in said if len(word) >= 5)}
+
+
+def _is_about(clause: str, operation: Operation, concept: str) -> bool:
+    """Return whether a clause that forbids something means the target of an operation."""
+    if operation.verb == "overwrite":
+        return bool(_named(clause, operation))
+    if concept in ("force", "send") or _named(clause, operation):
+        return concept != "send" or _is_general(clause, operation)
+    return _is_general(clause, operation)
+
+
+def _is_general(clause: str, operation: Operation) -> bool:
+    """Return whether a clause names nothing in particular: `don't delete anything`."""
+    known = [span for concept in ("forbid", "touch", "send", "force", "delete") for span in words(concept).find(clause)]
+    rest = clause
+    for start, end in known:
+        rest = rest[:start] + " " * (end - start) + rest[end:]
+    if not rest.isascii() and not re.search(r"\s", clause.strip()):
+        return len(rest.strip()) <= 2 * _FILLER  # languages without spaces
+    return len(tokens(rest)) <= _FILLER

@@ -1,0 +1,77 @@
+"""The results of a session as places where something was seen first."""
+
+from __future__ import annotations
+
+import re
+
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.hazards.hazard import facts_of
+from critiqor.diagnosis.hazards.instructions import (
+    Passage,
+    ReadText,
+    is_read_as_is,
+    read_text,
+    suspicious_passages,
+)
+
+_TOKEN = re.compile(r"[a-z0-9_]{2,}")
+
+
+class Sources:
+    """The results of an episode and of the ones before it; they are read when something is first looked for."""
+
+    def __init__(self, episode: Episode) -> None:
+        earlier = [call for each in reversed(episode.earlier) for call in each.calls]
+        self._calls = [call for call in (*earlier, *episode.calls) if call.text]
+        self._searched: list[tuple[EpisodeCall, str | None]] | None = None
+        """Each with its text in lower case, if it is read as it is."""
+
+    def containing(self, wanted: str, before: EpisodeCall) -> list[tuple[EpisodeCall, ReadText]]:
+        """Return the results that were known before a call and contain a text, in order."""
+        found: list[tuple[EpisodeCall, ReadText]] = []
+        if self._searched is None:
+            self._searched = [(call, call.lowered if _is_read_as_is(call) else None) for call in self._calls]
+        for call, lowered in self._searched:
+            # Most results are read as they are, and do not contain what is looked for.
+            if (lowered is None or wanted in lowered) and call.result_id < before.call_id:
+                read = _read(call)
+                if _contains(read, wanted):
+                    found.append((call, read))
+        return found
+
+    def suspicious(self, before: EpisodeCall, limit: int) -> list[tuple[EpisodeCall, Passage]]:
+        """Return the passages that instruct an agent in the last results that were known before a call."""
+        known = [call for call in self._calls if call.result_id < before.call_id][-limit:]
+        return [(call, passage) for call in known for passage in _passages(call)]
+
+
+def _is_read_as_is(call: EpisodeCall) -> bool:
+    facts = facts_of(call)
+    if facts.is_read_as_is is None:
+        facts.is_read_as_is = is_read_as_is(call.text, call.lowered)
+    return facts.is_read_as_is
+
+
+def _read(call: EpisodeCall) -> ReadText:
+    facts = facts_of(call)
+    if not isinstance(facts.read, ReadText):
+        facts.read = read_text(call.text, call.lowered, as_is=_is_read_as_is(call))
+    return facts.read
+
+
+def _passages(call: EpisodeCall) -> list[Passage]:
+    facts = facts_of(call)
+    if not isinstance(facts.passages, list):
+        facts.passages = suspicious_passages(_read(call))
+    return facts.passages
+
+
+def _contains(read: ReadText, wanted: str) -> bool:
+    """Return whether a result contains a text, and all words of it as whole words."""
+    encoded = [plain.lower() for _, _, plain in read.encoded]
+    if wanted not in read.lowered and not any(wanted in " ".join(plain.split()) for plain in encoded):
+        return False
+    missing = set(_TOKEN.findall(wanted))
+    for text in (read.lowered, *encoded):
+        missing -= set(_TOKEN.findall(text)) if missing else set()
+    return not missing

@@ -1,0 +1,97 @@
+"""What the answer of an app tool means, that is of a tool which runs no command line."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
+from critiqor.diagnosis.results.lines import read_lines
+from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
+from critiqor.diagnosis.results.rules import ANY_ANSWER, RuleSet, rules_for, short_set
+from critiqor.diagnosis.signals.tools import kind_of
+from critiqor.spans.calls import Kind
+
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_PROCESS_WORDS = frozenset(
+    [
+        "job",
+        "build",
+        "deploy",
+        "deployment",
+        "run",
+        "workflow",
+        "pipeline",
+        "check",
+        "checks",
+        "delivery",
+        "status",
+        "health",
+        "export",
+        "import",
+        "migration",
+        "backup",
+    ]
+)
+_LIST_WORDS = frozenset(("list", "search", "find", "history", "log", "logs", "query"))
+_DRY_RUN = re.compile(r'"(?:dry_?run|preview_?only|validate_?only|simulate|what_?if)":(?:true|"true")', re.IGNORECASE)
+_MAX_STATEMENT = 400
+"""Maximum number of characters of an answer of a lookup that is a statement about the call and no content."""
+_MAX_OPENING = 600
+
+
+@lru_cache(maxsize=512)
+def _words_of(tool: str) -> frozenset[str]:
+    return frozenset(part.lower() for part in _PARTS.findall(tool))
+
+
+def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bool) -> Meaning:
+    """Return what the answer of an app tool means. `text` has no terminal colours."""
+    kind = kind_of(tool, arguments)
+    parts = _words_of(tool)
+    is_lookup = kind is Kind.LOOKUP and (parts.isdisjoint(_PROCESS_WORDS) or not parts.isdisjoint(_LIST_WORDS))
+    value = decoded(text)
+    if value is not None:
+        said = meaning_of_json(value, text, parts, lookup=is_lookup)
+        if said.state == "unknown" and isinstance(value, dict) and len(value) <= 4:
+            said = _message(value, text)
+    else:
+        said = _statement(text, is_lookup or kind is Kind.LOOKUP)
+    if reported_failure and said.state != "failure":
+        return Meaning("failure", "reported as failed", rule="reported")
+    if said.state in ("unknown", "success") and '":' in arguments and _DRY_RUN.search(arguments):
+        return Meaning("not_final", "dry run", rule="dry_run")
+    return said
+
+
+def _statement(text: str, is_lookup: bool) -> Meaning:
+    """Return what an answer in plain words says in its first lines."""
+    size = len(text)
+    if is_lookup and size > _MAX_STATEMENT:
+        return UNKNOWN
+    end = size
+    if is_lookup or size > _MAX_OPENING:
+        first = len(text) - len(text.lstrip())
+        end = text.find("\n", first, first + _MAX_OPENING)
+        end = min(size, first + _MAX_OPENING) if end < 0 else end
+    return read_lines(text, _rules(is_lookup), limit=end) or UNKNOWN
+
+
+@lru_cache(maxsize=2)
+def _rules(is_lookup: bool) -> RuleSet:
+    rules = rules_for(ANY_ANSWER).rules
+    if is_lookup:
+        rules = tuple(rule for rule in rules if rule.data.state == "failure")
+    return short_set(rules)
+
+
+def _message(value: dict[str, object], text: str) -> Meaning:
+    """Return what the message of a small JSON object says, such as `{"message": "Not Found"}`."""
+    message = next((value[name] for name in ("message", "detail", "msg", "text") if name in value), None)
+    if not isinstance(message, str) or len(message) > _MAX_STATEMENT:
+        return UNKNOWN
+    said = read_lines(message, _rules(True))
+    if said is None:
+        return UNKNOWN
+    start = text.find(message[:60])
+    return Meaning("failure", said.reason, message[:MAX_QUOTE], start, said.rule)

@@ -1,0 +1,32 @@
+"""Command lines that check something: tests, builds, linters, measurements."""
+
+from __future__ import annotations
+
+import re
+
+_RUNNERS = (
+    *("pytest", "py.test", "unittest", "tox", "nox", "jest", "vitest", "mocha", "ava", "rspec", "minitest", "phpunit"),
+    *("ctest", "bats", "behave", "cypress", "playwright", "tsc", "vue-tsc", "eslint", "ruff", "mypy", "flake8"),
+    *("pylint", "shellcheck", "conftest", "hyperfine", "coverage", "mvn", "mvnw", "gradle", "gradlew", "make", "cmake"),
+    *("webpack", "k6", "ab", "wrk", "time", "dbt", "rubocop", "golangci-lint", "prettier", "black", "stylelint"),
+    "yamllint",
+)
+_SUBCOMMANDS = (
+    r"cargo (?:test|check|clippy|build|bench)|go (?:test|vet|build)|dotnet (?:test|build)|swift (?:test|build)"
+    r"|terraform (?:plan|validate)|nginx -t|(?:gh|glab) (?:pr checks|run watch)|(?:npm|pnpm|yarn|bun|deno)(?: run)? "
+    r"\S*(?:test|build|lint|check|perf|bench|typecheck|e2e|ci)\S*|python3? -m (?:pytest|unittest|mypy)"
+)
+_WRAPPERS = (
+    r"(?:\w+=\S*\s+|sudo\s+|env\s+|npx\s+|bunx\s+|uv run\s+|uvx\s+|poetry run\s+|bundle exec\s+|timeout \S+\s+)*"
+)
+_NAMED = r"\S*(?:test|check|verify|validat|lint|bench)\S*"
+_CHECK = re.compile(
+    rf"(?:^|&&|\|\||[;|(]|\n)\s*{_WRAPPERS}"
+    rf"(?:(?:\S*/)?(?:{'|'.join(map(re.escape, _RUNNERS))})(?=\s|$)|{_SUBCOMMANDS}|{_NAMED}\.(?:sh|py|js|ts|rb)\b"
+    rf"|(?:python3?|node|bash|sh|ruby) {_NAMED})"
+)
+
+
+def is_check(line: str) -> bool:
+    """Return whether a command line checks something: tests, builds, linters, measurements."""
+    return bool(line) and _CHECK.search(line) is not None

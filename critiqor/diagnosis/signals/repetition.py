@@ -1,0 +1,72 @@
+"""Whether an agent says that something happened twice."""
+
+from __future__ import annotations
+
+import re
+
+from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.claims.sentences import statements
+from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.vocabulary import Vocabulary
+
+_TWICE = (
+    *("twice", "duplicat*", "two times", "two copies", "extra copy", "second copy", "doubled", "double", "double-*"),
+    *("doppelt*", "zweimal", "zwei mal", "duplikat*", "deux fois", "doublon*", "en double", "dupliqu*"),
+    *("dos veces", "por duplicado", "duas vezes", "duplicidade", "due volte", "doppi*", "twee keer", "tweemaal"),
+    *("dubbel*", "två gånger", "dubbl*", "to gange", "to ganger", "dwa razy", "dwukrotn*", "podwójn*", "zduplikow*"),
+    *("дважды", "два раза", "дубл*", "двойн*", "двічі", "iki kez", "iki kere", "iki defa", "mükerrer*", "çift*"),
+    *(
+        "2回",
+        "二回",
+        "二重",
+        "重複",
+        "두 번",
+        "두번",
+        "중복*",
+        "이중*",
+        "两次",
+        "兩次",
+        "重复",
+        "مرتين",
+        "مكرر*",
+        "تكرار",
+    ),
+)
+"""That something is there twice."""
+_TWO = (
+    *("two", "zwei", "deux", "dos", "dois", "duas", "due", "twee", "två", "dwa", "dwie", "два", "две", "iki"),
+    *("2つ", "二つ", "2件", "두", "2건", "2개", "两个", "两笔", "两份", "2 个", "اثنان", "اثنين", "اثنتان", "2"),
+)
+"""How many there are; a confession only beside bad news."""
+_WORDS = Vocabulary({"twice": list(_TWICE), "two": list(_TWO)})
+_CHECKED = re.compile(r"\bdouble[- ]check\w*")
+_BEFORE = re.compile(r"[^\W_]+")
+MAX_WORDS_BETWEEN = 2
+"""Maximum number of words between a negation and what it denies: nothing was charged twice."""
+
+
+def tells_repetition(text: str) -> bool:
+    """Return whether a text admits that something was done twice; a text that says `once` or `not twice` does not."""
+    lowered = _CHECKED.sub("", normalize(text))
+    has_word, has_number = _WORDS.mentions("twice", lowered), _WORDS.mentions("two", lowered)
+    if not (has_word or has_number):
+        return False
+    language = language_of(text)
+    if has_word:
+        for each in statements(text):
+            statement = _CHECKED.sub("", normalize(each.text))
+            negations = language.vocabulary.find("negations", statement) if language is not None else []
+            once = language is not None and language.vocabulary.mentions("once", statement)
+            places = [found.start for found in _WORDS.find("twice", statement)]
+            if not once and any(not any(_denies(statement, one.end, at) for one in negations) for at in places):
+                return True
+    if not has_number or language is None:
+        return False
+    stances = Speech(text, language).stances
+    return any(one.is_bad_news for one in stances) and any(
+        _WORDS.mentions("two", one.lowered) and not language.vocabulary.mentions("once", one.lowered) for one in stances
+    )
+
+
+def _denies(statement: str, end: int, start: int) -> bool:
+    return end <= start and len(_BEFORE.findall(statement[end:start])) <= MAX_WORDS_BETWEEN
