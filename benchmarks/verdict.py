@@ -71,7 +71,8 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     z, share = 1.96, hits / total
     centre = share + z * z / (2 * total)
     margin = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    return (centre - margin) / (1 + z * z / total), (centre + margin) / (1 + z * z / total)
+    low, high = (centre - margin) / (1 + z * z / total), (centre + margin) / (1 + z * z / total)
+    return max(0.0, low), min(1.0, high)
 
 
 def share(cases: Iterable[Case], test: Callable[[Case], bool]) -> str:

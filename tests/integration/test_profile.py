@@ -28,6 +28,8 @@ const unprofiled = spawn(process.execPath, ["-e", wait, process.argv[2] + ".chil
   stdio: "ignore",
   env: { ...process.env, NODE_OPTIONS: "" },
 });
+// Node samples one allocation in about half a megabyte: with less than this, a heap profile can be empty.
+globalThis.held = Array.from({ length: 300_000 }, (_, number) => ({ number, text: `held ${number}` }));
 process.title = "openclaw-gateway";
 process.on("SIGTERM", () => process.exit(0));
 setInterval(() => {}, 1000);
