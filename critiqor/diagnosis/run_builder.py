@@ -11,10 +11,13 @@ import sys
 from collections import defaultdict
 from typing import NamedTuple
 
+import msgspec
+
 from critiqor.diagnosis.claims.assertions import admits_failure, plans_work
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.cost import reported_price
 from critiqor.diagnosis.runs.request_log import RequestLog
+from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.numbers import amount
 from critiqor.diagnosis.signals.outputs import (
@@ -225,8 +228,13 @@ class RunBuilder:
                 self._add_message(run, event)
             if event.status != "error":
                 self._unread.pop(run.scope, None)  # a failed attempt may be followed by another
-        run.moments.append(_moment_of(event, self._events))
-        run.spans.append(run.moments[-1])
+        moment = _moment_of(event, self._events)
+        run.moments.append(moment)
+        run.spans.append(moment)
+        if event.event_type == "agent_end":
+            self.claims.end_run(run, moment)
+        elif is_compaction(moment):
+            self.claims.add_compaction(run, moment.order)
 
     def _start_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
         payload = event.payload
@@ -341,6 +349,11 @@ class RunBuilder:
             return  # OpenClaw also saves its own notes as messages
         text = plain_text(payload.get("text"))
         is_user = role == "user"
+        if is_user and summarizes_history(text):
+            run.moments.append(msgspec.structs.replace(_moment_of(event, self._events), event_type="compaction_end"))
+            run.spans.append(run.moments[-1])
+            self.claims.add_compaction(run, self._events)
+            return
         asks_tools = bool(payload.get("tool_calls"))
         plans = not is_user and plans_work(text)
         run.messages.append(

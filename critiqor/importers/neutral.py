@@ -29,6 +29,7 @@ _TYPES = {
     "assistant": "message_end",
     "tool_call": EventType.TOOL_CALL,
     "tool_result": EventType.TOOL_OUTPUT,
+    "compaction": "compaction_end",
     "error": "error",
     "end": "agent_end",
 }
@@ -146,6 +147,8 @@ def _payload(event: dict[str, Any], kind: str) -> dict[str, Any]:
     elif kind == EventType.TOOL_OUTPUT:
         payload["result"] = text
         payload["exit_code"] = _exit_code(event)
+    elif kind == "compaction_end":
+        payload["summary"] = text
     elif kind == UNKNOWN:
         payload = dict(event)
     else:

@@ -477,3 +477,43 @@ def test_usage_told_only_at_the_end_counts_as_waste_too() -> None:
 def test_a_giant_word_in_an_error_keeps_nobody_busy(word: str) -> None:
     kind = error_kind(word * 250_000)
     assert len(kind) <= 160
+
+
+def invited(story: Story, number: int) -> Story:
+    for name in ("ida", "omar", "greta"):
+        story.calls("mail_send", {"to": f"{name}@x.example", "text": "Dinner at 8"}, f'{{"id": "{name}-{number}"}}')
+    return story
+
+
+def test_action_that_gets_a_new_id_each_time_is_the_same_action_after_a_compaction() -> None:
+    story = invited(invited(Story().user("Invite Ida, Omar and Greta."), 1).compacts(), 2).says("Sent.").finishes()
+    assert story.only("compaction_loss").occurrences == 3
+
+
+def test_commands_that_are_repeated_after_a_compaction_are_found() -> None:
+    def imported(story: Story) -> Story:
+        for number in range(3):
+            story.runs(f"bin/import batch{number}.csv", f"{number}87 rows inserted")
+        return story
+
+    story = imported(imported(Story().user("Import the batches.")).compacts()).says("Imported.").finishes()
+    assert story.only("compaction_loss").occurrences == 3
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "The conversation history before this point was compacted into the following summary:\n\n<summary>…</summary>",
+        "This session is being continued from a previous conversation that ran out of context.",
+        "[Context compacted] Task: invite the guests.",
+    ],
+)
+def test_summary_that_replaces_the_history_is_a_compaction_and_no_request(summary: str) -> None:
+    story = invited(Story().user("Invite Ida, Omar and Greta."), 1).user(summary)
+    assert invited(story, 2).says("Sent.").finishes().only("compaction_loss").occurrences == 3
+
+
+def test_request_that_speaks_of_a_conversation_is_no_compaction() -> None:
+    story = invited(Story().user("Invite Ida, Omar and Greta."), 1)
+    story.user("The conversation with Ida went well. Send the invitations again.")
+    assert "compaction_loss" not in invited(story, 2).says("Sent.").finishes().types()

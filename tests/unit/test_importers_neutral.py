@@ -362,3 +362,9 @@ def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
 def test_event_ids_are_as_the_recorder_makes_them(tmp_path: Path) -> None:
     trace = read_one(tmp_path, {"type": "user", "ts": "2025-03-19T16:32:08.575Z"})
     assert trace.events[0].event_id == event_id_for(1742401928575, "import", 1)
+
+
+def test_compaction_is_read_with_its_summary(tmp_path: Path) -> None:
+    trace = read_one(tmp_path, {"type": "user", "text": "go on"}, {"type": "compaction", "text": "Goal: go on."})
+    assert trace.events[-1].event_type == "compaction_end"
+    assert trace.events[-1].payload["summary"] == "Goal: go on."

@@ -43,7 +43,7 @@ from critiqor.diagnosis.results.checks import is_check
 from critiqor.model import CausalStep, Claim, Event, Scope, TaskOutcome
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Kind, ToolCall, command_line
+from critiqor.spans.calls import Kind, Moment, ToolCall, command_line
 
 MAX_EARLIER = 3
 """Maximum number of earlier episodes of a session that are kept."""
@@ -57,6 +57,8 @@ MAX_TEXT = 64 * 1024
 """Maximum number of characters that are kept of a message."""
 MAX_AWAITED = 1_000
 """Maximum number of calls whose result is awaited."""
+MAX_COMPACTIONS = 16
+"""Maximum number of compactions of an episode that are kept: the last ones."""
 MAX_CLAIMS = 400
 """Maximum number of claims that are listed."""
 _TOKEN = re.compile(r"\s*[A-Z][A-Z_]{3,}\s*")
@@ -142,6 +144,18 @@ class ClaimChecker:
         if len(episode.calls) > MAX_CALLS:
             self._drop_call(episode)
         self._grow(episode, added.size + sum(len(each.text) for each in outgoing))
+
+    def end_run(self, run: AgentRun, end: Moment) -> None:
+        """Note that an agent run has ended; what follows in the session belongs to another one."""
+        episode = self._episode(run.scope)
+        episode.ended_at = end.order
+        episode.was_broken_off = end.status == "error" or run.was_stopped
+
+    def add_compaction(self, run: AgentRun, order: int) -> None:
+        """Note that the history of a session was replaced by a summary."""
+        compactions = self._episode(run.scope).compactions
+        compactions.append(order)
+        del compactions[:-MAX_COMPACTIONS]
 
     def _grow(self, episode: Episode, size: int) -> None:
         """Note that an episode under way has grown, and drop what is too much: of its session, then of all."""
@@ -272,6 +286,9 @@ def _as_it_is(episode: Episode) -> Episode:
         outgoing=episode.outgoing,
         earlier=episode.earlier,
         has_dropped=episode.has_dropped,
+        ended_at=episode.ended_at,
+        was_broken_off=episode.was_broken_off,
+        compactions=episode.compactions,
     )
     _forget_language(copy)
     return copy

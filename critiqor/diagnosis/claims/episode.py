@@ -184,6 +184,13 @@ class Episode(msgspec.Struct, kw_only=True):
     has_dropped: bool = False
     """Whether calls of the session were dropped, so that a value that is not found may still have been seen."""
 
+    ended_at: int | None = None
+    """Position of the last end of an agent run; None if none has ended."""
+    was_broken_off: bool = False
+    """Whether that agent run failed or was stopped."""
+    compactions: list[int] = msgspec.field(default_factory=list)
+    """Positions at which the history of the session was replaced by a summary."""
+
     def release(self) -> None:
         """Forget the episodes around it, and what was only needed to judge it."""
         self.earlier, self.following, self.known_failures = [], None, None
@@ -194,6 +201,14 @@ class Episode(msgspec.Struct, kw_only=True):
     def answer(self) -> EpisodeText | None:
         """The last message to the user."""
         return self.messages[-1] if self.messages else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the agent has ended its work by itself: nothing of it follows the end of its last agent run."""
+        if self.ended_at is None or self.was_broken_off:
+            return False
+        last = max((text.order for text in self.messages[-1:]), default=0)
+        return self.ended_at >= max((call.order for call in self.calls[-1:]), default=last) and self.ended_at >= last
 
     @property
     def request(self) -> str:

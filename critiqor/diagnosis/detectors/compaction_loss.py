@@ -14,6 +14,7 @@ from critiqor.diagnosis.detector import SessionDetector
 from critiqor.diagnosis.drafts.call_costs import costs_of
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.compactions import is_compaction
 from critiqor.diagnosis.signals.prohibitions import Prohibition, prohibitions_in
 from critiqor.diagnosis.signals.text import likeness
 from critiqor.model import CausalStep, Scope
@@ -45,17 +46,20 @@ MAX_PROHIBITIONS = 20
 MAX_SHORT_CHARACTERS = 20
 """Maximum number of characters of a short message ("go on"). Such messages are often repeated, so they are not
 compared."""
-_REUSABLE = (Kind.LOOKUP, Kind.ACTION)
+_REUSABLE = (Kind.LOOKUP, Kind.ACTION, Kind.COMMAND)
 """Kinds of calls whose repetition shows a loss, if they had succeeded."""
 
 _order = attrgetter("order")
 
 
-def is_compaction(moment: Moment) -> bool:
-    """Return whether a moment is the end of a compaction that removed something."""
-    payload = moment.payload
-    is_end = moment.event_type == "compaction_end"
-    return is_end and payload.get("completed") is not False and payload.get("compactedCount") != 0
+def _is_reusable(call: ToolCall) -> bool:
+    """Return whether the result of a call can be used later on; tests are run again and again."""
+    return call.kind in _REUSABLE and not call.is_test
+
+
+def _identity(call: ToolCall) -> bytes:
+    """Return what makes a call the same as another: of an action, only the call, because each gets its own id."""
+    return call.same_call if call.kind is Kind.ACTION else call.same_call + call.same_output
 
 
 class _Loss(msgspec.Struct, kw_only=True):
@@ -198,9 +202,9 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             self._is_sorted = False  # messages of this agent run may have been compared already
 
     def _count(self, call: ToolCall) -> None:
-        if call.kind not in _REUSABLE:
+        if not _is_reusable(call):
             return
-        key = call.same_call + call.same_output
+        key = _identity(call)
         known = self._seen.get(key)
         if known is None:
             is_reusable = not call.failed and call.result is not None
@@ -281,8 +285,8 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             if after.is_changed or call.kind is Kind.CHANGE:
                 after.is_changed = True
                 break
-            key = call.same_call + call.same_output
-            known = self._seen.get(key) if call.kind in _REUSABLE else None
+            key = _identity(call)
+            known = self._seen.get(key) if _is_reusable(call) else None
             # A call that was already repeated before the compaction is a habit, not a loss.
             if known is not None and known.is_reusable and known.first < start and (known.second or start + 1) > start:
                 after.redone[key] = call
@@ -294,7 +298,7 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         if len(again) < MIN_REPEATED_CALLS and not acted:
             return None
         first = (acted or again)[0]
-        known = self._seen.get(first.same_call + first.same_output)
+        known = self._seen.get(_identity(first))
         return _Loss(
             compaction=after.compaction,
             what=f"{counted(len(again), 'call was', 'calls were')} repeated",

@@ -7,10 +7,10 @@ from bisect import bisect_right
 from collections import deque
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.compaction_loss import is_compaction
 from critiqor.diagnosis.drafts.call_costs import CallCosts, costs_of
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.compactions import is_compaction
 from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Severity
 from critiqor.spans.agent_run import AgentRun

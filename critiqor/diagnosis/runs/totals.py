@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from critiqor.diagnosis.bounds.recent import Recent
-from critiqor.diagnosis.detectors.compaction_loss import is_compaction
 from critiqor.diagnosis.detectors.context_pollution import context_saturation
+from critiqor.diagnosis.signals.compactions import is_compaction
 from critiqor.model import MemoryAnalysis, ToolUsage
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import MemoryLookup, ModelCall, Moment, RunSpan, ToolCall
