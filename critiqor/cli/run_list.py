@@ -32,6 +32,8 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     cost_is_whole: bool = False
     """Whether `cost_usd` is the complete cost of the run, as far as usage was reported."""
+    cost_is_estimated: bool = False
+    """Whether a part of `cost_usd` was computed from list prices."""
     ended: bool = False
     """Whether the recording ended although the run is not finalized."""
     headline: str | None = None
@@ -84,6 +86,7 @@ def _list_readable(view: RunView) -> RunRow:
         outcome=diagnosis.outcome.state,
         cost_usd=diagnosis.cost_analysis.cost_usd,
         cost_is_whole=not cost.is_partial,
+        cost_is_estimated=cost.is_estimated,
         headline=verdict.headline,
         sessions=verdict.sessions,
     )

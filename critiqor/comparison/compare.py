@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from critiqor.comparison.causes import CauseGroup, causes_of
-from critiqor.comparison.figures import Figures, figures_of, session_note
+from critiqor.comparison.figures import Figures, estimate_note, figures_of, session_note
 from critiqor.diagnosis.scoring import RECORDER_TYPES
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity, severity_rank, was_profiled
 from critiqor.model.formatting import counted, list_names
@@ -251,6 +251,7 @@ def _sameness(figures: Differences) -> str:
 def _notes(before: Diagnosis, after: Diagnosis, gone: list[CauseChange]) -> list[str]:
     notes = [note for run in (before, after) if (note := session_note(run))]
     notes += [note for run in (before, after) if (note := _unknown_cost(run))]
+    notes += [note for run in (before, after) if (note := estimate_note(run))]
     profiled = [run.run_id for run in (before, after) if was_profiled(run)]
     notes += [f"{run_id} was recorded with deep profiling: its time is not comparable" for run_id in profiled]
     if gone and after.confidence_score < before.confidence_score:

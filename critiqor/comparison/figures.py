@@ -60,6 +60,14 @@ def session_note(diagnosis: Diagnosis) -> str | None:
     return f"{diagnosis.run_id}: trust {format_trust(fresh_verdict(diagnosis))}"
 
 
+def estimate_note(diagnosis: Diagnosis) -> str | None:
+    """Return that the cost of a run is estimated, and from which prices; None if it is not."""
+    cost = diagnosis.cost_analysis
+    if not cost.cost_is_estimated:
+        return None
+    return f"{diagnosis.run_id}: cost is estimated from list prices of {cost.list_prices_date}"
+
+
 def format_figure(name: str, value: float | None) -> str:
     """Return a figure of a run with its unit; `name` is a key of `FIGURE_LABELS`."""
     if name == "cost_usd":

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from critiqor.comparison.figures import Figures, figures_of, session_note
+from critiqor.comparison.figures import Figures, estimate_note, figures_of, session_note
 from critiqor.model.formatting import counted, list_names
 from critiqor.model.record import Metadata
 from critiqor.model.report import RunSummary
@@ -77,7 +77,10 @@ def rank_run(run_id: str, cases: Sequence[RunSummary]) -> Ranking:
         judged_by_other_rules=others,
         undiagnosed=undiagnosed,
         unreadable=unreadable,
-        notes=[*([note] if (note := session_note(own.diagnosis)) else []), *_notes(others, undiagnosed, unreadable)],
+        notes=[
+            *(note for note in (session_note(own.diagnosis), estimate_note(own.diagnosis)) if note),
+            *_notes(others, undiagnosed, unreadable),
+        ],
     )
 
 

@@ -31,6 +31,8 @@ class RunPoint(msgspec.Struct, frozen=True, kw_only=True):
     trust: int | None
     confidence: int
     cost_usd: float | None
+    cost_is_estimated: bool = False
+    """Whether a part of the cost was computed from list prices."""
     wall_ms: int | None
     primary_type: str | None
     """Type of the primary problem; null if the run has no findings."""
@@ -154,6 +156,7 @@ def _point(run: _Judged) -> RunPoint:
         trust=figures.trust,
         confidence=figures.confidence,
         cost_usd=figures.cost_usd,
+        cost_is_estimated=run.diagnosis.cost_analysis.cost_is_estimated,
         wall_ms=figures.wall_ms,
         primary_type=primary.type if primary else None,
         sessions=format_sessions(run.diagnosis),

@@ -1,11 +1,12 @@
-"""Tokens and cost as reported by the provider. Values that were not reported are unknown, not zero."""
+"""Tokens and cost of model calls. What was not reported is unknown, not zero, unless a list price is known."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from critiqor.diagnosis.signals.numbers import amount, is_plausible
+from critiqor.diagnosis.prices.list_prices import price_table
+from critiqor.diagnosis.prices.price import price_of, tokens_of
 from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, ToolUsage, TurnUsage, Usage
 from critiqor.model.sanitize import sanitize_line
 from critiqor.model.usage import Cost
@@ -14,8 +15,6 @@ from critiqor.spans.late_usage import LateUsage, has_usage
 
 MAX_TURNS = 100
 """Maximum number of agent runs that the cost analysis lists, the most expensive first."""
-_TOKENS = ("input", "output", "cacheRead", "cacheWrite")
-"""Keys of the numbers of tokens that OpenClaw reports."""
 
 
 class _Totals(NamedTuple):
@@ -24,18 +23,6 @@ class _Totals(NamedTuple):
     total: Usage
     model: ModelUsage
     turn: TurnUsage
-
-
-def reported_price(usage: Mapping[str, object]) -> float | None:
-    """Return the cost of a model call in US dollars, from the usage that its provider reported; None if unknown.
-
-    OpenClaw reports a cost of 0 for a model without a configured price, so 0 for a call that used tokens means unknown.
-    """
-    cost = usage.get("cost")
-    total = cost.get("total") if isinstance(cost, dict) else None
-    if not is_plausible(total) or (total == 0 and any(amount(usage.get(name)) for name in _TOKENS)):
-        return None
-    return float(total)
 
 
 class Ledger:
@@ -112,6 +99,7 @@ class Ledger:
             failed_tool_calls=sum(tool.failed for tool in per_tool),
             repeated_tool_calls=sum(tool.repeated for tool in per_tool),
             provider_retries=self._retries,
+            list_prices_date=price_table().date if self._total.cost_is_estimated else None,
             per_model=sorted(self._models.values(), key=lambda model: (model.provider or "", model.model or "")),
             per_tool=per_tool,
             per_turn=turns[:MAX_TURNS],
@@ -132,6 +120,7 @@ def _sum(one: Cost, other: Cost) -> Cost:
     return Cost(
         usd=round(sum(prices), 6) if prices else None,
         is_partial=one.is_partial or other.is_partial,
+        is_estimated=one.is_estimated or other.is_estimated,
         model_calls=one.model_calls + other.model_calls,
         tokens=one.tokens + other.tokens,
     )
@@ -139,15 +128,16 @@ def _sum(one: Cost, other: Cost) -> Cost:
 
 def _add(totals: _Totals, usage: dict[str, object]) -> None:
     """Add the usage of a model call to its totals."""
-    sent, received, read, written = (amount(usage.get(name)) or 0 for name in _TOKENS)
-    price = reported_price(usage)
+    tokens = tokens_of(usage)
+    price = price_of(usage, totals.model.provider, totals.model.model)
     for total in totals:
-        total.input_tokens += sent
-        total.output_tokens += received
-        total.cache_read_tokens += read
-        total.cache_write_tokens += written
+        total.input_tokens += tokens.input
+        total.output_tokens += tokens.output
+        total.cache_read_tokens += tokens.cache_read
+        total.cache_write_tokens += tokens.cache_write
         if price is not None:
-            total.cost_usd = (total.cost_usd or 0.0) + price
+            total.cost_usd = (total.cost_usd or 0.0) + price.usd
+            total.cost_is_estimated = total.cost_is_estimated or price.is_estimated
 
 
 def _text(value: object) -> str | None:

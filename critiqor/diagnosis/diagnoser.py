@@ -140,6 +140,7 @@ class Diagnoser:
         findings, main = verdict.findings, verdict.main
         graph = causal_graph(findings, lambda finding: _scopes(causes[_cause_of(finding)]))
         cost.wasted_tokens, cost.wasted_usd = waste.tokens, _rounded(waste.cost_usd)
+        cost.wasted_usd_is_estimated = waste.is_estimated
         return Diagnosis(
             run_id=run_id,
             generated_at=generated_at,
@@ -251,7 +252,12 @@ def _wasted_calls(drafts: list[Draft]) -> list[WastedCalls | Waste]:
 
 
 def _impact(waste: Waste) -> Impact:
-    return Impact(wasted_tokens=waste.tokens, wasted_usd=_rounded(waste.cost_usd), wasted_ms=waste.duration_ms)
+    return Impact(
+        wasted_tokens=waste.tokens,
+        wasted_usd=_rounded(waste.cost_usd),
+        wasted_usd_is_estimated=waste.is_estimated,
+        wasted_ms=waste.duration_ms,
+    )
 
 
 def _rounded(cost_usd: float | None) -> float | None:

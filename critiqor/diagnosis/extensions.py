@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from critiqor.diagnosis.scoring import trust_points
-from critiqor.model import DetectorRun, Diagnosis, FailureAnalysis, Finding, FindingOrigin, Impact
+from critiqor.model import DetectorRun, Diagnosis, FailureAnalysis, Finding, FindingOrigin
 from critiqor.model.diagnosis import severity_rank
 
 MAX_FINDINGS = 100
@@ -30,12 +30,11 @@ def add_extensions(diagnosis: Diagnosis, runs: Sequence[tuple[DetectorRun, Seque
 
 
 def _added(run: DetectorRun, finding: Finding, number: int) -> Finding:
-    impact = finding.impact
     return replace(
         finding,
         id=f"finding_{number:03d}",
         confidence=max(0, min(100, finding.confidence)),
-        impact=Impact(wasted_tokens=impact.wasted_tokens, wasted_usd=impact.wasted_usd, wasted_ms=impact.wasted_ms),
+        impact=replace(finding.impact, trust_points=0),
         extension=FindingOrigin(
             package=run.package, version=run.version, trust_points=trust_points(finding.type, finding.severity, 100)
         ),

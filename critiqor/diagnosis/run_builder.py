@@ -15,7 +15,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.assertions import admits_failure, plans_work
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
-from critiqor.diagnosis.cost import reported_price
+from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
@@ -120,6 +120,14 @@ class _Request(NamedTuple):
     """Maximum number of tokens of the context."""
 
 
+class _WaitingCall(NamedTuple):
+    """A model call whose usage may arrive with the end of its agent run."""
+
+    call: ModelCall
+    provider: object
+    model: object
+
+
 class _UnreadLookup(NamedTuple):
     """A memory lookup whose result the agent has not used yet."""
 
@@ -138,7 +146,7 @@ class RunBuilder:
         """The agent run of the last event; None before the first event."""
         self._resets: dict[str | None, int] = {}
         """Number of times that each session has lost its history."""
-        self._late_usage = LateUsage[ModelCall]()
+        self._late_usage = LateUsage[_WaitingCall]()
         self.requests = RequestLog()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
         self.claims = ClaimChecker()
@@ -221,9 +229,9 @@ class RunBuilder:
 
     def _add_moment(self, run: AgentRun, event: Event) -> None:
         if event.event_type == "agent_end":
-            for call, usage in self._late_usage.take(event):
-                if call is not None:
-                    _set_usage(call, usage)
+            for waiting, usage in self._late_usage.take(event):
+                if waiting is not None:
+                    _set_usage(waiting, usage)
             if isinstance(event.payload.get("text"), str):
                 self._add_message(run, event)
             if event.status != "error":
@@ -334,10 +342,11 @@ class RunBuilder:
             budget_tokens=amount(payload.get("contextTokenBudget")) or requested_budget or None,
         )
         usage = payload.get("usage")
+        waiting = _WaitingCall(call, payload.get("provider"), payload.get("model"))
         if isinstance(usage, dict):
-            _set_usage(call, usage)
+            _set_usage(waiting, usage)
         elif not call.failed:
-            self._late_usage.add(event, call)
+            self._late_usage.add(event, waiting)
         run.model_calls.append(call)
         run.spans.append(call)
         self.requests.add(call)
@@ -421,13 +430,16 @@ def _add_secrets(run: AgentRun, event: Event, place: str, text: str) -> None:
         run.spans += marks
 
 
-def _set_usage(call: ModelCall, usage: dict[str, object]) -> None:
+def _set_usage(waiting: _WaitingCall, usage: dict[str, object]) -> None:
     """Set tokens and cost of a model call; implausible numbers are ignored."""
+    call = waiting.call
     read = [amount(usage.get(name)) for name in ("input", "cacheRead", "cacheWrite")]
     if any(part is not None for part in read):
         call.input_tokens = sum(part or 0 for part in read)
         call.tokens = call.input_tokens + (amount(usage.get("output")) or 0)
-    call.cost_usd = reported_price(usage)
+    price = price_of(usage, waiting.provider, waiting.model)
+    if price is not None:
+        call.cost_usd, call.cost_is_estimated = price
 
 
 def _exit_code(event: Event) -> int | None:

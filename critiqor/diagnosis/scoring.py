@@ -228,6 +228,7 @@ def _session_diagnosis(session: _JudgedSession, scored: Mapping[int, Finding]) -
         task=session.task,
         cost_usd=facts.cost.usd if facts.cost is not None else None,
         cost_is_partial=facts.cost is not None and facts.cost.is_partial,
+        cost_is_estimated=facts.cost is not None and facts.cost.is_estimated,
         findings=[scored[position].id for position in session.findings if position in scored],
     )
 

@@ -38,6 +38,7 @@ class Waste:
         """Number of model calls with known tokens."""
         self._tokens = 0
         self._prices = _ExactSum()
+        self._is_estimated = False
         self._duration_ms = 0
         self._is_empty = True
 
@@ -70,6 +71,7 @@ class Waste:
     def _count(self, calls: WastedCalls, start: int) -> None:
         self._is_empty = False
         costs = calls if isinstance(calls, CallCosts) else costs_of(calls)
+        self._is_estimated = self._is_estimated or costs.is_estimated
         for index, (order, duration, request, request_duration, tokens, cost) in enumerate(costs.rows(start), start):
             if order:
                 if not self._tool_calls.add(order):
@@ -100,6 +102,7 @@ class Waste:
             self._tokens += call.tokens
         if call.cost_usd is not None:
             self._prices.add(call.cost_usd)
+            self._is_estimated = self._is_estimated or call.cost_is_estimated
 
     def read_late_usage(self) -> None:
         """Count the usage that agent runs have reported with their end."""
@@ -119,6 +122,11 @@ class Waste:
         """The cost of the model calls in US dollars; None if no cost is known."""
         parts = list(self._price_parts())
         return fsum(parts) if parts else None
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether a part of the cost was computed from list prices."""
+        return self._is_estimated or any(other.is_estimated for other in self._others)
 
     def _price_parts(self) -> Iterable[float]:
         if self._prices.is_known:

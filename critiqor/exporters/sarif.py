@@ -196,6 +196,7 @@ def _sessions(cited: CitedReport) -> _Json:
             "trust_score": None if verdict.trust is None else session.trust_score,
             "task": session.task.verdict,
             "cost_usd": session.cost_usd,
+            "cost_is_estimated": session.cost_is_estimated,
             "findings": [_one_line(name) for name in session.findings],
         }
         for session in diagnosis.sessions

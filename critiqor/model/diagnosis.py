@@ -40,7 +40,9 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
     wasted_tokens: int | None = None
     """Tokens spent on the cited events after the first; null if no usage was reported."""
     wasted_usd: float | None = None
-    """The same in US dollars; null if no price was reported."""
+    """The same in US dollars; null if no price is known."""
+    wasted_usd_is_estimated: bool = False
+    """Whether a part of `wasted_usd` was computed from list prices."""
     wasted_ms: int | None = None
     """Milliseconds spent on them; null if not measured."""
 
@@ -353,9 +355,11 @@ class SessionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     readiness: Readiness
     task: TaskOutcome = TaskOutcome()
     cost_usd: float | None = None
-    """US dollars of its model calls; null if no price was reported."""
+    """US dollars of its model calls; null if no price is known."""
     cost_is_partial: bool = False
     """Whether a part of the cost is unknown, so that `cost_usd` is a lower bound."""
+    cost_is_estimated: bool = False
+    """Whether a part of `cost_usd` was computed from list prices, because no price was reported."""
     findings: list[str] = msgspec.field(default_factory=list)
     """Ids of its listed findings, the worst first, with those of the process and the recording."""
 

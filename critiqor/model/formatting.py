@@ -32,10 +32,15 @@ _BECAME: dict[Readiness, tuple[str, str]] = {
 }
 
 
-def format_money(usd: float | None) -> str:
-    """Return an amount of money: two decimals from one dollar on, more for smaller amounts."""
+def format_money(usd: float | None, *, is_estimated: bool = False) -> str:
+    """Return an amount of money: two decimals from one dollar on, more for smaller amounts.
+
+    An amount that was computed from list prices is marked as estimated.
+    """
     if usd is None:
         return UNKNOWN
+    if is_estimated:
+        return f"{format_money(usd)} (estimated)"
     if usd == 0:
         return "$0"
     sign, amount = "-" if usd < 0 else "", abs(usd)
@@ -46,7 +51,7 @@ def format_money(usd: float | None) -> str:
 
 
 def format_cost(cost: Cost | Usage) -> str:
-    """Return a cost; a lower bound where a part of it is unknown."""
+    """Return a cost; a lower bound where a part of it is unknown, and marked where a part of it is estimated."""
     from critiqor.model.usage import Cost
 
     cost = cost if isinstance(cost, Cost) else cost.cost
@@ -54,7 +59,7 @@ def format_cost(cost: Cost | Usage) -> str:
         return "no model calls"
     if cost.usd is None:
         return "no price known" if cost.tokens else UNKNOWN
-    return f"at least {format_money(cost.usd)}" if cost.is_partial else format_money(cost.usd)
+    return ("at least " if cost.is_partial else "") + format_money(cost.usd, is_estimated=cost.is_estimated)
 
 
 def format_duration(milliseconds: float | None) -> str:
@@ -148,7 +153,8 @@ def format_session_cost(session: SessionDiagnosis) -> str:
     """Return the cost of a session; a lower bound where a part of it is unknown."""
     if session.cost_usd is None:
         return UNKNOWN if session.cost_is_partial else "no model calls"
-    return ("at least " if session.cost_is_partial else "") + format_money(session.cost_usd)
+    cost = format_money(session.cost_usd, is_estimated=session.cost_is_estimated)
+    return ("at least " if session.cost_is_partial else "") + cost
 
 
 def format_task(task: TaskOutcome) -> str | None:
@@ -179,7 +185,7 @@ def format_lost_trust(impact: Impact) -> str:
 def format_waste(impact: Impact) -> str:
     """Return the money, tokens and time that a finding wasted."""
     wasted = [
-        format_money(impact.wasted_usd) if impact.wasted_usd else "",
+        format_money(impact.wasted_usd, is_estimated=impact.wasted_usd_is_estimated) if impact.wasted_usd else "",
         counted(impact.wasted_tokens, "token") if impact.wasted_tokens else "",
         format_duration(impact.wasted_ms) if impact.wasted_ms else "",
     ]

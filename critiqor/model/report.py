@@ -73,6 +73,8 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     """Null where it is unknown, or where there is nothing to compare with the limit."""
     passed: bool
     explanation: str
+    is_estimated: bool = False
+    """Whether `actual` is a cost of which a part was computed from list prices."""
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):

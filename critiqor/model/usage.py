@@ -20,6 +20,8 @@ class Cost(NamedTuple):
     model_calls: int
     tokens: int
     """Tokens read and written, as far as they are known."""
+    is_estimated: bool = False
+    """Whether a part of it was computed from list prices."""
 
 
 class Usage(msgspec.Struct, kw_only=True):
@@ -34,7 +36,9 @@ class Usage(msgspec.Struct, kw_only=True):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float | None = None
-    """US dollars; null if no price was reported, or only a price of 0 for calls that used tokens."""
+    """US dollars; null if no price is known. A reported price of 0 counts only for a local provider."""
+    cost_is_estimated: bool = False
+    """Whether a part of `cost_usd` was computed from list prices, because no price was reported."""
 
     @property
     def total_tokens(self) -> int:
@@ -55,9 +59,8 @@ class Usage(msgspec.Struct, kw_only=True):
     @property
     def cost(self) -> Cost:
         """The cost as every output shows it."""
-        # OpenClaw reports a price of 0 where none is configured for the model.
-        usd = None if self.cost_usd == 0 and self.total_tokens else self.cost_usd
-        return Cost(usd, self.unknown_cost is not None, self.model_calls, self.total_tokens)
+        is_partial = self.unknown_cost is not None
+        return Cost(self.cost_usd, is_partial, self.model_calls, self.total_tokens, self.cost_is_estimated)
 
 
 class ModelUsage(Usage, kw_only=True):
@@ -87,6 +90,8 @@ class ToolUsage(msgspec.Struct, kw_only=True):
     """Tokens of the model calls that requested the tool, split evenly if a call requested several; null if unknown."""
     cost_usd: float | None = None
     """The same in US dollars."""
+    cost_is_estimated: bool = False
+    """Whether a part of `cost_usd` was computed from list prices."""
 
 
 class CostAnalysis(Usage, kw_only=True):
@@ -99,6 +104,10 @@ class CostAnalysis(Usage, kw_only=True):
     wasted_tokens: int | None = None
     """Tokens that findings count as wasted, each counted once."""
     wasted_usd: float | None = None
+    wasted_usd_is_estimated: bool = False
+    """Whether a part of `wasted_usd` was computed from list prices."""
+    list_prices_date: str | None = None
+    """Day of the list prices from which a part of the cost was computed; null if none was."""
     per_model: list[ModelUsage] = msgspec.field(default_factory=list)
     per_tool: list[ToolUsage] = msgspec.field(default_factory=list)
     per_turn: list[TurnUsage] = msgspec.field(default_factory=list)

@@ -294,7 +294,11 @@ def _findings(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
 
 def _cost(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     cost = diagnosis.cost_analysis
-    return _spent("max_cost_usd", policy.max_cost_usd or 0, cost.cost_usd, cost.unknown_cost, policy)
+    result = _spent("max_cost_usd", policy.max_cost_usd or 0, cost.cost_usd, cost.unknown_cost, policy)
+    if not cost.cost_is_estimated or result.actual is None:
+        return result
+    text = f"{result.explanation}; estimated from list prices of {cost.list_prices_date}"
+    return msgspec.structs.replace(result, explanation=text, is_estimated=True)
 
 
 def _tokens(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:

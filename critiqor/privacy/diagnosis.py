@@ -110,6 +110,7 @@ def _session(session: SessionDiagnosis) -> SessionDiagnosis:
         task=_task(session.task),
         cost_usd=session.cost_usd,
         cost_is_partial=session.cost_is_partial,
+        cost_is_estimated=session.cost_is_estimated,
         findings=[vocabulary.cited(name) for name in session.findings],
     )
 
@@ -189,6 +190,7 @@ def _cost(cost: CostAnalysis) -> CostAnalysis:
     """Return the cost analysis with models numbered, because a model name can identify the company that trained it."""
     return replace(
         cost,
+        list_prices_date=None if cost.list_prices_date is None else vocabulary.day(cost.list_prices_date),
         per_model=[
             replace(usage, provider=None, model=f"model {number}") for number, usage in enumerate(cost.per_model, 1)
         ],

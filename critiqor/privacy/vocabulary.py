@@ -38,6 +38,7 @@ _DEFAULTS = {
     "difficulty_tier": {Metadata().difficulty_tier},
 }
 _VERSION = re.compile(r"\d{1,5}(?:\.\d{1,5}){0,3}(?:-\d{1,5})?")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _FINDING = re.compile(r"finding_\d{1,6}")
 
@@ -82,6 +83,11 @@ def timestamp(text: str) -> str:
     """Return a time in one format, so that its format identifies no run; empty if the text is not a time."""
     at = ms_from_iso(text)
     return "" if at is None else iso_from_ms(at)
+
+
+def day(text: str) -> str | None:
+    """Return a date; None for any other text."""
+    return text if _DAY.fullmatch(text) else None
 
 
 def version(text: str) -> str:

@@ -44,6 +44,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens read and written, as far as providers have reported them."""
     cost_usd: float | None
     """Null if no price is known."""
+    cost_is_estimated: bool = False
+    """Whether a part of `cost_usd` was computed from list prices."""
     unreadable: int
     """Lines of the journal that are not events."""
     last_event_at: str | None
@@ -213,6 +215,7 @@ class _Tally:
             errors=self._errors,
             tokens=read + usage.output_tokens,
             cost_usd=usage.cost_usd,
+            cost_is_estimated=usage.cost_is_estimated,
             unreadable=self.unreadable,
             last_event_at=self._last_event_at,
         )

@@ -54,6 +54,8 @@ class ModelCall(msgspec.Struct, kw_only=True, gc=False):
     """All tokens of the call; None if no usage was recorded."""
     input_tokens: int | None = None
     cost_usd: float | None = None
+    cost_is_estimated: bool = False
+    """Whether the cost was computed from a list price."""
     request_bytes: int | None = None
     budget_tokens: int | None = None
     first_byte_ms: int | None = None

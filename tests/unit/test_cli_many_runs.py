@@ -188,7 +188,7 @@ def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None
     assert as_json.code == ExitCode.GATE_FAILED
     assert as_json.data["passed"] is False
     assert [rule["passed"] for rule in as_json.data["rules"]] == [True, True, True, False, True, False]
-    assert as_json.data["rules"][3].keys() == {"rule", "limit", "actual", "passed", "explanation"}
+    assert as_json.data["rules"][3].keys() == {"rule", "limit", "actual", "passed", "explanation", "is_estimated"}
 
 
 @pytest.mark.parametrize(

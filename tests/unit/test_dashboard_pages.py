@@ -341,7 +341,7 @@ def test_a_finding_is_linked_on_the_page_that_has_it(runs: Runs) -> None:
     assert 'id="graph"' in client.get("/runs/run_001/diagnosis").text and 'id="graph"' not in page
 
 
-def test_an_unknown_price_is_not_shown_as_zero(runs: Runs) -> None:
+def test_an_unknown_price_is_not_shown_as_zero_and_a_free_run_is(runs: Runs) -> None:
     for number, cost in enumerate((None, 0.0, 0.25, 1234.5), 1):
         store(runs, diagnosis(f"run_{number:03d}", cost_usd=cost))
     client = Dashboard(runs).user()
@@ -349,7 +349,7 @@ def test_an_unknown_price_is_not_shown_as_zero(runs: Runs) -> None:
         re.search(r'id="cost-total">([^<]+)<', client.get(f"/runs/run_{number:03d}/cost").text)
         for number in range(1, 5)
     ]
-    assert [found and found[1] for found in prices] == ["no price known", "no price known", "$0.2500", "$1,234.50"]
+    assert [found and found[1] for found in prices] == ["no price known", "$0", "$0.2500", "$1,234.50"]
 
 
 def test_compactions_stand_between_the_requests(runs: Runs) -> None:

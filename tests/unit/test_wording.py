@@ -37,5 +37,5 @@ def test_thousands_stand_apart() -> None:
 def test_what_was_wasted_is_not_told_as_a_part_of_what_was_written() -> None:
     spent = {"input_tokens": 150_000, "output_tokens": 3020, "cost_usd": 157.04, "model_calls": 150, "tool_calls": 150}
     cost = CostAnalysis(**spent, wasted_tokens=150_960, wasted_usd=156.0)  # type: ignore[arg-type]
-    told = "$157.04, 150,000 tokens in, 3,020 out, 150 model calls, 150 tool calls; wasted: 150,960 tokens ($156.00)"
+    told = "$157.04, 150,000 tokens in, 3,020 out, 150 model calls, 150 tool calls; wasted: 150,960 tokens, $156.00"
     assert cost_text(cost) == told

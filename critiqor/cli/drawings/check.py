@@ -64,7 +64,7 @@ def _measured(rule: RuleResult) -> Text:
         return bar(actual / 100, style=style or "green").append(f" {actual:>3}", style)
     if actual is None and rule.rule == "max_severity":
         return Text("no finding")
-    return untrusted(_value_text(rule, actual), style)
+    return untrusted(_value_text(rule, actual) + " (estimated)" * rule.is_estimated, style)
 
 
 def _wanted(rule: RuleResult) -> Text:

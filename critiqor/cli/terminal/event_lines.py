@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from critiqor.diagnosis.cost import reported_price
+from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.signals.numbers import is_plausible
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.formatting import format_duration, format_money, format_number
@@ -51,7 +51,7 @@ def _facts(event: Event) -> list[str]:
         return _process_facts(event)
     if event.event_type in (EventType.TOKEN_USAGE, "before_provider_request"):
         model = "/".join(_quote(payload[name]) for name in ("provider", "model") if isinstance(payload.get(name), str))
-        return [*([model] if model else []), *_usage(payload.get("usage"))]
+        return [*([model] if model else []), *_usage(payload)]
     tool = [_quote(event.tool_name)] if event.tool_name else []
     arguments = payload.get("arguments")
     has_arguments = event.event_type == EventType.TOOL_CALL and arguments
@@ -77,7 +77,8 @@ def _process_facts(event: Event) -> list[str]:
     return [f"{name} {value}" for name, value in known.items() if isinstance(value, int)]
 
 
-def _usage(usage: Any) -> list[str]:
+def _usage(payload: dict[str, Any]) -> list[str]:
+    usage = payload.get("usage")
     if not isinstance(usage, dict):
         return []
     tokens = [
@@ -85,8 +86,8 @@ def _usage(usage: Any) -> list[str]:
         for name, direction in (("input", "in"), ("output", "out"))
         if is_plausible(usage.get(name))
     ]
-    price = reported_price(usage)
-    return tokens if price is None else [*tokens, format_money(price)]
+    price = price_of(usage, payload.get("provider"), payload.get("model"))
+    return tokens if price is None else [*tokens, format_money(price.usd, is_estimated=price.is_estimated)]
 
 
 def _clock(timestamp: str) -> str:

@@ -126,8 +126,10 @@ def cost_text(cost: CostAnalysis) -> str:
     text = f"{format_cost(cost)}, {tokens}, {calls}"
     if not cost.wasted_tokens:
         return text
-    wasted = f" ({format_money(cost.wasted_usd)})" if cost.wasted_usd else ""
-    return f"{text}; wasted: {counted(cost.wasted_tokens, 'token')}{wasted}"
+    wasted = counted(cost.wasted_tokens, "token")
+    if cost.wasted_usd:
+        wasted += f", {format_money(cost.wasted_usd, is_estimated=cost.wasted_usd_is_estimated)}"
+    return f"{text}; wasted: {wasted}"
 
 
 def time_text(diagnosis: Diagnosis) -> str:

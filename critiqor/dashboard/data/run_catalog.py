@@ -44,6 +44,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     findings: int | None = None
     cost_usd: float | None = None
     """For the chart; None if a part of it is unknown."""
+    cost_is_estimated: bool = False
+    """Whether a part of the cost was computed from list prices."""
     wall_ms: int | None = None
     """For the chart, in milliseconds."""
     cost: str = ""
@@ -187,6 +189,7 @@ def _read_row(view: RunView) -> RunRow:
         problems=tuple(sorted({finding.type for finding in diagnosis.failure_analysis.findings})),
         findings=figures.findings,
         cost_usd=figures.cost_usd,
+        cost_is_estimated=diagnosis.cost_analysis.cost_is_estimated,
         wall_ms=figures.wall_ms,
         cost=texts["cost_usd"],
         time=texts["wall_ms"],

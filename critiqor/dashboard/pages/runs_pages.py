@@ -17,6 +17,7 @@ from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.render.chart_drawing import COST, TIME, TRUST, Chart, Measurement, Unit, draw_trend
 from critiqor.errors import UsageError
 from critiqor.model import ms_from_iso
+from critiqor.model.formatting import counted
 from critiqor.run.timing import compare_timings
 
 ROWS = 50
@@ -121,8 +122,13 @@ def _trend(rows: list[RunRow]) -> dict[str, Chart | None] | None:
         figures = [Measurement(moment, value(row), row.run_id, f"/runs/{row.run_id}") for row, moment in dated]
         return draw_trend(name, unit, figures)
 
+    cost = draw("Cost", COST, lambda row: row.cost_usd)
+    estimated = sum(row.cost_is_estimated and row.cost_usd is not None for row, _ in dated)
+    if cost is not None and estimated:
+        note = f"{counted(estimated, 'cost is', 'costs are')} estimated from list prices."
+        cost = cost._replace(note=f"{cost.note} {note}".strip(), label=f"{cost.label} {note}")
     return {
         "trust": draw("Trust", TRUST, lambda row: row.trust),
-        "cost": draw("Cost", COST, lambda row: row.cost_usd),
+        "cost": cost,
         "time": draw("Time", TIME, lambda row: row.wall_ms),
     }

@@ -98,7 +98,8 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         if wasted * 2 < spent or (wasted < MIN_WASTED_TOKENS and money < MIN_WASTED_USD):
             return []
         causes = sorted({draft.type for draft in others if draft.wasted_tool_calls})
-        dollars = f" (${money:.2f})" if money else ""
+        estimated = ", estimated" if self._waste.is_estimated else ""
+        dollars = f" (${money:.2f}{estimated})" if money else ""
         title = f"{wasted / spent:.0%} of {spent:,} tokens{dollars} were wasted"
         explanation = f"They were spent on tool calls of these findings: {', '.join(causes)}. Every further model call "
         explanation += "sends the whole context again."

@@ -18,13 +18,15 @@ _COLUMNS = 5
 class CallCosts:
     """Tool calls with the model calls that requested them, or model calls alone, in the order of adding."""
 
-    __slots__ = ("_costs", "_rows", "citations", "first", "last", "late")
+    __slots__ = ("_costs", "_rows", "citations", "first", "is_estimated", "last", "late")
 
     def __init__(self) -> None:
         self._rows = array("q")
         """Five numbers for each call, see `rows`."""
         self._costs = array("d")
         """US dollars of the model calls; not a number if unknown."""
+        self.is_estimated = False
+        """Whether some of them were computed from list prices."""
         self.late: dict[int, ModelCall] = {}
         """Model calls whose usage may arrive with the end of the agent run, by index."""
         self.citations = CitedEvents()
@@ -76,6 +78,7 @@ class CallCosts:
         known_tokens = UNKNOWN if tokens is None else tokens
         self._rows.extend((order, duration, request.order, request.duration_ms, known_tokens))
         self._costs.append(nan if cost is None else cost)
+        self.is_estimated = self.is_estimated or request.cost_is_estimated
         if tokens is None and cost is None and not request.failed:
             self.late[len(self._costs) - 1] = request
             if len(self.late) > 2 * MAX_WAITING:
@@ -94,6 +97,7 @@ class CallCosts:
         start = len(self)
         self._rows.extend(other._rows)
         self._costs.extend(other._costs)
+        self.is_estimated = self.is_estimated or other.is_estimated
         self.late.update({start + index: call for index, call in other.late.items()})
         self.citations.update(other.citations)
         self.first = min(filter(None, (self.first, other.first)), default=None)

@@ -175,6 +175,7 @@ class RunTotals:
                 if request.cost_usd is not None:
                     tool = self._totals.tools[name]
                     tool.cost_usd = (tool.cost_usd or 0.0) + request.cost_usd / share
+                    tool.cost_is_estimated = tool.cost_is_estimated or request.cost_is_estimated
         self._requested.clear()
 
     def finish(self) -> None:

@@ -103,6 +103,8 @@ def chat_attributes(facts: dict[str, Fact], requested_model: Fact | None) -> Att
     attributes |= _tokens(facts)
     if isinstance(cost := facts.get("cost_usd"), int | float):
         attributes["llm.cost.total"] = float(cost)
+        if facts.get("cost_is_estimated"):
+            attributes["critiqor.cost.is_estimated"] = True
     if isinstance(first := facts.get("first_byte_ms"), int | float):
         attributes["gen_ai.response.time_to_first_chunk"] = first / 1000
     return attributes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from critiqor.diagnosis.prices.price import price_of
 from critiqor.model.event import Event, EventType
 from critiqor.model.timestamps import ms_from_iso, us_of
 from critiqor.model.trace import Fact, label
@@ -68,6 +69,7 @@ def facts_of(event: Event) -> dict[str, Fact]:
     usage = payload.get("usage")
     if isinstance(usage, dict):
         facts.update(_usage_facts(usage))
+        facts.update(_cost_facts(usage, payload))
     if event.duration_ms is not None and (duration := _fact(event.duration_ms)) is not None:
         facts["duration_ms"] = duration
     return dict(sorted(facts.items()))
@@ -83,9 +85,14 @@ def event_time_us(event: Event) -> int | None:
 
 def _usage_facts(usage: dict[str, Any]) -> dict[str, Fact]:
     facts = {fact_name: _fact(usage.get(name)) for name, fact_name in _USAGE_NAMES.items()}
-    cost = usage.get("cost")
-    facts["cost_usd"] = _fact(cost.get("total")) if isinstance(cost, dict) else None
     return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _cost_facts(usage: dict[str, Any], payload: dict[str, Any]) -> dict[str, Fact]:
+    price = price_of(usage, payload.get("provider"), payload.get("model"))
+    if price is None or (usd := _fact(price.usd)) is None:
+        return {}
+    return {"cost_usd": usd, "cost_is_estimated": True} if price.is_estimated else {"cost_usd": usd}
 
 
 def _fact(value: object) -> Fact | None:

@@ -1,0 +1,1 @@
+"""What model calls cost: the reported price, the list price of the model, or nothing on a local provider."""
