@@ -313,7 +313,7 @@ class RunBuilder:
             run.children[child[0]] = call
         _add_secrets(run, event, "output", f"{event.error}\n{text}" if event.error else text)
         run.answered = (event.tool_call_id, call)
-        self.claims.end_call(run, call, text, _exit_code(event))
+        self.claims.end_call(run, call, text, _exit_code(event), is_whole=call.output_size == len(data))
 
     def _shows_test_result(self, run: AgentRun, call: ToolCall, text: str) -> bool:
         """Return whether tests ended with this call. Background tests end with a call that polls their process."""

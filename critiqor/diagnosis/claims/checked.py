@@ -33,6 +33,8 @@ class CheckedClaim(msgspec.Struct, kw_only=True):
     reason: str
     calls: list[EpisodeCall] = msgspec.field(default_factory=list)
     """The calls that decide it."""
+    given: list[EpisodeText] = msgspec.field(default_factory=list)
+    """The messages of the user that decide it."""
     problem: Problem | None = None
     """None if the claim is no failure."""
 

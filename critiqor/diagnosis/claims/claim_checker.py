@@ -18,6 +18,7 @@ from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import check_actions
 from critiqor.diagnosis.claims.checks.completeness import check_completeness
+from critiqor.diagnosis.claims.checks.confirmations import check_confirmations
 from critiqor.diagnosis.claims.checks.failures import check_failures
 from critiqor.diagnosis.claims.checks.figures import check_figures
 from critiqor.diagnosis.claims.checks.paging import check_paging
@@ -40,6 +41,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.hazards.hazards import find_hazards
 from critiqor.diagnosis.results.checks import is_check
+from critiqor.diagnosis.signals.secrets import REDACTION_MARK
 from critiqor.model import CausalStep, Claim, Event, Scope, TaskOutcome
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import AgentRun
@@ -115,8 +117,8 @@ class ClaimChecker:
         if len(self._arguments) > MAX_AWAITED:
             del self._arguments[next(iter(self._arguments))]
 
-    def end_call(self, run: AgentRun, call: ToolCall, text: str, exit_code: int | None) -> None:
-        """Add the result of a tool call."""
+    def end_call(self, run: AgentRun, call: ToolCall, text: str, exit_code: int | None, *, is_whole: bool) -> None:
+        """Add the result of a tool call. `is_whole`: the recorder kept all of its output."""
         arguments = self._arguments.pop(call.order, call.arguments)
         if call.wraps or call.kind is Kind.THOUGHT:
             return
@@ -135,7 +137,7 @@ class ClaimChecker:
             exit_code=exit_code,
             reported_failure=call.failed,
             is_check=call.is_test or is_check(line),
-            is_cut=len(text) > MAX_OUTPUT,
+            is_cut=not is_whole or len(text) > MAX_OUTPUT or REDACTION_MARK in text,
         )
         outgoing = _outgoing(added, arguments, line)
         added.facts = _ends(_without(arguments, outgoing), MAX_ARGUMENTS) if outgoing else added.arguments
@@ -336,7 +338,21 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         if not place or others[place - 1].end <= claim.start:
             others.insert(bisect_left(others, claim.start, key=_start), claim)
             claims.append(claim)
+    claims += _unopposed(check_confirmations(episode), claims)
     return sorted(claims, key=lambda claim: (claim.text.order, claim.start))
+
+
+def _unopposed(confirmations: list[CheckedClaim], claims: list[CheckedClaim]) -> list[CheckedClaim]:
+    """Return the confirmations of clauses in which nothing else is wrong and that no other check has judged.
+
+    A clause may contain a value that is a claim of its own: all 14 tests pass.
+    """
+    known = [claim for claim in claims if claim.problem is not None or claim.kind != "value"]
+    return [
+        one
+        for one in confirmations
+        if not any(one.text is claim.text and one.start < claim.end and claim.start < one.end for claim in known)
+    ]
 
 
 _start = attrgetter("start")
@@ -353,7 +369,7 @@ def _claim(episode: Episode, checked: CheckedClaim) -> Claim:
         kind=checked.kind,
         status=checked.status,
         reason=sanitize_line(checked.reason),
-        evidence=cite_events(call.result_id for call in checked.calls),
+        evidence=cite_events((*(call.result_id for call in checked.calls), *(text.event_id for text in checked.given))),
     )
 
 

@@ -66,7 +66,7 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """Whether it runs tests, a build or another check."""
     has_result: bool = True
     is_cut: bool = False
-    """Whether a part of its texts was not kept."""
+    """Whether a part of its output was not kept or is redacted, so that something may be in it that is not found."""
 
     @property
     def meaning(self) -> Meaning:

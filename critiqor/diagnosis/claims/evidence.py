@@ -72,6 +72,11 @@ class Evidence:
         return [*(call for each in reversed(self.episode.earlier) for call in each.calls), *self.episode.calls]
 
     @cached_property
+    def is_complete(self) -> bool:
+        """Whether all that was seen is here: if not, something that is not found may still have been seen."""
+        return not self.episode.has_dropped and not any(call.is_cut for call in self.calls)
+
+    @cached_property
     def seen(self) -> str:
         """Everything that was seen or given, in lower case."""
         return self.episode.seen

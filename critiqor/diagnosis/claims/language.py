@@ -94,6 +94,10 @@ def normalize(text: str) -> str:
 
 
 _NUMERIC = "0123456789.,:;%+-"
+MAX_SHORT = 12
+"""Number of words from which a text without any function word is in no language that is known."""
+MIN_VOTES = 2
+"""Minimum number of function words that decide alone: several languages share some of them."""
 MAX_SAMPLE = 2_000
 """Maximum number of characters that are examined to tell the language."""
 
@@ -117,10 +121,32 @@ def language_of(text: str) -> Language | None:
     for word in (*filter(str.isalnum, pieces), *_WORD.findall(mixed)):
         for code in votes.get(word, ()):
             counts[code] = counts.get(code, 0) + 1
-    if counts:
+    if counts and max(counts.values()) >= MIN_VOTES:
         return known[max(counts, key=lambda code: (counts[code], code == "en", code))]
-    # A few words without any small one, such as "Tests passed", are read as English if they are plain letters.
-    return known.get("en") if sample.isascii() and len(_WORD.findall(lowered)) < 12 else None
+    if len(_WORD.findall(lowered)) >= MAX_SHORT:
+        return known[max(counts, key=lambda code: (counts[code], code == "en", code))] if counts else None
+    return _language_of_report(lowered, counts)
+
+
+def _language_of_report(lowered: str, votes: dict[str, int]) -> Language | None:
+    """Return the language of a few words such as `Tests passed`: that in which most of them are words of a report."""
+    scores = {
+        code: _score(lowered, language, votes.get(code, 0))
+        for code, language in languages().items()
+        if language.data.script is None
+    }
+    best = max(scores, key=lambda code: (scores[code][0], code == "en", scores[code][1], code))
+    if not any(scores[best]):
+        return languages()["en"] if lowered.isascii() else None
+    return languages()[best]
+
+
+def _score(lowered: str, language: Language, votes: int) -> tuple[int, int]:
+    """Return how many words of a text are words of reports, a function word counting twice, and their letters."""
+    hits = {(hit.start, hit.end) for hit in language.vocabulary.scan(lowered)}
+    letters = {place for start, end in hits for place in range(start, end) if lowered[place].isalpha()}
+    starts = {start for start, _ in hits}
+    return 2 * votes + len(starts), len(letters)
 
 
 @cache

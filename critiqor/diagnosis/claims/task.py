@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
-from critiqor.diagnosis.claims.checks.repairs import unresolved_failures
+from critiqor.diagnosis.claims.checks.repairs import resolves, unresolved_failures
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.model import TaskOutcome, TaskVerdict
 from critiqor.model.sanitize import excerpt, sanitize_line
@@ -16,7 +16,13 @@ _PARTIAL = frozenset(("completeness", "target", "paging"))
 
 def task_of(episode: Episode, claims: list[CheckedClaim]) -> TaskOutcome:
     """Return whether the request of an episode was fulfilled."""
-    failures = [call for call in unresolved_failures(episode) if _decides(call, episode)]
+    # What the user asked for again, and got then, is no failure of the task.
+    later = episode.following.calls if episode.following is not None else []
+    failures = [
+        call
+        for call in unresolved_failures(episode)
+        if _decides(call, episode) and not any(resolves(one, call) for one in later)
+    ]
     succeeded = [call for call in episode.calls if call.has_effect and call.meaning.state == "success"]
     if failures:
         return _failed(failures, has_effects=any(call.kind is not Kind.COMMAND for call in succeeded))
@@ -24,7 +30,7 @@ def task_of(episode: Episode, claims: list[CheckedClaim]) -> TaskOutcome:
     if left_out:
         evidence = [left_out[0].text.event_id]
         return TaskOutcome(verdict="partly", known_from=sanitize_line(left_out[0].reason), evidence=evidence)
-    if (unread := _unread(episode)) is not None:
+    if (unread := _unread(episode)) is not None and not any(resolves(one, unread) for one in later):
         known_from = f"{unread.name} failed, and the agent says so"
         return TaskOutcome(verdict="not_achieved", known_from=known_from, evidence=[unread.result_id])
     if any(claim.problem is not None for claim in claims):

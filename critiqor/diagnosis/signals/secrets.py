@@ -8,13 +8,15 @@ from critiqor.model import Event
 from critiqor.model.sanitize import sanitize_line
 from critiqor.spans.calls import SecretMark
 
+REDACTION_MARK = "[redacted:"
+"""The beginning of every mark."""
 # Older evidence has nested marks, because the name of a kind was itself redacted: they count once.
 _MARK = re.compile(r"\[redacted:([a-z_]{2,32}):(?:\[redacted:[a-z_]{2,32}:)?([0-9a-f]{2,16})\]")
 
 
 def secret_marks(event: Event, place: str, text: str) -> list[SecretMark]:
     """Return the marks of the secrets in a text of an event, each secret once."""
-    if "[redacted:" not in text:
+    if REDACTION_MARK not in text:
         return []
     tool = event.tool_name and sanitize_line(event.tool_name)
     marks = dict.fromkeys(_MARK.findall(text))

@@ -14,6 +14,7 @@ from critiqor.diagnosis.claims.language import Language, normalize
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.model import ClaimKind
 from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
 
 TYPE = "unsupported_claim"
 MIN_WORD = 4
@@ -139,7 +140,8 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
                         ):
                             claims.append(_unsupported(text, clause, name))
                             break
-                        if doer.meaning.state in ("success", "unknown"):
+                        is_stale = CLASSES[name].kind == "check" and _is_stale(doer, episode)
+                        if doer.meaning.state in ("success", "unknown") and not is_stale:
                             claims.append(_done(text, clause, name, doer))
                             break
     return claims
@@ -297,6 +299,11 @@ def _doer(episode: Episode, text: EpisodeText, action: ActionClass, name: str) -
         return calls[-1] if calls else None
     everything = [*(call for each in reversed(episode.earlier) for call in each.calls), *calls]
     return next((call for call in reversed(everything) if _shows(call, action)), None)
+
+
+def _is_stale(check: EpisodeCall, episode: Episode) -> bool:
+    """Return whether something was changed after a check, so that its result supports nothing."""
+    return any(call.kind is Kind.CHANGE and call.order > check.order for call in episode.calls)
 
 
 def _shows(call: EpisodeCall, action: ActionClass) -> bool:

@@ -16,6 +16,8 @@ MIN_DIGITS = 3
 """Minimum number of digits of a number that is compared by its digits alone."""
 FEW_NUMBERS = 8
 """With at most so many recorded numbers, two digits are enough."""
+MAX_SOURCES = 4
+"""Maximum number of calls that are cited for a value that was computed from what they printed."""
 MAX_VALUES = 40
 """Maximum number of values of one text that are checked."""
 
@@ -67,8 +69,9 @@ class _Check:
         if not evidence.supports(value):
             return self._not_found(value)
         evidence.accept(value)
-        reason = "it follows from what was recorded" if evidence.is_readable else "too many numbers were recorded"
-        return self._claim(value, "supported" if evidence.is_readable else "unverifiable", reason, [])
+        if evidence.is_readable:
+            return self._derived(value)
+        return self._claim(value, "unverifiable", "too many numbers were recorded", [])
 
     def _judge_date(self, stance: Stance, value: Value) -> CheckedClaim | None:
         year, month, day = value.date or (None, 0, 0)
@@ -166,14 +169,28 @@ class _Check:
         return self._contradicted(stance, value, f"{excerpt(later.text, 40)} later", later)
 
     def _found(self, value: Value) -> CheckedClaim:
-        forms = value.text
-        call = next((call for call in reversed(self._evidence.calls) if forms in call.text), None)
-        reason = f"{call.name} printed it" if call is not None else "it was given, or follows from what was recorded"
-        return self._claim(value, "supported", reason, [call] if call is not None else [])
+        calls = self._evidence.calls
+        printed = next((call for call in reversed(calls) if value.text in call.text), None)
+        if printed is not None:
+            return self._claim(value, "supported", f"{printed.name} printed it", [printed])
+        given = [text for text in self._evidence.episode.requests if value.text in text.text]
+        if given:
+            claim = self._claim(value, "supported", "the user gave it", [])
+            claim.given = given
+            return claim
+        named = next((call for call in reversed(calls) if value.text in call.facts), None)
+        if named is not None:
+            return self._claim(value, "supported", f"it is in the arguments of {named.name}", [named])
+        return self._derived(value)
+
+    def _derived(self, value: Value) -> CheckedClaim:
+        """Return the claim of a value that was computed, with the last calls that printed numbers."""
+        sources = [call for call in self._evidence.calls if call.numbers]
+        return self._claim(value, "supported", "it follows from what was recorded", sources[-MAX_SOURCES:])
 
     def _not_found(self, value: Value) -> CheckedClaim:
         """Return a claim with a value that was not found: that alone is no contradiction."""
-        if self._evidence.episode.has_dropped or any(call.is_cut for call in self._evidence.calls):
+        if not self._evidence.is_complete:
             return self._claim(value, "unverifiable", "it may be in a part of an output that was cut", [])
         return self._claim(value, "unsupported", "it was not recorded and does not follow from anything", [])
 

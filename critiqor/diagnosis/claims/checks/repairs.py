@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, have_same_target, named_paths, tokens
+from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.results.commands import plan_of
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.spans.calls import Kind
@@ -261,3 +262,10 @@ CHECKS = {
 def check_classes(call: EpisodeCall) -> set[str]:
     """Return what a call checks; empty if its name does not tell."""
     return {name for name, pattern in CHECKS.items() if pattern.search(call.line or call.tool)}
+
+
+def gives_result(speech: Speech, stance: Stance, classes: set[str]) -> bool:
+    """Return whether a statement gives the result of checks of these classes: all tests pass, the build is green."""
+    if not any(speech.has(stance, f"subjects.{name}") for name in classes):
+        return False
+    return speech.has(stance, "totality") or any(speech.has(stance, f"actions.{name}") for name in CHECKS)

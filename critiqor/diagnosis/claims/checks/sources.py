@@ -37,7 +37,15 @@ def check_sources(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         *_quotations(episode, evidence, answer),
         *_invented_rows(episode, evidence, answer),
     ]
-    return claims or _unknown_values(episode, evidence, answer)
+    claims = claims or _unknown_values(episode, evidence, answer)
+    return claims if evidence.is_complete else [_unverifiable(claim) for claim in claims]
+
+
+def _unverifiable(claim: CheckedClaim) -> CheckedClaim:
+    """Return a claim about something that was not found, if it may be in a part that is not there."""
+    claim.status, claim.problem = "unverifiable", None
+    claim.reason = "it may be in a part of an output that was cut or redacted"
+    return claim
 
 
 def _identifiers(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from critiqor.diagnosis.claims.arithmetic import Numbers
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.checks.repairs import check_classes, gives_result
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, named_paths, tokens
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
@@ -138,7 +139,9 @@ def _reports(speech: Speech, stance: Stance, check: EpisodeCall, later: list[Epi
             return True
     if not check.is_check:
         return False
-    return bool({word for word in tokens(check.line) & tokens(stance.lowered) if len(word) >= 4})
+    if {word for word in tokens(check.line) & tokens(stance.lowered) if len(word) >= 4}:
+        return True
+    return gives_result(speech, stance, check_classes(check))
 
 
 def _states(call: EpisodeCall, value: Value) -> bool:

@@ -40,7 +40,7 @@ def named_targets(request: str) -> list[str]:
 def check_targets(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     """Return the claims about something that the user named and that no call touched."""
     answer = episode.answer
-    if answer is None or not episode.calls:
+    if answer is None or not episode.calls or not evidence.is_complete:
         return []
     claims = []
     for name in named_targets(episode.request[:MAX_REQUEST]):
