@@ -17,6 +17,7 @@ from critiqor.diagnosis.cost import Ledger
 from critiqor.diagnosis.detection import Detection
 from critiqor.diagnosis.detectors import BUILT_IN
 from critiqor.diagnosis.detectors.timeout import is_timeout
+from critiqor.diagnosis.detectors.tool_misuse import with_true_advice
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import earliest_step
@@ -100,7 +101,7 @@ class Diagnoser:
         self._recording.coverage = coverage
         claims = self._recording.builder.claims.drafts_so_far()
         drafts = without_explained([*self._detection.findings(), *claims], self._detection.explained)
-        causes = _by_cause(drafts)
+        causes = _by_cause(self._advised(drafts))
         self._waste = {cause: self._waste.get(cause) or Waste() for cause in causes}
         found = [_finding(cause, same, self._waste[cause]) for cause, same in causes.items()]
         is_observed = self._recording.can_be_judged
@@ -124,7 +125,7 @@ class Diagnoser:
         detection = self._detection
         drafts = without_explained([*detection.conclude(timing), *checker.drafts], detection.explained)
         waste = detection.waste_of(drafts)
-        causes = _by_cause(drafts)
+        causes = _by_cause(self._advised(drafts))
         is_observed = recording.can_be_judged
         lost = confidence_lost(coverage, hollow=recording.is_hollow)
         confidence = 100 - sum(lost.values())
@@ -139,7 +140,9 @@ class Diagnoser:
         )
         findings, main = verdict.findings, verdict.main
         graph = causal_graph(findings, lambda finding: _scopes(causes[_cause_of(finding)]))
-        cost.wasted_tokens, cost.wasted_usd = waste.tokens, _rounded(waste.cost_usd)
+        cost.wasted_tokens, cost.wasted_usd = _wasted_tokens(waste, drafts), _rounded(waste.cost_usd)
+        if cost.wasted_tokens is not None:
+            cost.wasted_tokens = min(cost.wasted_tokens, cost.total_tokens)
         cost.wasted_usd_is_estimated = waste.is_estimated
         return Diagnosis(
             run_id=run_id,
@@ -166,6 +169,10 @@ class Diagnoser:
             timeline=timing,
             playbook=playbook(run_id, findings, main, graph, name_places=len(verdict.sessions) > 1),
         )
+
+    def _advised(self, drafts: list[Draft]) -> list[Draft]:
+        """Return drafts whose advice fits the whole recording: a detector of one agent run does not know the others."""
+        return [with_true_advice(draft, self._recording.builder.tools) for draft in drafts]
 
     def _session_facts(self, runs: list[AgentRun]) -> list[SessionFacts]:
         """Return what is known of the sessions of these agent runs, in order of start."""
@@ -235,7 +242,7 @@ def _finding(cause: _Cause, drafts: list[Draft], waste: Waste) -> Finding:
         agent_run_id=worst.scope.agent_run_id,
         first_bad_step=min(first_steps, default=None),
         causal_chain=[CausalStep(step.event_id, sanitize_line(step.happened), step.relation) for step in worst.chain],
-        impact=_impact(waste),
+        impact=_impact(waste, drafts),
         recommendation=sanitize_line(worst.recommendation),
         verification=sanitize_line(worst.verification),
     )
@@ -251,9 +258,14 @@ def _wasted_calls(drafts: list[Draft]) -> list[WastedCalls | Waste]:
     return series + [draft.wasted_model_calls for draft in drafts]
 
 
-def _impact(waste: Waste) -> Impact:
+def _wasted_tokens(waste: Waste, drafts: list[Draft]) -> int | None:
+    resent = sum(draft.resent_tokens for draft in drafts)
+    return (waste.tokens or 0) + resent if resent else waste.tokens
+
+
+def _impact(waste: Waste, drafts: list[Draft]) -> Impact:
     return Impact(
-        wasted_tokens=waste.tokens,
+        wasted_tokens=_wasted_tokens(waste, drafts),
         wasted_usd=_rounded(waste.cost_usd),
         wasted_usd_is_estimated=waste.is_estimated,
         wasted_ms=waste.duration_ms,

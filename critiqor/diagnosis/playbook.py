@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.causal_graph import causes_behind, depths
-from critiqor.diagnosis.drafts.draft import RUN_AGAIN
+from critiqor.diagnosis.drafts.draft import NO_CHANGE
 from critiqor.model import SEVERITIES, CausalGraph, Change, Finding, Playbook
 from critiqor.model.formatting import format_place
 
@@ -40,8 +40,7 @@ def playbook(
         )
         for one in picked
     ]
-    # A coding assistant cannot run the task again.
-    to_change = [one for one in picked if one.recommendation != RUN_AGAIN]
+    to_change = [one for one in picked if one.recommendation not in NO_CHANGE]
     return Playbook(changes=changes, prompt=_prompt(run_id, to_change, name_places=name_places) if to_change else None)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from critiqor.diagnosis.run_builder import RunBuilder
-from critiqor.model import Coverage, Event, EventType
+from critiqor.model import Coverage, Event, EventType, ms_from_iso
 from critiqor.model.event import is_agent_activity
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ToolCall
@@ -11,6 +13,8 @@ from critiqor.spans.calls import ToolCall
 STOP_EXIT_CODES = frozenset((128 + 1, 128 + 2, 128 + 15))
 """Exit codes of a process that was stopped by a signal: hang-up, Ctrl-C, `kill`."""
 
+STARTUP_MS = 60_000
+"""Milliseconds in which OpenClaw loads the recorder; if it is stopped earlier, a missing recorder is no fault."""
 _RESET_REASONS = ("new", "reset", "idle", "daily", "deleted")
 """Reasons for which a session ends and begins again without its history."""
 
@@ -138,7 +142,8 @@ class Recording:
     @property
     def can_be_judged(self) -> bool:
         """Whether there is a trust score: an agent was observed at work, or watched while it did nothing."""
-        return self.coverage.agent_events > 0 and (self.shows_work or self._was_watched)
+        is_observed = self.coverage.agent_events > 0 and (self.shows_work or self._was_watched)
+        return is_observed and not self.was_stopped_before_agents
 
     @property
     def _was_watched(self) -> bool:
@@ -155,6 +160,23 @@ class Recording:
     def was_asked_to_stop(self) -> bool:
         """Whether the process was stopped deliberately."""
         return self.error_of("interrupted") is not None or self.exit_code in STOP_EXIT_CODES
+
+    @property
+    def was_stopped_before_agents(self) -> bool:
+        """Whether the process was stopped before any agent began, so that there was nothing to observe."""
+        if self.process_start is None or not self.was_asked_to_stop:
+            return False
+        if any(run.has_begun for run in self.builder.runs.values()):
+            return False
+        return self.coverage.recorder_attached or self._lived_ms < STARTUP_MS
+
+    @property
+    def _lived_ms(self) -> float:
+        """How long the process ran in milliseconds."""
+        if self.process_start is None or self.process_end is None:
+            return math.inf
+        started, ended = ms_from_iso(self.process_start.timestamp), ms_from_iso(self.process_end.timestamp)
+        return math.inf if started is None or ended is None else ended - started
 
     @property
     def was_cut_short(self) -> bool:

@@ -17,6 +17,7 @@ from critiqor.diagnosis.claims.assertions import admits_failure, plans_work
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.runs.request_log import RequestLog
+from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.numbers import amount
@@ -148,6 +149,7 @@ class RunBuilder:
         """Number of times that each session has lost its history."""
         self._late_usage = LateUsage[_WaitingCall]()
         self.requests = RequestLog()
+        self.tools = ToolCatalog()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
@@ -224,6 +226,7 @@ class RunBuilder:
             self._add_model_call(run, event, span.data if isinstance(span.data, _Request) else None)
         elif kind == "before_provider_request":
             span.data = _Request(amount(event.payload.get("contextTokenBudget")))
+            self.tools.observe_request(event)
         else:
             self._add_moment(run, event)
 
@@ -297,6 +300,10 @@ class RunBuilder:
         call.same_output = fingerprint_of(data if compared is text else encoded(compared))
         call.duration_ms = amount(event.duration_ms) or 0
         call.failed = event.status == "error" and not _is_expected_failure(call, event.error or "", text)
+        if not call.failed:
+            self.tools.add_call(call.tool, is_inner=span.outer is not None)
+            if call.tool in SEARCH_TOOLS:
+                self.tools.add_listed(text)
         if call.kind in _SEARCHING:
             call.nothing_found = _found_nothing(call, text)
             call.missed = missed_names(text, call.arguments)

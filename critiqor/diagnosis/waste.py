@@ -68,6 +68,18 @@ class Waste:
             if part and not isinstance(part, Waste):
                 self._count(part, 0)
 
+    def add_sums(self, other: Waste) -> None:
+        """Add the sums of waste whose calls need not be kept, and of which none is counted here."""
+        self._is_empty = self._is_empty and not other
+        self.tool_calls += other.tool_calls
+        if other.tokens is not None:
+            self._usage += 1
+            self._tokens += other.tokens
+        if other.cost_usd is not None:
+            self._prices.add(other.cost_usd)
+        self._is_estimated = self._is_estimated or other.is_estimated
+        self._duration_ms += other.duration_ms or 0
+
     def _count(self, calls: WastedCalls, start: int) -> None:
         self._is_empty = False
         costs = calls if isinstance(calls, CallCosts) else costs_of(calls)

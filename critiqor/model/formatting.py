@@ -189,7 +189,7 @@ def format_waste(impact: Impact) -> str:
         counted(impact.wasted_tokens, "token") if impact.wasted_tokens else "",
         format_duration(impact.wasted_ms) if impact.wasted_ms else "",
     ]
-    return ", ".join(part for part in wasted if part) or "no waste measured"
+    return ", ".join(part for part in wasted if part) or "not measured"
 
 
 def format_size(number: int | None) -> str:

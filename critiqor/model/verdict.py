@@ -100,9 +100,15 @@ def verdict_on(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
         headline=diagnosis.headline,
         trust=diagnosis.trust_score,
         confidence=diagnosis.confidence_score,
-        unknown_trust="the agent was not observed" if diagnosis.trust_score is None else None,
+        unknown_trust=_unobserved(diagnosis) if diagnosis.trust_score is None else None,
         sessions=format_sessions(diagnosis),
     )
+
+
+def _unobserved(diagnosis: Diagnosis) -> str:
+    causes = {finding.cause for finding in diagnosis.failure_analysis.findings}
+    is_early = "inspection_incomplete:interrupted" in causes
+    return "no agent had begun" if is_early else "the agent was not observed"
 
 
 def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None = None) -> SessionTable:

@@ -259,6 +259,13 @@ class AgentRun:
         return self._ended_badly if end is None else end.status == "error"
 
     @property
+    def has_begun(self) -> bool:
+        """Whether more of it was recorded than messages that users sent."""
+        if self.spans is CLOSED or self.dropped:
+            return True
+        return any(not (isinstance(span, Message) and span.is_user) for span in self.spans)
+
+    @property
     def _has_calls_or_text(self) -> bool:
         if self.tool_calls or self.model_calls or self.lookups:
             return True

@@ -103,6 +103,20 @@ test("names and ids of the envelope stay texts, however long", (t) => {
   for (const name of ["tool_call_id", "tool_name", "agent_run_id", "session_key"]) assert.ok(call[name].length <= LIMITS.excerpt, name);
 });
 
+test("the names of the tools behind OpenClaw's tool search are kept, without their descriptions", (t) => {
+  const run = newRun(t);
+  const claw = attach();
+  const context = { runId: "r1", sessionKey: "s1" };
+  const directory = ["Available deferred-schema tools:", "- cron (core): Plans work.", "- memory_get (memory-core): Reads.", "", "- not one"];
+  const tools = Array.from({ length: 300 }, (_, number) => ({ name: `tool_${number}` }));
+  claw.hook("llm_input", { systemPrompt: `You are\n${directory.join("\n")}`, tools }, context);
+  claw.hook("model_call_started", { provider: "p", model: "m" }, context);
+  const { tools: recorded } = run.of("before_provider_request")[0].payload;
+  assert.deepEqual(recorded.deferred, ["cron", "memory_get"]);
+  assert.deepEqual([recorded.count, recorded.names.length], [300, 150]);
+  assert.doesNotMatch(run.text(), /Plans work/);
+});
+
 test("the system prompt and the tools of a request are digested, not copied", (t) => {
   const run = newRun(t);
   const claw = attach();
@@ -112,5 +126,6 @@ test("the system prompt and the tools of a request are digested, not copied", (t
   const [request] = run.of("before_provider_request");
   assert.equal(request.payload.system_prompt.size, 63_000);
   assert.deepEqual([request.payload.tools.count, request.payload.history_messages], [1, 2]);
+  assert.deepEqual([request.payload.tools.names, request.payload.tools.deferred], [["exec"], undefined]);
   assert.doesNotMatch(run.text(), /You are/);
 });

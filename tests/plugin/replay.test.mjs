@@ -150,6 +150,7 @@ for (const name of USUAL.filter((each) => each !== "2026.9.6-chat")) {
     assert.equal(first.payload.contextTokenBudget, 128000);
     assert.equal(first.payload.system_prompt.size, 60);
     assert.equal(first.payload.tools.count, 8);
+    assert.ok(first.payload.tools.names.includes("exec"));
     assert.equal(second.payload.system_prompt, undefined);
     assert.equal(typeof of(events, "after_provider_response")[0].payload.requestPayloadBytes, "number");
   });

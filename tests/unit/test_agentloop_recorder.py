@@ -87,6 +87,7 @@ def test_a_turn_has_the_names_and_the_order_of_the_plugin(made: Recording) -> No
     first, second = made.of("before_provider_request")
     assert first["payload"]["system_prompt"]["size"] == 7
     assert (first["payload"]["tools"]["count"], first["payload"]["history_messages"]) == (1, 1)
+    assert first["payload"]["tools"]["names"] == ["exec"]
     assert "system_prompt" not in second["payload"]
     answered = made.of("after_provider_response")[0]
     assert (answered["duration_ms"], answered["payload"]["usage"], answered["payload"]["turn"]) == (5, USAGE, 1)

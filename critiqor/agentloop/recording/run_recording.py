@@ -19,6 +19,8 @@ from critiqor.storage.bounds import text_digest
 
 Facts = dict[str, Any]
 """Payload fields of a record."""
+MAX_TOOL_NAMES = 150
+"""Maximum number of tools whose names are recorded with a request."""
 _FAILED_OUTCOMES = frozenset(("error", "timeout", "killed"))
 _Parameters = ParamSpec("_Parameters")
 _Method = Callable[Concatenate["RunRecording", _Parameters], None]
@@ -364,9 +366,10 @@ def _error_of(event: Mapping[str, Any]) -> str | None:
 def _prompt_facts(system_prompt: str, tool_names: Sequence[str], history_messages: int) -> Facts:
     """Return sizes and digests of a prompt, which is too large to record and the same in every turn."""
     system = replace_lone_surrogates(system_prompt)
+    names = [replace_lone_surrogates(name) for name in tool_names]
     return {
         "system_prompt": {"size": len(system.encode()), "digest": text_digest(system)},
-        "tools": {"count": len(tool_names), "digest": text_digest("\n".join(map(replace_lone_surrogates, tool_names)))},
+        "tools": {"count": len(names), "digest": text_digest("\n".join(names)), "names": names[:MAX_TOOL_NAMES]},
         "history_messages": history_messages,
     }
 

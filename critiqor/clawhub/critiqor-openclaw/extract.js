@@ -72,8 +72,12 @@ export function modelFacts(event) {
   });
 }
 
+const MAX_TOOL_NAMES = 150;
+const DIRECTORY = "\nAvailable deferred-schema tools:\n"; // heading of the tools behind OpenClaw's tool search
+
 /**
- * Returns sizes, counts and digests of a prompt. The prompt itself is not kept: it has about 280 KB on every turn.
+ * Returns sizes, counts and digests of a prompt, and the names of the tools: those that the model can call, and those
+ * that it can only reach through OpenClaw's tool search. The prompt itself is not kept: it has about 280 KB on every turn.
  * @param {OpenClaw.LlmInput} event
  */
 export function promptFacts(event) {
@@ -81,9 +85,30 @@ export function promptFacts(event) {
   const tools = Array.isArray(event.tools) ? event.tools.map(toolName) : [];
   return {
     system_prompt: { size: Buffer.byteLength(system), digest: digestOf(system) },
-    tools: { count: tools.length, digest: digestOf(tools.join("\n")) },
+    tools: stripUndefined({
+      count: tools.length,
+      digest: digestOf(tools.join("\n")),
+      names: tools.slice(0, MAX_TOOL_NAMES),
+      deferred: deferredTools(system),
+    }),
     history_messages: Array.isArray(event.historyMessages) ? event.historyMessages.length : null,
   };
+}
+
+/**
+ * Returns the names in the directory of tools that OpenClaw adds to the system prompt; undefined if it has none.
+ * @param {string} system
+ */
+function deferredTools(system) {
+  const start = system.indexOf(DIRECTORY);
+  if (start < 0) return undefined;
+  const names = [];
+  for (const line of system.slice(start + DIRECTORY.length, start + 20_000).split("\n", MAX_TOOL_NAMES)) {
+    const name = /^- ([\w.:-]+)/.exec(line)?.[1];
+    if (name === undefined) break;
+    names.push(name);
+  }
+  return names;
 }
 
 /** @param {OpenClaw.Tool | null} tool */

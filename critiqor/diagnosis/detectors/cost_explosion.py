@@ -6,6 +6,8 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 
+from msgspec.structs import replace
+
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_costs import CallCosts, costs_of
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
@@ -107,7 +109,7 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         for calls in series:
             summary.add(calls)
         summary.count = self._waste.tool_calls
-        return [self._draft("high", 85, "wasted", summary, title, explanation)]
+        return [replace(self._draft("high", 85, "wasted", summary, title, explanation), wasted_tool_calls=self._waste)]
 
     def _carried(self, giants: list[ToolCall]) -> list[Draft]:
         """Report if at least half of the tokens were spent on sending the same giant results repeatedly."""
@@ -129,7 +131,7 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         summary = _CallSummary()
         summary.add(calls)
         summary.count = len(calls)
-        return [self._draft("medium", 65, "carried", summary, title, explanation)]
+        return [replace(self._draft("medium", 65, "carried", summary, title, explanation), resent_tokens=carried)]
 
     def _draft(
         self, severity: Severity, confidence: int, how: str, calls: _CallSummary, title: str, explanation: str

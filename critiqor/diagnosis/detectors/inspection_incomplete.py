@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from critiqor.diagnosis.detector import RecordingDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
-from critiqor.diagnosis.drafts.draft import RUN_AGAIN, Draft
+from critiqor.diagnosis.drafts.draft import RUN_AGAIN, START_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
@@ -17,10 +17,12 @@ MIN_LOST_FOR_MEDIUM = 10
 _ADVICE = {
     "lost": "See `coverage` in session.json for where records were lost. Usual causes: a full disk, a killed process.",
     "cut": RUN_AGAIN,
+    "interrupted": START_AGAIN,
     "not_understood": "Convert the file to one of the formats in docs/importing.md, and import it again.",
 }
 _RECORD_AGAIN = "Record again: the coverage block shows agent events and no lost records."
 _VERIFICATIONS = {
+    "interrupted": "Record again: the coverage block shows agent events.",
     "cut": "Record again: let the agent finish, then run `critiqor finalize`.",
     "not_understood": "Import again: the coverage block shows agent events, and no entries that were not understood.",
 }
@@ -37,6 +39,9 @@ class InspectionIncomplete(RecordingDetector):
             reasons = "; ".join(coverage.notes) or "it has no events"
             explanation = f"It contains no message, model call or tool call that Critiqor can read: {reasons}"
             return [_draft(recording, "not_understood", "high", title, explanation)]
+        if recording.was_stopped_before_agents:
+            title = "OpenClaw was interrupted before an agent began"
+            return [_draft(recording, "interrupted", "low", title, "Nothing is known about agents: none had started.")]
         if coverage.agent_events == 0:
             why = recording.not_attached.error if recording.not_attached is not None else None
             note = coverage.notes[0] if coverage.notes else "No agent event was recorded."
@@ -67,7 +72,9 @@ def _end_of(recording: Recording) -> str:
 
 
 def _draft(recording: Recording, how: str, severity: Severity, title: str, explanation: str) -> Draft:
-    at = recording.last_event if how == "cut" else recording.not_attached or recording.process_start
+    at = recording.not_attached or recording.process_start
+    if how in ("cut", "interrupted"):
+        at = recording.process_end or recording.last_event
     event_id = at.event_id if at is not None else recording.first_event
     return Draft(
         type=TYPE,

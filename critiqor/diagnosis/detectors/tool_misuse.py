@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
@@ -70,6 +73,35 @@ def _reason_in(error: str, tool: str, kind: Kind) -> str | None:
     if _MALFORMED.search(error):
         return _INVALID
     return _RULE if kind in _EFFECTS and _OBJECTION.search(error) else None
+
+
+def with_true_advice(draft: Draft, tools: ToolCatalog) -> Draft:
+    """Return a draft that does not ask for a tool which the recording shows, or which may be behind the tool search."""
+    if draft.type != TYPE or draft.about[-1:] != (_NO_TOOL,):
+        return draft
+    tool = draft.about[0]
+    wrong = f"`{tool}` was called wrongly: "
+    if tool in SEARCH_TOOLS:
+        title = wrong + "no tool has the id that it was given"
+        advice = f"Let the agent look for tools with `tool_search` first, and pass `{tool}` an id from its results."
+    elif tools.is_deferred(tool):
+        title = wrong + "it is behind OpenClaw's tool search"
+        advice = (
+            f"Tell the agent to call `{tool}` with `tool_call`, or set `tools.toolSearch` to false in OpenClaw's "
+            "configuration, so that tools can be called by their names."
+        )
+    elif tools.is_direct(tool):
+        title = wrong + "this agent run did not have it, others did"
+        advice = f"Allow `{tool}` for this agent, or remove that name from its instructions."
+    elif tools.uses_search:
+        title = wrong + "no tool can be called by this name"
+        advice = (
+            f"Let the agent look for `{tool}` with `tool_search`: tools behind OpenClaw's tool search are called with "
+            "`tool_call`. If it is not there either, remove that name from the agent's instructions."
+        )
+    else:
+        return draft
+    return replace(draft, title=title, recommendation=advice)
 
 
 class ToolMisuse(RunDetector[ToolCall | Moment]):

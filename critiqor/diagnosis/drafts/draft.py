@@ -14,6 +14,10 @@ from critiqor.spans.calls import ModelCall, ToolCall
 
 RUN_AGAIN = "Run the task again and let it finish before you judge it: this recording ends before the agent was done."
 """Recommendation for a run that was cut off: nothing about the agent needs to change."""
+START_AGAIN = "Start OpenClaw again and let an agent work: this recording ends before one began."
+"""Recommendation for a run that was stopped before an agent began: nothing is known about agents."""
+NO_CHANGE = frozenset((RUN_AGAIN, START_AGAIN))
+"""Recommendations that change nothing: a coding assistant cannot follow them."""
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -34,7 +38,10 @@ class Draft(msgspec.Struct, kw_only=True):
     """Id of the event with which the failure began."""
     chain: list[CausalStep] = msgspec.field(default_factory=list)
     wasted_tool_calls: list[ToolCall] | CallCosts | Waste = msgspec.field(default_factory=list)
+    """`Waste` for calls that other drafts have, too: they count for the finding, but not again for the recording."""
     wasted_model_calls: list[ModelCall] | CallCosts = msgspec.field(default_factory=list)
+    resent_tokens: int = 0
+    """Estimated tokens of results that were sent again with other model calls, which themselves were not wasted."""
     explains: Set[str] = frozenset()
     """Ids of events of the process that this draft explains."""
     explained_calls: Orders | None = None

@@ -80,6 +80,7 @@ class JoinedDraft:
         self._earliest: str | None = None
         self._scopes: dict[Scope, None] = {}
         self._waste = Waste()
+        self._resent_tokens = 0
 
     def add(self, draft: Draft) -> None:
         """Add a draft of an agent run that is over."""
@@ -92,6 +93,9 @@ class JoinedDraft:
             self._earliest = step
         self._scopes[draft.scope] = None
         self._waste.add_all(draft.wasted_tool_calls, draft.wasted_model_calls)
+        if isinstance(draft.wasted_tool_calls, Waste):
+            self._waste.add_sums(draft.wasted_tool_calls)
+        self._resent_tokens += draft.resent_tokens
         # The worst one is kept for its words.
         draft.wasted_tool_calls, draft.wasted_model_calls, draft.explained_calls = [], [], None
 
@@ -105,6 +109,7 @@ class JoinedDraft:
             earliest=self._earliest,
             merged=list(self._scopes),
             wasted_tool_calls=self._waste,
+            resent_tokens=self._resent_tokens,
         )
 
 
