@@ -7,6 +7,7 @@ there is no trust score.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -92,6 +93,16 @@ class Diagnoser:
             if self._waste and event.event_type == "agent_end":
                 for waste in self._waste.values():
                     waste.read_late_usage()
+
+    def values_to_look_up(self) -> frozenset[str]:
+        """Return values of the agent's claims that may be anywhere in the events. No more events may follow."""
+        claims = self._recording.builder.claims
+        claims.conclude()
+        return claims.lookups.values
+
+    def look_up(self, events: Iterable[Event]) -> None:
+        """Decide the claims with such values by a second look at the events that contain them."""
+        self._recording.builder.claims.look_up(events)
 
     def findings(self, coverage: Coverage) -> list[Finding]:
         """Return the findings so far, most severe first. Cheap enough to be called every few events.

@@ -6,6 +6,7 @@ The evidence is never changed, and it can be diagnosed again at any time.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,7 +39,7 @@ from critiqor.storage import exclusive, write_json
 from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
-from critiqor.storage.session_document import SessionDocumentWriter, read_sealed_events
+from critiqor.storage.session_document import SessionDocumentWriter, events_containing, read_sealed_events
 from critiqor.storage.verification import file_digest
 from critiqor.timeline import Timing
 
@@ -105,11 +106,17 @@ class RunDiagnosis:
         self._diagnoser.observe(event)
         self._timing.observe(event)
 
-    def conclude(self, run_id: str, digest: str, coverage: Coverage, evidence: Path | None = None) -> Diagnosis:
+    def conclude(
+        self, run_id: str, digest: str, coverage: Coverage, evidence: Path | None = None, events: Iterable[Event] = ()
+    ) -> Diagnosis:
         """Return the diagnosis of the run, made now from its observed events and its timeline file.
 
-        Detectors of extensions read the events from `evidence`, a sealed session.json; without it they do not run.
+        Detectors of extensions read the events from `evidence`, a sealed session.json; without it they do not run. What
+        is looked up once more is looked up there, else in `events`.
         """
+        values = self._diagnoser.values_to_look_up()
+        if values:
+            self._diagnoser.look_up(events if evidence is None else events_containing(evidence, values))
         diagnosis = self._diagnoser.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._timing.summary())
         extensions = installed("critiqor.detectors") if evidence is not None else []
         if evidence is None or not extensions:
@@ -187,7 +194,7 @@ def _diagnose_events(run_id: str, digest: str, events: list[Event], coverage: Co
     for event in events:
         diagnoser.observe(event)
     if not installed("critiqor.detectors"):
-        return diagnoser.conclude(run_id, digest, coverage)
+        return diagnoser.conclude(run_id, digest, coverage, events=events)
     with tempfile.TemporaryDirectory() as folder:
         document = Path(folder, "session.json")
         with document.open("wb") as file:

@@ -14,7 +14,7 @@ event is on its own line, so that they can be read one by one and copied without
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol
@@ -132,12 +132,25 @@ def _count(data: bytes, metrics: Metrics) -> bool:
 
 def read_sealed_events(document: Path) -> Iterator[Event]:
     """Yield the events of a sealed session.json without reading all of it into memory."""
+    return map(decode_event, _event_lines(document))
+
+
+def events_containing(document: Path, texts: Collection[str]) -> Iterator[Event]:
+    """Yield the events of a sealed session.json that contain one of these texts, which are in lower case."""
+    wanted = [text.encode() for text in texts]
+    for line in _event_lines(document):
+        lowered = line.lower()
+        if any(text in lowered for text in wanted):
+            yield decode_event(line)
+
+
+def _event_lines(document: Path) -> Iterator[bytes]:
     with document.open("rb", buffering=1 << 18) as file:
         file.readline()
         for line in file:
             if line == b"],\n":
                 return
-            yield decode_event(line.rstrip(b",\n"))
+            yield line.rstrip(b",\n")
 
 
 class _DocumentEnd(msgspec.Struct):

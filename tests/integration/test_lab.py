@@ -20,8 +20,7 @@ from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_t
 
 from critiqor.diagnosis import FAILURE_TYPES, detectors
 from critiqor.diagnosis.claims import claim_checker
-from critiqor.diagnosis.claims.checked import CheckedClaim
-from critiqor.diagnosis.claims.failure_types import CLAIM_TYPES
+from critiqor.diagnosis.claims.checked import CLAIM_TYPES, CheckedClaim
 from critiqor.diagnosis.hazards import failure_types, hazards
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.runners.runner import PlayedScenario, Runner

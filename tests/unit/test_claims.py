@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from story import Story
+from support import Runs, attached
 
 from critiqor.model import Claim
+from critiqor.run.diagnosis import diagnose
+from critiqor.run.store import RunStore
 
 PASSED = "12 passed in 0.31s"
 SENT = '{"ok": true, "status": "sent"}'
-LONG = "filler line\n" * 4000
 
 
 def claims(story: Story, kind: str) -> list[Claim]:
@@ -80,16 +83,30 @@ def test_identifier_that_appears_nowhere_is_unsupported() -> None:
 @pytest.mark.parametrize(
     "output",
     [
-        LONG,
         [{"type": "text", "cut": True, "size": 90_000, "digest": "sha256:00", "text": "ticket accepted"}],
         "ticket accepted, token [redacted:token:0123456789ab]",
     ],
-    ids=["too long to keep", "cut by the recorder", "redacted"],
+    ids=["cut by the recorder", "redacted"],
 )
 def test_identifier_that_may_be_in_a_missing_part_is_unverifiable(output: Any) -> None:
     story = _invented_number(output)
     assert [claim.status for claim in claims(story, "value")] == ["unverifiable"]
     assert "unsupported_claim" not in story.types()
+
+
+@pytest.mark.parametrize("has_source", [True, False])
+def test_identifier_is_looked_up_in_all_of_a_long_output(runs: Runs, has_source: bool) -> None:
+    half = "filler line\n" * 2000
+    story = _invented_number(half + ("ticket SR-20481 accepted\n" if has_source else "") + half)
+    run_id = runs.start()
+    runs.write(run_id, attached(), *map(msgspec.to_builtins, story.events))
+    runs.finalize(run_id)
+    diagnosis = diagnose(RunStore(runs.folder).run(run_id))
+    [claim] = [claim for claim in diagnosis.claims if claim.kind == "value"]
+    assert claim.status == ("supported" if has_source else "unsupported")
+    assert [finding.type for finding in diagnosis.failure_analysis.findings] == (
+        [] if has_source else ["unsupported_claim"]
+    )
 
 
 def test_task_that_worked_when_the_user_asked_again_is_achieved() -> None:

@@ -8,6 +8,15 @@ from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.stance import Stance
 from critiqor.model import ClaimKind, ClaimStatus, Severity
 
+CLAIM_TYPES: dict[str, str] = {
+    "unsupported_claim": "the agent asserted something that no recorded call supports",
+    "misreported_value": "the agent reported a value that differs from the recorded one",
+    "weakened_check": "a check was made to pass instead of what it checks, and the report does not say so",
+    "wrong_target": "an action reached another target than the one that was named",
+}
+"""Failure types that only come from checking claims, with their meanings, in the order of findings of the same
+severity: no detector observes spans for them."""
+
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a claim is a failure of the agent."""
@@ -37,6 +46,8 @@ class CheckedClaim(msgspec.Struct, kw_only=True):
     """The messages of the user that decide it."""
     problem: Problem | None = None
     """None if the claim is no failure."""
+    lookup: str | None = None
+    """A value that is not in what is kept of the recording, and that decides the claim if it is nowhere else either."""
 
     @property
     def quote(self) -> str:

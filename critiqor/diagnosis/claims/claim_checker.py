@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 
 import msgspec
@@ -36,6 +36,7 @@ from critiqor.diagnosis.claims.episode import (
     EpisodeText,
 )
 from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.lookups import Lookups
 from critiqor.diagnosis.claims.task import combine, task_of
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
@@ -84,6 +85,7 @@ class ClaimChecker:
         self._arguments: dict[int, str] = {}
         """Arguments of calls whose result is awaited, by position of the call."""
         self.claims: list[Claim] = []
+        self.lookups = Lookups()
         self.drafts: list[Draft] = []
         self.tasks: dict[str | None, TaskOutcome] = {}
         """Whether the requests of each session were fulfilled."""
@@ -137,7 +139,8 @@ class ClaimChecker:
             exit_code=exit_code,
             reported_failure=call.failed,
             is_check=call.is_test or is_check(line),
-            is_cut=not is_whole or len(text) > MAX_OUTPUT or REDACTION_MARK in text,
+            is_cut=not is_whole or REDACTION_MARK in text,
+            is_shortened=len(text) > MAX_OUTPUT,
         )
         outgoing = _outgoing(added, arguments, line)
         added.facts = _ends(_without(arguments, outgoing), MAX_ARGUMENTS) if outgoing else added.arguments
@@ -273,8 +276,15 @@ class ClaimChecker:
         for checked in claims:
             if len(self.claims) < MAX_CLAIMS or checked.problem is not None:
                 self.claims.append(_claim(episode, checked))
-            if checked.problem is not None:
+                if checked.lookup is not None:
+                    draft = _draft(episode, checked) if checked.problem is not None else None
+                    self.lookups.add(checked.lookup, len(self.claims) - 1, draft)
+            if checked.problem is not None and checked.lookup is None:
                 self.drafts.append(_draft(episode, checked))
+
+    def look_up(self, events: Iterable[Event]) -> None:
+        """Look up in all events the values that are not in what is kept of them."""
+        self.drafts += self.lookups.search(events, self.claims)
 
 
 def _as_it_is(episode: Episode) -> Episode:
@@ -308,7 +318,14 @@ def _drafts(episode: Episode) -> list[Draft]:
     found = find_hazards(episode)
     if episode.answer is None and not episode.outgoing:
         return found
-    return [*found, *(_draft(episode, claim) for claim in check_episode(episode) if claim.problem is not None)]
+    return [
+        *found,
+        *(
+            _draft(episode, claim)
+            for claim in check_episode(episode)
+            if claim.problem is not None and claim.lookup is None
+        ),
+    ]
 
 
 def check_episode(episode: Episode) -> list[CheckedClaim]:

@@ -66,7 +66,9 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """Whether it runs tests, a build or another check."""
     has_result: bool = True
     is_cut: bool = False
-    """Whether a part of its output was not kept or is redacted, so that something may be in it that is not found."""
+    """Whether a part of its output was not recorded or is redacted."""
+    is_shortened: bool = False
+    """Whether a part of its output is only in the recording, and not here."""
 
     @property
     def meaning(self) -> Meaning:

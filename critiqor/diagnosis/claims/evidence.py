@@ -74,7 +74,13 @@ class Evidence:
     @cached_property
     def is_complete(self) -> bool:
         """Whether all that was seen is here: if not, something that is not found may still have been seen."""
-        return not self.episode.has_dropped and not any(call.is_cut for call in self.calls)
+        kept = not self.episode.has_dropped and not any(call.is_shortened for call in self.calls)
+        return kept and self.is_recorded
+
+    @cached_property
+    def is_recorded(self) -> bool:
+        """Whether the recording has all that the calls which are kept have returned."""
+        return not any(call.is_cut for call in self.calls)
 
     @cached_property
     def seen(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.claims.failure_types import CLAIM_TYPES
+from critiqor.diagnosis.claims.checked import CLAIM_TYPES
 from critiqor.diagnosis.detectors import (
     agent_failure,
     child_process_failure,

@@ -38,13 +38,18 @@ def check_sources(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         *_invented_rows(episode, evidence, answer),
     ]
     claims = claims or _unknown_values(episode, evidence, answer)
-    return claims if evidence.is_complete else [_unverifiable(claim) for claim in claims]
+    return claims if evidence.is_complete else [_unverifiable(claim, evidence) for claim in claims]
 
 
-def _unverifiable(claim: CheckedClaim) -> CheckedClaim:
-    """Return a claim about something that was not found, if it may be in a part that is not there."""
-    claim.status, claim.problem = "unverifiable", None
+def _unverifiable(claim: CheckedClaim, evidence: Evidence) -> CheckedClaim:
+    """Return a claim about something that was not found, but may be in a part that is not there."""
+    claim.status = "unverifiable"
     claim.reason = "it may be in a part of an output that was cut or redacted"
+    is_identifier = claim.problem is not None and claim.problem.about == ("identifier",)
+    if is_identifier:
+        claim.lookup = claim.quote
+    if not is_identifier or not evidence.is_recorded:
+        claim.problem = None
     return claim
 
 

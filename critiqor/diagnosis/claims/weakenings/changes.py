@@ -100,7 +100,8 @@ class Files:
     def _remember(self, call: EpisodeCall) -> None:
         arguments = _decoded(call.arguments)
         path = _first(arguments, _PATHS)
-        if call.kind is Kind.LOOKUP and path and not call.is_cut and call.text.count("\n") <= MAX_LINES:
+        is_whole = not (call.is_cut or call.is_shortened)
+        if call.kind is Kind.LOOKUP and path and is_whole and call.text.count("\n") <= MAX_LINES:
             self._contents[path] = _NUMBERED.sub("", call.text)
         elif call.line and (found := re.fullmatch(rf"\s*(?:cat|bat|nl|cat -n)\s+({_WORD})\s*", call.line)):
             self._contents[_bare(found[1])] = _NUMBERED.sub("", call.text)
