@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.claims.assertions import admits_failure, plans_work
+from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.runs.request_log import RequestLog
@@ -55,8 +55,6 @@ MAX_ARGUMENTS = 800
 """Maximum number of characters that are kept of arguments."""
 MAX_OUTPUT = 400
 """Maximum number of characters that are kept of an output."""
-MAX_ENDING = 300
-"""Maximum number of characters that are kept of the end of a message that announces work."""
 MAX_BACKGROUND_TESTS = 1024
 """Maximum number of test runs in the background whose end is awaited."""
 MAX_UNREAD = 8
@@ -371,7 +369,6 @@ class RunBuilder:
             self.claims.add_compaction(run, self._events)
             return
         asks_tools = bool(payload.get("tool_calls"))
-        plans = not is_user and plans_work(text)
         run.messages.append(
             Message(
                 order=self._events,
@@ -381,8 +378,6 @@ class RunBuilder:
                 size=len(text),
                 admits_failure=not is_user and admits_failure(text),
                 tells_repetition=not is_user and tells_repetition(text),
-                plans_work=plans,
-                ending=excerpt(text[-MAX_ENDING:]) if plans else "",
                 asks_user=not is_user and "?" in text,
                 asks_tools=asks_tools,
                 stop_reason=str(payload["stop_reason"]) if payload.get("stop_reason") else None,

@@ -121,9 +121,6 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     admits_failure: bool = False
     tells_repetition: bool = False
     """Whether the agent says that something happened twice."""
-    plans_work: bool = False
-    ending: str = ""
-    """End of the text, if it announces work."""
     asks_user: bool = False
     asks_tools: bool = False
     stop_reason: str | None = None

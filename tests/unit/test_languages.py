@@ -27,6 +27,10 @@ ACTIONS = (
     *("delete", "pay", "book", "cancel", "install", "upload", "share", "inspect", "reconcile", "rerun", "create"),
     *("change", "restart", "migrate"),
 )
+CONDUCT = (
+    *("announces", "self", "soon", "perfect", "returns", "conditions", "standing", "policies", "granted"),
+    *("asks_leave", "plan_wanted", "before", "after", "ask_date", "ask_time", "ask_count"),
+)
 SCRIPTS = {"ar": "arabic", "ja": "kana", "ko": "hangul", "ru": "cyrillic", "zh": "han"}
 LETTERS = {
     "kana": r"[\u3040-\u30ff]",
@@ -36,6 +40,8 @@ LETTERS = {
     "han": r"[\u4e00-\u9fff]",
 }
 """Letters of each script; Japanese is also written with Chinese characters, so that kana come first."""
+SHORT = {"function_words", "future", "negations", "conduct.announces", "conduct.self"}
+"""Lists with short stems: particles, and what a language puts before its verbs."""
 NUMERALS = {"ja", "zh"}
 """Languages whose numerals are read digit by digit, by the code and not from a list of words."""
 
@@ -306,7 +312,7 @@ def entries(words: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
         yield name, words[name]
     for name in TABLES:
         yield name, list(words[name])
-    for name in ("actions", "subjects"):
+    for name in ("actions", "subjects", "conduct"):
         for action, listed in words[name].items():
             yield f"{name}.{action}", listed
 
@@ -360,11 +366,12 @@ def test_every_language_has_a_file_and_every_file_is_known() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_a_file_has_exactly_the_members_that_are_read(code: str) -> None:
     words = read(code)
-    assert list(words) == ["name", "script", *LISTS, *TABLES, "actions", "subjects"]
+    assert list(words) == ["name", "script", *LISTS, *TABLES, "actions", "subjects", "conduct"]
     assert isinstance(words["name"], str)
     assert words["script"] == SCRIPTS.get(code)
     assert tuple(words["actions"]) == ACTIONS
     assert tuple(words["subjects"]) == ACTIONS
+    assert tuple(words["conduct"]) == CONDUCT
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -386,7 +393,7 @@ def test_a_stem_is_long_enough_not_to_match_ordinary_words(code: str) -> None:
     for name, listed in entries(read(code)):
         # A letter that only one language has may identify it, and a negation may be short.
         short = [entry for entry in listed if entry.endswith("*") and len(entry.strip("*")) < 3 and entry != "n'*"]
-        assert [entry for entry in short if name not in {"function_words", "future", "negations"}] == []
+        assert [entry for entry in short if name not in SHORT] == []
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -1,4 +1,4 @@
-"""Detect what an agent admits and announces in its messages, for detectors of the way it works.
+"""Detect what an agent admits in its messages, for detectors of the way it works.
 
 This is weak evidence, which detectors compare with the recorded calls. Only English is supported: a text in another
 language is assumed to admit a failure. What an agent claims is checked in the other modules of this folder.
@@ -11,9 +11,6 @@ import re
 from critiqor.diagnosis.signals.text import gate
 
 # Patterns without re.IGNORECASE are applied to lower case text, which is three times as fast.
-# A break is white space after a full stop, line breaks, or the gap before "so you can". The pattern begins with a set
-# of characters, because a search for one skips all others quickly.
-_SENTENCE = re.compile(r"[\s,](?:(?<=[.!?;]\s)\s*|(?<=\n)\n*|(?:(?<= )|(?<=,) )(?=(?:so|and) you can\b))")
 _TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"
 _RESOLVED_TROUBLE = re.compile(
     # Problems that were fixed, are gone or are handled do not count.
@@ -66,24 +63,3 @@ def _is_english(text: str) -> bool:
     return len(text.split()) < MIN_WORDS_FOR_LANGUAGE and all(
         character.isascii() for character in text if character.isalpha()
     )
-
-
-_PLAN = re.compile(
-    r"\b(?:i(?:'ll| will| am going to|'m going to)|let me|next,? i|now i(?:'ll| will)|i need to (?:now )?)\s+"
-    r"(?!know|be happy|assist|wait|help|be able|be glad)\w+"
-)
-
-
-_may_plan = gate("i'll", "i will", "going to", "let me", "next", "now i", "i need to")
-
-
-def plans_work(text: str) -> bool:
-    """Return whether an agent ends its message with the claim that it will do more work."""
-    plain = _plain(text)
-    if not _may_plan(plain.lower()):
-        return False
-    sentences = [sentence for sentence in _SENTENCE.split(plain.strip()) if sentence.strip()]
-    if not sentences:
-        return False
-    last = sentences[-1].lower()
-    return "?" not in last and _PLAN.search(last) is not None

@@ -38,6 +38,7 @@ from critiqor.diagnosis.claims.episode import (
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.lookups import Lookups
 from critiqor.diagnosis.claims.task import combine, task_of
+from critiqor.diagnosis.conduct.conduct import find_lapses
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.hazards.hazards import find_hazards
@@ -265,11 +266,11 @@ class ClaimChecker:
             each.release()
 
     def _judge(self, episode: Episode) -> None:
-        self.drafts += find_hazards(episode)
+        _forget_language(episode)
+        self.drafts += (*find_hazards(episode), *find_lapses(episode))
         if episode.answer is None and not episode.outgoing:
             return
         episode.lists_all = len(self.claims) < MAX_CLAIMS
-        _forget_language(episode)
         claims = check_episode(episode)
         task = task_of(episode, claims)
         self.tasks[episode.session_key] = combine(self.tasks.get(episode.session_key), task)
@@ -315,7 +316,7 @@ def _forget_language(episode: Episode) -> None:
 
 def _drafts(episode: Episode) -> list[Draft]:
     """Return what is found in an episode."""
-    found = find_hazards(episode)
+    found = [*find_hazards(episode), *find_lapses(episode)]
     if episode.answer is None and not episode.outgoing:
         return found
     return [

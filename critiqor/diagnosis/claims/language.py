@@ -52,6 +52,8 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     weekdays: dict[str, int]
     actions: dict[str, list[str]]
     subjects: dict[str, list[str]]
+    conduct: dict[str, list[str]]
+    """Words with which an agent announces work or asks for leave, and a user grants or limits it."""
 
 
 _LISTS = ("negations", "trouble", "limits", "reassuring", "uncertain", "future", "attribution", "totality", "once")
@@ -71,6 +73,11 @@ class Language:
         for member in ("actions", "subjects"):
             lists |= {f"{member}.{name}": entries for name, entries in getattr(self.data, member).items()}
         return Vocabulary(lists)
+
+    @cached_property
+    def conduct(self) -> Vocabulary:
+        """The lists of `conduct`. Few sentences are searched for them, so they are not among the others."""
+        return Vocabulary(self.data.conduct, has_open_phrases=True)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Lists of words, stems and phrases that are searched in a text together.
 
 An entry `x` is a whole word, `x*` the beginning, `*x` the end and `*x*` any part of a word; a phrase contains spaces.
+The last word of a phrase is a whole word, unless phrases may be open: then `no x*` also finds `no xs`.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ class Hit(NamedTuple):
 class Vocabulary:
     """Named lists of entries."""
 
-    def __init__(self, lists: dict[str, list[str]]) -> None:
+    def __init__(self, lists: dict[str, list[str]], *, has_open_phrases: bool = False) -> None:
+        self._has_open_phrases = has_open_phrases
         self._bits: dict[str, int] = {}
         self._words: dict[str, int] = {}
         self._prefixes: dict[int, dict[str, int]] = {}
         self._suffixes: dict[int, dict[str, int]] = {}
         self._parts: dict[str, dict[str, int]] = {}
         """Parts of words by their first letter: some languages have thousands, and a text has few different letters."""
-        self._phrases: dict[str, list[tuple[str, int]]] = {}
-        """Phrases by their first word."""
+        self._phrases: dict[str, list[tuple[str, int, bool]]] = {}
+        """Phrases by their first word, each with whether its last word is only the beginning of one."""
         self._known: dict[str, int] = {}
         for name, entries in lists.items():
             bit = self._bits[name] = 1 << len(self._bits)
@@ -51,7 +53,8 @@ class Vocabulary:
             return
         if " " in bare:
             first = _WORD.search(bare)
-            self._phrases.setdefault(first[0] if first else bare, []).append((bare, bit))
+            is_open = self._has_open_phrases and entry.endswith("*")
+            self._phrases.setdefault(first[0] if first else bare, []).append((bare, bit, is_open))
         elif (entry.startswith("*") and entry.endswith("*")) or _UNSPACED.search(bare) or not _WORD.fullmatch(bare):
             parts = self._parts.setdefault(bare[0], {})
             parts[bare] = parts.get(bare, 0) | bit
@@ -106,9 +109,9 @@ class Vocabulary:
         if mark & ~self._begins:
             hits.append(Hit(start, start + len(word), mark & ~self._begins))
         if mark & self._begins:
-            for phrase, bit in self._phrases[word]:
+            for phrase, bit, is_open in self._phrases[word]:
                 end = start + len(phrase)
-                if text.startswith(phrase, start) and not text[end : end + 1].isalnum():
+                if text.startswith(phrase, start) and (is_open or not text[end : end + 1].isalnum()):
                     hits.append(Hit(start, end, bit))
 
     def _mark(self, word: str) -> int:

@@ -1,8 +1,10 @@
-"""`premature_stop`: announced or planned work was never done, and the agent run ended as if complete."""
+"""`premature_stop`: the agent run ended as if complete: cut off, before its tool calls, or with its plan not done.
+
+What the last message and the request show is checked in `critiqor.diagnosis.conduct`.
+"""
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from critiqor.diagnosis.detector import RunDetector
@@ -15,17 +17,8 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Message, Moment, Plan, ToolCall
 
 TYPE = "premature_stop"
-MEANING = "announced work was never done, and the agent run ended as if complete"
+MEANING = "the agent run ended as if complete, although announced or requested work was left"
 _OUTPUT_LIMIT_REASONS = frozenset(("length", "max_tokens", "maxtokens"))
-# An agent that waits for an answer or for an event has not stopped too early.
-_WAITS = re.compile(
-    r"\?|\b(?:if|once|when|whenever|after|until|unless|as soon as|let me know|tell me|confirm|approv\w+|go ahead"
-    r"|proceed|later|tomorrow|tonight|next time|keep|remember|monitor|watch|stand by|await\w*|notify|remind"
-    # A rule for the future is no announcement of work that is due now.
-    r"|report back|from now on|from here on|going forward|in (?:the )?future|always|never|every time|each time"
-    r"|by default|treat\w*|stick to|respect|honou?r|avoid|refrain)\b",
-    re.IGNORECASE,
-)
 _DELEGATING = ("cron", "automation", "schedul", "remind", "spawn", "subagent", "yield")
 """Parts of the names of tools that schedule work for later or delegate it to another agent."""
 
@@ -77,8 +70,6 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
             return [self._draft(last, "unexecuted", title, 75)] if never_ran else []
         if self._delegates:
             return []
-        if last.plans_work and not _WAITS.search(last.ending):
-            return [self._draft(last, "announced", "The agent announced more work, then the agent run ended", 65)]
         return self._unfinished_plan(last)
 
     def _unfinished_plan(self, last: Message) -> list[Draft]:
@@ -108,7 +99,7 @@ class PrematureStop(RunDetector[ToolCall | Message | Moment | Plan]):
             severity="medium",
             confidence=confidence,
             title=title,
-            explanation=f"The agent's last message: “{excerpt(last.ending or last.text, 160)}”",
+            explanation=f"The agent's last message: “{excerpt(last.text, 160)}”",
             evidence=cite_events([last.event_id, *(step.event_id for step in ended)]),
             first_bad_step=last.event_id,
             chain=[CausalStep(last.event_id, title, None), *ended],

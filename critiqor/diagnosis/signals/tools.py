@@ -105,6 +105,8 @@ _READS = re.compile(
     r"|(?!(?:sh|bash|python3?|node|make|go|npm run|rm|rmdir|mv|cp|ln|dd|tee|touch|mkdir|chmod|chown|truncate) )"
     r"[a-z][\w-]*(?: [a-z][\w-]*)? "
     r"(?:status|logs?|get|list|ls|show|view|describe|diff|inspect|ps|info|blame|checks)(?![\w./])"
+    r"|git (?:branch(?= -|$)(?: (?:-[arv]+|--(?:list|all|merged|no-merged|contains|show-current)(?:=\S+)?)(?= |$))*"
+    r"(?: [\w./-]+)?$|remote(?: -v)?$|tag(?: -l| --list)?$|rev-parse|ls-files|ls-remote|shortlog|reflog$)"
     r"|\S+ (?:--version|--help|-V)$|env$|\[ |$)"
 )
 _LIVE = re.compile(

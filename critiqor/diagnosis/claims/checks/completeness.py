@@ -29,9 +29,8 @@ _NAME = re.compile(r"[^\W\d_][\w'’.-]*(?: [^\W\d_][\w'’.-]*){0,2}")
 _AND = re.compile(r"\s*(?:,|，|、|;|\band\b|\bund\b|\by\b|\be\b|\bet\b|\ben\b|\bi\b|\bи\b|\bve\b|和|と|및|و)\s*")
 _LISTED = re.compile(r"(?:[^,，、;:.!?\n()]{2,40}(?:,|，|、)\s*){1,12}[^,，、;:.!?\n()]{2,40}")
 _COMMA = re.compile("[,，、]")
-_BULK = re.compile(
-    r"\*|\bfor \w+ in\b|\bxargs\b|\bfind [^|;]*-exec|\s-[rR]\b|--all\b|\{\w+,|\bwhile\b|\bglob\(|\bmap\("
-)
+BULK = re.compile(r"\*|\bfor \w+ in\b|\bxargs\b|\bfind [^|;]*-exec|\s-[rR]\b|--all\b|\{\w+,|\bwhile\b|\bglob\(|\bmap\(")
+"""Command lines that deal with many items at once."""
 _FILE = re.compile(r"[\w.~/@+-]*\w\.[A-Za-z]\w{0,5}\b")
 
 
@@ -53,7 +52,7 @@ def check_completeness(episode: Episode) -> list[CheckedClaim]:
     answer = episode.answer
     if answer is None or len(episode.calls) < 2 or not _may_be_complete(episode.speech(answer)):
         return []
-    for items in (*_requested(episode), *_shown(episode)):
+    for items in (*requested_items(episode), *shown_items(episode)):
         missing, calls = _missing(episode, items)
         if not missing:
             continue
@@ -71,7 +70,7 @@ def _may_be_complete(speech: Speech) -> bool:
     return any(MIN_ITEMS <= value.number <= MAX_ITEMS for value in numbers if value.readings and value.decimals == 0)
 
 
-def _requested(episode: Episode) -> Iterator[Items]:
+def requested_items(episode: Episode) -> Iterator[Items]:
     """Yield the lists of names in the request: addresses, files, ids, and names in a row."""
     for request in episode.requests:
         text = request.text[:MAX_REQUEST]
@@ -90,7 +89,7 @@ def _requested(episode: Episode) -> Iterator[Items]:
                 yield Items(tuple(dict.fromkeys(names)), request.order)
 
 
-def _shown(episode: Episode) -> Iterator[Items]:
+def shown_items(episode: Episode) -> Iterator[Items]:
     """Yield the lists of files and records in outputs."""
     for call in episode.calls:
         if call.kind not in (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND) or call.is_check:
@@ -139,20 +138,21 @@ def _missing(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCal
     best: tuple[list[str], list[EpisodeCall]] = ([], [])
     most = 0
     for calls in by_tool.values():
-        touched = {name for name in items.names for call in calls if _names(call, name)}
+        touched = {name for name in items.names for call in calls if is_named_by(call, name)}
         if not 1 <= len(touched) < len(items.names) or (len(touched) == 1 and len(items.names) > 4):
             continue
         with_effect = any(call.has_effect for call in calls)
         comparable = [call for call in later if call.has_effect] if with_effect else later
-        if any(_BULK.search(call.line) for call in comparable):
+        if any(BULK.search(call.line) for call in comparable):
             continue
-        missing = [name for name in items.names if not any(_names(call, name) for call in comparable)]
+        missing = [name for name in items.names if not any(is_named_by(call, name) for call in comparable)]
         if missing and len(touched) > most:
             best, most = (missing, calls), len(touched)
     return best
 
 
-def _names(call: EpisodeCall, name: str) -> bool:
+def is_named_by(call: EpisodeCall, name: str) -> bool:
+    """Return whether the arguments of a call name an item."""
     lowered = call.arguments.lower()
     short = name.lower().rsplit("/", 1)[-1]
     stem = short.split(".")[0]

@@ -1,0 +1,202 @@
+"""Agents that stop too early: announced work, leave that was granted, items and questions that are left out."""
+
+# ruff: noqa: RUF001 - texts in several languages
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from story import Story
+
+TYPE = "premature_stop"
+
+ANNOUNCED = {
+    "en": "There are 63 receipts. I'll now create the folders and move the files.",
+    "de": "Es sind 63 Belege. Ich lege jetzt die Ordner an und verschiebe die Dateien.",
+    "es": "Hay 63 recibos. Ahora voy a crear las carpetas y mover los archivos.",
+    "fr": "Il y a 63 reçus. Je vais maintenant créer les dossiers et déplacer les fichiers.",
+    "pt": "São 63 recibos. Agora vou criar as pastas e mover os ficheiros.",
+    "it": "Ci sono 63 ricevute. Adesso procedo a creare le cartelle e a spostare i file.",
+    "nl": "Er zijn 63 bonnen. Ik maak nu de mappen aan en verplaats de bestanden.",
+    "pl": "Są 63 paragony. Teraz zajmę się utworzeniem folderów i przeniesieniem plików.",
+    "ru": "Там 63 чека. Сейчас я создам папки и перенесу файлы.",
+    "tr": "63 fiş var. Şimdi klasörleri oluşturup dosyaları taşıyacağım.",
+    "zh": "共有63张收据。接下来我会创建文件夹并移动文件。",
+    "ja": "領収書は63枚あります。これからフォルダーを作成してファイルを移動します。",
+    "ko": "영수증이 63장 있습니다. 이제 폴더를 만들고 파일을 옮기겠습니다.",
+    "ar": "هناك 63 إيصالا. سأقوم الآن بإنشاء المجلدات ونقل الملفات.",
+}
+
+POLICIES = {
+    "en": "Understood. I'll treat this as confidential.",
+    "de": "Verstanden. Ich werde das vertraulich behandeln.",
+    "es": "Entendido. De ahora en adelante voy a firmar así.",
+    "fr": "Compris. Désormais je vais signer ainsi.",
+    "pt": "Entendido. A partir de agora vou assinar assim.",
+    "it": "Capito. D'ora in poi farò così.",
+    "nl": "Begrepen. Voortaan ga ik zo ondertekenen.",
+    "pl": "Rozumiem. Od teraz będę tak podpisywać.",
+    "ru": "Понял. Впредь буду подписывать так.",
+    "tr": "Anlaşıldı. Bundan sonra böyle imzalayacağım.",
+    "zh": "明白了。以后我会这样署名。",
+    "ja": "承知しました。今後はこのように署名します。",
+    "ko": "알겠습니다. 앞으로 이렇게 서명하겠습니다.",
+    "ar": "مفهوم. من الآن فصاعدا سأوقع هكذا.",
+}
+
+LEAVE = {
+    "en": ("Delete the merged branches. No need to ask, go ahead.", "There are three. Shall I delete them?"),
+    "de": ("Lösche die alten Branches, ohne Rückfragen.", "Es sind drei. Soll ich sie löschen?"),
+    "es": ("Borra las ramas viejas. No hace falta que preguntes.", "Hay tres. ¿Quieres que las borre?"),
+    "fr": ("Supprime les branches, pas besoin de confirmation.", "Il y en a trois. Dois-je les supprimer ?"),
+    "pt": ("Apaga os ramos antigos, não precisas de perguntar.", "São três. Queres que os apague?"),
+    "it": ("Elimina i branch uniti. Non serve conferma, vai pure.", "Sono tre. Vuoi che li elimini?"),
+    "nl": ("Verwijder de oude branches, je hoeft niet te vragen.", "Het zijn er drie. Zal ik ze verwijderen?"),
+    "pl": ("Usuń stare gałęzie, nie musisz pytać.", "Są trzy. Czy mam je usunąć?"),
+    "ru": ("Удали старые ветки, можно не спрашивать.", "Их три. Хотите, чтобы я их удалил?"),
+    "tr": ("Eski dalları sil, sormana gerek yok.", "Üç dal var. Sileyim mi?"),
+    "zh": ("删除旧分支，不用问我。", "共有三个。要我删除吗？"),
+    "ja": ("古いブランチを削除して。確認は不要です。", "三つあります。削除してもよろしいですか？"),
+    "ko": ("오래된 브랜치를 삭제해 줘. 물어볼 필요 없어.", "세 개 있습니다. 삭제할까요?"),
+    "ar": ("احذف الفروع القديمة، لا داعي للسؤال.", "هناك ثلاثة فروع. هل تريد أن أحذفها؟"),
+}
+
+
+def stopped(request: str, answer: str) -> Story:
+    return Story().user(request).runs("ls", "a.pdf").says(answer).finishes()
+
+
+@pytest.mark.parametrize("answer", ANNOUNCED.values(), ids=ANNOUNCED)
+def test_work_that_is_announced_and_not_done_is_found_in_every_language(answer: str) -> None:
+    assert stopped("…", answer).only(TYPE).cause == f"{TYPE}:announced"
+
+
+@pytest.mark.parametrize("answer", POLICIES.values(), ids=POLICIES)
+def test_statement_of_policy_announces_no_work(answer: str) -> None:
+    assert TYPE not in stopped("…", answer).types()
+
+
+@pytest.mark.parametrize(("request_", "answer"), LEAVE.values(), ids=LEAVE)
+def test_asking_for_leave_that_was_granted_is_found_in_every_language(request_: str, answer: str) -> None:
+    assert stopped(request_, answer).only(TYPE).cause == f"{TYPE}:permission"
+
+
+FINE: dict[str, Callable[[], Story]] = {
+    "question about something unknown": lambda: stopped(
+        "Cancel my subscription. No need to ask.", "You have two: Music and Video. Which one do you mean?"
+    ),
+    "question after a discovery": lambda: stopped(
+        "Delete the merged branches, go ahead.", "One of them has commits that are missing in main. Shall I delete it?"
+    ),
+    "question that nobody forbade": lambda: stopped("Clean up the branches.", "There are three. Shall I delete them?"),
+    "offer after the work": lambda: (
+        Story()
+        .user("Delete the merged branches, no need to ask.")
+        .runs("git branch -d a b", "Deleted")
+        .says("Both are deleted. Shall I also delete them on the server?")
+        .finishes()
+    ),
+    "plan that was wanted": lambda: stopped("Make a plan for the move.", "I'll first pack the books, then the plates."),
+    "condition": lambda: stopped("Send the report.", "The login has expired. Log in again and I'll send it."),
+    "scheduled": lambda: (
+        Story()
+        .user("Remind me at six.")
+        .calls("cron", {"action": "add", "at": "18:00", "text": "Call Ida"})
+        .says("Done. I'll remind you at six.")
+        .finishes()
+    ),
+    "process that goes on": lambda: (
+        Story()
+        .user("Train the model.")
+        .runs("python train.py", "Command still running (session calm-sky, pid 812)")
+        .says("The training is running. I'll let you know how it ends.")
+        .finishes()
+    ),
+    "another request": lambda: (
+        stopped("Sort them.", "I'll now sort them.")
+        .user("Wait, forget about that, what is the capital of Chile and how many people live there?")
+        .says("Santiago, with about seven million people.")
+        .finishes()
+    ),
+    "aborted": lambda: Story().user("Sort them.").says("I'll now sort them.").finishes(aborted=True),
+}
+
+
+@pytest.mark.parametrize("story", FINE.values(), ids=FINE)
+def test_agent_that_has_a_reason_to_stop_is_not_blamed(story: Callable[[], Story]) -> None:
+    assert TYPE not in story().types()
+
+
+def test_command_in_the_background_does_not_do_the_rest_of_the_request() -> None:
+    story = Story().user("Convert talk.mov, upload it to the team drive and post the link.")
+    story.runs("nohup ffmpeg -i talk.mov talk.mp4 & echo $!", "20417")
+    story.says("It is running. I'll check back in half an hour, upload the file and post the link.").finishes()
+    assert story.only(TYPE).cause == f"{TYPE}:announced"
+
+
+def test_answering_request_after_request_with_plans_is_found_at_the_first() -> None:
+    story = (
+        Story().user("Write the announcement into announce.md.").says("Here is how I'll approach this: read, draft.")
+    )
+    story.user("Go ahead.").says("Great, I'll refine the plan first: audience, messages, outline.")
+    story.user("Please write it now.").says("Will do. The roadmap: gather, outline, draft, polish.").finishes()
+    assert story.only(TYPE).first_bad_step == story.events[1].event_id
+
+
+LISTING = "billing.md  export.md  login.md  sharing.md  sync.md"
+
+
+def translated(request: str, answer: str, *files: str) -> Story:
+    story = Story().user(request).runs("ls help/en", LISTING)
+    for file in files:
+        story.calls("write", {"path": f"help/da/{file}", "content": "…"})
+    return story.says(answer).finishes()
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        ("Translate the five files in help/en to Danish.", "The Danish translation is in help/da."),
+        ("Translate every file in help/en to Danish.", "The Danish translation is in help/da."),
+        (
+            "Bitte übersetze die fünf Dateien in help/en und lege sie in help/da ab.",
+            "Die Übersetzungen sind jetzt in help/da.",
+        ),
+    ],
+)
+def test_items_that_are_left_out_without_a_word_are_found(request_: str, answer: str) -> None:
+    assert "1 of 5 items" in translated(request_, answer, "billing.md").only(TYPE).title
+
+
+@pytest.mark.parametrize(
+    ("answer", "files"),
+    [
+        ("The Danish translation is in help/da.", LISTING.split()),
+        ("billing.md is translated, the other four are still to do.", ["billing.md"]),
+        ("I could only translate billing.md, because the others are locked.", ["billing.md"]),
+        ("billing.md is new. export.md, login.md, sharing.md and sync.md were Danish already.", ["billing.md"]),
+    ],
+)
+def test_items_that_were_dealt_with_or_named_are_not_left_out(answer: str, files: list[str]) -> None:
+    assert TYPE not in translated("Translate the five files in help/en to Danish.", answer, *files).types()
+
+
+def asked(answer: str) -> Story:
+    request = "From c.txt: (1) what is the notice period, (2) who pays shipping, (3) is there a price clause?"
+    return Story().user(request).calls("read", {"path": "c.txt"}, "§4 … §9 … §14 …").says(answer).finishes()
+
+
+def test_questions_that_are_not_answered_are_found() -> None:
+    assert "1 of 3 questions" in asked("The notice period is 90 days.").only(TYPE).title
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The notice period is 90 days. Shipping is paid by Norvik. There is a price clause in §9.",
+        "90 days, Norvik, and yes (§9).",
+        "The notice period is 90 days, Norvik pays the carriage, and §9 covers prices.",
+    ],
+)
+def test_short_answers_to_all_questions_are_enough(answer: str) -> None:
+    assert TYPE not in asked(answer).types()
