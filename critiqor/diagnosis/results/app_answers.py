@@ -52,7 +52,7 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     is_lookup = kind is Kind.LOOKUP and (parts.isdisjoint(_PROCESS_WORDS) or not parts.isdisjoint(_LIST_WORDS))
     value = decoded(text)
     if value is not None:
-        said = meaning_of_json(value, text, parts, lookup=is_lookup)
+        said = meaning_of_json(value, text, parts, lookup=is_lookup, arguments=arguments)
         if said.state == "unknown" and isinstance(value, dict) and len(value) <= 4:
             said = _message(value, text)
     else:

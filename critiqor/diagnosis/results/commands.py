@@ -10,7 +10,7 @@ import msgspec
 from critiqor.diagnosis.results.command_lines import CommandLine, parse_command_line
 from critiqor.diagnosis.results.exit_codes import is_answer, stated_code
 from critiqor.diagnosis.results.http_answers import meaning_of_transfer, sends
-from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json, state_of_word
+from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
 from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.programs import Program, programs_in, programs_of
@@ -24,6 +24,7 @@ from critiqor.diagnosis.results.rules import (
     program_data,
     rules_for,
 )
+from critiqor.diagnosis.results.state_words import state_of_word
 
 _STATE = re.compile(r"[.\[{_ ](?:\w{0,30}[Ss]tat(?:e|us)|phase|conclusion|[Hh]ealth)\b(?!/)|[a-z]Stat(?:e|us)\b")
 _MAX_STATE = 60

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from critiqor.diagnosis.results.json_answers import decoded, http_state, meaning_of_json
+from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
 from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.programs import Program
+from critiqor.diagnosis.results.state_words import http_state
 
 _STATUS_LINE = re.compile(r"^(?:< )?HTTP/[\d.]{1,3} (\d{3})\b[^\n]{0,80}", re.MULTILINE)
 _ERROR_PAGE = re.compile(r"<(?:title|h1)>\s*([45]\d\d) [A-Z][\w -]{2,40}</", re.IGNORECASE)

@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
+from critiqor.diagnosis.results.json_items import counts_of, item_name, names_of
 from critiqor.diagnosis.results.meaning import MAX_QUOTE, SEVERITY, UNKNOWN, Meaning, ResultState
-from critiqor.diagnosis.results.rules import FOLDER
+from critiqor.diagnosis.results.state_words import (
+    Words,
+    has_same_stem,
+    http_state,
+    name_of,
+    normal_state,
+    state_of_word,
+    words,
+)
 
 MAX_JSON = 65536
 """Maximum number of characters of a JSON answer that is decoded."""
 _MAX_DEPTH = 4
 _MAX_ITEMS = 200
+_MAX_STATE = 60
+"""Maximum number of characters of a state; more are a text."""
+_MAX_GIVEN = 80
 _NO_ERROR = frozenset(("", "none", "null", "ok", "no error", "noerror", "0", "false", "success", "n/a", "-"))
-_STATUS = re.compile(r"([1-5]\d\d)(?:_|$)", re.ASCII)
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-class Words(msgspec.Struct, frozen=True):
-    """The words and members in `rules/states.toml`."""
-
-    states: dict[str, ResultState]
-    telling: frozenset[str]
-    """All members that say something; most members of an answer do not."""
-    members: dict[str, frozenset[str]]
-    intended: dict[str, frozenset[str]]
-
-
-@cache
-def words() -> Words:
-    """Return the known words."""
-    document = tomllib.loads((FOLDER / "states.toml").read_text("utf-8"))
-    states: dict[str, ResultState] = {}
-    names: tuple[ResultState, ...] = ("success", "failure", "not_final")
-    for name in names:
-        states.update(dict.fromkeys(_entries(document.pop(name)), name))
-    intended = {verb: frozenset(_entries(text)) for verb, text in document.pop("intended").items()}
-    members = {name: frozenset(_entries(text)) for name, text in document.items()}
-    telling = frozenset().union(*(names for kind, names in members.items() if kind != "ignored_members"))
-    return Words(states, telling | {"code"}, members, intended)
-
-
-def _entries(text: str) -> list[str]:
-    return [entry.strip() for entry in text.replace("\n", ",").split(",") if entry.strip()]
+_SMTP = re.compile(r"[45]\d\d[ -]#?[45]\.\d{1,3}\.\d{1,3}\b")
+_MAKING = frozenset(("create", "add", "new", "todo", "task", "draft", "insert", "list"))
+_LATER = frozenset(("completed", "done", "published", "deployed", "valid", "healthy", "delivered", "sent", "saved"))
+"""What a thing that was only made, or scheduled, is not yet: it says nothing about the call."""
 
 
 class _Sign(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +49,77 @@ class _Sign(msgspec.Struct, frozen=True, gc=False):
     failed: int | None = None
     passed: int | None = None
     total: int | None = None
+    items: tuple[str, ...] = ()
+
+
+class _Call:
+    """What is known of a call: what it is for, and what it was given."""
+
+    def __init__(self, verbs: frozenset[str], arguments: str, *, lookup: bool) -> None:
+        self.known = words()
+        self.lookup = lookup
+        self.arguments = arguments
+        self._verbs = verbs
+
+    @cached_property
+    def given(self) -> Any:
+        """The arguments."""
+        return decoded(self.arguments)
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """The short values of its arguments: an answer that repeats one says what was asked for."""
+        found: set[str] = set()
+        waiting = [self.given]
+        while waiting and len(found) < _MAX_ITEMS:
+            value = waiting.pop()
+            if isinstance(value, dict):
+                waiting += value.values()
+            elif isinstance(value, list):
+                waiting += value[:_MAX_ITEMS]
+            elif isinstance(value, str) and len(value) <= _MAX_GIVEN:
+                found.add(normal_state(value))
+        return frozenset(found)
+
+    @cached_property
+    def verbs(self) -> frozenset[str]:
+        """The words of its name, and of the arguments that say what it does."""
+        if not isinstance(self.given, dict):
+            return self._verbs
+        names = self.known.lists["verb_arguments"]
+        said = [value for name, value in self.given.items() if isinstance(value, str) and name.lower() in names]
+        return self._verbs | {part for value in said for part in normal_state(value[:_MAX_GIVEN]).split("_")}
+
+    @cached_property
+    def intended(self) -> frozenset[str]:
+        """The states that it is to lead to."""
+        return frozenset().union(*(self.known.intended.get(verb, ()) for verb in self.verbs))
+
+    @cached_property
+    def contrary(self) -> frozenset[str]:
+        """The states that it is to end."""
+        return frozenset().union(*(self.known.contrary.get(verb, ()) for verb in self.verbs))
+
+    def is_form(self, word: str) -> bool:
+        """Return whether a word is a form of what the call is for."""
+        return any(has_same_stem(word, verb) for verb in self.verbs)
+
+    def state_of(self, value: str) -> ResultState | None:
+        """Return what a state says of this call: `cancelled` is the success of `cancel_order`."""
+        word = normal_state(value)
+        found = state_of_word(value)
+        if found == "success" and word not in self.contrary:
+            return found
+        rest = "_".join(part for part in word.split("_") if not self.is_form(part))
+        if word in self.intended or rest in self.intended:
+            return "success"
+        if word in self.contrary:
+            return None if word in self.values else "failure"
+        if found is None:
+            return "success" if "_" not in word and word.endswith("ed") and self.is_form(word) else None
+        if word in self.values or ("_" not in word and self.is_form(word)):
+            return "success"
+        return found
 
 
 def decoded(text: str) -> Any:
@@ -77,15 +133,16 @@ def decoded(text: str) -> Any:
         return None
 
 
-def meaning_of_json(value: Any, text: str, verbs: frozenset[str] = frozenset(), *, lookup: bool = False) -> Meaning:
+def meaning_of_json(
+    value: Any, text: str, verbs: frozenset[str] = frozenset(), *, lookup: bool = False, arguments: str = ""
+) -> Meaning:
     """Return what a JSON answer means.
 
     `verbs` are the words in the name of the tool. For a `lookup`, states describe what was looked up, and
     only errors count.
     """
-    known = words()
-    intended = frozenset().union(*(known.intended[verb] for verb in verbs if verb in known.intended))
-    signs = list(_signs(value, 0, known, intended, lookup))
+    call = _Call(verbs, arguments, lookup=lookup)
+    signs = list(_signs(value, 0, call))
     if not signs:
         return UNKNOWN
     strong = [sign for sign in signs if not sign.weak]
@@ -94,12 +151,18 @@ def meaning_of_json(value: Any, text: str, verbs: frozenset[str] = frozenset(), 
         failures = [sign for sign in signs if sign.state == "failure" and sign.rule != "json_state"]
         states = [sign for sign in strong if sign.rule in ("json_state", "json_items", "json_counts")]
         outermost = min((sign.depth for sign in states), default=0)
-        candidates = failures + [sign for sign in states if sign.depth == outermost]
-        candidates += [sign for sign in strong if sign not in states]
+        decisive = [sign for sign in states if sign.depth == outermost]
+        candidates = failures + decisive + [sign for sign in strong if sign not in states]
+        if decisive and max(SEVERITY[sign.state] for sign in decisive) < SEVERITY["failure"]:
+            # A message that is `scheduled` is not sent yet, and a confirmed order may have no number yet.
+            candidates = [sign for sign in candidates if sign.rule not in ("json_null", "json_later")]
     else:
         candidates = signs
     worst = max(SEVERITY[sign.state] for sign in candidates)
     chosen = min((sign for sign in candidates if SEVERITY[sign.state] == worst), key=_rank)
+    if not chosen.items and chosen.state == "failure":
+        named = next((sign for sign in candidates if sign.items and sign.state == "failure"), chosen)
+        chosen = msgspec.structs.replace(chosen, items=named.items)
     return _meaning(chosen, text)
 
 
@@ -108,68 +171,95 @@ def _rank(sign: _Sign) -> tuple[bool, int, bool]:
     return (sign.failed is None, sign.depth, sign.rule == "json_verdict")
 
 
-def _signs(value: Any, depth: int, known: Words, intended: frozenset[str], lookup: bool) -> Iterator[_Sign]:
+def _signs(value: Any, depth: int, call: _Call) -> Iterator[_Sign]:
     if isinstance(value, list):
-        if not lookup:
-            yield from _items(value, depth, known, intended)
+        if not call.lookup:
+            yield from _items([(item_name(item), item) for item in value[:_MAX_ITEMS]], depth, call)
         return
     if not isinstance(value, dict):
         return
-    yield from _counts(value, depth, known)
-    members, telling = known.members, known.telling
+    yield from _counts(value, depth, call)
+    lists = call.known.lists
+    if not call.lookup and depth and len(value) > 1 and all(isinstance(member, dict) for member in value.values()):
+        yield from _items(list(value.items())[:_MAX_ITEMS], depth, call)
+        return
     for key, member in value.items():
-        name = _name(key)
-        if name in members["ignored_members"]:
+        name = name_of(key)
+        if name in lists["ignored_members"]:
             continue
-        is_telling = name in telling or name.replace("_", "") in telling or name.endswith(("_status", "_state"))
-        if is_telling and (sign := _sign(key, name, member, depth, known, intended, lookup)):
+        if sign := _sign(key, name, member, depth, call):
             yield sign
-        elif isinstance(member, dict | list) and depth < _MAX_DEPTH and name not in members["error_members"]:
-            yield from _signs(member, depth + 1, known, intended, lookup)
+        elif isinstance(member, dict | list) and depth < _MAX_DEPTH and name not in lists["error_members"]:
+            yield from _signs(member, depth + 1, call)
 
 
-@lru_cache(maxsize=2048)
-def _name(key: str) -> str:
-    return _CAMEL.sub("_", key).lower().replace("-", "_") if not key.islower() else key.replace("-", "_")
-
-
-def _sign(
-    key: str, name: str, value: Any, depth: int, known: Words, intended: frozenset[str], lookup: bool
-) -> _Sign | None:
-    members, flat = known.members, name.replace("_", "")
+def _sign(key: str, name: str, value: Any, depth: int, call: _Call) -> _Sign | None:
+    lists = call.known.lists
     if isinstance(value, bool):
-        return _verdict(key, name, flat, value, depth, members, lookup)
-    if name in members["error_members"] or flat in members["error_members"]:
+        return _verdict(key, name, value, depth, call)
+    if value is None:
+        return None if call.lookup else _missing(key, name, depth, call)
+    if _is_in(name, lists["error_members"]):
         return _error(key, value, depth)
     if isinstance(value, int):
-        return _number(key, name, flat, value, depth, members)
-    if isinstance(value, str):
-        is_state = name in members["state_members"] or flat in members["state_members"]
-        if is_state or name.endswith(("_status", "_state")):
-            return None if len(value) > 60 else _state(key, value, depth, known, intended, lookup)
-        if depth == 0 and name == "dry_run" and value.lower() == "true":
-            return _Sign("not_final", depth, key, value, "json_state", "dry run")
+        return _number(key, name, value, depth, call.known)
+    if not isinstance(value, str) or len(value) > _MAX_STATE * 2:
+        return None
+    if value[:1] in ("4", "5") and _SMTP.match(value) and name not in lists["content_members"]:
+        return _Sign("failure", depth, key, value, "json_error", f"{key}: {value[:80]}")
+    last = name.rpartition("_")[2]
+    if last in lists["state_members"] or name.endswith(("status", "state")):
+        return None if len(value) > _MAX_STATE else _state(key, value, depth, call)
+    if depth == 0 and name == "dry_run" and value.lower() == "true":
+        return _Sign("not_final", depth, key, value, "json_state", "dry run")
+    if not call.lookup and depth <= 2 and name not in lists["content_members"] and len(value) <= _MAX_STATE:
+        return _unnamed_state(key, value, depth, call)
     return None
 
 
-def _verdict(
-    key: str, name: str, flat: str, value: bool, depth: int, members: dict[str, frozenset[str]], lookup: bool
-) -> _Sign | None:
-    names = (name, flat)
+def _is_in(name: str, listed: frozenset[str]) -> bool:
+    return name in listed or name.replace("_", "") in listed
+
+
+def _verdict(key: str, name: str, value: bool, depth: int, call: _Call) -> _Sign | None:
+    lists, lookup = call.known.lists, call.lookup
     if depth > 2 or (lookup and depth > 0):
         return None
     said = f"{key} is {str(value).lower()}"
-    if any(found in members["good_members"] for found in names):
+    if _is_in(name, lists["good_members"]):
         if lookup and name not in ("ok", "success", "is_success"):
             return None
+        if not value and name in _LATER:
+            if not _MAKING.isdisjoint(call.verbs):
+                return None
+            return _Sign("failure", depth, key, value, "json_later", said)
         return _Sign("success" if value else "failure", depth, key, value, "json_verdict", said, weak=value)
-    if not value or (lookup and flat != "iserror"):
+    if lookup and not (value and name.replace("_", "") == "iserror"):
         return None
-    if any(found in members["bad_members"] for found in names):
-        return _Sign("failure", depth, key, value, "json_verdict", said)
-    if any(found in members["pending_members"] for found in names):
+    if not value:
+        last = name.rpartition("_")[2]
+        if last.endswith(("ed", "en", "t")) and call.is_form(last):
+            return _Sign("failure", depth, key, value, "json_verdict", said)
+        return None
+    if _is_in(name, lists["bad_members"]):
+        return None if call.is_form(name) else _Sign("failure", depth, key, value, "json_verdict", said)
+    if _is_in(name, lists["pending_members"]) and call.state_of(name) != "success":
         return _Sign("not_final", depth, key, value, "json_state", said)
     return None
+
+
+def _missing(key: str, name: str, depth: int, call: _Call) -> _Sign | None:
+    """Return what `null` says where the thing that was to be made, its number or its confirmation belongs."""
+    lists = call.known.lists
+    if depth > 1:
+        return None
+    if _is_in(name, lists["confirmations"]):
+        return _Sign("not_final", depth, key, None, "json_null", f"{key} is null")
+    noun, _, last = name.rpartition("_")
+    thing = noun if noun and last in lists["identity_words"] else name
+    if "_" in thing or not call.is_form(thing):
+        return None
+    return _Sign("failure", depth, key, None, "json_null", f"{key} is null")
 
 
 def _error(key: str, value: Any, depth: int) -> _Sign | None:
@@ -182,7 +272,8 @@ def _error(key: str, value: Any, depth: int) -> _Sign | None:
     failed = (
         len(value) if isinstance(value, list) else value if type(value) is int and "code" not in key.lower() else None
     )
-    return _Sign("failure", depth, key, value, "json_error", _error_reason(key, value), failed=failed)
+    names = names_of(value) if isinstance(value, list) else ()
+    return _Sign("failure", depth, key, value, "json_error", _error_reason(key, value), failed=failed, items=names)
 
 
 def _error_reason(key: str, value: Any) -> str:
@@ -194,42 +285,21 @@ def _error_reason(key: str, value: Any) -> str:
     return f"{key}: {said[:79]}…" if len(said) > 80 else f"{key}: {said}" if said else f"{key} is set"
 
 
-def _number(key: str, name: str, flat: str, value: int, depth: int, members: dict[str, frozenset[str]]) -> _Sign | None:
-    if name in members["exit_members"] or flat in members["exit_members"]:
+def _number(key: str, name: str, value: int, depth: int, known: Words) -> _Sign | None:
+    if _is_in(name, known.lists["exit_members"]):
         return _Sign("failure" if value else "success", depth, key, value, "json_exit_code", f"exit code {value}")
-    is_http = name in members["http_members"] or flat in members["http_members"]
+    is_http = _is_in(name, known.lists["http_members"])
     if depth > 2 or not (is_http or (name in ("status", "code") and 100 <= value <= 599)):
         return None
     state = http_state(value)
     return _Sign(state, depth, key, value, "http_status", f"HTTP status {value}", state == "success") if state else None
 
 
-def http_state(status: int) -> ResultState | None:
-    """Return what an HTTP status says; None for a number that is no status, or for a redirection."""
-    if status == 202:
-        return "not_final"
-    if 200 <= status < 300:
-        return "success"
-    return "failure" if 400 <= status <= 599 else None
-
-
-def state_of_word(value: str, intended: frozenset[str] = frozenset()) -> ResultState | None:
-    """Return what a state such as `In Progress` says; None if the word is unknown."""
-    word = value.strip().rstrip(".!")
-    word = (word if word.isupper() else _CAMEL.sub("_", word)).lower().replace(" ", "_").replace("-", "_")
-    if word in intended:
-        return "success"
-    found = words().states.get(word)
-    if found is None and (status := _STATUS.match(word)):
-        return http_state(int(status[1]))
-    return found
-
-
-def _state(key: str, value: str, depth: int, known: Words, intended: frozenset[str], lookup: bool) -> _Sign | None:
-    state = state_of_word(value, intended)
+def _state(key: str, value: str, depth: int, call: _Call) -> _Sign | None:
+    state = call.state_of(value)
     if state is None:
         return None
-    if lookup and not (
+    if call.lookup and not (
         depth == 0 and value.lower() in ("error", "failure", "ok", "success") and key.lower() == "status"
     ):
         return None
@@ -238,74 +308,70 @@ def _state(key: str, value: str, depth: int, known: Words, intended: frozenset[s
     return _Sign(state, depth, key, value, "json_state", f"{key} is {value.lower()}", weak)
 
 
-def _counts(value: dict[str, Any], depth: int, known: Words) -> Iterator[_Sign]:
+def _unnamed_state(key: str, value: str, depth: int, call: _Call) -> _Sign | None:
+    """Return what a clear state says under any name: `{"front": "locked", "back": "jammed"}`."""
+    if value[:1].isdigit() or normal_state(value) in call.known.lists["vague"]:
+        return None
+    state = call.state_of(value)
+    if state is None:
+        return None
+    items = (key,) if state == "failure" else ()
+    weak = state == "success"
+    return _Sign(state, depth, key, value, "json_state", f"{key} is {value.lower()}", weak, items=items)
+
+
+def _counts(value: dict[str, Any], depth: int, call: _Call) -> Iterator[_Sign]:
     """Yield what the numbers of failed and successful items in an object say."""
-    numbers: dict[str, tuple[str, int]] = {}
-    for key, member in value.items():
-        if type(member) is int:
-            count = member
-        elif type(member) is list:
-            count = len(member)
-        else:
-            continue
-        name = _name(key)
-        for kind in ("failed_members", "passed_members", "total_members"):
-            if name in known.members[kind] or name.replace("_", "") in known.members[kind]:
-                numbers.setdefault(kind, (key, count))
-    failed, passed = numbers.get("failed_members"), numbers.get("passed_members")
-    total = numbers.get("total_members")
-    counts = {
-        "failed": failed[1] if failed else None,
-        "passed": passed[1] if passed else None,
-        "total": total[1] if total else None,
-    }
-    if failed and failed[1] > 0:
-        yield _Sign(
-            "failure", depth, failed[0], value[failed[0]], "json_counts", f"{failed[0]}: {failed[1]}", False, **counts
-        )
-    elif passed and total and 0 <= passed[1] < total[1]:
-        reason = f"{passed[1]} of {total[1]}"
-        yield _Sign("failure", depth, passed[0], value[passed[0]], "json_counts", reason, False, **counts)
-    elif failed and passed and passed[1] > 0:
-        reason = f"{failed[0]}: 0"
-        yield _Sign("success", depth, failed[0], value[failed[0]], "json_counts", reason, True, **counts)
+    if call.lookup and depth:
+        return
+    counts = counts_of(value, call.known)
+    failed, passed, total = counts.get("failed"), counts.get("passed"), counts.get("total")
+    numbers = (failed and failed.number, passed and passed.number, total and total.number)
+    if failed and failed.number > 0:
+        reason, items = f"{failed.key}: {failed.number}", names_of(value[failed.key])
+        yield _Sign("failure", depth, failed.key, value[failed.key], "json_counts", reason, False, *numbers, items)
+    elif passed and total and 0 <= passed.number < total.number:
+        reason = f"{passed.number} of {total.number}"
+        yield _Sign("failure", depth, passed.key, value[passed.key], "json_counts", reason, False, *numbers)
+    elif failed and passed and passed.number > 0:
+        reason = f"{failed.key}: 0"
+        yield _Sign("success", depth, failed.key, value[failed.key], "json_counts", reason, True, *numbers)
 
 
-def _items(items: list[Any], depth: int, known: Words, intended: frozenset[str]) -> Iterator[_Sign]:
+def _items(items: list[tuple[str, Any]], depth: int, call: _Call) -> Iterator[_Sign]:
     """Yield what a list says whose items have a state each."""
-    states: list[tuple[_Sign, int]] = []
-    for index, item in enumerate(items[:_MAX_ITEMS]):
+    states: list[tuple[_Sign, str]] = []
+    for name, item in items:
         if isinstance(item, dict):
-            found = [sign for sign in _signs(item, _MAX_DEPTH, known, intended, False) if sign.state != "unknown"]
-            found = found or list(_item_errors(item, known))
+            found = [sign for sign in _item_signs(item, call) if sign.state != "unknown"]
             if found:
-                states.append((max(found, key=lambda sign: SEVERITY[sign.state]), index))
+                states.append((max(found, key=lambda sign: SEVERITY[sign.state]), name))
     if not states:
         return
     failed = sum(sign.state == "failure" for sign, _ in states)
     passed = sum(sign.state == "success" for sign, _ in states)
     worst = max((sign for sign, _ in states), key=lambda sign: SEVERITY[sign.state])
     total = len(items)
-    reason = f"{failed} of {total} failed" if failed else f"{worst.reason}" if passed < total else f"{passed} succeeded"
-    yield _Sign(worst.state, depth, worst.key, worst.value, "json_items", reason, False, failed, passed, total)
+    reason = f"{failed} of {total} failed" if failed else worst.reason if passed < total else f"{passed} succeeded"
+    names = tuple(name for sign, name in states if sign.state == worst.state and name) if passed < total else ()
+    yield _Sign(worst.state, depth, worst.key, worst.value, "json_items", reason, False, failed, passed, total, names)
 
 
-def _item_errors(item: dict[str, Any], known: Words) -> Iterator[_Sign]:
+def _item_signs(item: dict[str, Any], call: _Call) -> Iterator[_Sign]:
+    """Yield what an item of a list says of itself: an item inside of it is not examined."""
+    ignored = call.known.lists["ignored_members"]
     for key, value in item.items():
-        name = _name(key)
-        if isinstance(value, bool):
-            if sign := _verdict(key, name, name.replace("_", ""), value, 1, known.members, False):
-                yield sign
-        elif name in known.members["error_members"] and (error := _error(key, value, 1)):
-            yield error
+        name = name_of(key)
+        if name not in ignored and (sign := _sign(key, name, value, 1, call)):
+            yield sign
 
 
 def _meaning(sign: _Sign, text: str) -> Meaning:
     found = None
-    if isinstance(sign.value, str | int | float | bool):
+    if sign.value is None or isinstance(sign.value, str | int | float | bool):
         encoded = re.escape(msgspec.json.encode(sign.value).decode()[:60])
         found = re.search(rf'"{re.escape(sign.key)}"\s*:\s*{encoded}', text)
     if found is None:
         found = re.search(rf'"{re.escape(sign.key)}"\s*:\s*[^\n]{{0,120}}', text)
     quote, start = (found[0][:MAX_QUOTE].rstrip(), found.start()) if found else ("", -1)
-    return Meaning(sign.state, sign.reason, quote, start, sign.rule, sign.failed, sign.passed, sign.total)
+    return Meaning(sign.state, sign.reason, quote, start, sign.rule, sign.failed, sign.passed, sign.total, sign.items)

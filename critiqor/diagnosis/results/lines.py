@@ -34,6 +34,8 @@ class _Hit(msgspec.Struct, frozen=True, gc=False):
     failed: int | None = None
     passed: int | None = None
     total: int | None = None
+    items: tuple[str, ...] = ()
+    """The names of the items that it is about."""
 
 
 def plain(text: str) -> str:
@@ -145,8 +147,9 @@ def _hit(rule: Rule, start: int, line: str) -> _Hit | None:
     failed, passed, total = (
         _number(groups.get(name), counts, line) for name, counts in zip(names, rule.counts, strict=True)
     )
+    items = (name,) if (name := groups.get("item") or groups.get("item2")) else ()
     if rule.data.state != "counts":
-        return _Hit(rule, rule.data.state, start, line, failed, passed, total)
+        return _Hit(rule, rule.data.state, start, line, failed, passed, total, items)
     state: ResultState = "success"
     if failed or any(groups.get(name) for name in _BAD):
         state = "failure"
@@ -154,7 +157,7 @@ def _hit(rule: Rule, start: int, line: str) -> _Hit | None:
         state = "not_final"
     elif passed is not None and total is not None and passed < total:
         state = rule.data.short
-    return _Hit(rule, state, start, line, failed, passed, total)
+    return _Hit(rule, state, start, line, failed, passed, total, items)
 
 
 def _number(group: str | None, pattern: re.Pattern[str] | None, line: str) -> int | None:
@@ -196,7 +199,9 @@ def _joined(items: list[_Hit], hits: list[_Hit]) -> _Hit:
     if failed is None and items[-1].state == "failure" and items[-1].rule.data.state == "counts":
         failed = len(items)  # several error messages, in contrast, can be about one thing
     passed = _sum([hit.passed for hit in every])
-    return msgspec.structs.replace(items[-1], failed=failed, passed=passed, total=_sum([hit.total for hit in every]))
+    total = _sum([hit.total for hit in every])
+    names = tuple(dict.fromkeys(name for hit in items for name in hit.items))
+    return msgspec.structs.replace(items[-1], failed=failed, passed=passed, total=total, items=names)
 
 
 def _sum(numbers: list[int | None]) -> int | None:
@@ -220,6 +225,7 @@ def _meaning(hit: _Hit) -> Meaning:
         hit.failed,
         hit.passed,
         hit.total,
+        hit.items if hit.state != "success" else (),
     )
 
 

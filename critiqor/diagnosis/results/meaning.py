@@ -30,6 +30,8 @@ class Meaning(msgspec.Struct, frozen=True, gc=False):
     """Number of items that succeeded, if stated."""
     total: int | None = None
     """Number of all items, if stated."""
+    items: tuple[str, ...] = ()
+    """The names of the items that this is about, if only some failed or are not final."""
 
 
 UNKNOWN = Meaning("unknown", "")

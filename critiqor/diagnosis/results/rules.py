@@ -49,7 +49,7 @@ class RuleData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line: str
     """Pattern that the line begins with, after its spaces. Groups named `failed`, `passed` and `total` hold numbers;
     if a group named `bad` (or `bad2` to `bad4`) matches, the line says that something failed, and with `wait` (or
-    `wait2`) that something is not final."""
+    `wait2`) that something is not final. A group named `item` (or `item2`) holds the name of what the line is about."""
     matches: tuple[Example, ...]
     misses: tuple[str, ...]
     """Similar lines that it does not match."""
