@@ -138,7 +138,8 @@ class Diagnoser:
         waste = detection.waste_of(drafts)
         causes = _by_cause(self._advised(drafts))
         is_observed = recording.can_be_judged
-        lost = confidence_lost(coverage, hollow=recording.is_hollow)
+        understood = recording.builder.languages.coverage
+        lost = confidence_lost(coverage, understood, hollow=recording.is_hollow)
         confidence = 100 - sum(lost.values())
         cost = self._ledger.analysis(runs, totals.tools)
         found = [_finding(cause, same, Waste()) for cause, same in causes.items()]
@@ -165,6 +166,7 @@ class Diagnoser:
             trust_score=verdict.trust,
             confidence_score=confidence,
             confidence_lost=lost,
+            coverage=understood,
             readiness=verdict.readiness,
             headline=main.title if main else f"No failure found in {counted(coverage.agent_events, 'agent event')}.",
             primary_diagnosis=PrimaryDiagnosis(main.type, main.id, main.severity, main.title) if main else None,

@@ -42,6 +42,7 @@ from critiqor.diagnosis.signals.text import (
     without_clock,
 )
 from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_commands, runs_tests
+from critiqor.diagnosis.signals.understanding import LanguageCoverage
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import CLOSED, AgentRun
@@ -148,6 +149,7 @@ class RunBuilder:
         self._late_usage = LateUsage[_WaitingCall]()
         self.requests = RequestLog()
         self.tools = ToolCatalog()
+        self.languages = LanguageCoverage()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
@@ -386,6 +388,8 @@ class RunBuilder:
         run.spans.append(run.messages[-1])
         self.claims.add_message(run, event, text, self._events, is_user=is_user)
         if not is_user:
+            if event.event_type == "message_end" and not asks_tools:
+                self.languages.add_answer(text)
             _add_secrets(run, event, "reply", text)
             self._mark_read(run, text)
 

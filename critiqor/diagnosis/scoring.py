@@ -12,6 +12,7 @@ import msgspec
 from critiqor.model.diagnosis import (
     READINESSES,
     SEVERITIES,
+    DiagnosisCoverage,
     Finding,
     Readiness,
     SessionDiagnosis,
@@ -30,6 +31,8 @@ MAX_FINDINGS = 200
 """Maximum number of listed findings, apart from those that a session lost trust by, and the worst of each session."""
 MAX_SESSIONS = 500
 """Maximum number of listed sessions."""
+MAX_LANGUAGE_POINTS = 30
+"""Points of confidence lost if no answer was in a language that is understood."""
 MAX_AGENT_RUNS = 20
 """Maximum number of agent runs that are listed of a session, the first and the last ones."""
 Tasks = Mapping[str | None, TaskOutcome]
@@ -233,10 +236,13 @@ def _session_diagnosis(session: _JudgedSession, scored: Mapping[int, Finding]) -
     )
 
 
-def confidence_lost(coverage: Coverage, *, hollow: bool = False) -> dict[str, int]:
+def confidence_lost(
+    coverage: Coverage, understood: DiagnosisCoverage | None = None, *, hollow: bool = False
+) -> dict[str, int]:
     """Return the confidence points lost because of gaps in the recording, by reason; at most 100 in total.
 
-    `hollow`: nothing is known about the agents except that they existed.
+    `understood` counts the answers that could not be read. `hollow`: nothing is known about the agents except that they
+    existed.
     """
     if not coverage.agent_events:
         return {"no agent was observed": 100}
@@ -255,6 +261,7 @@ def confidence_lost(coverage: Coverage, *, hollow: bool = False) -> dict[str, in
         "results without calls": min(10, 2 * coverage.results_without_calls),
         "sealed while the process ran": 10 if coverage.sealed_while_running else 0,
         "values that were cut": 5 if coverage.values_cut else 0,
+        "answers in a language that is not understood": _share_of_answers(understood),
     }
     left = 100
     charged = {}
@@ -264,6 +271,13 @@ def confidence_lost(coverage: Coverage, *, hollow: bool = False) -> dict[str, in
         if taken:
             charged[reason] = taken
     return charged
+
+
+def _share_of_answers(understood: DiagnosisCoverage | None) -> int:
+    """Return the points for answers that were not understood: a third if none was, at least 1."""
+    if understood is None or not understood.answers_not_understood:
+        return 0
+    return max(1, MAX_LANGUAGE_POINTS * understood.answers_not_understood // understood.answers)
 
 
 def _share_not_understood(coverage: Coverage) -> int:

@@ -177,7 +177,7 @@ def _unseen(run_report: RunReport) -> list[str]:
     if run_report.coverage is None:
         lost = f"`session.json` is gone, or was changed since it was sealed: `critiqor verify {run_report.run.run_id}`"
         return [f"{title}\n\n- {lost}"]
-    notes = run_report.coverage.notes
+    notes = [*run_report.coverage.notes, *run_report.diagnosis.coverage.notes]
     more = [f"- and {len(notes) - MAX_NOTES} more"] if len(notes) > MAX_NOTES else []
     shown = [f"- {escape_markdown(note, MAX_NAME)}" for note in notes[:MAX_NOTES]]
     return ["\n".join([title, "", *shown, *more])] if notes else []

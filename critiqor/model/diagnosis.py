@@ -364,6 +364,17 @@ class SessionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of its listed findings, the worst first, with those of the process and the recording."""
 
 
+class DiagnosisCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules could not read of what was recorded; the coverage of the evidence says what was not recorded."""
+
+    answers: int = 0
+    """Answers of agents whose language was examined: of a long recording, a part of them."""
+    answers_not_understood: int = 0
+    """Answers in a language whose words are not known, so that hardly any claim in them was checked."""
+    notes: list[str] = msgspec.field(default_factory=list)
+    """The same facts, as sentences."""
+
+
 class Diagnosis(msgspec.Struct, kw_only=True):
     """The diagnosis of the sealed evidence of one run."""
 
@@ -381,6 +392,7 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     """0 to 100, from the coverage of the evidence."""
     confidence_lost: dict[str, int]
     """Points of confidence lost, by reason."""
+    coverage: DiagnosisCoverage = DiagnosisCoverage()
     readiness: Readiness
     headline: str
     """The diagnosis in one sentence."""

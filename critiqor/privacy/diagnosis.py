@@ -42,6 +42,7 @@ _REASONS = frozenset(
         "results without calls",
         "sealed while the process ran",
         "values that were cut",
+        "answers in a language that is not understood",
     )
 )
 """Reasons for lost confidence that identify no run."""
@@ -69,6 +70,7 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         trust_score=diagnosis.trust_score,
         confidence_score=diagnosis.confidence_score,
         confidence_lost=lost,
+        coverage=replace(diagnosis.coverage, notes=[]),
         readiness=diagnosis.readiness,
         headline=vocabulary.failure_title(primary.type) if primary else "No problem was found",
         primary_diagnosis=None

@@ -366,7 +366,7 @@ def test_every_language_has_a_file_and_every_file_is_known() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_a_file_has_exactly_the_members_that_are_read(code: str) -> None:
     words = read(code)
-    assert list(words) == ["name", "script", *LISTS, *TABLES, "actions", "subjects", "conduct"]
+    assert list(words) == ["name", "script", "letters", *LISTS, *TABLES, "actions", "subjects", "conduct"]
     assert isinstance(words["name"], str)
     assert words["script"] == SCRIPTS.get(code)
     assert tuple(words["actions"]) == ACTIONS

@@ -154,8 +154,9 @@ def time_text(diagnosis: Diagnosis) -> str:
 
 def coverage_notes(view: RunView) -> list[str]:
     """Return what `show` prints under what the recorder did not see, or why that is unknown."""
-    coverage = view.coverage()
+    coverage, diagnosis = view.coverage(), view.diagnosis
+    unread = [] if diagnosis is None else diagnosis.coverage.notes
     if coverage is not None:
-        return coverage.notes
+        return [*coverage.notes, *unread]
     name = view.run.evidence_path.name
     return [f"{name} was changed after sealing" if view.run.evidence_path.exists() else f"{name} is gone"]

@@ -127,7 +127,8 @@ def _notes(data: RunPageData) -> list[str]:
     except BrokenRecordError as error:
         # The diagnosis can still be read.
         return [data.why_unreadable(error)]
-    return coverage.notes if coverage is not None else []
+    unread = data.diagnosis.coverage.notes if data.diagnosis is not None else []
+    return [*coverage.notes, *unread] if coverage is not None else []
 
 
 def _compactions(data: RunPageData) -> list[str]:

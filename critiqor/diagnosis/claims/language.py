@@ -35,6 +35,8 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     script: str | None
+    letters: str
+    """Letters besides a to z, for languages in Latin script."""
     function_words: list[str]
     negations: list[str]
     trouble: list[str]
