@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.diagnosis.detectors import repeated_tool_failure, tool_loop
+from critiqor.diagnosis.detectors import repeated_tool_failure
+from critiqor.diagnosis.loops import answers, repetitions
 from critiqor.importers import ImportedTrace, read_traces
 from critiqor.run.diagnosis import TraceVerdict, trace_verdict
 
@@ -37,8 +38,8 @@ EXPECTED_TYPES: dict[str, frozenset[str]] = {
 }
 """Human labels and the nearest failure types. Most labels describe the meaning of a run, not its execution."""
 GRID: dict[str, tuple[object, str, tuple[float, ...]]] = {
-    "stale calls": (tool_loop, "MIN_STALE_CALLS", (1, 2, 3)),
-    "misses": (tool_loop, "MIN_MISSES", (3, 4, 5)),
+    "stale calls": (repetitions, "MIN_STALE_CALLS", (1, 2, 3)),
+    "misses": (answers, "MIN_MISSES", (3, 4, 5)),
     "guesses": (repeated_tool_failure, "MIN_GUESSES", (2, 3, 4)),
     "similarity": (repeated_tool_failure, "MIN_SIMILARITY", (0.3, 0.4, 0.5)),
 }

@@ -49,7 +49,7 @@ from critiqor.model.timeline import TimelineSummary
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "4"
+RULE_SET_VERSION = "5"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -57,6 +57,8 @@ RULE_SET_VERSION = "4"
 # 4: the agent's claims are checked against the recording, and the outcome of the task is judged; a verdict per session;
 # findings are joined within a session only; the run has the trust of its worst session; imported evidence in which no
 # work of an agent is understood has no trust score.
+# 5: results that differ only in what changes by itself are the same; failures are grouped by cause; repetition that the
+# user ordered is low.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

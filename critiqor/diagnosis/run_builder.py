@@ -13,23 +13,23 @@ from typing import NamedTuple
 
 import msgspec
 
+from critiqor.diagnosis.call_results import (
+    MAX_OUTPUT,
+    describe_answer,
+    describe_failure,
+    describe_search,
+    is_expected_failure,
+)
 from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
-from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
+from critiqor.diagnosis.signals.noise import Answers
 from critiqor.diagnosis.signals.numbers import amount
-from critiqor.diagnosis.signals.outputs import (
-    cut_digests,
-    cut_size,
-    finds_nothing,
-    is_echo,
-    missed_names,
-    printed_lines,
-)
-from critiqor.diagnosis.signals.repetition import tells_repetition
+from critiqor.diagnosis.signals.outputs import cut_digests, cut_size
+from critiqor.diagnosis.signals.repetition import orders_repetition, tells_repetition
 from critiqor.diagnosis.signals.secrets import secret_marks
 from critiqor.diagnosis.signals.text import (
     canonical_json,
@@ -41,7 +41,7 @@ from critiqor.diagnosis.signals.text import (
     plain_text,
     without_clock,
 )
-from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_commands, runs_tests
+from critiqor.diagnosis.signals.tools import kind_of, runs_tests
 from critiqor.diagnosis.signals.understanding import LanguageCoverage
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
@@ -54,8 +54,6 @@ from critiqor.spans.tool_results import result_details
 
 MAX_ARGUMENTS = 800
 """Maximum number of characters that are kept of arguments."""
-MAX_OUTPUT = 400
-"""Maximum number of characters that are kept of an output."""
 MAX_BACKGROUND_TESTS = 1024
 """Maximum number of test runs in the background whose end is awaited."""
 MAX_UNREAD = 8
@@ -151,6 +149,7 @@ class RunBuilder:
         self.tools = ToolCatalog()
         self.languages = LanguageCoverage()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
+        self._answers = Answers()
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
         """Tests that run in the background: session key, and OpenClaw's id of the process."""
@@ -295,24 +294,23 @@ class RunBuilder:
         data = encoded(text)
         call.output_size = len(data) + cut_size(result)
         compared = without_clock(text)
-        if call.output_size > len(text):
+        is_cut = call.output_size > len(data)
+        if is_cut:
             compared += cut_digests(result)
-        call.same_output = fingerprint_of(data if compared is text else encoded(compared))
+        mark = fingerprint_of(data if compared is text else encoded(compared))
+        session = run.scope.session_key or run.scope.agent_run_id
+        call.same_output = self._answers.mark((session, call.same_call), "" if is_cut else text, mark)
         call.duration_ms = amount(event.duration_ms) or 0
-        call.failed = event.status == "error" and not _is_expected_failure(call, event.error or "", text)
+        call.failed = event.status == "error" and not is_expected_failure(call, event.error or "", text)
         if not call.failed:
             self.tools.add_call(call.tool, is_inner=span.outer is not None)
             if call.tool in SEARCH_TOOLS:
                 self.tools.add_listed(text)
-        if call.kind in _SEARCHING:
-            call.nothing_found = _found_nothing(call, text)
-            call.missed = missed_names(text, call.arguments)
-            call.echo = is_echo(text, call.arguments)
+        describe_search(call, text)
+        describe_answer(call, text)
         if call.is_test or self._background_tests:
             call.is_test = self._shows_test_result(run, call, text)
-        if call.failed:
-            call.error = excerpt(failure_reason(event.error or "", text), MAX_OUTPUT)
-            call.error_kind = failure_kind(event.error or "", text)
+        describe_failure(call, event.error or "", text)
         if call.failed or call.is_test or call.nothing_found or call.echo:
             # Tests print their summary last.
             call.output = excerpt(text[-MAX_OUTPUT:] if call.is_test else text, MAX_OUTPUT)
@@ -380,6 +378,7 @@ class RunBuilder:
                 size=len(text),
                 admits_failure=not is_user and admits_failure(text),
                 tells_repetition=not is_user and tells_repetition(text),
+                orders_repetition=is_user and orders_repetition(text),
                 asks_user=not is_user and "?" in text,
                 asks_tools=asks_tools,
                 stop_reason=str(payload["stop_reason"]) if payload.get("stop_reason") else None,
@@ -422,7 +421,6 @@ class RunBuilder:
         unread[:] = [entry for entry in unread if entry.lookup.unread]
 
 
-_SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
 _PLAN_TOOLS = frozenset(("update_plan", "progress_card", "todo_write", "todowrite", "todo", "plan"))
 _PENDING = re.compile(r'"status":"(?:pending|in_progress|todo|not_started)"')
 _CHILD_SESSION = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+")
@@ -454,24 +452,6 @@ def _exit_code(event: Event) -> int | None:
     if code is None:
         code = result_details(event.payload.get("result")).get("exitCode")
     return code if isinstance(code, int) and not isinstance(code, bool) else None
-
-
-_ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")
-
-
-def _is_expected_failure(call: ToolCall, error: str, output: str) -> bool:
-    """Return whether a reported failure is a normal answer: a search without a match, or a stopped process."""
-    if not runs_commands(call.tool):
-        return False
-    return answers_by_code(call.arguments, error) or _ENDED_ON_REQUEST.search(output) is not None
-
-
-def _found_nothing(call: ToolCall, output: str) -> bool:
-    """Return whether a search found nothing. A command without output has succeeded and does not count."""
-    if call.kind is Kind.COMMAND:
-        return finds_nothing(output, silence=False)
-    is_silent = len(output) < MAX_OUTPUT and runs_commands(call.tool) and not printed_lines(output)
-    return finds_nothing(output) or is_silent
 
 
 def _error_category(event: Event) -> str:

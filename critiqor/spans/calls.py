@@ -84,11 +84,21 @@ class ToolCall(msgspec.Struct, kw_only=True, gc=False):
     failed: bool = False
     error: str | None = None
     error_kind: str = ""
+    cause: str = ""
+    """The cause that other tools can have run into too, such as a full disk; empty if none is named."""
     nothing_found: bool = False
     missed: tuple[str, ...] = ()
     """Names from the arguments that were not found, according to the output."""
     echo: bool = False
     """Whether the output only repeats the arguments."""
+    settled: str = ""
+    """A state in the output that does not change by itself: failed, or waiting for a person; empty if none is named."""
+    handles: tuple[str, ...] = ()
+    """Names in a short output that later calls may use, such as a process id."""
+    bare_output: bytes = b""
+    """Fingerprint of the output without these names; empty if it has none."""
+    items: tuple[int, ...] = ()
+    """Hits, rows or entries of the output of a search, as hashes."""
     is_test: bool = False
     """Whether it shows the result of tests."""
     duration_ms: int = 0
@@ -121,6 +131,8 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     admits_failure: bool = False
     tells_repetition: bool = False
     """Whether the agent says that something happened twice."""
+    orders_repetition: bool = False
+    """Whether the user orders that something is done repeatedly."""
     asks_user: bool = False
     asks_tools: bool = False
     stop_reason: str | None = None

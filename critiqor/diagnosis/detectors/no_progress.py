@@ -7,7 +7,7 @@ from critiqor.diagnosis.bounds.recent import Recent
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
-from critiqor.diagnosis.loops import begins_chapter
+from critiqor.diagnosis.loops.clusters import begins_chapter
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
@@ -43,6 +43,8 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         self._seen: Recent[bytes, bool] = Recent()
         """Results, by the fingerprints of call and output."""
         self._failures: Recent[tuple[str, str], bool] = Recent()
+        self._is_ordered = False
+        """Whether the last request orders repetition."""
 
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if not isinstance(span, ToolCall):
@@ -50,15 +52,22 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
                 self._end_sequence()
                 self._seen.clear()
                 self._failures.clear()
+            if isinstance(span, Message) and span.is_user:
+                self._is_ordered = span.orders_repetition
         elif span.result and span.kind is not Kind.THOUGHT:
             self._calls += 1
             if span.echo and not span.failed:
-                self._echoes = _added(self._echoes, span)
+                if self._echoes is None:
+                    self._echoes = _Idle(span)
+                else:
+                    self._echoes.add(span)
             if not self._is_idle(span):
-                if self._sequence is not None:
+                if self._sequence is not None and span.same_call in self._sequence.distinct:
+                    self._sequence = None  # the result changed at last: the agent was waiting for this
+                elif self._sequence is not None:
                     self._end_sequence()
             elif span.kind is not Kind.WAIT:  # waiting is neither progress nor a lack of it
-                self._sequence = _added(self._sequence, span)
+                self._begin(span)
 
     def _is_idle(self, call: ToolCall) -> bool:
         """Remember a call. Return whether its result has nothing new; a new error or an empty file counts as new."""
@@ -74,6 +83,12 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
 
     def _end_sequence(self) -> None:
         self._longest, self._sequence = self._longest_so_far(), None
+
+    def _begin(self, call: ToolCall) -> None:
+        if self._sequence is None:
+            self._sequence = _Idle(call, is_ordered=self._is_ordered)
+        else:
+            self._sequence.add(call)
 
     def _longest_so_far(self) -> _Idle | None:
         if self._sequence is None or (self._longest is not None and len(self._longest) >= len(self._sequence)):
@@ -96,7 +111,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         return Draft(
             type=TYPE,
             about=(how, *sorted(group.tools)),
-            severity="medium",
+            severity="low" if group.is_ordered else "medium",
             confidence=70,
             title=title,
             explanation="Each of them failed, found nothing, or returned what was already known. The first one: "
@@ -120,10 +135,12 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
 class _Idle(CallGroup):
     """Calls without progress. Other findings explain them if they explain those that are cited."""
 
-    __slots__ = ("_positions",)
+    __slots__ = ("_positions", "is_ordered")
 
-    def __init__(self, first: ToolCall) -> None:
+    def __init__(self, first: ToolCall, *, is_ordered: bool = False) -> None:
         super().__init__(first)
+        self.is_ordered = is_ordered
+        """Whether the user ordered repetition."""
         self._positions = {first.evidence: first.order}
         """Positions of the calls that are cited, and of some others."""
 
@@ -137,10 +154,3 @@ class _Idle(CallGroup):
     def cited_calls(self) -> Orders:
         """The calls whose events are cited."""
         return Orders(self._positions[event_id] for event_id in self.citations.cited())
-
-
-def _added(group: _Idle | None, call: ToolCall) -> _Idle:
-    if group is None:
-        return _Idle(call)
-    group.add(call)
-    return group

@@ -115,6 +115,10 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
         self._rejected: dict[tuple[str, str], CallGroup] = {}
         self._worked: dict[str, int] = {}
         """Order of the last successful call of each tool."""
+        self._unknown: ToolCall | None = None
+        """The last call, if there is no such tool."""
+        self._replaced: set[str] = set()
+        """Tools that do not exist, each replaced by one that does in the next call."""
         self._open: list[ToolCall] = []
         self._latest = 0
         """Order of the last call that returned."""
@@ -130,9 +134,13 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
             self._open.append(span)
         else:
             self._latest = span.order
+        reason = _reason(span) if span.failed else None
+        if self._unknown is not None and not span.failed and span.tool != self._unknown.tool:
+            self._replaced.add(self._unknown.tool)
+        self._unknown = span if reason == _NO_TOOL else None
         if not span.failed:
             self._worked[span.tool] = span.order
-        elif (reason := _reason(span)) is not None:
+        elif reason is not None:
             group = self._rejected.get((span.tool, reason))
             if group is None:
                 group = self._rejected[span.tool, reason] = CallGroup(span)
@@ -147,12 +155,13 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
 
     def _draft(self, tool: str, reason: str, group: CallGroup) -> Draft:
         first, last = group.first, group.last
-        repaired = self._worked.get(tool, 0) > last.order
         unknown = reason == _NO_TOOL
+        replaced = unknown and len(group) == 1 and tool in self._replaced
+        repaired = replaced or self._worked.get(tool, 0) > last.order
         return Draft(
             type=TYPE,
             about=(tool, reason),
-            severity="medium" if unknown or not repaired or len(group) > 2 else "low",
+            severity="medium" if (unknown and not replaced) or not repaired or len(group) > 2 else "low",
             confidence=90 if unknown else 75,
             title=f"`{tool}` was called wrongly: {reason}" + ("; a later call was correct" if repaired else ""),
             explanation=f"{counted(len(group), 'call was', 'calls were')} rejected: {excerpt(last.error or '', 160)}",

@@ -1,13 +1,15 @@
-"""Whether an agent says that something happened twice."""
+"""Whether an agent says that something happened twice, and whether a user orders repetition."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.claims.language import language_of, languages, normalize
 from critiqor.diagnosis.claims.sentences import statements
 from critiqor.diagnosis.claims.stance import Speech
 from critiqor.diagnosis.claims.vocabulary import Vocabulary
+from critiqor.diagnosis.hazards.words import words
 
 _TWICE = (
     *("twice", "duplicat*", "two times", "two copies", "extra copy", "second copy", "doubled", "double", "double-*"),
@@ -70,3 +72,38 @@ def tells_repetition(text: str) -> bool:
 
 def _denies(statement: str, end: int, start: int) -> bool:
     return end <= start and len(_BEFORE.findall(statement[end:start])) <= MAX_WORDS_BETWEEN
+
+
+MAX_REQUEST = 4_000
+"""Maximum number of characters of a request that are examined."""
+_UNSPACED_NUMBER = "0123456789二三四五六七八九十两兩几数"
+_ONE = frozenset(("0", "1"))
+
+
+@lru_cache(maxsize=256)
+def orders_repetition(request: str) -> bool:
+    """Return whether a user orders that something is done repeatedly: ten times, every minute, a load test."""
+    text = request[:MAX_REQUEST]
+    if words("repeat").within(text) or _TIMES.search(text):
+        return True
+    for start, _ in words("times").find(text):
+        before = text[:start].rstrip(" -\N{NO-BREAK SPACE}")
+        # Languages without spaces write the number right before the word.
+        if before[-1:] in _UNSPACED_NUMBER and before:
+            number = _LAST_NUMBER.search(before)
+            if number is None or number[0] not in _ONE:
+                return True
+        elif (word := _LAST_WORD.search(before)) and _is_number(word[0]):
+            return True
+    return any(text[end:].lstrip()[:1].isdigit() for _, end in words("every").find(text))
+
+
+_TIMES = re.compile(r"(?<![\w.])(?!1[ x×])\d{1,4} ?[x×](?!\w)")
+_LAST_NUMBER = re.compile(r"\d+$")
+_LAST_WORD = re.compile(r"[^\W\d_]+$")
+
+
+def _is_number(word: str) -> bool:
+    """Return whether a word is a number of at least two, such as `ten`."""
+    lowered = normalize(word)
+    return any(language.data.numbers.get(lowered, 0) > 1 for language in languages().values())

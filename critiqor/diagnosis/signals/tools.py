@@ -30,6 +30,10 @@ _AMBIGUOUS_WORDS = frozenset(
     )
 )
 """Words that can be nouns or verbs: `order_status` does not order anything."""
+_EVENTS = frozenset(
+    ("deploy", "transfer", "refund", "charge", "purchase", "exchange", "return", "trade", "release", "order")
+)
+_RECORDS = frozenset(("status", "state", "log", "logs", "history"))
 _FILES = frozenset(["file", "folder", "directory"])
 _AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
 
@@ -58,6 +62,8 @@ def _named_kind(name: str) -> Kind:
     word, kind = next(((word, kind) for word, kind in known if word not in _AMBIGUOUS_WORDS), known[0])
     if kind is Kind.CHANGE and known[-1][1] is Kind.THOUGHT:
         return Kind.THOUGHT  # `update_plan` updates nothing but the plan
+    if kind is Kind.ACTION and word in _EVENTS and parts[-1] in _RECORDS:
+        return Kind.WAIT  # `deploy_status` deploys nothing
     if kind is Kind.LOOKUP and any(other is Kind.WAIT for _, other in known):
         return Kind.WAIT  # `get_job_status`
     if kind is Kind.ACTION and not _AGENTS.isdisjoint(parts):

@@ -25,7 +25,7 @@ def begins_chapter(span: RunSpan) -> bool:
 class Loop:
     """Calls without a new result (stale calls), after a first call that had one."""
 
-    __slots__ = ("cluster", "first", "is_dropped", "key", "min_stale", "reason", "stale", "taken")
+    __slots__ = ("cluster", "first", "is_certain", "is_dropped", "key", "min_stale", "reason", "stale", "taken")
 
     def __init__(self, first: ToolCall, reason: str, rank: int, min_stale: int = 1) -> None:
         self.first = first
@@ -35,6 +35,8 @@ class Loop:
         """Minimum number of stale calls of a reported loop."""
         self.key = (first.order, rank)
         """Sort key among all loops: by first call, then by rank."""
+        self.is_certain = False
+        """Whether it is reported even if the agent waited in between."""
         self.is_dropped = False
         self.cluster = 0
         """Number of its cluster; 0 if it is in none. A reference would form a cycle, which is freed late or never."""
@@ -63,6 +65,11 @@ class LoopCluster(CallGroup):
         """Stale calls that have yet to be added."""
         self.draft: Draft | None = None
         """Cached draft; None if calls were added since."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether one of the loops is reported even if the agent waited in between."""
+        return any(loop.is_certain for loop in self.loops)
 
     @property
     def key(self) -> tuple[int, int]:

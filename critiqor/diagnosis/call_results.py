@@ -1,0 +1,95 @@
+"""What the result of a tool call shows, as far as detectors compare it: failure, cause, nothing found, an echo."""
+
+from __future__ import annotations
+
+import re
+
+from critiqor.diagnosis.loops.settled import settled_state
+from critiqor.diagnosis.results.results import meaning_of
+from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
+from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
+from critiqor.diagnosis.signals.noise import items_of
+from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
+from critiqor.diagnosis.signals.text import fingerprint
+from critiqor.diagnosis.signals.tools import answers_by_code, runs_commands
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind, ToolCall, command_line
+
+MAX_OUTPUT = 400
+"""Maximum number of characters that are kept of an output."""
+MAX_STATE = 2000
+"""Maximum number of characters of an output that tells a state."""
+MAX_HANDLE_TEXT = 200
+"""Maximum number of characters of an output that names what was started."""
+MAX_HANDLES = 4
+"""Maximum number of such names."""
+_HANDLE = re.compile(r"(?<![\w.-])(?=[\w-]*\d)[A-Za-z]*[\w-]{3,63}(?![\w-]|\.\d)")
+_may_search = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE).search
+_ASKING = frozenset((Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER))
+_SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
+_EFFECTS = frozenset((Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER))
+_WRITES = frozenset((Kind.CHANGE, Kind.ACTION))
+_ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")
+
+
+def describe_search(call: ToolCall, text: str) -> None:
+    """Set what a call that looks for something found."""
+    if call.kind in _SEARCHING:
+        call.nothing_found = _found_nothing(call, text)
+        call.missed = missed_names(text, call.arguments)
+        call.echo = is_echo(text, call.arguments)
+
+
+def describe_answer(call: ToolCall, text: str) -> None:
+    """Set what later calls are compared with: the hits of a search, a final state, names of what was started."""
+    if call.kind is Kind.LOOKUP and _may_search(call.tool):
+        call.items = items_of(text)
+    if call.kind in _ASKING and len(text) <= MAX_STATE:
+        call.settled = settled_state(text)
+    if call.kind in _EFFECTS and len(text) <= MAX_HANDLE_TEXT and not call.failed:
+        call.handles = tuple(dict.fromkeys(_HANDLE.findall(text)))[:MAX_HANDLES]
+        if call.handles:
+            call.bare_output = fingerprint(_HANDLE.sub("#", text))
+
+
+def describe_failure(call: ToolCall, error: str, text: str) -> None:
+    """Set why a call failed: as reported, or because its output says so although it was not reported as failed."""
+    if call.failed:
+        call.error = excerpt(failure_reason(error, text), MAX_OUTPUT)
+        call.error_kind = failure_kind(error, text)
+        both = text if error in text else f"{error}\n{text}"
+        call.cause = cause_of_failure(both, writes=call.kind in _WRITES)
+    elif call.kind in _EFFECTS and len(text) <= MAX_EXAMINED and may_name_cause(text):
+        complaints = _complaints(call, text)
+        if complaints or _says_failure(call, text):
+            call.cause = cause_of_failure(complaints or text, writes=call.kind in _WRITES)
+
+
+def _says_failure(call: ToolCall, text: str) -> bool:
+    arguments = call.arguments
+    meaning = meaning_of(tool=call.tool, arguments=arguments, text=text, exit_code=None, reported_failure=False)
+    return meaning.state == "failure"
+
+
+def _complaints(call: ToolCall, text: str) -> str:
+    """Return the lines that begin with the name of a program of the command line: a pipe hides its exit code."""
+    line = command_line(call.arguments)
+    if not line:
+        return ""
+    programs = {word.rpartition("/")[2] for word in line.split()}
+    return "\n".join(each for each in text.splitlines() if each.partition(":")[0] in programs)
+
+
+def is_expected_failure(call: ToolCall, error: str, output: str) -> bool:
+    """Return whether a reported failure is a normal answer: a search without a match, or a stopped process."""
+    if not runs_commands(call.tool):
+        return False
+    return answers_by_code(call.arguments, error) or _ENDED_ON_REQUEST.search(output) is not None
+
+
+def _found_nothing(call: ToolCall, output: str) -> bool:
+    """Return whether a search found nothing. A command without output has succeeded and does not count."""
+    if call.kind is Kind.COMMAND:
+        return finds_nothing(output, silence=False)
+    is_silent = len(output) < MAX_OUTPUT and runs_commands(call.tool) and not printed_lines(output)
+    return finds_nothing(output) or is_silent

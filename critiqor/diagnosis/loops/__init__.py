@@ -1,0 +1,1 @@
+"""What is repeated without progress: identical calls, cycles, searches that find nothing new, failures of one cause."""

@@ -1,0 +1,201 @@
+"""Different calls that lead to nothing new: rephrased queries, the same page again, names that do not exist."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
+from critiqor.diagnosis.loops.repetitions import is_orientation
+from critiqor.diagnosis.signals.text import fingerprint, words
+from critiqor.diagnosis.signals.tools import subject_of_call
+from critiqor.spans.calls import Kind, ToolCall
+
+MIN_SAME_ANSWERS = 4
+"""Minimum number of consecutive calls of one tool, not all identical, that returned the same result."""
+MIN_SAME_ANSWER_BYTES = 200
+"""Minimum size in bytes of a result that different calls do not return by coincidence."""
+MIN_MISSES = 4
+"""Minimum number of results that say that the same name does not exist."""
+MIN_QUESTION_WORDS = 5
+"""Minimum number of words for arguments to count as a question, not as a name or a path."""
+MIN_EMPTY_SEARCHES = 7
+"""Minimum number of searches for one thing that find nothing."""
+MIN_VARIANTS = 0.6
+"""Minimum share of them that are spellings of others; the others may be about something else."""
+MAX_COMPARED_SEARCHES = 16
+"""Maximum number of searches that are compared with each other."""
+MAX_KNOWN_ITEMS = 4096
+"""Maximum number of hits of a tool that are remembered."""
+_EFFECTS = (Kind.CHANGE, Kind.ACTION)
+_EXTENSIONS = frozenset(
+    ("pdf", "docx", "doc", "txt", "md", "csv", "json", "xlsx", "py", "js", "ts", "html", "yml", "yaml")
+)
+
+
+class Rewordings:
+    """The same query with its words in another order: a search does not find more the second time."""
+
+    def __init__(self, clusters: LoopClusters) -> None:
+        self._clusters = clusters
+        self._questions: dict[bytes, ToolCall] = {}
+        self._loops: dict[bytes, Loop] = {}
+
+    def add(self, call: ToolCall) -> None:
+        if call.arguments.count(" ") < MIN_QUESTION_WORDS - 1:
+            return
+        question = words(call.arguments)
+        if len(question) < MIN_QUESTION_WORDS:
+            return
+        key = fingerprint(call.tool, *sorted(question))
+        first = self._questions.setdefault(key, call)
+        if call.same_call != first.same_call:
+            loop = self._loops.get(key)
+            if loop is None:
+                loop = self._loops[key] = Loop(first, "the same words in another order", 1)
+            loop.stale.append(call)
+            self._clusters.grow(loop)
+
+
+class _Sequence:
+    """Consecutive calls of one tool with the same result."""
+
+    def __init__(self, first: ToolCall) -> None:
+        self.loop = Loop(first, "other arguments, the same result", 2)
+        self._distinct = {first.same_call}
+        self._subjects: set[str] = set()
+        self._compared = -1
+        """Number of stale calls whose subject was compared; -1 before the first comparison."""
+
+    def add(self, call: ToolCall) -> None:
+        self.loop.stale.append(call)
+        self._distinct.add(call.same_call)
+
+    @property
+    def is_loop(self) -> bool:
+        first, stale = self.loop.first, self.loop.stale
+        if len(stale) + 1 < MIN_SAME_ANSWERS or len(self._distinct) == 1:
+            return False
+        # A short result that is the same for calls about different things is an answer to each of them.
+        return first.output_size >= MIN_SAME_ANSWER_BYTES or (first.kind is Kind.LOOKUP and self._is_about_one_thing())
+
+    def _is_about_one_thing(self) -> bool:
+        if self._compared < 0:
+            self._subjects.add(subject_of_call(self.loop.first.arguments))
+            self._compared = 0
+        while len(self._subjects) == 1 and self._compared < len(self.loop.stale):
+            self._subjects.add(subject_of_call(self.loop.stale[self._compared].arguments))
+            self._compared += 1
+        return len(self._subjects) == 1
+
+
+class SameAnswers:
+    """Rephrased or paginated queries that return the same result each time, or the same hits in another order."""
+
+    def __init__(self, clusters: LoopClusters) -> None:
+        self._clusters = clusters
+        self._last: dict[str, ToolCall] = {}
+        """The last call of each tool."""
+        self._items: dict[str, set[int]] = {}
+        """Hits of each tool."""
+        self._sequences: dict[str, _Sequence] = {}
+        """Sequences of at least two calls, by tool."""
+
+    def add(self, call: ToolCall) -> None:
+        last = self._last.get(call.tool)
+        self._last[call.tool] = call
+        has_known_items = self._has_known_items(call)
+        if last is None:
+            return
+        if last.same_output != call.same_output and not has_known_items:
+            self._sequences.pop(call.tool, None)
+            return
+        sequence = self._sequences.get(call.tool)
+        if sequence is None:
+            sequence = self._sequences[call.tool] = _Sequence(last)
+        sequence.add(call)
+        if sequence.is_loop:
+            self._clusters.grow(sequence.loop)
+        else:
+            self._clusters.drop(sequence.loop)
+
+    def _has_known_items(self, call: ToolCall) -> bool:
+        """Remember the hits of a call. Return whether it has hits, and all of them were known."""
+        if not call.items:
+            return False
+        known = self._items.setdefault(call.tool, set())
+        if known.issuperset(call.items):
+            return True
+        if len(known) > MAX_KNOWN_ITEMS:
+            known.clear()
+        known.update(call.items)
+        return False
+
+    def end_sequences(self) -> None:
+        """End all sequences, because a call changed something: the same result afterwards is new information."""
+        self._sequences.clear()
+        self._last.clear()
+        self._items.clear()
+
+
+class EmptySearches:
+    """Ever new spellings of a search that finds nothing."""
+
+    def __init__(self, clusters: LoopClusters) -> None:
+        self._clusters = clusters
+        self._loop: Loop | None = None
+        self._terms: list[frozenset[str]] = []
+        """The words of the first searches."""
+        self._is_loop = False
+
+    def add(self, call: ToolCall) -> None:
+        if is_orientation(call):
+            return
+        if call.kind is not Kind.LOOKUP or not call.nothing_found or call.tool.startswith("memory_"):
+            self._loop = None
+            return
+        if self._loop is None or self._loop.first.tool != call.tool:
+            self._loop = Loop(call, "other spellings, nothing found", 7)
+            self._terms, self._is_loop = [words(call.arguments)], False
+            return
+        self._loop.stale.append(call)
+        if len(self._terms) < MAX_COMPARED_SEARCHES:
+            self._terms.append(words(call.arguments))
+            self._is_loop = len(self._terms) >= MIN_EMPTY_SEARCHES and self._are_variants()
+        if self._is_loop:
+            self._clusters.grow(self._loop)
+        else:
+            self._clusters.drop(self._loop)
+
+    def _are_variants(self) -> bool:
+        """Return whether most searches share a word with another one, apart from those that all have: the place."""
+        common = frozenset.intersection(*self._terms)
+        counts = Counter(word for terms in self._terms for word in terms - common - _EXTENSIONS)
+        variants = sum(any(counts[word] > 1 for word in terms) for terms in self._terms)
+        return bool(common) and variants >= MIN_VARIANTS * len(self._terms)
+
+
+class MissingNames:
+    """A name that does not exist and is searched for in different ways."""
+
+    def __init__(self, clusters: LoopClusters) -> None:
+        self._clusters = clusters
+        self._searches: dict[str, Loop] = {}
+        self._most: Loop | None = None
+        """The loop of the name with the most searches."""
+
+    def add(self, call: ToolCall) -> None:
+        if call.kind in _EFFECTS:
+            self._searches.clear()
+        for name in call.missed:
+            loop = self._searches.get(name)
+            if loop is None:
+                loop = self._searches[name] = Loop(call, f"`{name}` was never found", 3)
+            else:
+                loop.stale.append(call)
+            if self._most is None:
+                self._most = loop
+            elif len(loop.stale) > len(self._most.stale):
+                self._clusters.drop(self._most)
+                self._most = loop
+            if loop is self._most and len(loop.stale) + 1 >= MIN_MISSES:
+                self._clusters.grow(loop)

@@ -1,0 +1,102 @@
+"""The cause behind a failure, which different tools word differently: a full disk, a refused login, a dead network."""
+
+from __future__ import annotations
+
+import re
+from posixpath import dirname, normpath
+
+from critiqor.diagnosis.signals.text import gate
+
+MAX_EXAMINED = 2000
+"""Maximum number of characters at either end of an output that are examined."""
+DISK, LOGIN, NETWORK = "the disk is full", "the login is refused", "the network cannot be reached"
+_DISK = re.compile(
+    r"\benospc\b|\bedquot\b|no space left|disk (?:is )?full|disk quota exceeded"
+    r"|(?:not enough|insufficient) (?:free |disk )*space|errno 28\b|wrote only \d+ of \d+ bytes"
+)
+_LOGIN = re.compile(
+    r"bad credentials|authentication (?:failed|required)|\bunauthori[sz]ed\b|login required|not (?:logged|signed) in"
+    r"|invalid (?:username or |access |auth |bearer |api |security )*(?:token|credentials|password|api[ _-]?key)\b"
+    r"|(?:token|session|credentials?|api[ _-]?key)(?: \w+){0,2} (?:expired|revoked)|expired[ _-]?token"
+    r"|invalid_(?:grant|token)"
+    r"|could not read (?:username|password)|permission denied \(publickey|password authentication failed"
+    r"|access denied for user|authenticationerror|(?:http\S*|status|code|error)\W{1,3}401\b"
+)
+_NETWORK = re.compile(
+    r"could not resolve|unable to resolve|name resolution|failure resolving|name or service not known"
+    r"|nodename nor servname|\benotfound\b|\beai_again\b|getaddrinfo|network is unreachable|\benetunreach\b"
+    r"|no route to host|\behostunreach\b"
+    r"|failed to establish a new connection|no internet"
+)
+_REFUSED = re.compile(r"connection refused|\beconnrefused\b")
+_DENIED = re.compile(r"\beacces\b|\beperm\b|permission denied|operation not permitted|read-only file system|\berofs\b")
+_MISSING = re.compile(
+    r"\benoent\b|no such (?:file|directory)|(?:file|directory)(?: or directory)? not found"
+    r"|cannot find the (?:path|file)|path \S+ does not exist"
+)
+_may_name_cause = gate(
+    *("enospc", "edquot", "space", "disk ", "errno 28", "wrote only", "credential", "authentica", "authori", "login"),
+    *("logged in", "signed in", "token", "password", "api key", "api_key", "401", "invalid_grant", "publickey"),
+    *(
+        "resol",
+        "name or service",
+        "servname",
+        "enotfound",
+        "eai_again",
+        "getaddrinfo",
+        "unreach",
+        "no route",
+        "refused",
+    ),
+    *("new connection", "no internet", "eacces", "eperm", "denied", "not permitted", "read-only", "erofs", "enoent"),
+    *("no such", "not found", "cannot find", "does not exist"),
+)
+_PLACE = re.compile(r"(?:~|\.{1,2}|[\w@+-][\w.@+-]*)?(?:/[\w.@+,=-]+)+/?")
+_HOST = re.compile(r"(?<![\w.-])((?:[\w-]+\.)*[\w-]+):(\d{2,5})\b")
+
+
+def may_name_cause(text: str) -> bool:
+    """Return quickly whether a text can name one of the causes."""
+    return _may_name_cause(_ends(text))
+
+
+def cause_of_failure(text: str, *, writes: bool) -> str:
+    """Return the cause that the output of a failed call names; empty if it names none.
+
+    A path that does not exist is a cause by itself. If the call `writes` to it, the folder around it is missing.
+    """
+    examined = _ends(text)
+    if not _may_name_cause(examined):
+        return ""
+    for cause, pattern in ((DISK, _DISK), (LOGIN, _LOGIN), (NETWORK, _NETWORK)):
+        if pattern.search(examined):
+            return cause
+    if _REFUSED.search(examined):
+        host = _HOST.search(examined)
+        return f"{host[0]} refuses connections" if host else ""
+    missing = _MISSING.search(examined)
+    if not missing and not _DENIED.search(examined):
+        return ""
+    place = _place(examined)
+    if not place:
+        return ""
+    if missing:
+        return f"missing {dirname(place) if writes and dirname(place) else place}"
+    return f"denied {dirname(place) or place}"
+
+
+def _ends(text: str) -> str:
+    return (text if len(text) <= 2 * MAX_EXAMINED else f"{text[:MAX_EXAMINED]}\n{text[-MAX_EXAMINED:]}").lower()
+
+
+def _place(text: str) -> str:
+    """Return the first path that a line with an error names."""
+    for line in text.splitlines():
+        if (_MISSING.search(line) or _DENIED.search(line)) and (found := _PLACE.search(line)):
+            return normpath(found[0])
+    return ""
+
+
+def missing_place(cause: str) -> str:
+    """Return the path that is missing according to a cause; empty if the cause is another."""
+    return cause[len("missing ") :] if cause.startswith("missing ") else ""

@@ -1,0 +1,171 @@
+"""Outputs without what changes by itself: times, durations, ids of requests, counters of attempts, order of members.
+
+Two outputs that differ only in these are the same answer. A number that may be the subject of the call is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from critiqor.diagnosis.signals.text import canonical_json, encoded, gate, without_clock
+
+MAX_COMPARED = 8 * 1024
+"""Maximum number of characters of an output that is compared in this way; a longer one has to be equal."""
+MAX_ANSWERS = 256
+"""Maximum number of answers that are kept to be compared: the latest ones."""
+MAX_ITEMS = 50
+"""Maximum number of hits of a search that are compared."""
+MIN_ITEM = 8
+"""Minimum number of characters of a line that is a hit."""
+_MAX_DEPTH = 6
+
+_NOISY = re.compile(
+    # Which request this was.
+    r"(?:x_)?(?:request|req|trace|span|correlation|invocation|ray|poll|call)_?(?:id|uuid|token)|nonce"
+    # When it was answered.
+    r"|(?:server|current|local|response|query|request|check|fetch|poll|wall|system)_?(?:time|date|at|ts)(?:_?stamp)?"
+    r"|time_?stamp|ts|now|clock|epoch|as_of"
+    r"|(?:last_?)?(?:queried|fetched|checked|generated|retrieved|requested|served|polled|rendered|sampled|observed|seen)"
+    r"(?:_?(?:at|on))?"
+    # How long it took, or has taken so far.
+    r"|(?:elapsed|took|latency|runtime|uptime|age|waited|response_?time|query_?time|duration|time_?taken)"
+    r"(?:_?(?:ms|s|secs?|seconds|us|ns|minutes))?"
+    # How often it was asked.
+    r"|attempts?|(?:attempt|poll|request)_?(?:no|number|count)|retr(?:y|ies)(?:_?count)?|polls|tries|requests_?total"
+    r"|seq(?:uence)?(?:_?(?:no|number))?",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(r'(?<![\w-])([A-Za-z][\w-]*+)("?\s?[:=]\s?)("[^"\n]*"|[^\s,;}\]"]*\d[^\s,;}\]"]*)', re.ASCII)
+_PHRASE = re.compile(
+    r"\b(?:attempt|poll|retry|try|check) ?(?:no\.? ?|number ?|#)?\d+(?: ?(?:of|/) ?\d+)?\b"
+    r"|\b\d+ ?(?:seconds?|secs?|minutes?|mins?|hours?|days?|[smhd]) ago\b"
+    r"|\((?:took |in |after )?\d+(?:[.,]\d+)? ?(?:ms|s|µs|us|secs?|seconds?|minutes?)\)"
+    r"|\b(?:took|elapsed|after|up|for)[: ]+(?:about )?\d+(?:[.,]\d+)? ?"
+    r"(?:ms|s|secs?|seconds?|min(?:ute)?s?|hours?|days?)\b"
+    r"|\b(?:in|for|elapsed|timer|expires)[: ]+\d{1,3}:\d\d\b|\b\d{1,3}:\d\d (?:left|remaining|elapsed)\b"
+    r"|\b(?:as of|(?:updated|refreshed|checked|generated)(?: at)?|now)[: ]+\d{1,2}:\d\d(?: ?[ap]m)?\b",
+    re.IGNORECASE | re.ASCII,
+)
+_AGE = re.compile(r"(?<=\s)(?:\d+[dhms]){1,3}(?=\s|$)")
+_may_hold_field = gate(
+    *("request", "Request", "req_id", "req-id", "trace", "Trace", "span_", "correlation", "nonce", "time", "Time"),
+    *("_ts", "clock", "epoch", "as_of", "queried", "fetched", "hecked", "enerated", "served", "polled", "lapsed"),
+    *("took", "atency", "ptime", "uration", "ttempt", "etries", "etry", "poll", "seq"),
+)
+_may_hold_phrase = gate(
+    *(r"ttempt ?[n#\d]", r"poll ?[n#\d]", r"etry ?[n#\d]", r"Try ?[n#\d]", r"heck ?[n#\d]", " ago", "took", "Took"),
+    *("lapsed", r"after \w* ?\d", r"up \w* ?\d", r"Up \w* ?\d", r"for \w* ?\d", r"\((?:took |in |after )?\d"),
+    *(r":\d\d (?:l|r|e)", r"in \d+:", r"[fdwrs][: ]+\d{1,2}:\d"),
+)
+_ENUMERATED = re.compile(r"\s*(?:\d{1,3}[.)]|\[\d{1,3}\]|#\d{1,3}|[-*•])\s+")
+
+
+_MARKS = frozenset("0123456789[#-*• \t")
+
+
+def without_noise(text: str) -> str:
+    """Return an output without what changes by itself, its members in a fixed order."""
+    if text[:1] in ("{", "["):
+        try:
+            return without_clock(canonical_json(_quiet(msgspec.json.decode(text), 0)))
+        except (msgspec.DecodeError, RecursionError):
+            pass
+    bare = without_clock(text)
+    if _may_hold_field(bare) and (":" in bare or "=" in bare):
+        bare = _FIELD.sub(_blank, bare)
+    if _may_hold_phrase(bare):
+        bare = _PHRASE.sub("#", bare)
+    if "AGE" in bare:
+        bare = _AGE.sub("#", bare)  # the column of kubectl and similar programs
+    if "\n" not in bare:
+        return bare
+    return "\n".join(sorted([_unnumbered(line) if line[:1] in _MARKS else line for line in bare.splitlines()]))
+
+
+@lru_cache(maxsize=1024)
+def _is_noisy(name: str) -> bool:
+    return _NOISY.fullmatch(name.replace("-", "_")) is not None
+
+
+def _blank(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}#" if _is_noisy(found[1]) else found[0]
+
+
+def _unnumbered(line: str) -> str:
+    match = _ENUMERATED.match(line)
+    return line[match.end() :] if match else line
+
+
+def _quiet(value: Any, depth: int) -> Any:
+    """Return a value without noisy members, with the members of its lists in a fixed order."""
+    if depth > _MAX_DEPTH:
+        return value
+    if isinstance(value, dict):
+        return {name: _quiet(member, depth + 1) for name, member in value.items() if not _is_noisy_member(name, member)}
+    if isinstance(value, list):
+        members = [_quiet(member, depth + 1) for member in value]
+        return sorted(members, key=canonical_json) if len(members) > 1 else members
+    return value
+
+
+def _is_noisy_member(name: str, value: Any) -> bool:
+    return _is_noisy(name) and not isinstance(value, dict | list | bool)
+
+
+def items_of(text: str) -> tuple[int, ...]:
+    """Return the hits, rows or entries of an output as hashes: members of its longest list, else its lines."""
+    if len(text) > MAX_COMPARED:
+        return ()
+    if text[:1] in ("{", "["):
+        try:
+            listed = _longest_list(_quiet(msgspec.json.decode(text), 0), 0)
+        except (msgspec.DecodeError, RecursionError):
+            listed = []
+        items = [canonical_json(item) for item in listed[:MAX_ITEMS]]
+    else:
+        lines = (_unnumbered(line).strip() for line in without_noise(text).splitlines())
+        items = [line for line in lines if len(line) >= MIN_ITEM][:MAX_ITEMS]
+    return tuple(sorted({crc32(encoded(item)) for item in items})) if len(items) > 1 else ()
+
+
+def _longest_list(value: Any, depth: int) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    inner = value.values() if isinstance(value, dict) and depth < _MAX_DEPTH else ()
+    return max((_longest_list(member, depth + 1) for member in inner), key=len, default=[])
+
+
+class _Answer(NamedTuple):
+    """The last output of a call."""
+
+    text: str
+    mark: bytes
+
+
+class Answers:
+    """The last outputs of calls: whether a call that is made again gets the same answer."""
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[Hashable, _Answer] = OrderedDict()
+
+    def mark(self, key: Hashable, text: str, mark: bytes) -> bytes:
+        """Return the mark of an output: that of the last output of the same call if both are the same answer.
+
+        `mark` identifies the output itself.
+        """
+        before = self._last.pop(key, None)
+        if before is not None and before.mark != mark and len(text) <= MAX_COMPARED and before.text:
+            # Only repeated calls pay for the comparison.
+            same = without_noise(before.text) == without_noise(text)
+            mark = before.mark if same else mark
+        self._last[key] = _Answer(text if len(text) <= MAX_COMPARED else "", mark)
+        if len(self._last) > MAX_ANSWERS:
+            self._last.popitem(last=False)
+        return mark
