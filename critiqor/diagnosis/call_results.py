@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.loops.settled import settled_state
+from critiqor.diagnosis.results.commands import is_code_an_answer
+from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.results import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.noise import items_of
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
-from critiqor.diagnosis.signals.tools import answers_by_code, runs_commands
+from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind, ToolCall, command_line
 
@@ -80,11 +82,15 @@ def _complaints(call: ToolCall, text: str) -> str:
     return "\n".join(each for each in text.splitlines() if each.partition(":")[0] in programs)
 
 
-def is_expected_failure(call: ToolCall, error: str, output: str) -> bool:
+def is_expected_failure(call: ToolCall, code: int | None, output: str) -> bool:
     """Return whether a reported failure is a normal answer: a search without a match, or a stopped process."""
     if not runs_commands(call.tool):
         return False
-    return answers_by_code(call.arguments, error) or _ENDED_ON_REQUEST.search(output) is not None
+    if code is None and (stated := stated_code(output)) is not None:
+        code = stated[0]
+    if code is not None and is_code_an_answer(command_line(call.arguments), code):
+        return True
+    return _ENDED_ON_REQUEST.search(output) is not None
 
 
 def _found_nothing(call: ToolCall, output: str) -> bool:

@@ -23,6 +23,7 @@ from critiqor.diagnosis.call_results import (
 from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.prices.price import price_of
+from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
@@ -301,7 +302,7 @@ class RunBuilder:
         session = run.scope.session_key or run.scope.agent_run_id
         call.same_output = self._answers.mark((session, call.same_call), "" if is_cut else text, mark)
         call.duration_ms = amount(event.duration_ms) or 0
-        call.failed = event.status == "error" and not is_expected_failure(call, event.error or "", text)
+        call.failed = event.status == "error" and not is_expected_failure(call, _exit_code(event), text)
         if not call.failed:
             self.tools.add_call(call.tool, is_inner=span.outer is not None)
             if call.tool in SEARCH_TOOLS:
@@ -451,6 +452,8 @@ def _exit_code(event: Event) -> int | None:
     code = event.payload.get("exit_code")
     if code is None:
         code = result_details(event.payload.get("result")).get("exitCode")
+    if code is None and event.error is not None and (stated := stated_code(event.error)) is not None:
+        code = stated[0]
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 

@@ -290,3 +290,17 @@ def test_program_that_is_not_there_is_replaced_by_another() -> None:
 def test_directory_that_is_there_already_is_no_error() -> None:
     story = Story().runs("mkdir out", "mkdir: cannot create directory 'out': File exists", exit_code=1)
     assert story.says("The folder `out` is yours.").finishes().types() == []
+
+
+def test_request_that_the_service_does_once_may_be_repeated() -> None:
+    refund = {"order": "7741", "amount": "128.50", "idempotency_key": "rf-7741-1"}
+    story = Story().user("refund order 7741").fails("refund_create", refund, "502 Bad Gateway")
+    story.calls("refund_create", refund, '{"status": "succeeded"}').says("Order 7741 is refunded.").finishes()
+    assert "repeated_side_effect" not in story.types()
+
+
+def test_searches_without_a_match_are_no_failures_in_any_form_of_their_exit_code() -> None:
+    story = Story().user("any keys in the repository?")
+    for pattern in ("AKIA", "PRIVATE KEY", "ghp_"):
+        story.fails("exec", {"command": f"grep -rn '{pattern}' ."}, "(Command exited with code 1)")
+    assert story.says("Nothing found.").finishes().types() == []

@@ -6,6 +6,7 @@ import pytest
 from test_results import ran
 
 from critiqor.diagnosis.results.command_lines import parse_command_line
+from critiqor.diagnosis.results.commands import is_code_an_answer
 from critiqor.diagnosis.results.programs import programs_in
 
 
@@ -165,3 +166,20 @@ def test_a_dry_run_is_not_final(line: str) -> None:
         ran("terraform plan && terraform apply -auto-approve", "Apply complete! Resources: 1 added", 0).state
         == "success"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "is_answer"),
+    [
+        ("grep foo a", 1, True),
+        ("grep foo a", 2, False),
+        ("cat a | grep foo", 1, True),
+        ("grep foo a && make", 1, False),
+        ("diff a b", 1, True),
+        ("npm audit", 1, True),
+        ("timeout 5 node server.js", 124, True),
+        ("node server.js", 124, False),
+    ],
+)
+def test_exit_code_can_be_an_answer(command: str, code: int, is_answer: bool) -> None:
+    assert is_code_an_answer(command, code) is is_answer

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from critiqor.diagnosis.signals.tools import answers_by_code, kind_of, runs_tests
+from critiqor.diagnosis.signals.tools import kind_of, runs_tests
 from critiqor.spans.calls import Kind
 
 NAMED = {
@@ -158,20 +158,3 @@ def test_command_that_runs_tests_is_known(command: str) -> None:
 @pytest.mark.parametrize("command", OTHERS.strip().splitlines())
 def test_command_that_only_mentions_tests_runs_none(command: str) -> None:
     assert not (kind_of("exec", line(command)) is Kind.COMMAND and runs_tests("exec", line(command)))
-
-
-@pytest.mark.parametrize(
-    ("command", "code", "is_answer"),
-    [
-        ("grep foo a", 1, True),
-        ("grep foo a", 2, False),
-        ("cat a | grep foo", 1, True),
-        ("grep foo a && make", 1, False),
-        ("diff a b", 1, True),
-        ("npm audit", 1, True),
-        ("timeout 5 node server.js", 124, True),
-        ("node server.js", 124, False),
-    ],
-)
-def test_exit_code_can_be_an_answer(command: str, code: int, is_answer: bool) -> None:
-    assert answers_by_code(line(command), f"exit code {code}") is is_answer

@@ -25,10 +25,12 @@ MAX_REPEATED = 256
 MAX_SEARCHED_CALLS = 50
 """Maximum number of calls before a repeated action that are searched for a check of the earlier one."""
 _AMBIGUOUS = re.compile(
-    r"time[d -]?\s?out|timeout|connection (?:reset|closed|lost)|\b50[234]\b|bad gateway|socket hang|no response"
+    r"time[d -]?\s?out|timeout|connection (?:reset|closed|lost)|\b50[024]\b|bad gateway|socket hang|no response"
     r"|unknown (?:state|result)|ECONNRESET|EPIPE",
     re.IGNORECASE,
 )
+_ONCE = re.compile(r"idempoten|dedup|request[_-]?token|client[_-]?(?:token|request)|unique[_-]?key", re.IGNORECASE)
+"""Arguments with which a service does the same request only once."""
 _REPETITION_WORDS = re.compile(r"\b(?:twice|thrice|times|again|repeat\w*|every|each)\b", re.IGNORECASE)
 _UNDOES = re.compile(
     r"(?<![a-z])(?:delet|remov|cancel|void|revok|undo|recall|unsend|refund|revers|trash|storn|withdraw|credit)",
@@ -115,6 +117,8 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
     def _is_unnecessary(self, known: _Action, call: ToolCall) -> bool:
         """Return whether an action was repeated without a request of the user, a check of its outcome or other work."""
         before, request = known.last, self._request
+        if _ONCE.search(call.arguments):
+            return False
         if request is not None and (request.order > before.order or _asks_for_repetition(request.text)):
             return False
         if not _is_unclear(before):

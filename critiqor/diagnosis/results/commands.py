@@ -178,6 +178,12 @@ def _looks_up(plan: Plan) -> bool:
     return all(not _READING.isdisjoint(program.words[1:4]) for program in plan.doers)
 
 
+def is_code_an_answer(line: str, code: int) -> bool:
+    """Return whether the exit code of a command line is an answer and no failure: nothing found, time limit reached."""
+    last = next((program for program in reversed(plan_of(line).programs) if program.ends_line), None)
+    return last is not None and (is_answer(last, code) or (code == _TIME_LIMIT and last.timed))
+
+
 def _after_failure(plan: Plan, text: str, limit: int, code: int) -> Meaning:
     """Return what a non-zero exit code means."""
     last = next((program for program in reversed(plan.programs) if program.ends_line), None)

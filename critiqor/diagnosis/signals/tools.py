@@ -174,21 +174,6 @@ def runs_tests(tool: str, arguments: str) -> bool:
 
 _may_test = re.compile(r"tox|nox|jest|mocha|rspec|phpunit|cypress").search
 
-_BY_CODE = re.compile(
-    r"(?:grep|egrep|fgrep|rg|ag|git grep|git diff|diff|cmp|which|command -v|type|pgrep|pidof|lsof|test|\["
-    r"|(?:npm|pnpm|yarn) (?:audit|outdated))(?:\s|$)"
-)
-
-
-def answers_by_code(arguments: str, error: str) -> bool:
-    """Return whether an exit code is an answer and not a failure: nothing found, files differ, time limit reached."""
-    line = command_line(arguments)
-    if error == "exit code 1":
-        # The exit code of a command line is that of its last command.
-        return _BY_CODE.match(re.sub(r"^(?:sudo |! )", "", _programs(_bare(line))[-1])) is not None
-    return error == "exit code 124" and re.search(r"\btimeout (?:-\S+ )*\d", line) is not None
-
-
 _FORM = re.compile(r'"\w+":|\bhttps?:')
 
 
