@@ -19,7 +19,8 @@ _NAMES: dict[Kind, str] = {
     Kind.COMMAND: "exec bash shell run terminal command interpreter execute process python code",
     Kind.WAIT: "wait sleep poll status log logs history snapshot screenshot",
     Kind.LOOKUP: """read get search find list fetch query lookup grep glob ls cat view show visit browse open web page
-        inspect memory describe check calculate tabs""",
+        inspect memory describe check calculate tabs ocr transcribe parse extract recognize analyze analyse compare
+        count estimate quote summarize translate convert validate verify""",
 }
 _KINDS = {word: kind for kind, names in _NAMES.items() for word in names.split()}
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
+from critiqor.diagnosis.claims.checks.entities import shown_state
 from critiqor.diagnosis.claims.checks.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
 from critiqor.diagnosis.claims.disclosure import COMMON, is_disclosed
 from critiqor.diagnosis.claims.episode import (
@@ -55,6 +56,8 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         asks = any(one.is_question for one in episode.speech(answer).stances)
         if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
             continue
+        if not claim.is_about_call and _is_well_later(episode, call):
+            continue
         claims.append(_checked(call, claim, is_last=call.order == last_effect))
     return claims
 
@@ -65,6 +68,13 @@ def _is_taken_back(episode: Episode, call: EpisodeCall) -> bool:
     if following is None or following.answer is None or any(each.has_effect for each in following.calls):
         return False
     return is_disclosed(following, call, following.answer)
+
+
+def _is_well_later(episode: Episode, call: EpisodeCall) -> bool:
+    """Return whether the last look at the thing that a call failed to reach shows that nothing is wrong with it."""
+    later = (each for each in reversed(episode.calls) if each.order > call.order and not each.has_effect)
+    shown = next((state for look in later if (state := shown_state(call, look)) is not None), None)
+    return shown is not None and shown.state != "failure"
 
 
 class _Statement(NamedTuple):

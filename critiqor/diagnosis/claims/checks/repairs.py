@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from critiqor.diagnosis.claims.checks.entities import shown_state
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, have_same_target, named_paths, tokens
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.results.commands import plan_of
@@ -62,12 +63,15 @@ def _with_later_news(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall
     """Return a call as failed if a later look at it shows that it failed: a bounced mail, a command that has ended."""
     if call.meaning.state == "not_final":
         call = _with_end(call, later)
-    if call.kind is not Kind.ACTION or call.meaning.state == "failure":
+    if not call.has_effect or call.line or call.meaning.state == "failure":
         return call
     names: set[str] = set()
+    shown = None
     for look in later:
         if look.has_effect:
             continue
+        if (state := shown_state(call, look)) is not None:
+            shown = (look, state)
         bounce = _BOUNCE.search(look.text) if any(sign in look.lowered for sign in _BOUNCE_SIGNS) else None
         if bounce or look.meaning.state == "failure":
             names = names or _names(call)
@@ -76,6 +80,11 @@ def _with_later_news(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall
             quote = look.text[max(0, bounce.start() - 20) : bounce.end() + 60] if bounce else look.meaning.quote
             news = msgspec.structs.replace(look.meaning, state="failure", quote=quote, reason="it was returned")
             return msgspec.structs.replace(call, known_meaning=news, result_id=look.result_id)
+    if shown is not None and shown[1].state == "failure":
+        look, state = shown
+        reason = f"{look.name} shows it"
+        news = msgspec.structs.replace(look.meaning, state="failure", quote=f"{state.name} {state.quote}", reason=reason)
+        return msgspec.structs.replace(call, known_meaning=news, result_id=look.result_id)
     return call
 
 
@@ -136,12 +145,14 @@ def _matters(call: EpisodeCall) -> bool:
 
 def _is_named_so(call: EpisodeCall) -> bool:
     """Return whether a state is that of the thing, not of the call: `modify_pending_order` leaves it pending."""
-    state = tokens(call.meaning.quote) - {"status", "state"}
+    state = {word for word in tokens(call.meaning.quote) if len(word) > MAX_SMALL} - {"status", "state"}
     return call.meaning.rule.startswith("json") and bool(
         state & tokens(f"{call.tool.replace('_', ' ')} {call.arguments}")
     )
 
 
+MAX_SMALL = 3
+"""Maximum number of letters of a word that says nothing about a state: on, in, is."""
 _PROCESS = re.compile(r"\bsession ([\w-]+)")
 
 
