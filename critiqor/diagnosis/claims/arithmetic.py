@@ -17,6 +17,8 @@ MAX_ADDED = 12
 """Maximum number of neighbouring numbers that are added up."""
 MAX_GROUPED = 300
 """Maximum number of characters of a line whose words form groups."""
+LARGE = 1000
+"""Shares, rates and changes in percent are smaller than this."""
 _UNITS = (1.0, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9)
 _BINARY = tuple(1024.0**power for power in (-3, -2, -1, 1, 2, 3))
 _PERIODS = (60.0, 3600.0, 24.0, 7.0, 12.0, 52.0, 365.0)
@@ -165,10 +167,11 @@ class Numbers:
 
     def derives(self, value: Value) -> bool:
         """Return whether a value follows from two recorded numbers, or from some neighbouring ones."""
-        return any(self._derives(*reading) for reading in value.readings)
+        # Some pair of numbers gives nearly anything, so only the most usual reading counts, and rounding is exact.
+        return self._derives(*value.readings[0])
 
     def _derives(self, claimed: float, decimals: int) -> bool:
-        tolerance = _tolerance(claimed, decimals)
+        tolerance = _tolerance(claimed, decimals) if claimed % 100 == 0 else 0.5 * 10.0**-decimals + 1e-9
         if self._order("sums", self._partial_sums()).has(claimed, tolerance):
             return True
         numbers = [*dict.fromkeys((*self._totals, *self._counts, *self._recorded))][-MAX_COMBINED:]
@@ -198,9 +201,12 @@ def _completes(claimed: float, tolerance: float, numbers: list[float], order: li
             ratio = claimed / one
             percent = 100 * (ratio - 1)  # so many percent more or less
             # Products, quotients, shares, rates.
-            for other in (ratio, 100 * ratio, 1 / ratio, 100 / ratio, 60 / ratio, 3600 / ratio, percent, -percent):
+            others: tuple[float, ...] = (ratio, 1 / ratio)
+            if claimed < LARGE:
+                others += (100 * ratio, 100 / ratio, 60 / ratio, 3600 / ratio, percent, -percent)
+            for other in others:
                 wanted.append((other, abs(other) * share + 1e-9))
-            for change in changes:
+            for change in changes if claimed < LARGE else ():
                 # From one number to the other is a change of so many percent.
                 margin = abs(one) * tolerance / 100 / change**2 + 1e-9
                 wanted += [(one / change, margin), (one * change, margin)]

@@ -17,8 +17,10 @@ import msgspec
 from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import check_actions
+from critiqor.diagnosis.claims.checks.bindings import check_bindings
 from critiqor.diagnosis.claims.checks.completeness import check_completeness
 from critiqor.diagnosis.claims.checks.confirmations import check_confirmations
+from critiqor.diagnosis.claims.checks.derived import check_derived
 from critiqor.diagnosis.claims.checks.failures import check_failures
 from critiqor.diagnosis.claims.checks.figures import check_figures
 from critiqor.diagnosis.claims.checks.paging import check_paging
@@ -337,7 +339,9 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_failures(episode),
         lambda: check_recipients(episode),
         lambda: check_targets(episode, evidence),
+        lambda: check_bindings(episode, evidence),
         lambda: check_figures(episode, evidence),
+        lambda: check_derived(episode, evidence),
         lambda: check_sources(episode, evidence),
         lambda: check_completeness(episode),
         lambda: check_staleness(episode),

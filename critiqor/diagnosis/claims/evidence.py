@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import chain
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import msgspec
@@ -131,8 +131,8 @@ class Evidence:
         return [
             Labelled(value, line, call)
             for call, line in self._lines()
-            for value in values_in(line)
-            if value.kind == "number"
+            for each in values_in(line)
+            if (value := as_number(each)).kind == "number"
         ]
 
     @cached_property
@@ -180,8 +180,8 @@ class Evidence:
             if at >= 0:
                 start = call.text.rfind("\n", 0, at) + 1
                 line = call.text[start : at + len(raw) + 60].split("\n")[0]
-                for value in values_in(line):
-                    if value.kind == "number" and value.text == raw:
+                for each in values_in(line):
+                    if (value := as_number(each)).kind == "number" and value.text == raw:
                         return Labelled(value, line, call)
         return None
 
@@ -226,6 +226,23 @@ class Evidence:
             return True
         return self.is_readable and (self.given.has(value) or self.outputs.has(value))
 
+    def is_stated_apart(self, value: Value, call: EpisodeCall) -> bool:
+        """Return whether a value was given by the user, or is in the result of another call."""
+        if value.text in self.episode.request or self.requested.states(value):
+            return True
+        return any(value.text in other.numbers for other in self.calls if other is not call)
+
+    @cached_property
+    def requested(self) -> Numbers:
+        """The numbers of the requests and of arguments: what the agent said itself is left out."""
+        numbers = Numbers()
+        for each in (self.episode, *self.episode.earlier):
+            for text in each.requests:
+                numbers.add_text(text.text)
+        for call in self.calls:
+            numbers.add_text(call.facts)
+        return numbers
+
     def supports(self, value: Value) -> bool:
         """Return whether a value was given, recorded or can be computed, or may have been: of many numbers, any can."""
         supported = self._supported.get(value.text)
@@ -250,6 +267,13 @@ class Evidence:
         """Add a value of the answer that is supported: the next one may be computed from it."""
         if self.is_readable:
             self.given.add(value.number)
+
+
+def as_number(value: Value) -> Value:
+    """Return a value that consists of digits as the number that it may be: a sum of a query has no separators."""
+    if value.kind == "identifier" and value.text.isdigit() and len(value.text) <= MAX_VARIED:
+        return msgspec.structs.replace(value, kind="number", readings=read_number(value.text))
+    return value
 
 
 def is_slip(claimed: str, recorded: str) -> bool:
@@ -286,8 +310,20 @@ def _variants(digits: str) -> Iterator[int]:
             if other != digit and (digit or place is not places[0][1]):
                 swapped.append(number + (digit - other) * (place - power))
         places.append((digit, power))
-    found.append(swapped)
+    found += [swapped, _rotated(digits)]
     return chain.from_iterable(found)
+
+
+def _rotated(digits: str) -> Iterator[int]:
+    """Return the numbers with three digits in another order: 1016 for 1160."""
+    for one, other, third in combinations(range(len(digits)), 3):
+        first, second, last = digits[one], digits[other], digits[third]
+        if first != second != last != first or (first, second, last).count(first) == 2 or second == last:
+            for new in ((second, last, first), (last, first, second)):
+                changed = list(digits)
+                changed[one], changed[other], changed[third] = new
+                if changed[0] != "0":
+                    yield int("".join(changed))
 
 
 def label_of(line: str, value: Value) -> frozenset[str]:

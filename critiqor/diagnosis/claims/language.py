@@ -46,6 +46,7 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     future: list[str]
     attribution: list[str]
     totality: list[str]
+    formerly: list[str]
     once: list[str]
     rerun: list[str]
     numbers: dict[str, float]
@@ -58,7 +59,18 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     """Words with which an agent announces work or asks for leave, and a user grants or limits it."""
 
 
-_LISTS = ("negations", "trouble", "limits", "reassuring", "uncertain", "future", "attribution", "totality", "once")
+_LISTS = (
+    "negations",
+    "trouble",
+    "limits",
+    "reassuring",
+    "uncertain",
+    "future",
+    "attribution",
+    "totality",
+    "formerly",
+    "once",
+)
 
 
 class Language:

@@ -65,6 +65,11 @@ class Speech:
         self._may_mark = not self.text.isascii() and _BAD_MARKS.search(self.text) is not None
         self.stances = [self._stance(statement) for statement in statements(self.text)]
 
+    @property
+    def lowered(self) -> str:
+        """The text in lower case, of the same length."""
+        return self._lowered
+
     def _between(self, start: int, end: int) -> list[Hit]:
         first, last = bisect_left(self._places, start), bisect_left(self._places, end)
         return [hit for hit in self._hits[first:last] if hit.end <= end]

@@ -38,6 +38,8 @@ _MAY_IDENTIFY = re.compile(r"(?s:\d(?<!\d.))(?:(?s:(?<=[\w-].))|\d*+(?:[\w-]|(?<
 _LONG_DIGITS = re.compile(r"(?s:\d(?<![\w.,+-].))(?:[ -]?\d){9,}(?![\w.,])")
 _MAY_BE_DATE = re.compile(r"[-/.]\d\d?[-/.]")
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_MAY_BE_MONTH = re.compile(r"\d\d-[01]\d(?!\d)")
+_YEAR_MONTH = re.compile(r"(?<![\d-])(?:19|20)\d\d-(?:0[1-9]|1[0-2])(?![\d-])")
 _DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})[./-](\d{1,2})[./-](\d{4})(?!\d)")
 _SHORT_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)(?=[\s,;)]|$)")
 _CJK_DATE = re.compile(r"(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号일]")
@@ -287,6 +289,8 @@ def recorded_numbers(line: str) -> list[tuple[float, ...]]:
     if _MAY_BE_DATE.search(plain):
         for pattern in (_ISO_DATE, _DAY_FIRST):
             plain = pattern.sub(" ", plain)
+    if "-" in plain and _MAY_BE_MONTH.search(plain):
+        plain = _YEAR_MONTH.sub(" ", plain)
     for match in _RECORDED.finditer(plain):
         raw = match[0]
         if raw.isdigit():

@@ -59,8 +59,9 @@ class _Check:
         if not lists_all and not evidence.is_readable and not evidence.has_slips(value):
             return None  # nothing that was recorded is like it
         if evidence.states(value):
+            replaced = self._replaced(stance, value)
             evidence.accept(value)
-            return self._replaced(stance, value) or (self._found(value) if lists_all else None)
+            return replaced or (self._found(value) if lists_all else None)
         recorded = self._counterpart(stance, value)
         if recorded is not None:
             return self._contradicted(stance, value, recorded.value.text, recorded.call)
@@ -93,13 +94,14 @@ class _Check:
         cells = stance.statement.cells
         # A row names its number by its first cell, so there any number of that name counts.
         by_name = evidence.is_readable and (len(cells) > 1 or len(evidence.labelled) <= FEW_NUMBERS)
-        candidates = evidence.labelled if by_name else evidence.slips(value)
+        is_odd = not by_name and evidence.is_readable and len(value.digits) < MIN_DIGITS and self._is_odd(value)
+        candidates = evidence.labelled if by_name or is_odd else evidence.slips(value)
         if not candidates:
             return None
         named: frozenset[str] | None = None
         best: tuple[int, Labelled] | None = None
         for recorded in candidates:
-            is_alike = self._is_alike(value, recorded)
+            is_alike = self._is_alike(value, recorded, is_odd=is_odd)
             if not (is_alike or len(cells) > 1 or self._has_few):
                 continue  # whatever it is called, it is another number
             if named is None:
@@ -117,12 +119,19 @@ class _Check:
     def _has_few(self) -> bool:
         return self._evidence.is_readable and len(self._evidence.labelled) <= FEW_NUMBERS
 
-    def _is_alike(self, value: Value, recorded: Labelled) -> bool:
-        """Return whether a claimed number is a recorded one with a slip."""
+    def _is_alike(self, value: Value, recorded: Labelled, *, is_odd: bool) -> bool:
+        """Return whether a claimed number is a recorded one with a slip. `is_odd`: the others were copied as written."""
         claimed = value.digits
         if value.decimals != recorded.value.decimals or not is_slip(claimed, recorded.value.digits):
             return False
+        if is_odd and value.unit == recorded.value.unit:
+            return all(other.text != recorded.value.text for other in self._speech.values)
         return len(claimed) >= MIN_DIGITS or self._has_few
+
+    def _is_odd(self, value: Value) -> bool:
+        """Return whether a number with a unit is the only one of several with this unit that was not recorded."""
+        others = [each for each in self._speech.values if each.unit == value.unit and each.text != value.text]
+        return bool(value.unit) and len(others) > 1 and all(map(self._evidence.is_written, others))
 
     def _alignment(self, value: Value, recorded: Labelled, shared: int, *, is_alike: bool, in_row: bool) -> int:
         """Return how certain it is that a claimed number stands for a recorded one: 0 for not at all, up to 4."""
@@ -147,25 +156,25 @@ class _Check:
 
     def _replaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return a claim with a value that a later run of the same command replaced, unless it compares both."""
-        calls = self._evidence.episode.calls
-        if not self._evidence.is_readable or len(calls) < 2 or stance.is_bad_news or not stance.is_asserted:
+        calls = self._evidence.calls
+        if not self._evidence.is_readable or len(calls) < 2 or not stance.is_asserted:
             return None
         if len(value.digits) < 2 or len({(call.tool, call.arguments) for call in calls}) == len(calls):
             return None
         last = {(call.tool, call.arguments): call for call in calls if call.meaning.state != "failure"}
         old = [call for call in calls if last.get((call.tool, call.arguments), call) is not call]
-        if not old:
+        if not old or self._speech.has(stance, "formerly"):
             return None
-        replaced, current = _numbers(old), _numbers([call for call in self._evidence.calls if call not in old])
-        if not replaced.states(value) or current.states(value) or self._evidence.given.states(value):
+        replaced, current = _numbers(old), _numbers([call for call in calls if call not in old])
+        if not replaced.states(value) or current.states(value) or self._evidence.requested.states(value):
             return None
-        others = [
-            each for each in self._speech.values_of(stance) if each.kind == "number" and each.start != value.start
-        ]
-        if any(current.states(other) for other in others if len(other.digits) > 1):
-            return None
+        # A text that gives the new value as well compares both.
+        others = [each for each in self._speech.values if each.kind == "number" and each.start != value.start]
         source = next(call for call in reversed(old) if _numbers([call]).states(value))
         later = last[source.tool, source.arguments]
+        new = _numbers([later])
+        if any(new.states(other) and not replaced.states(other) for other in others if len(other.digits) > 1):
+            return None
         return self._contradicted(stance, value, f"{excerpt(later.text, 40)} later", later)
 
     def _found(self, value: Value) -> CheckedClaim:

@@ -83,7 +83,9 @@ def _with_later_news(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall
     if shown is not None and shown[1].state == "failure":
         look, state = shown
         reason = f"{look.name} shows it"
-        news = msgspec.structs.replace(look.meaning, state="failure", quote=f"{state.name} {state.quote}", reason=reason)
+        news = msgspec.structs.replace(
+            look.meaning, state="failure", quote=f"{state.name} {state.quote}", reason=reason
+        )
         return msgspec.structs.replace(call, known_meaning=news, result_id=look.result_id)
     return call
 
