@@ -29,6 +29,8 @@ from critiqor.diagnosis.claims.checks.sources import check_sources
 from critiqor.diagnosis.claims.checks.staleness import check_staleness
 from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
+from critiqor.diagnosis.claims.deeds.domains import check_domains
+from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
 from critiqor.diagnosis.claims.episode import (
     MAX_ARGUMENTS,
     MAX_CALLS,
@@ -68,7 +70,10 @@ MAX_COMPACTIONS = 16
 MAX_CLAIMS = 400
 """Maximum number of claims that are listed."""
 _TOKEN = re.compile(r"\s*[A-Z][A-Z_]{3,}\s*")
-_OUTGOING = ("body", "text", "message", "content", "comment", "description", "title", "subject", "summary", "caption")
+_OUTGOING = (
+    *("body", "text", "message", "content", "comment", "description", "title", "subject", "summary", "caption"),
+    *("note", "notes", "remark", "remarks", "resolution", "details", "reply", "html", "markdown", "nota", "notiz"),
+)
 _MESSAGE = re.compile(
     r"(?:\s-\w*m|--message|--body|--title|--notes)[= ]\s*\$?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL
 )
@@ -101,7 +106,7 @@ class ClaimChecker:
         """Add a message of the user or the agent."""
         if not text.strip() or _TOKEN.fullmatch(text):
             return
-        added = EpisodeText(order=order, event_id=event.event_id, text=text[:MAX_TEXT])
+        added = EpisodeText(order=order, event_id=event.event_id, text=text[:MAX_TEXT], timestamp=event.timestamp)
         episode = self._episode(run.scope)
         if is_user:
             if episode.messages or episode.calls:
@@ -347,6 +352,8 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_staleness(episode),
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
+        lambda: check_domains(episode, evidence),
+        lambda: check_repetitions(episode),
     )
     found = [claim for check in checks for claim in check()]
     claims: list[CheckedClaim] = []

@@ -148,6 +148,8 @@ class EpisodeText(msgspec.Struct, kw_only=True):
     """The call that carries a text for others; None for a message."""
     offset: int = 0
     """Position of the text in the text of its event."""
+    timestamp: str = ""
+    """The time of a message; empty if it is not known."""
     speech: Speech | None = None
     known_language: tuple[Language | None] | None = None
     """Its own language in a tuple, once it was asked for."""

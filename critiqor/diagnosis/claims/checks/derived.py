@@ -95,7 +95,9 @@ def _changes(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[
             ends = [one for one in values if one is not value and one.unit != "%"]
             if len(ends) != 2 or ends[0].unit != ends[1].unit or not all(map(evidence.states, ends)):
                 continue
-            if evidence.is_written(value) or evidence.requested.states(value):
+            if evidence.outputs.states(value) or evidence.requested.states(value):
+                continue
+            if not is_factor and evidence.supports(value):
                 continue
             first, second = (one.number for one in ends)
             if first > 0 and second > 0 and first != second and not _agrees(value, first, second, is_factor=is_factor):

@@ -120,7 +120,7 @@ class _Check:
         return self._evidence.is_readable and len(self._evidence.labelled) <= FEW_NUMBERS
 
     def _is_alike(self, value: Value, recorded: Labelled, *, is_odd: bool) -> bool:
-        """Return whether a claimed number is a recorded one with a slip. `is_odd`: the others were copied as written."""
+        """Return whether a claimed number is a recorded one with a slip. `is_odd`: the others were copied."""
         claimed = value.digits
         if value.decimals != recorded.value.decimals or not is_slip(claimed, recorded.value.digits):
             return False
