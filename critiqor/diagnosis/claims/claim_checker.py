@@ -7,30 +7,15 @@ session, are kept, so memory does not grow with the recording.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Iterable
 
 import msgspec
 
 from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.checked import CheckedClaim
-from critiqor.diagnosis.claims.checks.actions import check_actions
-from critiqor.diagnosis.claims.checks.bindings import check_bindings
-from critiqor.diagnosis.claims.checks.completeness import check_completeness
-from critiqor.diagnosis.claims.checks.confirmations import check_confirmations
-from critiqor.diagnosis.claims.checks.derived import check_derived
-from critiqor.diagnosis.claims.checks.failures import check_failures
-from critiqor.diagnosis.claims.checks.figures import check_figures
-from critiqor.diagnosis.claims.checks.paging import check_paging
-from critiqor.diagnosis.claims.checks.recipients import check_recipients
-from critiqor.diagnosis.claims.checks.sources import check_sources
-from critiqor.diagnosis.claims.checks.staleness import check_staleness
-from critiqor.diagnosis.claims.checks.targets import check_targets
-from critiqor.diagnosis.claims.checks.weakening import check_weakening
-from critiqor.diagnosis.claims.deeds.domains import check_domains
-from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
+from critiqor.diagnosis.claims.checks.all_checks import check_episode
+from critiqor.diagnosis.claims.deeds.outgoing import outgoing_texts, without_texts
 from critiqor.diagnosis.claims.episode import (
     MAX_ARGUMENTS,
     MAX_CALLS,
@@ -39,7 +24,6 @@ from critiqor.diagnosis.claims.episode import (
     EpisodeCall,
     EpisodeText,
 )
-from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.lookups import Lookups
 from critiqor.diagnosis.claims.task import combine, task_of
 from critiqor.diagnosis.conduct.conduct import find_lapses
@@ -70,16 +54,6 @@ MAX_COMPACTIONS = 16
 MAX_CLAIMS = 400
 """Maximum number of claims that are listed."""
 _TOKEN = re.compile(r"\s*[A-Z][A-Z_]{3,}\s*")
-_OUTGOING = (
-    *("body", "text", "message", "content", "comment", "description", "title", "subject", "summary", "caption"),
-    *("note", "notes", "remark", "remarks", "resolution", "details", "reply", "html", "markdown", "nota", "notiz"),
-)
-_MESSAGE = re.compile(
-    r"(?:\s-\w*m|--message|--body|--title|--notes)[= ]\s*\$?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL
-)
-_SPEAKS = re.compile(r"\bgit (?:commit|tag|merge)\b|\b(?:gh|glab) (?:pr|issue|release|mr)\b")
-MIN_OUTGOING = 20
-"""Minimum number of characters of a text for others that is checked."""
 
 
 class ClaimChecker:
@@ -150,8 +124,8 @@ class ClaimChecker:
             is_cut=not is_whole or REDACTION_MARK in text,
             is_shortened=len(text) > MAX_OUTPUT,
         )
-        outgoing = _outgoing(added, arguments, line)
-        added.facts = _ends(_without(arguments, outgoing), MAX_ARGUMENTS) if outgoing else added.arguments
+        outgoing = outgoing_texts(added, arguments, line)
+        added.facts = _ends(without_texts(arguments, outgoing), MAX_ARGUMENTS) if outgoing else added.arguments
         episode.calls.append(added)
         episode.outgoing += outgoing
         if len(episode.calls) > MAX_CALLS:
@@ -336,57 +310,6 @@ def _drafts(episode: Episode) -> list[Draft]:
     ]
 
 
-def check_episode(episode: Episode) -> list[CheckedClaim]:
-    """Return the claims of an episode that could be checked, in order; each place is judged once."""
-    evidence = Evidence(episode)
-    checks: tuple[Callable[[], list[CheckedClaim]], ...] = (
-        lambda: check_weakening(episode),
-        lambda: check_failures(episode),
-        lambda: check_recipients(episode),
-        lambda: check_targets(episode, evidence),
-        lambda: check_bindings(episode, evidence),
-        lambda: check_figures(episode, evidence),
-        lambda: check_derived(episode, evidence),
-        lambda: check_sources(episode, evidence),
-        lambda: check_completeness(episode),
-        lambda: check_staleness(episode),
-        lambda: check_paging(episode),
-        lambda: check_actions(episode, evidence),
-        lambda: check_domains(episode, evidence),
-        lambda: check_repetitions(episode),
-    )
-    found = [claim for check in checks for claim in check()]
-    claims: list[CheckedClaim] = []
-    taken: dict[int, list[CheckedClaim]] = {}
-    """The claims about each text, by its identity, in order."""
-    # A place that is wrong for one reason is not right for another.
-    for claim in sorted(found, key=lambda claim: claim.problem is None):
-        others = taken.setdefault(id(claim.text), [])
-        # They do not overlap, so only the last one that begins before the end can reach into it.
-        place = bisect_left(others, claim.end, key=_start)
-        if not place or others[place - 1].end <= claim.start:
-            others.insert(bisect_left(others, claim.start, key=_start), claim)
-            claims.append(claim)
-    claims += _unopposed(check_confirmations(episode), claims)
-    return sorted(claims, key=lambda claim: (claim.text.order, claim.start))
-
-
-def _unopposed(confirmations: list[CheckedClaim], claims: list[CheckedClaim]) -> list[CheckedClaim]:
-    """Return the confirmations of clauses in which nothing else is wrong and that no other check has judged.
-
-    A clause may contain a value that is a claim of its own: all 14 tests pass.
-    """
-    known = [claim for claim in claims if claim.problem is not None or claim.kind != "value"]
-    return [
-        one
-        for one in confirmations
-        if not any(one.text is claim.text and one.start < claim.end and claim.start < one.end for claim in known)
-    ]
-
-
-_start = attrgetter("start")
-
-
 def _claim(episode: Episode, checked: CheckedClaim) -> Claim:
     return Claim(
         session_key=episode.session_key,
@@ -440,39 +363,3 @@ def _unescaped(line: str) -> str:
         return str(msgspec.json.decode(f'"{line}"'))
     except msgspec.DecodeError:
         return line
-
-
-def _outgoing(call: EpisodeCall, arguments: str, line: str) -> list[EpisodeText]:
-    """Return the texts for others that a call carries."""
-    if line:
-        texts = [one or other for one, other in _MESSAGE.findall(line)] if _SPEAKS.search(line) else []
-        texts = [text.replace("\\n", "\n") for text in texts]
-    elif call.kind in (Kind.ACTION, Kind.CHANGE, Kind.OTHER) and '"path"' not in arguments:
-        texts = _texts_of(arguments)
-    else:
-        texts = []
-    return [
-        EpisodeText(order=call.order, event_id=call.call_id, text=text, call=call)
-        for text in texts
-        if len(text) >= MIN_OUTGOING
-    ]
-
-
-def _without(arguments: str, texts: list[EpisodeText]) -> str:
-    """Return arguments without the texts for others."""
-    for text in texts:
-        escaped = msgspec.json.encode(text.text).decode()[1:-1]
-        # In a shell's $'…' a line break is written as two characters, which JSON escapes again.
-        for written in (text.text, escaped, escaped.replace("\\n", "\\\\n")):
-            arguments = arguments.replace(written, "")
-    return arguments
-
-
-def _texts_of(arguments: str) -> list[str]:
-    try:
-        value = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
-        return []
-    if not isinstance(value, dict):
-        return []
-    return [text for name in _OUTGOING if isinstance(text := value.get(name), str)]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.checks.entities import shown_state
 from critiqor.diagnosis.claims.checks.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
+from critiqor.diagnosis.claims.destinations.things import shown_state
 from critiqor.diagnosis.claims.disclosure import COMMON, is_disclosed
 from critiqor.diagnosis.claims.episode import (
     Episode,

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from critiqor.diagnosis.claims.checks.entities import shown_state
+from critiqor.diagnosis.claims.destinations.things import shown_state
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, have_same_target, named_paths, tokens
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.results.commands import plan_of

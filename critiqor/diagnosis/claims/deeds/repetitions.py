@@ -41,7 +41,9 @@ _HOUR = re.compile(
 )
 _SLEEP = re.compile(r"\bsleep (\d+(?:\.\d+)?)([smh]?)")
 _FOLLOWS = re.compile(
-    r"\s-f\b|--follow|\s-w\b|\bwatch\b|--watch|\btimeout \d|--timeout|--duration|\s-d \d|\bfor \w+ in\b"
+    r"\b(?:tail|kubectl|journalctl|docker|stern|logs)\b[^|;&]*\s(?:-\w*f|-w)\b|--follow\b|--watch\b|\bwatch -"
+    r"|\btimeout \d|--duration\b|\b(?:for|while)\b.*\bsleep\b",
+    re.DOTALL,
 )
 _CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?!\d)")
 

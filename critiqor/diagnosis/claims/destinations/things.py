@@ -9,8 +9,8 @@ import msgspec
 
 from critiqor.diagnosis.claims.destinations.records import arguments_of
 from critiqor.diagnosis.claims.episode import EpisodeCall
-from critiqor.diagnosis.results.json_answers import state_of_word
 from critiqor.diagnosis.results.meaning import ResultState
+from critiqor.diagnosis.results.state_words import state_of_word
 
 MIN_NAME = 4
 """Minimum number of characters of an argument that identifies a thing."""

@@ -1,0 +1,57 @@
+"""The texts for others that a call carries: messages, mails, notes, commit messages and pull requests."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
+from critiqor.spans.calls import Kind
+
+_OUTGOING = (
+    *("body", "text", "message", "content", "comment", "description", "title", "subject", "summary", "caption"),
+    *("note", "notes", "remark", "remarks", "resolution", "details", "reply", "html", "markdown", "nota", "notiz"),
+)
+_MESSAGE = re.compile(
+    r"(?:\s-\w*m|--message|--body|--title|--notes)[= ]\s*\$?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL
+)
+_SPEAKS = re.compile(r"\bgit (?:commit|tag|merge)\b|\b(?:gh|glab) (?:pr|issue|release|mr)\b")
+MIN_OUTGOING = 20
+"""Minimum number of characters of a text for others that is checked."""
+
+
+def outgoing_texts(call: EpisodeCall, arguments: str, line: str) -> list[EpisodeText]:
+    """Return the texts for others that a call carries."""
+    if line:
+        texts = [one or other for one, other in _MESSAGE.findall(line)] if _SPEAKS.search(line) else []
+        texts = [text.replace("\\n", "\n") for text in texts]
+    elif call.kind in (Kind.ACTION, Kind.CHANGE, Kind.OTHER) and '"path"' not in arguments:
+        texts = _texts_of(arguments)
+    else:
+        texts = []
+    return [
+        EpisodeText(order=call.order, event_id=call.call_id, text=text, call=call)
+        for text in texts
+        if len(text) >= MIN_OUTGOING
+    ]
+
+
+def without_texts(arguments: str, texts: list[EpisodeText]) -> str:
+    """Return arguments without the texts for others."""
+    for text in texts:
+        escaped = msgspec.json.encode(text.text).decode()[1:-1]
+        # In a shell's $'…' a line break is written as two characters, which JSON escapes again.
+        for written in (text.text, escaped, escaped.replace("\\n", "\\\\n")):
+            arguments = arguments.replace(written, "")
+    return arguments
+
+
+def _texts_of(arguments: str) -> list[str]:
+    try:
+        value = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return []
+    if not isinstance(value, dict):
+        return []
+    return [text for name in _OUTGOING if isinstance(text := value.get(name), str)]

@@ -1,0 +1,1 @@
+"""Numbers in an answer that a table, a time of day or the numbers beside them contradict."""
