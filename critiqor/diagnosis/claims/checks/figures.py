@@ -10,6 +10,7 @@ from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.model import ClaimStatus
 from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
 
 TYPE = "misreported_value"
 MIN_DIGITS = 3
@@ -156,7 +157,8 @@ class _Check:
 
     def _replaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return a claim with a value that a later run of the same command replaced, unless it compares both."""
-        calls = self._evidence.calls
+        # What an action returned the second time is another thing: two orders have two numbers.
+        calls = [call for call in self._evidence.calls if call.kind is not Kind.ACTION]
         if not self._evidence.is_readable or len(calls) < 2 or not stance.is_asserted:
             return None
         if len(value.digits) < 2 or len({(call.tool, call.arguments) for call in calls}) == len(calls):
