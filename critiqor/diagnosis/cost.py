@@ -11,6 +11,7 @@ from critiqor.model import CostAnalysis, Event, EventType, ModelUsage, Scope, To
 from critiqor.model.sanitize import sanitize_line
 from critiqor.model.usage import Cost
 from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.hidden_calls import HiddenCalls
 from critiqor.spans.late_usage import LateUsage, has_usage
 
 MAX_TURNS = 100
@@ -33,6 +34,7 @@ class Ledger:
         self._models: dict[tuple[str | None, str | None], ModelUsage] = {}
         self._turns: dict[Scope, TurnUsage] = {}
         self._late_usage = LateUsage[_Totals]()
+        self._hidden_calls = HiddenCalls()
         self._retries = 0
 
     def observe(self, event: Event) -> None:
@@ -45,10 +47,12 @@ class Ledger:
                 self._model_call(event)
         elif kind == "agent_end":
             self._add_late_usage(event)
+            self._add_hidden_calls(event)
         elif kind == "provider_retry":
             self._retries += 1
 
     def _model_call(self, event: Event) -> None:
+        self._hidden_calls.observe_model_call(event)
         usage = event.payload.get("usage")
         totals = self._totals_of(event)
         for total in totals:
@@ -67,6 +71,16 @@ class Ledger:
             for total in totals:
                 total.model_calls_without_usage -= known is not None
             _add(totals, usage)
+
+    def _add_hidden_calls(self, event: Event) -> None:
+        """Add what a backend reports at the end of an agent run whose model calls were not visible."""
+        usage = event.payload.get("usage_total")
+        if self._hidden_calls.end_attempt(event):
+            totals = self._totals_of(event)
+            for total in totals:
+                total.agent_runs_with_hidden_calls += 1
+            if isinstance(usage, dict):
+                _add(totals, usage)
 
     def _totals_of(self, event: Event) -> _Totals:
         provider, model = _text(event.payload.get("provider")), _text(event.payload.get("model"))
@@ -109,7 +123,7 @@ class Ledger:
         """Return the cost of the model calls of each session that has any."""
         costs: dict[str | None, Cost] = {}
         for turn in self._turns.values():
-            if turn.model_calls:
+            if turn.model_calls or turn.agent_runs_with_hidden_calls:
                 known = costs.get(turn.scope.session_key)
                 costs[turn.scope.session_key] = turn.cost if known is None else _sum(known, turn.cost)
         return costs

@@ -48,6 +48,7 @@ from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import CLOSED, AgentRun
 from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall
+from critiqor.spans.hidden_calls import HiddenCalls
 from critiqor.spans.late_usage import LateUsage, has_usage
 from critiqor.spans.pairing import SpanPairer
 from critiqor.spans.span import Span
@@ -146,6 +147,7 @@ class RunBuilder:
         self._resets: dict[str | None, int] = {}
         """Number of times that each session has lost its history."""
         self._late_usage = LateUsage[_WaitingCall]()
+        self._hidden_calls = HiddenCalls()
         self.requests = RequestLog()
         self.tools = ToolCatalog()
         self.languages = LanguageCoverage()
@@ -226,6 +228,7 @@ class RunBuilder:
             self._add_model_call(run, event, span.data if isinstance(span.data, _Request) else None)
         elif kind == "before_provider_request":
             span.data = _Request(amount(event.payload.get("contextTokenBudget")))
+            self._hidden_calls.observe_model_call(event)
             self.tools.observe_request(event)
         else:
             self._add_moment(run, event)
@@ -240,6 +243,8 @@ class RunBuilder:
             if event.status != "error":
                 self._unread.pop(run.scope, None)  # a failed attempt may be followed by another
         moment = _moment_of(event, self._events)
+        if event.event_type == "agent_end" and self._hidden_calls.end_attempt(event):
+            moment.payload["hidden_model_calls"] = True
         run.moments.append(moment)
         run.spans.append(moment)
         if event.event_type == "agent_end":
@@ -334,6 +339,7 @@ class RunBuilder:
         return is_test and "still running" not in text
 
     def _add_model_call(self, run: AgentRun, event: Event, request: _Request | None) -> None:
+        self._hidden_calls.observe_model_call(event)
         payload = event.payload
         requested_budget = request.context_budget if request is not None else None
         call = ModelCall(

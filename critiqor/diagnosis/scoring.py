@@ -255,6 +255,8 @@ def confidence_lost(
         "imported: what the original recorder left out is unknown": 20 if imported else 0,
         "no hooks: size and budget of requests are unknown": 10 if blind else 0,
         "entries that were not understood": _share_not_understood(coverage),
+        "model calls that a backend made itself": 15 if coverage.hidden_model_calls else 0,
+        "results that a backend did not report": min(15, 3 * sum(coverage.results_hidden.values())),
         "records that were lost": min(50, 2 * lost),
         "requests without responses": min(20, 5 * coverage.requests_without_responses),
         "calls without results": min(10, 2 * coverage.calls_without_results),

@@ -87,6 +87,11 @@ class Coverage(msgspec.Struct, kw_only=True):
     calls_without_results: int = 0
     open_calls: list[OpenCall] = msgspec.field(default_factory=list)
     """The first few calls without results."""
+    hidden_model_calls: dict[str, int] = msgspec.field(default_factory=dict)
+    """Number of agent runs by backend, such as `claude-cli`, that answered without a visible model call: the backend
+    makes the model calls itself, and the results of tools that its own subagents call are not visible either."""
+    results_hidden: dict[str, int] = msgspec.field(default_factory=dict)
+    """Tool calls of these agent runs whose result was not visible, by tool; they are no calls without results."""
     results_without_calls: int = 0
     requests_without_responses: int = 0
     responses_without_usage: int = 0

@@ -18,6 +18,7 @@ class Cost(NamedTuple):
     is_partial: bool
     """Whether a part of it is unknown, so that `usd` is a lower bound."""
     model_calls: int
+    """Model calls, as far as they are known; each agent run whose calls were not visible counts as one."""
     tokens: int
     """Tokens read and written, as far as they are known."""
     is_estimated: bool = False
@@ -31,6 +32,9 @@ class Usage(msgspec.Struct, kw_only=True):
     failed_model_calls: int = 0
     model_calls_without_usage: int = 0
     """Answered calls without reported usage: the sums below do not include them."""
+    agent_runs_with_hidden_calls: int = 0
+    """Agent runs of a backend that makes its model calls itself, such as `claude-cli`: their number is unknown, and of
+    their usage only what the backend reported at the end is included."""
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -48,7 +52,9 @@ class Usage(msgspec.Struct, kw_only=True):
     @property
     def unknown_usage(self) -> str | None:
         """Why a part of the tokens is unknown; None where all are known."""
-        missing = self.model_calls_without_usage
+        missing, hidden = self.model_calls_without_usage, self.agent_runs_with_hidden_calls
+        if hidden and not missing:
+            return f"the model calls of {counted(hidden, 'agent run')} were not visible"
         return f"{counted(missing, 'model call')} reported no usage" if missing else None
 
     @property
@@ -60,7 +66,8 @@ class Usage(msgspec.Struct, kw_only=True):
     def cost(self) -> Cost:
         """The cost as every output shows it."""
         is_partial = self.unknown_cost is not None
-        return Cost(self.cost_usd, is_partial, self.model_calls, self.total_tokens, self.cost_is_estimated)
+        calls = self.model_calls + self.agent_runs_with_hidden_calls
+        return Cost(self.cost_usd, is_partial, calls, self.total_tokens, self.cost_is_estimated)
 
 
 class ModelUsage(Usage, kw_only=True):

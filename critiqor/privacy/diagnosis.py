@@ -36,6 +36,8 @@ _REASONS = frozenset(
         "imported: what the original recorder left out is unknown",
         "no hooks: size and budget of requests are unknown",
         "entries that were not understood",
+        "model calls that a backend made itself",
+        "results that a backend did not report",
         "records that were lost",
         "requests without responses",
         "calls without results",

@@ -40,8 +40,10 @@ class CoverageCounter:
         self._housekeeping = 0
         """Events of recorders that are not about an agent's work."""
         # Imported here, because a session is created and appended to without counting anything.
+        from critiqor.spans.hidden_calls import HiddenCalls
         from critiqor.spans.pairing import SpanPairer
 
+        self._hidden_calls = HiddenCalls()
         self._pairer = SpanPairer[OpenCall](("model", "tool"))
         self._max_runs = MAX_IDLE_RUNS
         self._is_running = False
@@ -124,8 +126,24 @@ class CoverageCounter:
             from critiqor.spans.late_usage import recovered_usage
 
             self.coverage.responses_without_usage -= len(recovered_usage(event))
+            if self._hidden_calls.end_attempt(event):
+                self._count_hidden_calls(event)
+
+    def _count_hidden_calls(self, agent_end: Event) -> None:
+        """Count an attempt of a backend that makes its model calls itself, and the results that it did not report."""
+        from critiqor.spans.hidden_calls import backend_of
+
+        coverage, backend = self.coverage, backend_of(agent_end)
+        coverage.hidden_model_calls[backend] = coverage.hidden_model_calls.get(backend, 0) + 1
+        for call in self._pairer.run_of(agent_end).open_calls("tool"):
+            if call.data is not None:
+                name = call.data.tool_name or "unknown"
+                coverage.results_hidden[name] = coverage.results_hidden.get(name, 0) + 1
+                call.data = None
 
     def _count_pairing(self, pairing: Pairing[OpenCall], event: Event) -> None:
+        if event.event_type in (EventType.TOKEN_USAGE, "before_provider_request"):
+            self._hidden_calls.observe_model_call(event)
         if len(self._pairer.runs) > self._max_runs:
             self._forget_idle_runs()
         if (call := pairing.opened) is not None:
@@ -205,6 +223,14 @@ def _notes(coverage: Coverage) -> list[str]:
     if coverage.missing_records:
         were = "was" if coverage.missing_records == 1 else "were"
         notes.append(f"{counted(coverage.missing_records, 'record')} {were} lost before reaching the disk.")
+    for backend, runs in sorted(coverage.hidden_model_calls.items()):
+        notes.append(
+            f"{counted(runs, 'agent run')} ran on {backend}, which makes its model calls itself: neither they nor the "
+            "messages of its own subagents were visible."
+        )
+    if coverage.results_hidden:
+        hidden = ", ".join(f"{count} of {tool}" for tool, count in sorted(coverage.results_hidden.items()))
+        notes.append(f"The results of tool calls inside of such a backend were not visible: {hidden}.")
     if coverage.calls_without_results:
         notes.append(f"{_with_has(coverage.calls_without_results, 'tool call')} no result.")
     if coverage.requests_without_responses:

@@ -341,3 +341,51 @@ test("words that were saved are not told again when a later model call fails", (
   const words = run.events().filter((event) => event.event_type === "message_end");
   assert.deepEqual(words.map((event) => event.payload.text), ["I look."]);
 });
+
+test("a tool of a CLI backend about which the hooks are asked twice is one call", (t) => {
+  const run = newRun(t);
+  const claw = attach();
+  const context = of("a");
+  const call = { ...context, toolCallId: "toolu_1", toolName: "exec", params: { command: "ls" } };
+  for (const each of [call, { ...call, params: { command: "ls" } }]) claw.hook("before_tool_call", each, context);
+  claw.agent({ ...context, stream: "tool", data: { phase: "start", name: "Bash", toolCallId: "toolu_1", args: call.params } });
+  claw.hook("after_tool_call", { ...call, result: "a", durationMs: 2 }, context);
+  assert.deepEqual(types(run.events()), ["tool_call", "tool_result"]);
+  // The same id again, after its end or with other arguments, is another call.
+  claw.hook("before_tool_call", call, context);
+  claw.hook("before_tool_call", { ...call, params: { command: "pwd" } }, context);
+  assert.equal(run.of("tool_call").length, 3);
+});
+
+test("the request and the answer of a CLI backend come from its history, if no other source has them", (t) => {
+  const tick = stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  const context = of("a");
+  const messages = [{ role: "user", content: "old" }, { role: "assistant", content: "old" }, { role: "user", content: "do it" }, { role: "assistant", content: [{ type: "text", text: "Done." }], stopReason: "stop" }];
+  claw.hook("before_agent_run", {}, context);
+  claw.hook("agent_end", { success: true, messages }, context);
+  claw.hook("llm_output", { ...context, provider: "claude-cli", model: "m", usage: { input: 1 } }, context);
+  tick(1000);
+  assert.deepEqual(types(run.events()), ["agent_start", "input", "message_end", "agent_end"]);
+  assert.deepEqual(run.events().slice(1, 3).map((event) => event.payload.text), ["do it", "Done."]);
+});
+
+test("the history is not told again where messages were saved or model calls were visible", (t) => {
+  const tick = stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  const messages = [{ role: "user", content: "do it" }, { role: "assistant", content: "Done." }];
+  const [a, b] = [of("a"), of("b")];
+  claw.hook("before_agent_run", {}, a);
+  claw.transcript({ sessionKey: a.sessionKey, messageId: "1", message: messages[0] });
+  claw.transcript({ sessionKey: a.sessionKey, messageId: "2", message: messages[1] });
+  claw.hook("agent_end", { success: true, messages }, a);
+  tick(1000);
+  assert.deepEqual(types(run.events()), ["agent_start", "input", "message_end", "agent_end"]);
+  claw.hook("before_agent_run", {}, b);
+  claw.hook("model_call_started", { ...b, ...model }, b);
+  claw.hook("agent_end", { success: true, messages }, b);
+  tick(1000);
+  assert.equal(run.of("message_end").length, 1);
+});

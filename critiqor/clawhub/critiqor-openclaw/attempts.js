@@ -108,6 +108,11 @@ export class Attempts {
     return this.#current !== null;
   }
 
+  /** When the current attempt began; undefined if there is none. */
+  get startedAt() {
+    return this.#current?.at;
+  }
+
   /** @param {Facts} payload */
   start(payload) {
     if (this.#current) this.#records.settle(this.#current.ending); // the end of the previous attempt

@@ -43,6 +43,7 @@ const HOOK_HANDLERS = {
   },
   agent_end(run, event) {
     const { success, error, durationMs, messages } = event;
+    if (!run.models.isVisible) writeUnsavedMessages(run, messages);
     const facts = { success, error: error ? errorText(event) : undefined, durationMs, messages: messages?.length };
     run.attempts.end("hook", { ...facts, recovered_usage: run.models.recoverUsage(messages) });
   },
@@ -160,6 +161,25 @@ export class EventRouter {
     else if (!SAVED_MESSAGES.has(eventType) || run.reports.isNews(`${eventType} ${roleOf(raw)}`, eventType)) {
       run.records.write(eventType, layer, errorOf(raw), raw);
     }
+  }
+}
+
+/**
+ * Writes the request and the answer of an attempt of a CLI backend from its history: OpenClaw 2026.6.1 reports neither of
+ * them otherwise.
+ * @param {AgentRun} run
+ * @param {OpenClaw.AgentEnd["messages"]} messages
+ */
+function writeUnsavedMessages(run, messages) {
+  if (!Array.isArray(messages)) return;
+  const request = messages.findLast((each) => each?.role === "user");
+  if (request && run.reports.isNews("input user", "history")) {
+    run.records.write("input", EXTENSION, { at: run.attempts.startedAt }, { role: "user", ...messageFacts(request) });
+  }
+  const answer = messages.findLast((each) => each?.role === "assistant");
+  if (answer && run.reports.isNews("message_end assistant", "history")) {
+    run.models.answered(answer);
+    run.records.write("message_end", EXTENSION, {}, { role: "assistant", ...messageFacts(answer) });
   }
 }
 

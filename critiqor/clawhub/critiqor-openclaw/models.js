@@ -169,6 +169,11 @@ export class ModelCalls {
     return this.#call !== null;
   }
 
+  /** Whether any source has reported a model call: of a CLI backend none does. */
+  get isVisible() {
+    return this.#source !== null;
+  }
+
   /** The error of the latest response; null if it was none. */
   get lastError() {
     return this.#lastError;

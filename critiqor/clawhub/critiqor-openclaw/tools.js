@@ -110,6 +110,18 @@ class SameIdCalls {
   }
 
   /**
+   * Whether a source reports the start of the same call again: OpenClaw asks its hooks twice about a tool of a CLI backend.
+   * @param {string} source
+   * @param {unknown} name
+   * @param {unknown} args
+   */
+  isAskedAgain(source, name, args) {
+    const call = this.latest;
+    if (call === null || call.endedAt !== null || call.name !== name) return false;
+    return (this.#starts[source] ?? 0) >= this.#dropped + this.#calls.length && isSame(call.args, args);
+  }
+
+  /**
    * Returns the call whose end a source reports, or null if no source has reported its start.
    * @param {string} source
    */
@@ -142,6 +154,18 @@ class SameIdCalls {
   }
 }
 
+/**
+ * @param {unknown} one
+ * @param {unknown} other
+ */
+function isSame(one, other) {
+  try {
+    return one === other || JSON.stringify(one) === JSON.stringify(other);
+  } catch {
+    return false; // a value that cannot be compared
+  }
+}
+
 /** Writes `tool_call`, `tool_result` and memory lookups of one agent run. */
 export class ToolCalls {
   #records;
@@ -161,7 +185,7 @@ export class ToolCalls {
    */
   start(source, { id, name, args, at, parent, raw, source: origin }) {
     const calls = this.#callsOf(id);
-    if (calls.startOf(source) !== null) return;
+    if (calls.isAskedAgain(source, name, args) || calls.startOf(source) !== null) return;
     this.#records.writeHeld(); // the response that requested the call comes first
     const call = new ToolCall(id, name, args, at ?? this.#records.now());
     calls.add(call);

@@ -129,6 +129,9 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
         if isinstance(span, Moment):
             if span.event_type == "agent_end":
                 self._latest_before_end = self._latest
+                if span.payload.get("hidden_model_calls"):
+                    # A backend such as claude-cli does not report what the tools of its own subagents return.
+                    self._open.clear()
             return
         if span.result is None:
             self._open.append(span)
