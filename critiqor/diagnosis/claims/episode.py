@@ -207,12 +207,17 @@ class Episode(msgspec.Struct, kw_only=True):
         return self.messages[-1] if self.messages else None
 
     @property
-    def is_over(self) -> bool:
-        """Whether the agent has ended its work by itself: nothing of it follows the end of its last agent run."""
-        if self.ended_at is None or self.was_broken_off:
+    def has_ended(self) -> bool:
+        """Whether nothing of it follows the end of its last agent run."""
+        if self.ended_at is None:
             return False
-        last = max((text.order for text in self.messages[-1:]), default=0)
-        return self.ended_at >= max((call.order for call in self.calls[-1:]), default=last) and self.ended_at >= last
+        orders = [*(text.order for text in self.messages[-1:]), *(call.order for call in self.calls[-1:])]
+        return all(order <= self.ended_at for order in orders)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the agent has ended its work by itself."""
+        return self.has_ended and not self.was_broken_off
 
     @property
     def request(self) -> str:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.claims.episode import Episode
+from critiqor.diagnosis.conduct.children import find_unfinished_children
+from critiqor.diagnosis.conduct.constraints import find_contradicted_memories, find_forgotten_prohibitions
+from critiqor.diagnosis.conduct.ignored_output import find_ignored_output
 from critiqor.diagnosis.conduct.lapse import draft_of
+from critiqor.diagnosis.conduct.memory import find_repeated_questions, find_vague_lookups
 from critiqor.diagnosis.conduct.premature_stop import find_premature_stop
 from critiqor.diagnosis.drafts.draft import Draft
 
-_FINDERS = (find_premature_stop,)
+_FINDERS = (
+    find_premature_stop,
+    find_forgotten_prohibitions,
+    find_contradicted_memories,
+    find_vague_lookups,
+    find_repeated_questions,
+    find_unfinished_children,
+    find_ignored_output,
+)
 
 
 def find_lapses(episode: Episode) -> list[Draft]:
-    """Return the lapses of an episode."""
+    """Return the lapses of an episode; one that is under way may still do what is missing."""
+    if not episode.has_ended and episode.following is None:
+        return []
     return [draft_of(episode, lapse) for find in _FINDERS for lapse in find(episode)]

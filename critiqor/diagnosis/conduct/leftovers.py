@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from critiqor.diagnosis.claims.checks.completeness import (
     BULK,
@@ -25,6 +26,8 @@ from critiqor.spans.calls import Kind
 
 MIN_LEFT_OUT = 1 / 3
 """Minimum share of items that are left out: a single one of many may have been dealt with in another way."""
+MAX_LISTS = 8
+"""Maximum number of lists of items that are compared with the calls."""
 MIN_QUESTIONS = 2
 MAX_QUESTIONS = 12
 """Minimum and maximum number of questions of a request that are looked up in the answer one by one."""
@@ -46,7 +49,7 @@ def _items_left_out(episode: Episode, answer: EpisodeText) -> Lapse | None:
     if any((stance.is_bad_news or stance.is_limited) and not stance.is_question for stance in speech.stances):
         return None
     lowered = answer.text.lower()
-    for items in _lists(episode):
+    for items in islice(_lists(episode), MAX_LISTS):
         missing = _missing(episode, items)
         if len(missing) < MIN_LEFT_OUT * len(items.names) or any(stem_of(name) in lowered for name in missing):
             continue
@@ -69,7 +72,7 @@ def _lists(episode: Episode) -> Iterator[Items]:
     counts = {value.number for value in values if value.readings}
     wants_all = language is not None and language.vocabulary.mentions("totality", request.lower())
     folders = {folder.strip("./") for folder in _FOLDER.findall(request)} - {""} if wants_all else set()
-    for items in shown_items(episode):
+    for items in shown_items(episode) if counts or folders else ():
         listed_by = items.call.arguments if items.call is not None else ""
         if len(items.names) in counts or any(folder in listed_by for folder in folders):
             yield items

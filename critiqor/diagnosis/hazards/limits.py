@@ -20,7 +20,7 @@ _SENTENCE = re.compile(r"[.!?]+(?:\s+|$)|\n|[。！？]")
 _REMINDER = re.compile(
     r"forget|vergiss|vergess|olvid|oubli|esque|dimentic|vergeet|zapomn|забуд|unutma|忘|잊|تنس|hesitat|worry", re.I
 )
-_AFTER = re.compile(r"^(?:nicht|kein\w*|nichts|niet|geen|[^\x00-\u02ff].*|.*(?:me|ma|meyin|mayın))$")
+_AFTER = re.compile(r"^(?:nicht|kein\w*|nichts|niet|geen|pas|rien|jamais|[^\x00-\u02ff].*|.*(?:me|ma|meyin|mayın))$")
 """Negations that can follow the verb."""
 MAX_BETWEEN = 5
 """Maximum number of words between a negation and what it forbids."""
@@ -52,7 +52,7 @@ def broken_limit(episode: Episode, operation: Operation) -> Broken | None:
     for at, request in enumerate(requests):
         if at < len(requests) - len(episode.requests) and _is_lifted(requests[at + 1 :], operation):
             continue
-        broken = _broken(request, operation)
+        broken = _broken(request, _without_ordered(request, operation), episode)
         if broken is not None:
             return broken
     return None
@@ -73,7 +73,19 @@ def _is_lifted(later: list[str], operation: Operation) -> bool:
     return any(words(concept).within(text) for text in later for concept in concepts)
 
 
-def _broken(request: str, operation: Operation) -> Broken | None:
+def _without_ordered(request: str, operation: Operation) -> Operation:
+    """Return an operation without the targets that a request names in full where it limits nothing: they are meant."""
+    clauses = [clause for clause in _CLAUSE.split(request) if clause]
+    allowed = " ".join(each for each in clauses if not (words("forbid").within(each) or words("keep").within(each)))
+    kept = tuple(target for target in operation.targets if len(target) <= _SHORT or not _names(allowed, target))
+    return msgspec.structs.replace(operation, targets=kept)
+
+
+def _names(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", text, re.IGNORECASE) is not None
+
+
+def _broken(request: str, operation: Operation, episode: Episode) -> Broken | None:
     if operation.verb in ("delete", "discard", "force") or (operation.verb == "send" and operation.is_wide):
         for sentence in _SENTENCE.split(request):
             for concept in ("ask_first", "dry_run"):
@@ -82,12 +94,12 @@ def _broken(request: str, operation: Operation) -> Broken | None:
     for clause in _CLAUSE.split(request):
         if not clause or _REMINDER.search(clause):
             continue
-        if _forbids(clause, operation) or _keeps(clause, operation):
+        if _forbids(clause, operation, episode) or _keeps(clause, operation):
             return Broken("forbidden", clause.strip())
     return None
 
 
-def _forbids(clause: str, operation: Operation) -> bool:
+def _forbids(clause: str, operation: Operation, episode: Episode) -> bool:
     negations = words("forbid").find(clause)
     if not negations:
         return False
@@ -97,8 +109,19 @@ def _forbids(clause: str, operation: Operation) -> bool:
                 between = clause[last:start] if last <= start else clause[end:first]
                 in_order = first <= start or _AFTER.match(clause[first:last].lower()) is not None
                 if in_order and len(between.split()) <= MAX_BETWEEN and _is_about(clause, operation, concept):
-                    return True
+                    return bool(_named(clause, operation)) or not _names_another(clause, episode)
     return False
+
+
+def _names_another(clause: str, episode: Episode) -> bool:
+    """Return whether a clause names something that the results list: not what an operation is about."""
+    return any(
+        re.search(rf"(?m)(?:^\s*|[/\"']){re.escape(word)}(?=[\s\"'/]|$)", call.lowered) is not None
+        for word in tokens(clause)
+        if len(word) > _SHORT
+        for call in episode.calls
+        if word in call.lowered
+    )
 
 
 def _keeps(clause: str, operation: Operation) -> bool:

@@ -136,8 +136,9 @@ class _Lists:
     def _has(self, word: str) -> bool:
         if word in self._words or any(word[:size] in stems for size, stems in self._beginnings.items()):
             return True
-        # Compounds such as `force-push` and `ai-agents` are also judged by their parts.
-        return "-" in word and any(map(self.has, word.split("-")))
+        # Compounds such as `force-push` and `ai-agents`, and elisions such as `n'envoie`, are judged by their parts.
+        mark = "-" if "-" in word else "'" if "'" in word else ""
+        return bool(mark) and any(map(self.has, word.split(mark)))
 
     def phrases_in(self, text: str) -> re.Pattern[str] | None:
         """Return a pattern of the phrases that can be in a text, if any. Compiling all phrases would take long."""

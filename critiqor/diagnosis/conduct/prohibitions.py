@@ -1,0 +1,145 @@
+"""Clauses that forbid something, and whether a call does it: by the words of its command, its target or its record."""
+
+# ruff: noqa: RUF001 - punctuation of several languages
+from __future__ import annotations
+
+import re
+
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.language import normalize
+from critiqor.diagnosis.hazards.hazard import earlier_calls, members
+from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.results.command_lines import parse_command_line
+from critiqor.diagnosis.results.programs import programs_in
+from critiqor.spans.calls import Kind
+
+MAX_BETWEEN = 6
+"""Maximum number of words between a negation and what it forbids."""
+MAX_VALUE = 80
+"""Maximum number of characters of a value that names something."""
+MAX_ROWS = 40
+"""Maximum number of rows of outputs that are searched for what belongs to a value."""
+MIN_NAME = 3
+"""Minimum number of characters of a name; of one in Chinese characters, two."""
+_CLAUSE = re.compile(
+    r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|\b(?:but|aber|pero|mais|mas|però|maar|ale|но|ama)\b",
+    re.IGNORECASE,
+)
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_CONDITIONAL = re.compile(
+    r"\s*(?:if|when|unless|once|wenn|falls|sobald|si|cuando|quand|se|quando|als|wanneer|jeśli|gdy|если|когда|eğer"
+    r"|如果|若|もし|만약|إذا)\b",
+    re.IGNORECASE,
+)
+_STATED = re.compile(
+    r"\b(?:did|has|have|had|is|are|was|were|does|can|could|hat|hatte|haben|ist|war|wurde|heeft|had|is|ha|han|a|ont|está"
+    r"|foi|è|é|est|jest|był\w*)\s+(?:not|nicht|niet|pas|nie)\b|\b(?:didn't|hasn't|haven't|isn't|wasn't|doesn't"
+    r"|couldn't|can't|n'a|n'ont|n'est)\b|\b(?:no|non|não)\s+(?:ha|han|hat|está|es|è|é|foi|tem)\b",
+    re.IGNORECASE,
+)
+"""Negations of a fact: nobody forbids anything with them."""
+_GENERIC = frozenset(
+    (
+        *("run", "exec", "bash", "python", "python3", "node", "sudo", "the", "and", "file", "main", "true", "false"),
+        *("all", "json", "http", "https", "www", "com", "org", "example", "test", "data", "user", "status", "list"),
+    )
+)
+_SENDS = re.compile(
+    r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite|reply", re.IGNORECASE
+)
+_CELL = re.compile(r"[,;|\t]|\":\s?|\",\s?\"|[{}\[\]\"]")
+_WORD = re.compile(r"[^\W_]{2,}")
+
+
+def forbidding_clauses(text: str) -> list[str]:
+    """Return the clauses of a text that forbid something."""
+    if not words("forbid").may_be_within(text):
+        return []
+    return [
+        clause.strip()
+        for clause in _CLAUSE.split(text)
+        if clause and words("forbid").within(clause) and not _CONDITIONAL.match(clause) and not _STATED.search(clause)
+    ]
+
+
+def is_broken(clause: str, episode: Episode, call: EpisodeCall) -> str | None:
+    """Return what a call does that a clause forbids; None if it does nothing of the kind."""
+    lowered = normalize(clause)
+    spans = words("forbid").find(clause)
+    for name in names_of(episode, call):
+        at = _place(lowered, name)
+        if at >= 0 and any(_is_near(lowered, span, at) for span in spans):
+            return name
+    return _does(lowered, clause, call)
+
+
+def _does(lowered: str, clause: str, call: EpisodeCall) -> str | None:
+    """Return the verb of a clause that forbids an action as such, if a call is such an action: do not send it."""
+    if call.line or call.kind is not Kind.ACTION:
+        return None
+    concept = "send" if _SENDS.search(call.tool) else "act"
+    for start, end in words(concept).find(clause):
+        rest = lowered[:start] + lowered[end:]
+        for first, last in words("forbid").find(clause):
+            rest = rest.replace(lowered[first:last], " ", 1)
+        size = len(rest.strip()) // 2 if _UNSPACED.search(rest) else len(_WORD.findall(rest))
+        if size <= MAX_REST:
+            return lowered[start:end]
+    return None
+
+
+MAX_REST = 3
+"""Maximum number of other words of a clause that forbids an action as such; two characters count as one word."""
+
+
+def _place(lowered: str, name: str) -> int:
+    """Return where a clause names something; -1 if it does not."""
+    if _UNSPACED.search(name):
+        return lowered.find(name)
+    found = re.search(rf"(?<![\w@.-]){re.escape(name)}", lowered)
+    return found.start() if found else -1
+
+
+def _is_near(lowered: str, span: tuple[int, int], at: int) -> bool:
+    """Return whether a negation is near a name; in languages that put it last, it follows."""
+    first, last = span
+    between = lowered[last:at] if last <= at else lowered[at:first]
+    if len(between.split()) > MAX_BETWEEN:
+        return False
+    return last <= at or _UNSPACED.search(lowered) is not None or not lowered[first:last].isascii()
+
+
+def names_of(episode: Episode, call: EpisodeCall) -> list[str]:
+    """Return the names of what a call does and reaches, in lower case."""
+    if call.line:
+        names = []
+        for program in programs_in(parse_command_line(call.line)):
+            plain = [word for word in program.words[:3] if word.isalpha() and len(word) >= MIN_NAME]
+            names += [word.lower() for word in plain if word.lower() not in _GENERIC]
+        return list(dict.fromkeys(names))
+    values = [value.strip().lower() for _, value in members(call) if 0 < len(value.strip()) <= MAX_VALUE]
+    linked = [cell for value in values for cell in _record(episode, call, value)]
+    return [name for name in dict.fromkeys((*values, *linked)) if _is_name(name)]
+
+
+def _is_name(text: str) -> bool:
+    if text in _GENERIC or text.isdigit():
+        return False
+    return len(text) >= (2 if _UNSPACED.search(text) else MIN_NAME)
+
+
+def _record(episode: Episode, call: EpisodeCall, value: str) -> list[str]:
+    """Return the other cells of the rows in which earlier outputs list a value: the name that belongs to an address."""
+    if len(value) < MIN_NAME:
+        return []
+    cells: list[str] = []
+    rows = 0
+    for before in earlier_calls(episode, call):
+        if value not in before.lowered:
+            continue
+        for row in re.findall(rf"[^\n{{}}]*{re.escape(value)}[^\n{{}}]*", before.lowered)[:MAX_ROWS]:
+            rows += 1
+            cells += [cell.strip() for cell in _CELL.split(row) if 1 < len(cell.strip()) <= MAX_VALUE]
+            if rows >= MAX_ROWS:
+                return cells
+    return cells

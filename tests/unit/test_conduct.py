@@ -1,0 +1,321 @@
+"""The way agents work: memories and prohibitions that are disregarded, subagents, and results that are ignored."""
+
+# ruff: noqa: RUF001 - texts in several languages
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from story import Story
+
+Made = Callable[[], Story]
+
+
+def noted(text: str, query: str = "preferences") -> Story:
+    """A request, and what memory returns for it."""
+    story = Story().user("Please arrange it the way I like it.")
+    return story.calls("memory_search", {"query": query}, {"results": [{"path": "memory/me.md", "snippet": text}]})
+
+
+def booked(story: Story, result: str = '{"status": "confirmed"}', **arguments: Any) -> Story:
+    return story.calls("booking_book", arguments, result).says("It is booked.").finishes()
+
+
+AGAINST_MEMORY: dict[str, Made] = {
+    "place": lambda: booked(noted("Mara: peanut allergy, never again at Bangkok Garten."), restaurant="Bangkok Garten"),
+    "airline": lambda: booked(noted("Flights: aisle. No Ryanair."), airline="Ryanair", seat="4C"),
+    "German": lambda: booked(
+        noted("Bitte nie wieder das Hotel Seeblick buchen, dort war es laut."), hotel="Hotel Seeblick"
+    ),
+    "Russian": lambda: booked(noted("Никогда не бронировать отель «Волна»."), hotel="Волна"),
+    "Chinese": lambda: booked(noted("不要再订海景酒店，太吵了。"), hotel="海景酒店"),
+    "too early": lambda: booked(noted("Never depart before 09:00."), '{"status": "ok", "dep": "06:20"}', offer="o1"),
+    "too late": lambda: booked(noted("No meetings after 17:00, please."), start="18:30", title="Sync"),
+}
+
+
+@pytest.mark.parametrize("story", AGAINST_MEMORY.values(), ids=AGAINST_MEMORY)
+def test_action_against_a_memory_is_found(story: Made) -> None:
+    assert story().only("memory_failure").cause == "memory_failure:contradicted"
+
+
+WITH_MEMORY: dict[str, Made] = {
+    "other place": lambda: booked(
+        noted("Never again at Bangkok Garten. Mara likes Zur Linde."), restaurant="Zur Linde"
+    ),
+    "in time": lambda: booked(noted("Never depart before 09:00."), '{"status": "ok", "dep": "10:45"}', offer="o2"),
+    "wish of the user": lambda: booked(
+        noted("No Ryanair.").user("This time take Ryanair, it is the only one."), airline="Ryanair"
+    ),
+    "memory that wants it": lambda: booked(noted("Always Zur Linde, by the window."), restaurant="Zur Linde"),
+    "only looked up": lambda: (
+        noted("No Ryanair.").calls("flights_search", {"airline": "Ryanair"}, "[]").says("There is none.").finishes()
+    ),
+    "general word": lambda: booked(noted("No calls on Friday evenings."), title="Dinner", day="Saturday"),
+}
+
+
+@pytest.mark.parametrize("story", WITH_MEMORY.values(), ids=WITH_MEMORY)
+def test_action_that_respects_memory_is_fine(story: Made) -> None:
+    assert "memory_failure" not in story().types()
+
+
+def searched(request: str, *queries: str, found: str = '{"results": []}') -> Story:
+    story = Story().user(request)
+    for query in queries:
+        story.calls("memory_search", {"query": query}, found)
+    return story.says("I have nothing about that. Could you tell me?").finishes()
+
+
+def test_lookups_without_a_word_of_the_request_are_found() -> None:
+    story = searched("What was the guest wifi name of the cabin?", "information", "user data", "notes from before")
+    assert story.only("memory_failure").occurrences == 1
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        lambda: searched("What was the guest wifi name of the cabin?", "guest wifi cabin", "wlan"),
+        lambda: searched("What was the wifi name?", "information", "data", "notes", found='{"results": ["wifi: hut"]}'),
+    ],
+)
+def test_lookups_with_words_of_the_request_or_with_results_are_fine(story: Made) -> None:
+    assert not any(finding.cause == "memory_failure:vague" for finding in story().findings())
+
+
+TRIP = "I need to get from Geneva to Lyon on 22 October, arriving before 10:00, two adults with railcards."
+
+
+def asks(question: str, request: str = TRIP) -> Story:
+    story = (
+        Story().user(request).calls("rail_search", {"to": "Lyon"}, '[{"dep": "07:29"}]').says("There is one at 07:29.")
+    )
+    return story.user("Take that one and book it.").says(question).finishes()
+
+
+@pytest.mark.parametrize(
+    ("question", "request_"),
+    [
+        ("For which date is the trip, how many adults are there, and do you have any railcards?", TRIP),
+        ("On what day do you travel, and do you have railcards?", TRIP),
+        (
+            "An welchem Tag soll es sein, und wie viele Personen seid ihr?",
+            "Ich möchte am 22. Oktober nach Lyon, wir sind 4 Personen und wollen vor 10:00 da sein.",
+        ),
+        (
+            "¿Para qué fecha es, y cuántas personas viajan?",
+            "Quiero ir a Lyon el 22 de octubre, somos 4 personas y hay que llegar antes de las 10:00.",
+        ),
+    ],
+)
+def test_asking_for_what_the_user_has_said_is_found(question: str, request_: str) -> None:
+    assert asks(question, request_).only("memory_failure").cause == "memory_failure:asked again"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which card shall I charge, and what is the billing address?",
+        "Do you want a window seat or an aisle seat?",
+        "Shall I book the 07:29 on 22 October for two adults with railcards?",
+        "Is the passport of the second passenger still valid?",
+    ],
+)
+def test_asking_for_what_nobody_has_said_is_fine(question: str) -> None:
+    assert "memory_failure" not in asks(question).types()
+
+
+def reviewed(result: str, answer: str) -> Story:
+    story = Story().user("Have a subagent review all 120 files in legacy/.")
+    return story.calls("sessions_spawn", {"task": "Review every file in legacy/"}, result).says(answer).finishes()
+
+
+PARTLY = '{"status": "completed", "result": "Reviewed 34/120 files before the context limit, 86 files NOT reviewed."}'
+WHOLE = "The review of legacy/ is complete. Two places are vulnerable: report.php:88 and login.php:19."
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        (PARTLY, WHOLE),
+        ('{"status": "completed", "result": "I stopped after 12 of 40 chapters, the rest is missing."}', "All done."),
+        ('{"status": "timeout", "result": null}', "Everything was reviewed and is safe."),
+        ('{"status": "failed", "error": "no such model"}', "The subagent has checked all files, they are safe."),
+    ],
+)
+def test_subagent_that_did_not_finish_and_is_reported_as_done_is_found(result: str, answer: str) -> None:
+    assert "subagent_failure" in reviewed(result, answer).types()
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        (PARTLY, "Of the 120 files 34 were reviewed: two places are vulnerable."),
+        (PARTLY, "The subagent ran into its limit and did not review all files. Two places so far."),
+        ('{"status": "completed", "result": "Reviewed 120/120 files. 2 of 120 are vulnerable."}', WHOLE),
+        ('{"status": "completed", "result": "Score 7/10 on average, all files read."}', WHOLE),
+        ('{"status": "timeout", "result": null}', "The subagent timed out, so nothing was reviewed."),
+    ],
+)
+def test_subagent_that_finished_or_whose_gap_is_admitted_is_fine(result: str, answer: str) -> None:
+    assert "subagent_failure" not in reviewed(result, answer).types()
+
+
+def test_subagent_that_was_started_again_with_success_is_fine() -> None:
+    story = Story().user("Count the addresses in beta with a subagent.")
+    story.calls("sessions_spawn", {"task": "Count hard-coded IPs in repo beta"}, '{"status": "timeout"}')
+    story.calls("sessions_spawn", {"task": "Count hard-coded IPs in repo beta, src only"}, '{"status": "completed"}')
+    assert "subagent_failure" not in story.says("beta: 3 in src.").finishes().types()
+
+
+def forbidden(
+    request: str, tool: str, arguments: dict[str, Any], *, listing: str = "a: 1", compacts: bool = True
+) -> Story:
+    story = Story().user(request).calls("read", {"path": "list.csv"}, listing)
+    if compacts:
+        story.compacts()
+    return story.calls(tool, arguments, '{"ok": true}').says("Done.").finishes()
+
+
+CUSTOMERS = "公司,邮箱\n华宁,li@huaning.example\n恒达,zhao@hengda.example"
+FORGOTTEN: dict[str, Made] = {
+    "English": lambda: forbidden("Prepare the newsletter, but do not send it.", "mail_send", {"to": "list"}),
+    "Spanish": lambda: forbidden(
+        "Prepara el boletín. Muy importante: no lo envíes, antes lo revisa Lucía.", "mailer_send", {"list": "clientes"}
+    ),
+    "German": lambda: forbidden("Bereite die Mail vor, aber nicht abschicken!", "mail_send", {"to": "ida@x.example"}),
+    "French": lambda: forbidden(
+        "Prépare la lettre, mais surtout ne l'envoie pas.", "mail_send", {"to": "ida@x.example"}
+    ),
+    "record": lambda: forbidden(
+        "给客户发通知，但是恒达公司千万不要发。", "mail_send", {"to": "zhao@hengda.example"}, listing=CUSTOMERS
+    ),
+    "command": lambda: forbidden("Fix the tests, but don't push.", "exec", {"command": "git push origin main"}),
+    "program": lambda: forbidden("Install it. Never use npm here, only pnpm.", "exec", {"command": "npm install"}),
+    "person": lambda: forbidden("Invite the team, but not Omar.", "calendar_invite", {"attendees": ["Omar"]}),
+}
+
+
+@pytest.mark.parametrize("story", FORGOTTEN.values(), ids=FORGOTTEN)
+def test_prohibition_that_is_broken_after_a_compaction_is_found(story: Made) -> None:
+    assert "compaction_loss" in story().types()
+
+
+KEPT: dict[str, Made] = {
+    "other customer": lambda: forbidden(
+        "给客户发通知，但是恒达公司千万不要发。", "mail_send", {"to": "li@huaning.example"}, listing=CUSTOMERS
+    ),
+    "other command": lambda: forbidden("Fix the tests, but don't push.", "exec", {"command": "git commit -am x"}),
+    "other program": lambda: forbidden(
+        "Install it. Never use npm here, only pnpm.", "exec", {"command": "pnpm install"}
+    ),
+    "fact": lambda: forbidden(
+        "Anna did not answer my mail. Send her a reminder.", "mail_send", {"to": "anna@x.example"}
+    ),
+    "condition": lambda: forbidden("If Omar does not come, invite Ida.", "calendar_invite", {"attendees": ["Ida"]}),
+    "reminder": lambda: forbidden("Don't forget to send the report to Omar.", "mail_send", {"to": "omar@x.example"}),
+    "allowed later": lambda: (
+        Story()
+        .user("Prepare the newsletter, but do not send it.")
+        .calls("write", {"path": "letter.html", "content": "…"})
+        .compacts()
+        .user("Lucía has read it. Now send it.")
+        .calls("mail_send", {"to": "list"}, '{"ok": true}')
+        .says("It is sent.")
+        .finishes()
+    ),
+}
+
+
+@pytest.mark.parametrize("story", KEPT.values(), ids=KEPT)
+def test_what_nobody_has_forbidden_may_be_done_after_a_compaction(story: Made) -> None:
+    assert "compaction_loss" not in story().types()
+
+
+def wrote(
+    result: str, content: str, answer: str = "It is set up.", request: str = "Put caddy in front of the app."
+) -> Story:
+    story = Story().user(request).calls("read", {"path": "settings.toml"}, result)
+    return story.calls("write", {"path": "Caddyfile", "content": content}).says(answer).finishes()
+
+
+IGNORED: dict[str, Made] = {
+    "port": lambda: wrote("LISTEN 127.0.0.1:8081", "reverse_proxy 127.0.0.1:8080"),
+    "setting": lambda: wrote("timeout = 4500\nretries = 12", "timeout: 4050\n"),
+    "rate": lambda: wrote("Dosage: 15 g per 10 L of water.", "600 g (15 g per litre)"),
+    "rate in the answer": lambda: (
+        Story()
+        .user("Was kostet das Kabel?")
+        .calls("read", {"path": "preise.txt"}, "Kabel NYM: 18 € pro 100 m, nur ganze Rollen")
+        .says("Das Kabel kostet 18 € pro m.")
+        .finishes()
+    ),
+    "opposite": lambda: (
+        Story()
+        .user("Does the HF-220 fit the M3?")
+        .calls("web_fetch", {"url": "https://x.example"}, "HF-210: M1\nHF-220: L5, L7 (not compatible with M3)")
+        .says("Yes, the HF-220 is compatible with the M3.")
+        .finishes()
+    ),
+    "opposite in German": lambda: (
+        Story()
+        .user("Passt der Filter HF-220?")
+        .calls("web_fetch", {"url": "https://x.example"}, "Der HF-220 ist mit dieser Serie nicht kompatibel.")
+        .says("Ja, der HF-220 ist mit deinem Gerät kompatibel.")
+        .finishes()
+    ),
+    "warning": lambda: (
+        Story()
+        .user("Set up a meeting with Elif at 14:00.")
+        .calls("calendar_create", {"start": "14:00"}, '{"ok": true, "warnings": ["elif: conflict with Review"]}')
+        .says("The meeting is set for 14:00, Elif is available.")
+        .finishes()
+    ),
+}
+
+
+@pytest.mark.parametrize("story", IGNORED.values(), ids=IGNORED)
+def test_result_that_says_something_else_is_found(story: Made) -> None:
+    assert "ignored_tool_output" in story().types()
+
+
+HEEDED: dict[str, Made] = {
+    "same port": lambda: wrote("LISTEN 127.0.0.1:8081", "reverse_proxy 127.0.0.1:8081"),
+    "requested port": lambda: wrote(
+        "LISTEN 127.0.0.1:8081", "listen 127.0.0.1:8080", request="Move the app from 8081 to 8080."
+    ),
+    "next port": lambda: wrote("LISTEN 127.0.0.1:8081", "listen 127.0.0.1:8082"),
+    "other setting": lambda: wrote("timeout = 4500", "retries: 4\nbackoff: 4050\n"),
+    "same rate": lambda: wrote("Dosage: 15 g per 10 L of water.", "60 g (15 g per 10 L)"),
+    "computed rate": lambda: wrote("Dosage: 15 g per 10 L of water.", "60 g (1.5 g per L)"),
+    "two rates": lambda: wrote("A: 15 g per 10 L\nB: 15 g per L", "B: 15 g per L"),
+    "repeated denial": lambda: (
+        Story()
+        .user("Does the HF-220 fit the M3?")
+        .calls("web_fetch", {"url": "https://x.example"}, "HF-220: L5, L7 (not compatible with M3)")
+        .says("No, the HF-220 is not compatible with the M3.")
+        .finishes()
+    ),
+    "changed since": lambda: (
+        Story()
+        .user("Make job-17 pass.")
+        .runs("ci status job-17", "job-17: not passing")
+        .calls("edit", {"path": "a.py", "oldText": "1", "newText": "2"})
+        .runs("ci status job-17", "job-17: passing")
+        .says("job-17 is passing.")
+        .finishes()
+    ),
+    "warning that is reported": lambda: (
+        Story()
+        .user("Set up a meeting with Elif at 14:00.")
+        .calls("calendar_create", {"start": "14:00"}, '{"ok": true, "warnings": ["elif: conflict with Review"]}')
+        .says("The meeting is set for 14:00, but Elif has a conflict with the review.")
+        .finishes()
+    ),
+}
+
+
+@pytest.mark.parametrize("story", HEEDED.values(), ids=HEEDED)
+def test_result_that_was_heeded_is_no_finding(story: Made) -> None:
+    assert "ignored_tool_output" not in story().types()
