@@ -13,6 +13,7 @@ from critiqor.diagnosis.claims.sentences import statements
 from critiqor.diagnosis.claims.stance import Stance
 from critiqor.diagnosis.claims.weakenings.changes import Files, TextChange, may_change
 from critiqor.diagnosis.claims.weakenings.check_files import is_expected, is_setting, is_test
+from critiqor.diagnosis.claims.weakenings.measured import added_exceptions, moved_options, moved_settings
 from critiqor.diagnosis.claims.weakenings.patterns import occurs, pattern, search
 from critiqor.diagnosis.claims.weakenings.runs import counts_of, has_options, passes, sign_of_counts, signs_of_run
 from critiqor.diagnosis.claims.weakenings.signs import Sign, may_have_signs, signs_of
@@ -47,6 +48,35 @@ def check_weakening(episode: Episode) -> list[CheckedClaim]:
 
 
 def _weakenings(episode: Episode) -> list[Weakening]:
+    return [*_moved_limits(episode), *_weakened_checks(episode)]
+
+
+def _moved_limits(episode: Episode) -> list[Weakening]:
+    """Return the limits that were moved past what a command had measured when it failed, and exceptions for it."""
+    failed: list[EpisodeCall] = []
+    found: list[Weakening] = []
+    files = Files()
+    for call in episode.calls:
+        if failed:
+            changes = files.changes(call) if may_change(call) else []
+            found = [one for one in found if not _is_undone(one, call, changes)]
+            for change in changes:
+                sign = moved_settings(change, failed) or added_exceptions(change, failed)
+                found += [Weakening(call, sign, change.path)] if sign is not None else []
+            if call.line and not _has_failed(call):
+                moved = next((sign for each in failed if (sign := moved_options(call, each))), None)
+                found += [Weakening(call, moved)] if moved is not None else []
+        if _has_failed(call):
+            failed.append(call)
+    return found
+
+
+def _has_failed(call: EpisodeCall) -> bool:
+    may_fail = bool(call.line) and (call.reported_failure or bool(call.exit_code))
+    return (may_fail and call.meaning.state == "failure") or shows_failed_check(call)
+
+
+def _weakened_checks(episode: Episode) -> list[Weakening]:
     """Return what made a check weaker after it had failed, without what was undone or was right."""
     says_it_fails = _says_it_fails(episode)
     # What comes last is not followed by anything that could hide it.

@@ -10,7 +10,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.weakenings.patterns import pattern
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[._]\d+)*(?:[eE][+-]?\d+)?%?")
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[._]\d+)*(?:[eE][+-]?\d+)?%?")
 _LITERAL = re.compile(
     r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|(?<![\w.])-?\d+(?:[._]\d+)*(?:[eE][+-]?\d+)?|\b(?:True|False|true|false|None|null)\b"
 )
@@ -57,6 +57,13 @@ def changed_settings(old: str, new: str) -> Iterator[MovedLimit]:
                 yield _limit(was, now, key)
 
 
+def changed_numbers(old: str, new: str) -> Iterator[tuple[float, float, str]]:
+    """Yield the numbers that differ between two texts, old and new, and what is before the old one in its line."""
+    for before, after in _pairs(old, new):
+        for was, now, place in _differences(before, after):
+            yield was, now, before[:place]
+
+
 def _pairs(old: str, new: str) -> Iterator[tuple[str, str]]:
     """Yield the lines that were changed, each with the line that it became."""
     before, after = old.splitlines() or [old], new.splitlines() or [new]
@@ -77,8 +84,8 @@ def _skeleton(line: str) -> str:
 
 def _differences(before: str, after: str) -> Iterator[tuple[float, float, int]]:
     """Yield the numbers that differ between two lines with the same words, and their places in the first one."""
-    one, other = list(_NUMBER.finditer(before)), list(_NUMBER.finditer(after))
-    if len(one) != len(other) or _NUMBER.sub("#", before).strip() != _NUMBER.sub("#", after).strip():
+    one, other = list(NUMBER.finditer(before)), list(NUMBER.finditer(after))
+    if len(one) != len(other) or NUMBER.sub("#", before).strip() != NUMBER.sub("#", after).strip():
         return
     for was, now in zip(one, other, strict=True):
         if was[0] != now[0]:
