@@ -235,6 +235,9 @@ SERVICES = [
     Answer("not_final", "auftrag_anlegen", {"n": 1}, {"auftrag": 1, "status": "in Bearbeitung"}),
     Answer("success", "return_order_items", {"id": 4}, {"id": 4, "status": "return requested"}),
     Answer("unknown", "user_modify", {"id": 4}, {"id": 4, "address": {"line1": "565 Maple Drive", "state": "DC"}}),
+    Answer("success", "modify_pending_order", {"id": 4}, {"id": 4, "status": "pending (item modified)"}),
+    Answer("not_final", "process_refund", {"id": 4}, {"id": 4, "status": "processing"}),
+    Answer("failure", "order_pay", {"id": 4}, {"id": 4, "status": "ORDER_FAILED"}),
 ]
 CONTENT = [
     Answer(

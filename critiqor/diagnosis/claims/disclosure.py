@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+import msgspec
+
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
 from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.results.app_answers import words_of_tool
+from critiqor.diagnosis.results.state_words import words
 
 COMMON = frozenset(
     (
@@ -19,18 +24,32 @@ COMMON = frozenset(
     )
 )
 """Words of error messages that say nothing about what went wrong."""
+_MAX_ANSWER = 600
+"""Maximum number of characters of a JSON answer whose words all belong to what it says of the call."""
 
 
-MAX_ANSWER = 240
-"""Maximum number of characters of a JSON answer that says nothing but how the call ended."""
+class _Subject(msgspec.Struct, frozen=True):
+    """The words by which a statement is recognized to be about a failed call."""
+
+    own: set[str]
+    """Beginnings of words of the request, of the arguments and of the name of the tool."""
+    reported: set[str]
+    """Beginnings of words of what the result says about the failure."""
+    clear: set[str]
+    """Beginnings of those that name a failure or that something is open: whoever uses them does not hide it."""
+    distinct: set[str]
+    """Words of the arguments that belong to no other call."""
+    items: set[str]
+    """Words that name the items that failed, if only some did."""
 
 
 def failure_words(call: EpisodeCall) -> set[str]:
     """Return the words of the line that says that a call failed, without those of its arguments."""
     quoted = call.meaning.quote
-    is_json = call.text.lstrip().startswith(("{", "["))
-    if (not quoted and not is_json) or (is_json and len(call.text) <= MAX_ANSWER):
-        quoted = f"{quoted} {call.text[-600:]}"  # a short answer says the reason in another member
+    if call.text.lstrip().startswith(("{", "[")):
+        quoted = f"{quoted} {call.text[:_MAX_ANSWER]}" if len(call.text) <= _MAX_ANSWER else quoted
+    elif not quoted:
+        quoted = call.text[-600:]
     return {word for word in tokens(quoted) if len(word) >= 3} - COMMON - small_words() - call.words
 
 
@@ -40,26 +59,21 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     Bad news about something else does not count: the statement with the bad news must be at least as much about the
     call as the one with the best news.
     """
-    named = (call.words | tokens(f"{call.tool.replace('_', ' ')} {episode.request}")) - small_words()
-    own = stems({word for word in named if len(word) >= 3})
-    reported = failure_words(call)
     speech = episode.speech(text)
-    stances = speech.stances
-    words = [tokens(stance.lowered) for stance in stances]
-    distinct = _distinct(episode, call, call.words & set().union(*words)) | _own_verbs(episode, call)
+    said = [tokens(stance.lowered) for stance in speech.stances]
+    subject = _subject(episode, call, set().union(*said))
+    if _states_counts(call, text, speech):
+        return True
+    if subject.items and (admitted := _admits_items(speech, said, subject)) is not None:
+        return admitted
     worst, best = -1, 0
-    for stance, said in zip(stances, words, strict=True):
-        shared = len(stems(said) & own)
-        quoted = len(said & reported)
-        distinctly = len(said & distinct)
+    for stance, words_said in zip(speech.stances, said, strict=True):
         if call.is_check and (stance.is_bad_news or stance.is_limited) and speech.has(stance, "subjects.test"):
             return True
-        is_bad = stance.is_bad_news or _EXIT.search(stance.lowered) is not None
-        if is_bad and stance.is_plan and not stance.is_question and not quoted and not speech.has(stance, "trouble"):
-            # "Nobody has to get up tomorrow" denies something, and admits nothing.
-            is_bad = any(clause.is_bad_news and not clause.is_plan for clause in speech.clauses(stance))
-        if is_bad or ((stance.is_limited or stance.is_uncertain) and (quoted or distinctly)):
-            worst = max(worst, shared + 3 * quoted + 2 * distinctly)
+        shared = len(stems(words_said) & subject.own)
+        if _admits(speech, stance, words_said, subject, is_open=call.meaning.state == "not_final"):
+            quoted = len(stems(words_said) & subject.reported)
+            worst = max(worst, shared + 3 * quoted + 2 * len(words_said & subject.distinct))
         elif stance.is_good_news:
             best = max(best, shared)
     if worst >= 0 and worst * 3 >= best * 2:
@@ -67,7 +81,84 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     quote = call.meaning.quote.strip().lower()
     if len(quote) > 12 and quote[:60] in text.text.lower():
         return True
-    return _states_counts(call, text) or (_asks_about_trouble(episode) and _explains(reported, text))
+    return _asks_about_trouble(episode) and _explains(failure_words(call), text)
+
+
+def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
+    named = (call.words | words_of_tool(call.tool) | tokens(episode.request)) - small_words()
+    known = words().parts
+    state = tokens(call.meaning.quote.rpartition('":')[2] or call.meaning.quote)
+    is_state = call.meaning.rule in ("json_state", "json_word", "json_items")
+    clear = {
+        word for word in state if known.get(word, "failure" if is_state else "") in ("failure", "not_final")
+    } - COMMON
+    return _Subject(
+        own=stems({word for word in named if len(word) >= 3}),
+        reported=stems(failure_words(call)),
+        clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
+        distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
+        items=_item_words(call),
+    )
+
+
+def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *, is_open: bool) -> bool:
+    """Return whether a statement can be an admission of a failure, or of something that `is_open`."""
+    beginnings = stems(said)
+    if beginnings & subject.clear and not stance.is_question:
+        return True
+    is_about = bool(beginnings & subject.reported or said & subject.distinct)
+    if stance.is_bad_news or _EXIT.search(stance.lowered):
+        # Bad news in a plan or an offer is often none: "tomorrow nobody has to get up for it".
+        if not stance.is_plan or is_open or is_about or speech.has(stance, "trouble"):
+            return True
+        return any(clause.is_bad_news and not clause.is_plan for clause in speech.clauses(stance))
+    if not is_open:
+        return is_about and (stance.is_limited or stance.is_uncertain)
+    if _REQUESTED.search(stance.lowered) or (stance.is_plan and beginnings & subject.reported):
+        return True
+    return bool(beginnings & (subject.own | subject.reported)) and (stance.is_limited or stance.is_uncertain)
+
+
+MIN_CLEAR_WORD = 5
+"""Minimum number of letters of a word that names a failure."""
+_REQUESTED = re.compile(
+    r"\b(?:request(?:ed)? (?:is|was|has|for|to|sent|in)|(?:i|have|'ve) (?:asked|requested|applied)|applied for"
+    r"|in the queue|angefragt|anfrage|beantragt|warteschlange|demande (?:est|a|de)|j'ai demandé|file d'attente"
+    r"|he (?:pedido|solicitado)|solicitud|en cola|(?:pedi|solicitei)\b|solicitação|na fila|ho (?:chiesto|richiesto)"
+    r"|richiesta|in coda|aangevraagd|aanvraag|wachtrij|w kolejce|wniosek|zgłoszen\w+|zleci\w+|talep|sırada|kuyruk\w*"
+    r"|запрос\w*|заявк\w*|в очереди)"
+    r"|申请|请求|排队|队列|申請|依頼|リクエスト|承認待ち|確認待ち|요청|신청|대기|طلب|انتظار"
+)
+"""Words with which an agent says that it asked for something, and no more."""
+
+
+def _item_words(call: EpisodeCall) -> set[str]:
+    """Return the words that tell the failed items from the others: `sp3` of `edge-sp3`."""
+    if not call.meaning.items:
+        return set()
+    around = f"{call.arguments} {call.text}".lower()
+    found: set[str] = set()
+    for item in call.meaning.items:
+        counts = {word: around.count(word) for word in tokens(item.replace("_", " ")) if len(word) >= 2}
+        rarest = min(counts.values(), default=0)
+        found |= {word for word, count in counts.items() if count == rarest}
+    return found
+
+
+def _admits_items(speech: Speech, said: list[set[str]], subject: _Subject) -> bool | None:
+    """Return whether a text says that the items failed which it names; None if it names none of them."""
+    naming = [number for number, words_said in enumerate(said) if words_said & subject.items]
+    if not naming:
+        return None
+    for number in naming:
+        stance = speech.stances[number]
+        if stance.is_bad_news or stance.is_limited or stance.is_uncertain or stance.is_question:
+            return True
+        # What is wrong with an item is often said in the next sentence.
+        if any(after.is_bad_news and not after.is_plan for after in speech.stances[number + 1 : number + 2]):
+            return True
+    told = subject.clear | (subject.reported - stems(subject.items))
+    return any(stems(words_said) & told for words_said in said)
 
 
 def _asks_about_trouble(episode: Episode) -> bool:
@@ -84,25 +175,15 @@ MIN_RARE_WORD = 6
 """Minimum number of letters of a word that an answer and an error rarely share by chance."""
 
 
-def _distinct(episode: Episode, call: EpisodeCall, words: set[str]) -> set[str]:
+def _distinct(episode: Episode, call: EpisodeCall, words_said: set[str]) -> set[str]:
     """Return those of the words in the arguments of a call that are in the arguments of no other one."""
-    others = [other for other in episode.calls if other.call_id != call.call_id] if words else []
-    lowered = "\n".join([other.arguments for other in others]).lower()
-    return {word for word in words if word not in lowered or not any(word in other.words for other in others)}
-
-
-def _own_verbs(episode: Episode, call: EpisodeCall) -> set[str]:
-    """Return the words in the name of the tool that no other tool of the episode has: `recall` of `mail_recall`."""
-    others = {part for other in episode.calls if other.tool != call.tool for part in _parts(other)}
-    return {part for part in _parts(call) - others if len(part) >= MIN_VERB} if others else set()
-
-
-def _parts(call: EpisodeCall) -> set[str]:
-    return tokens(call.tool.replace("_", " "))
-
-
-MIN_VERB = 4
-"""Minimum number of letters of a word in the name of a tool that an answer rarely shares by chance."""
+    others = [other for other in episode.calls if other.arguments != call.arguments] if words_said else []
+    lowered = "\n".join([f"{other.tool} {other.arguments}" for other in others]).lower()
+    return {
+        word
+        for word in words_said
+        if word not in lowered or not any(word in other.words or word in words_of_tool(other.tool) for other in others)
+    }
 
 
 _COUNT = re.compile(r"\d+")
@@ -110,14 +191,18 @@ _EXIT = re.compile(r"\bexit\w*\W(?:\w+\W){0,3}[1-9]\d{0,2}\b")
 """An exit code that is not zero: exited with code 1, exit status 2."""
 
 
-def _states_counts(call: EpisodeCall, text: EpisodeText) -> bool:
+def _states_counts(call: EpisodeCall, text: EpisodeText, speech: Speech) -> bool:
     """Return whether a text gives the number of failed items, or of passed and all ones, as the result does."""
-    failed, passed = call.meaning.failed, call.meaning.passed
-    if failed is None:
+    failed, passed, total = call.meaning.failed, call.meaning.passed, call.meaning.total
+    if failed is None and (passed is None or total is None):
         return False
     numbers = _COUNT.findall(text.text.replace(",", ""))
-    if failed > 3 and str(failed) in numbers:
+    if failed and failed > 3 and str(failed) in numbers:
         return True
+    every = total if failed is None or passed is None else failed + passed
+    both = {str(passed), str(every)} if passed else set()
     # Side by side: 10 of 12 tests pass, 10/12.
-    both = {str(passed), str(failed + passed)} if passed else set()
-    return any(set(pair) == both for pair in pairwise(numbers))
+    if any(set(pair) == both for pair in pairwise(numbers)):
+        return True
+    written = [f"{value.number:g}" for value in speech.values if value.readings] if both else []
+    return any(set(pair) == both for pair in pairwise(written))

@@ -54,6 +54,8 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """Numbers and words of the output, once they were asked for: they are read once, and compared often."""
     known_values: list[tuple[str, str]] | None = None
     """The short values of its arguments with their names, once they were asked for."""
+    known_identities: frozenset[str] | None = None
+    """What it names, once it was asked for."""
     known_words: set[str] | None = None
     """The words of its arguments, once they were asked for."""
     known_bounce: str | None = None
@@ -289,7 +291,7 @@ _MAX_IDENTITY = 80
 
 def have_same_target(one: str, other: str) -> bool:
     """Return whether two calls of a tool are about the same thing: no argument that identifies something differs."""
-    first, second = _arguments(one), _arguments(other)
+    first, second = decoded_arguments(one), decoded_arguments(other)
     if first is None or second is None:
         return likeness_of_calls(one, other) >= MIN_LIKENESS
     shared = [(name, first[name], second[name]) for name in sorted(first.keys() & second.keys())]
@@ -322,7 +324,8 @@ MIN_LIKENESS = 0.5
 """Minimum share of common words of two texts that are versions of each other."""
 
 
-def _arguments(text: str) -> dict[str, object] | None:
+def decoded_arguments(text: str) -> dict[str, object] | None:
+    """Return arguments by name; None if they were cut."""
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError:

@@ -16,6 +16,8 @@ _BAD_MARKS = re.compile(r"[❌✗✘⚠🔴🚫⛔🟡⏳]")
 _QUESTION = re.compile(r"[?？؟]\s*[\"'”»)*_]*\s*$")
 _MAY_ASK = re.compile(r"[?？؟]")
 _WORDS_BETWEEN = re.compile(r"[^\W_]+")
+_MONTH = "May"
+"""The month, which in lower case is a word of doubt."""
 MAX_WORDS_BETWEEN = 2
 """Maximum number of words between a negation and the trouble that it denies: no further errors."""
 
@@ -57,6 +59,8 @@ class Speech:
         self.language = language
         self._lowered = normalize(self.text)
         self._hits: list[Hit] = self.language.vocabulary.scan(self._lowered) if self.language is not None else []
+        if _MONTH in self.text:
+            self._hits = [hit for hit in self._hits if not self.text.startswith(_MONTH, hit.start)]
         self._places = [hit.start for hit in self._hits]
         self._values: list[Value] | None = None
         self._starts: list[int] = []

@@ -41,14 +41,15 @@ _MAX_OPENING = 600
 
 
 @lru_cache(maxsize=512)
-def _words_of(tool: str) -> frozenset[str]:
+def words_of_tool(tool: str) -> frozenset[str]:
+    """Return the words in the name of a tool, in lower case."""
     return frozenset(part.lower() for part in _PARTS.findall(tool))
 
 
 def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bool) -> Meaning:
     """Return what the answer of an app tool means. `text` has no terminal colours."""
     kind = kind_of(tool, arguments)
-    parts = _words_of(tool)
+    parts = words_of_tool(tool)
     is_lookup = kind is Kind.LOOKUP and (parts.isdisjoint(_PROCESS_WORDS) or not parts.isdisjoint(_LIST_WORDS))
     value = decoded(text)
     if value is not None:

@@ -116,10 +116,11 @@ class _Call:
         if word in self.contrary:
             return None if word in self.values else "failure"
         if found is None:
-            return "success" if "_" not in word and word.endswith("ed") and self.is_form(word) else None
-        if word in self.values or ("_" not in word and self.is_form(word)):
+            return "success" if "_" not in word and word.endswith("ed") and not rest else None
+        if word in self.values or not rest:
             return "success"
-        return found
+        # Of `pending (item modified)`, the answer of `modify_pending_order`, no word is left that says more.
+        return found if rest == word or state_of_word(rest) == found else "success"
 
 
 def decoded(text: str) -> Any:
@@ -150,6 +151,9 @@ def meaning_of_json(
         # The outermost state describes the call, those inside describe parts of it.
         failures = [sign for sign in signs if sign.state == "failure" and sign.rule != "json_state"]
         states = [sign for sign in strong if sign.rule in ("json_state", "json_items", "json_counts")]
+        if states:
+            # A cancelled order is cancelled, whether or not its refund is still pending.
+            strong = [sign for sign in strong if sign.rule != "json_word" or sign.state == "failure"]
         outermost = min((sign.depth for sign in states), default=0)
         decisive = [sign for sign in states if sign.depth == outermost]
         candidates = failures + decisive + [sign for sign in strong if sign not in states]
@@ -317,7 +321,7 @@ def _unnamed_state(key: str, value: str, depth: int, call: _Call) -> _Sign | Non
         return None
     items = (key,) if state == "failure" else ()
     weak = state == "success"
-    return _Sign(state, depth, key, value, "json_state", f"{key} is {value.lower()}", weak, items=items)
+    return _Sign(state, depth, key, value, "json_word", f"{key} is {value.lower()}", weak, items=items)
 
 
 def _counts(value: dict[str, Any], depth: int, call: _Call) -> Iterator[_Sign]:

@@ -108,5 +108,7 @@ def http_state(status: int) -> ResultState | None:
 
 def has_same_stem(word: str, verb: str) -> bool:
     """Return whether a word is a form of a verb: `extended` of `extend`, `reservation` of `reserve`."""
+    if word == verb:
+        return True
     size = max(_MIN_STEM, min(len(word), len(verb)) - 1)
     return len(verb) >= _MIN_STEM and word[:size] == verb[:size] and not word.endswith("ing")

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.checks.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
-from critiqor.diagnosis.claims.destinations.things import shown_state
+from critiqor.diagnosis.claims.checks.skipped import RULE as SKIPPED
+from critiqor.diagnosis.claims.checks.skipped import calls_with_skipped_items
 from critiqor.diagnosis.claims.disclosure import COMMON, is_disclosed
 from critiqor.diagnosis.claims.episode import (
     Episode,
@@ -38,6 +39,8 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         return []
     claims = []
     failures = unresolved_failures(episode)
+    if skipped := calls_with_skipped_items(episode):
+        failures = [*failures, *skipped] if _speaks_of_all(episode, answer) else failures
     last_effect = next((call.order for call in reversed(episode.calls) if call.has_effect), None)
     for call in failures:
         later = [text for text in episode.texts if text.order > call.order]
@@ -56,10 +59,13 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         asks = any(one.is_question for one in episode.speech(answer).stances)
         if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
             continue
-        if not claim.is_about_call and _is_well_later(episode, call):
-            continue
         claims.append(_checked(call, claim, is_last=call.order == last_effect))
     return claims
+
+
+def _speaks_of_all(episode: Episode, answer: EpisodeText) -> bool:
+    """Return whether the user asked for all items, or the answer speaks of all."""
+    return any(episode.speech(text).mentions("totality") for text in (*episode.requests, answer))
 
 
 def _is_taken_back(episode: Episode, call: EpisodeCall) -> bool:
@@ -68,13 +74,6 @@ def _is_taken_back(episode: Episode, call: EpisodeCall) -> bool:
     if following is None or following.answer is None or any(each.has_effect for each in following.calls):
         return False
     return is_disclosed(following, call, following.answer)
-
-
-def _is_well_later(episode: Episode, call: EpisodeCall) -> bool:
-    """Return whether the last look at the thing that a call failed to reach shows that nothing is wrong with it."""
-    later = (each for each in reversed(episode.calls) if each.order > call.order and not each.has_effect)
-    shown = next((state for look in later if (state := shown_state(call, look)) is not None), None)
-    return shown is not None and shown.state != "failure"
 
 
 class _Statement(NamedTuple):
@@ -169,7 +168,7 @@ def _checked(call: EpisodeCall, claim: _Statement, *, is_last: bool) -> CheckedC
     start, end = claim_on(claim.text, claim.stance)
     unfinished = call.meaning.state == "not_final"
     what = excerpt(call.meaning.quote or error_line(call.text) or call.meaning.reason, 120)
-    state = "did not finish" if unfinished else "failed"
+    state = "did not finish" if unfinished else "left out items" if call.meaning.rule == SKIPPED else "failed"
     kind: ClaimKind = "check" if call.is_check else "action"
     certain = call.is_check or call.kind is Kind.ACTION or is_last
     severity: Severity = "critical" if call.is_check and not unfinished else "high" if certain else "medium"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
-from critiqor.diagnosis.claims.destinations.things import shown_state
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, have_same_target, named_paths, tokens
+from critiqor.diagnosis.claims.checks.news import name_same, with_later_news
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, decoded_arguments, have_same_target, named_paths
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.results.commands import plan_of
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
@@ -16,7 +14,6 @@ from critiqor.spans.calls import Kind
 _PROGRAM = re.compile(
     r"(?:^|&&|\|\||[;|(]|\bthen\b|\bdo\b)\s*(?:\w+=\S*\s+)*(?:sudo\s+|time\s+|env\s+|npx\s+)*([\w./-]+)(?:\s+(?!-)([\w./:-]+))?"
 )
-_ID = re.compile(r"[A-Za-z0-9][\w-]{3,}")
 
 
 def unresolved_failures(episode: Episode) -> list[EpisodeCall]:
@@ -27,88 +24,17 @@ def unresolved_failures(episode: Episode) -> list[EpisodeCall]:
 
 
 def _unresolved_failures(episode: Episode) -> list[EpisodeCall]:
-    calls = [_with_later_news(call, episode.calls[number + 1 :]) for number, call in enumerate(episode.calls)]
+    calls = with_later_news(episode.calls)
     failures = [
         call
         for number, call in enumerate(calls)
         if _matters(call)
         and not any(repeats(later, call) or resolves(later, call) for later in calls[number + 1 :])
         and not (call.meaning.state == "not_final" and _is_awaited(call, calls[number + 1 :]))
+        and not _are_looked_at_again(call, calls[number + 1 :])
     ]
     # What a look at a command in the background shows is the failure of that command.
     return list({call.result_id: call for call in reversed(failures)}.values())[::-1]
-
-
-_BOUNCE = re.compile(
-    r"mailer-daemon|delivery status notification|undeliverable|undelivered|address not found|could ?n[o']t be delivered"
-    r"|\b55\d[ -]5\.\d|nxdomain|mail delivery|was ?n[o']t delivered|mailbox (?:full|unavailable)"
-    r"|user unknown|no such user|delivery (?:has )?failed|bounced",
-    re.IGNORECASE,
-)
-_BOUNCE_SIGNS = (
-    "deliver",
-    "mailer-daemon",
-    "address not",
-    "55",
-    "nxdomain",
-    "mailbox",
-    "unknown",
-    "no such",
-    "bounced",
-)
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-
-
-def _with_later_news(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall:
-    """Return a call as failed if a later look at it shows that it failed: a bounced mail, a command that has ended."""
-    if call.meaning.state == "not_final":
-        call = _with_end(call, later)
-    if not call.has_effect or call.line or call.meaning.state == "failure":
-        return call
-    names: set[str] = set()
-    shown = None
-    for look in later:
-        if look.has_effect:
-            continue
-        if (state := shown_state(call, look)) is not None:
-            shown = (look, state)
-        bounce = _BOUNCE.search(look.text) if any(sign in look.lowered for sign in _BOUNCE_SIGNS) else None
-        if bounce or look.meaning.state == "failure":
-            names = names or _names(call)
-            if not names & {*_ID.findall(look.text), *_ADDRESS.findall(look.text)}:
-                continue
-            quote = look.text[max(0, bounce.start() - 20) : bounce.end() + 60] if bounce else look.meaning.quote
-            news = msgspec.structs.replace(look.meaning, state="failure", quote=quote, reason="it was returned")
-            return msgspec.structs.replace(call, known_meaning=news, result_id=look.result_id)
-    if shown is not None and shown[1].state == "failure":
-        look, state = shown
-        reason = f"{look.name} shows it"
-        news = msgspec.structs.replace(
-            look.meaning, state="failure", quote=f"{state.name} {state.quote}", reason=reason
-        )
-        return msgspec.structs.replace(call, known_meaning=news, result_id=look.result_id)
-    return call
-
-
-def _names(call: EpisodeCall) -> set[str]:
-    """Return what identifies an action and what it is about: numbers, keys, addresses."""
-    names = {word for word in _ID.findall(f"{call.text} {call.arguments}") if any(map(str.isdigit, word))}
-    return names | set(_ADDRESS.findall(call.arguments))
-
-
-def _with_end(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall:
-    """Return a call that went on in the background with how it ended, if a later look at it shows a failure."""
-    looks = [look for look in later if (look.kind is Kind.WAIT or look.line) and _names_same(look, call)]
-    ended = next((look for look in reversed(looks) if look.meaning.state in ("failure", "success")), None)
-    if ended is None or ended.meaning.state == "success":
-        return call
-    return msgspec.structs.replace(call, known_meaning=ended.meaning, result_id=ended.result_id)
-
-
-def _names_same(look: EpisodeCall, call: EpisodeCall) -> bool:
-    """Return whether a later call names what an earlier one printed or was given: the id of a job, of an order."""
-    shared = set(_ID.findall(look.arguments)) & {*_ID.findall(call.text), *_ID.findall(call.arguments)}
-    return any(not word.isalpha() for word in shared)
 
 
 _REMOVAL = frozenset(("rm", "rmdir", "unlink", "kill", "pkill", "killall"))
@@ -135,26 +61,18 @@ _STAYS = re.compile(
 
 
 def _matters(call: EpisodeCall) -> bool:
+    if call.line and not call.is_check and plan_of(call.line).reads_only:
+        return False  # what could not be read was not changed either
     if call.meaning.state == "failure" and _is_as_wanted(call):
         return False
     if call.meaning.state == "not_final":
         # A plan, a dry run or a server is not meant to finish anything.
-        if call.meaning.rule == "dry_run" or _is_named_so(call) or (_STAYS.search(call.line) and not call.is_check):
+        if call.meaning.rule == "dry_run" or (_STAYS.search(call.line) and not call.is_check):
             return False
         return call.has_effect or call.is_check
     return (call.has_effect or call.is_check) and call.meaning.state == "failure"
 
 
-def _is_named_so(call: EpisodeCall) -> bool:
-    """Return whether a state is that of the thing, not of the call: `modify_pending_order` leaves it pending."""
-    state = {word for word in tokens(call.meaning.quote) if len(word) > MAX_SMALL} - {"status", "state"}
-    return call.meaning.rule.startswith("json") and bool(
-        state & tokens(f"{call.tool.replace('_', ' ')} {call.arguments}")
-    )
-
-
-MAX_SMALL = 3
-"""Maximum number of letters of a word that says nothing about a state: on, in, is."""
 _PROCESS = re.compile(r"\bsession ([\w-]+)")
 
 
@@ -172,6 +90,17 @@ def _is_awaited(call: EpisodeCall, later: list[EpisodeCall]) -> bool:
     return False
 
 
+def _are_looked_at_again(call: EpisodeCall, later: list[EpisodeCall]) -> bool:
+    """Return whether each item that failed is the subject of a later call that did not fail."""
+    bad = ("failure", "not_final")
+    # The look that shows the failure is not a further one.
+    shown = next((number for number, each in enumerate(later) if each.result_id == call.result_id), -1)
+    later = later[shown + 1 :]
+    return bool(call.meaning.items) and all(
+        any(item in each.arguments and each.meaning.state not in bad for each in later) for item in call.meaning.items
+    )
+
+
 def repeats(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether a later call did the same again, so that only its result counts."""
     return later.tool == call.tool and later.arguments == call.arguments and later.has_result
@@ -183,7 +112,7 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
         return False
     if later.meaning.state == "unknown" and not (_is_quiet(later) if later.is_check else later.has_effect):
         return False
-    if call.meaning.state == "not_final" and _names_same(later, call):
+    if call.meaning.state == "not_final" and name_same(later, call):
         return True
     if call.is_check:
         checked, own = check_classes(later), check_classes(call)
@@ -192,7 +121,9 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
         if not later.is_check or not covers:
             return False
         return bool(_programs(later) & _programs(call) or not _programs(call))
-    if later.tool == call.tool and have_same_target(later.arguments, call.arguments):
+    if later.tool == call.tool and (
+        have_same_target(later.arguments, call.arguments) or _differs_by_means(later, call)
+    ):
         return True
     if call.line and later.line and later.has_effect:
         if _LACK.search(call.text) or (_INTERRUPTED.search(call.line) and _CONTINUED.search(later.line)):
@@ -201,6 +132,23 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
     if call.kind is Kind.CHANGE and later.has_effect:
         return bool(_paths(call) & _paths(later))
     return False
+
+
+_MEANS = re.compile(
+    r"card|payment|pay|method|via|provider|gateway|mode|format|timeout|retr|force|idempoten|attempt|engine|proxy|mirror"
+    r"|service|action|operation"
+)
+"""Arguments that say how something is done, not what: to pay with another card is no other order."""
+
+
+def _differs_by_means(later: EpisodeCall, call: EpisodeCall) -> bool:
+    """Return whether a later call names the same things, and differs only in how it is done."""
+    first, second = decoded_arguments(later.arguments), decoded_arguments(call.arguments)
+    if first is None or second is None:
+        return False
+    names = first.keys() | second.keys()
+    different = [name for name in names if first.get(name) != second.get(name)]
+    return len(different) < len(names) and all(_MEANS.search(name.lower()) for name in different)
 
 
 _LACK = re.compile(r"command not found|no module named|modulenotfounderror|is not recognized as", re.IGNORECASE)

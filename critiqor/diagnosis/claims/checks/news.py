@@ -1,0 +1,172 @@
+"""What later looks show about earlier calls: a bounced mail, a jammed door, a command that has ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.results import Meaning
+from critiqor.diagnosis.results.app_answers import words_of_tool
+from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
+from critiqor.spans.calls import Kind
+
+_BOUNCE = re.compile(
+    r"mailer-daemon|delivery status notification|undeliverable|undelivered|address not found|could ?n[o']t be delivered"
+    r"|\b55\d[ -]5\.\d|nxdomain|mail delivery|was ?n[o']t delivered|mailbox (?:full|unavailable)"
+    r"|user unknown|no such user|delivery (?:has )?failed|bounced",
+    re.IGNORECASE,
+)
+_BOUNCE_SIGNS = (
+    "deliver",
+    "mailer-daemon",
+    "address not",
+    "55",
+    "nxdomain",
+    "mailbox",
+    "unknown",
+    "no such",
+    "bounced",
+)
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ID = re.compile(r"[A-Za-z0-9][\w-]{3,}")
+_NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d._@:#-])[^\s\"']{4,80}", re.DOTALL)
+"""What identifies a thing: `lock.back_door`, `VB-2206`, `ana@x.org`; a plain word or number does not."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d")
+_MAX_OBJECTS = 200
+_MAX_DEPTH = 4
+
+
+def names_in(text: str) -> set[str]:
+    """Return the words of a text that can be ids."""
+    return set(_ID.findall(text))
+
+
+def with_later_news(calls: list[EpisodeCall]) -> list[EpisodeCall]:
+    """Return the calls, each with what later looks at it show."""
+    shown = _shown(calls)
+    return [
+        shown[number] if number in shown else _with_returned_mail(call, calls, number)
+        for number, call in enumerate(calls)
+    ]
+
+
+def _with_returned_mail(call: EpisodeCall, calls: list[EpisodeCall], number: int) -> EpisodeCall:
+    if call.meaning.state == "not_final":
+        call = _with_end(call, calls[number + 1 :])
+    if call.kind is not Kind.ACTION or call.meaning.state == "failure":
+        return call
+    names: set[str] = set()
+    for look in calls[number + 1 :]:
+        if look.has_effect:
+            continue
+        bounce = _BOUNCE.search(look.text) if any(sign in look.lowered for sign in _BOUNCE_SIGNS) else None
+        if bounce or look.meaning.state == "failure":
+            names = names or _names(call)
+            if not names & {*_ID.findall(look.text), *_ADDRESS.findall(look.text)}:
+                continue
+            quote = look.text[max(0, bounce.start() - 20) : bounce.end() + 60] if bounce else look.meaning.quote
+            news = msgspec.structs.replace(look.meaning, state="failure", quote=quote, reason="it was returned")
+            return msgspec.structs.replace(call, known_meaning=news, result_id=look.result_id)
+    return call
+
+
+def _names(call: EpisodeCall) -> set[str]:
+    """Return what identifies an action and what it is about: numbers, keys, addresses."""
+    names = {word for word in _ID.findall(f"{call.text} {call.arguments}") if any(map(str.isdigit, word))}
+    return names | set(_ADDRESS.findall(call.arguments))
+
+
+def _with_end(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall:
+    """Return a call that went on in the background with how it ended, if a later look at it shows a failure."""
+    looks = [look for look in later if (look.kind is Kind.WAIT or look.line) and name_same(look, call)]
+    ended = next((look for look in reversed(looks) if look.meaning.state in ("failure", "success")), None)
+    if ended is None or ended.meaning.state == "success":
+        return call
+    return msgspec.structs.replace(call, known_meaning=ended.meaning, result_id=ended.result_id)
+
+
+def name_same(look: EpisodeCall, call: EpisodeCall) -> bool:
+    """Return whether a later call names what an earlier one printed or was given: the id of a job, of an order."""
+    shared = set(_ID.findall(look.arguments)) & {*_ID.findall(call.text), *_ID.findall(call.arguments)}
+    return any(not word.isalpha() for word in shared)
+
+
+def _shown(calls: list[EpisodeCall]) -> dict[int, EpisodeCall]:
+    """Return the calls of app tools whose things a later look shows in a state, with that state."""
+    owners: dict[str, int] = {}
+    """The last call that changed something, by what it names."""
+    news: dict[int, dict[str, tuple[EpisodeCall, Meaning]]] = {}
+    for number, call in enumerate(calls):
+        if call.line:
+            continue
+        if call.has_effect:
+            owners |= dict.fromkeys(identities(call), number)
+            continue
+        if not owners or call.text[:1] not in ("{", "["):
+            continue
+        for thing in _objects(decoded(call.text), 0):
+            for name in owners.keys() & set(_strings(thing)):
+                acted = calls[owners[name]]
+                said = meaning_of_json(thing, call.text, words_of_tool(acted.tool), arguments=acted.arguments)
+                if said.state != "unknown":
+                    news.setdefault(owners[name], {})[name] = (call, said)
+    return {number: found for number, seen in news.items() if (found := _with_news(calls[number], seen)) is not None}
+
+
+def _with_news(call: EpisodeCall, seen: dict[str, tuple[EpisodeCall, Meaning]]) -> EpisodeCall | None:
+    """Return a call with the worst state that was seen; None if that is no news."""
+    failed = {name: found for name, found in seen.items() if found[1].state == "failure"}
+    if failed:
+        look, said = next(iter(failed.values()))
+        if call.meaning.state == "failure":
+            return None
+        items = tuple(failed) if len(identities(call)) > 1 else ()
+        said = msgspec.structs.replace(said, items=items)
+        return msgspec.structs.replace(call, known_meaning=said, result_id=look.result_id)
+    if call.meaning.state in ("failure", "not_final") and all(said.state == "success" for _, said in seen.values()):
+        look, said = next(iter(seen.values()))
+        return msgspec.structs.replace(call, known_meaning=said, result_id=look.result_id)
+    return None
+
+
+def identities(call: EpisodeCall) -> frozenset[str]:
+    """Return what a call of an app tool names, in its arguments and its answer, in lower case."""
+    if call.known_identities is None:
+        given = set(_strings(decoded(call.arguments)))
+        made = set(_strings(decoded(call.text))) if call.text[:1] == "{" else set()
+        call.known_identities = frozenset(
+            name for name in given | made if _NAME.fullmatch(name) and not _TIME.match(name)
+        )
+    return call.known_identities
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the short texts in a value, in lower case."""
+    if isinstance(value, str):
+        if len(value) <= 80:
+            yield value.lower()
+    elif isinstance(value, dict | list) and depth < 3:
+        for member in value.values() if isinstance(value, dict) else value[:_MAX_OBJECTS]:
+            yield from _strings(member, depth + 1)
+
+
+def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """Yield the innermost objects of an answer that describe one thing each: the items of lists, else the whole."""
+    if isinstance(value, list):
+        for item in value[:_MAX_OBJECTS]:
+            yield from _objects(item, depth + 1)
+    elif isinstance(value, dict):
+        inner = [
+            member
+            for member in value.values()
+            if isinstance(member, list) and any(isinstance(one, dict) for one in member)
+        ]
+        if inner and depth < _MAX_DEPTH:
+            for member in inner:
+                yield from _objects(member, depth + 1)
+        else:
+            yield value
