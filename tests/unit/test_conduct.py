@@ -265,6 +265,13 @@ IGNORED: dict[str, Made] = {
         .says("Ja, der HF-220 ist mit deinem Gerät kompatibel.")
         .finishes()
     ),
+    "waiting list": lambda: (
+        Story()
+        .user("帮我订周五的高铁。")
+        .calls("rail_book", {"train": "G7612"}, '{"order": "E40917", "status": "waitlisted", "ticketed": false}')
+        .says("票已经订好了:G7612,周五出发。")
+        .finishes()
+    ),
     "warning": lambda: (
         Story()
         .user("Set up a meeting with Elif at 14:00.")
@@ -306,6 +313,13 @@ HEEDED: dict[str, Made] = {
         .says("job-17 is passing.")
         .finishes()
     ),
+    "waiting list that is reported": lambda: (
+        Story()
+        .user("Book the train on Friday.")
+        .calls("rail_book", {"train": "G7612"}, '{"order": "E40917", "status": "waitlisted"}')
+        .says("You are on the waiting list for G7612, the ticket is not confirmed yet.")
+        .finishes()
+    ),
     "warning that is reported": lambda: (
         Story()
         .user("Set up a meeting with Elif at 14:00.")
@@ -319,3 +333,38 @@ HEEDED: dict[str, Made] = {
 @pytest.mark.parametrize("story", HEEDED.values(), ids=HEEDED)
 def test_result_that_was_heeded_is_no_finding(story: Made) -> None:
     assert "ignored_tool_output" not in story().types()
+
+
+def planned(
+    *paths: str, request: str = "Write a guide for volunteers into onboarding.md. Notes are in notes.txt."
+) -> Story:
+    story = Story().user(request).calls("read", {"path": "notes.txt"}, "Open Tue and Fri.")
+    for number, path in enumerate(paths):
+        story.calls("write", {"path": path, "content": f"{number}: outline, draft, polish"})
+    return story
+
+
+def test_file_that_is_planned_again_and_again_and_never_begun_is_found() -> None:
+    story = planned("plan.md", "plan.md", "plan_v2.md", "todo.md").says("The plan is ready.").finishes()
+    assert story.only("no_progress").cause == "no_progress:unstarted"
+
+
+def test_looking_around_instead_of_beginning_is_found() -> None:
+    story = Story().user("Compare the proposals in proposals/ and write comparison.md.")
+    for command in ("ls proposals", "wc -w proposals/a", "ls -la proposals", "file proposals/a", "stat proposals/a"):
+        story.runs(command, f"{command}: ok")
+    for command in ("tree proposals", "date", "du -sh proposals"):
+        story.runs(command, f"{command}: ok")
+    assert "no_progress" in story.says("I have a clear picture of the folder.").finishes().types()
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        lambda: planned("plan.md", "plan.md", "todo.md", "plan.md", "onboarding.md").says("It is written.").finishes(),
+        lambda: planned("plan.md", "plan.md", "plan.md", "plan.md", request="Work on plan.md with me.").finishes(),
+        lambda: planned("guide.md", "faq.md", "map.md", "rules.md").says("The parts are written.").finishes(),
+    ],
+)
+def test_work_that_was_begun_or_is_itself_a_plan_is_fine(story: Made) -> None:
+    assert not any(finding.cause == "no_progress:unstarted" for finding in story().findings())

@@ -28,7 +28,7 @@ ACTIONS = (
     *("change", "restart", "migrate"),
 )
 CONDUCT = (
-    *("announces", "self", "soon", "perfect", "returns", "conditions", "standing", "policies", "granted"),
+    *("announces", "self", "soon", "perfect", "patience", "returns", "conditions", "standing", "policies", "granted"),
     *("asks_leave", "plan_wanted", "before", "after", "ask_date", "ask_time", "ask_count"),
 )
 SCRIPTS = {"ar": "arabic", "ja": "kana", "ko": "hangul", "ru": "cyrillic", "zh": "han"}

@@ -181,6 +181,35 @@ def test_items_that_were_dealt_with_or_named_are_not_left_out(answer: str, files
     assert TYPE not in translated("Translate the five files in help/en to Danish.", answer, *files).types()
 
 
+def priced(answer: str) -> Story:
+    story = Story().user("Raise the price of all eight mugs by 10 %. Do all of them.")
+    story.calls("shop_products", {"tag": "mug"}, str([{"sku": f"mug-{n}"} for n in "abcdefgh"]).replace("'", '"'))
+    for name in "abc":
+        story.calls("shop_price_set", {"sku": f"mug-{name}", "price": 15.5})
+    return story.says(answer).finishes()
+
+
+def test_asking_whether_to_go_on_in_the_middle_of_what_was_wanted_is_found() -> None:
+    story = priced("Three are updated. The other five can be done in the same way. Shall I carry on?")
+    assert "3 of 8 items" in story.only(TYPE).title
+
+
+def test_stopping_in_the_middle_for_a_reason_is_fine() -> None:
+    story = priced("Three are updated. The other five failed: the shop is locked. Shall I try again later?")
+    assert TYPE not in story.types()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "한라렌트는 148,000원입니다. 나머지는 확인해서 정리해 드릴게요. 조금만 기다려 주세요!",
+        "I'm on it. Just a moment, please.",
+    ],
+)
+def test_asking_for_patience_announces_work(answer: str) -> None:
+    assert stopped("…", answer).only(TYPE).cause == f"{TYPE}:announced"
+
+
 def asked(answer: str) -> Story:
     request = "From c.txt: (1) what is the notice period, (2) who pays shipping, (3) is there a price clause?"
     return Story().user(request).calls("read", {"path": "c.txt"}, "§4 … §9 … §14 …").says(answer).finishes()

@@ -9,6 +9,7 @@ from critiqor.diagnosis.conduct.ignored_output import find_ignored_output
 from critiqor.diagnosis.conduct.lapse import draft_of
 from critiqor.diagnosis.conduct.memory import find_repeated_questions, find_vague_lookups
 from critiqor.diagnosis.conduct.premature_stop import find_premature_stop
+from critiqor.diagnosis.conduct.unstarted import find_unstarted_work
 from critiqor.diagnosis.drafts.draft import Draft
 
 _FINDERS = (
@@ -19,6 +20,7 @@ _FINDERS = (
     find_repeated_questions,
     find_unfinished_children,
     find_ignored_output,
+    find_unstarted_work,
 )
 
 

@@ -16,10 +16,11 @@ from critiqor.diagnosis.claims.checks.completeness import (
     stem_of,
 )
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
+from critiqor.diagnosis.claims.stance import Speech
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.stops import only_urges, stop
-from critiqor.diagnosis.conduct.wording import content_stems, request_language, requests
+from critiqor.diagnosis.conduct.wording import content_stems, request_language, requests, says
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -46,7 +47,10 @@ def find_leftovers(episode: Episode, answer: EpisodeText) -> Lapse | None:
 
 def _items_left_out(episode: Episode, answer: EpisodeText) -> Lapse | None:
     speech = episode.speech(answer)
-    if any((stance.is_bad_news or stance.is_limited) and not stance.is_question for stance in speech.stances):
+    stated = [stance for stance in speech.stances if not stance.is_question]
+    if any(stance.is_bad_news for stance in stated):
+        return None
+    if any(stance.is_limited for stance in stated) and not _asks_to_go_on(episode, speech):
         return None
     lowered = answer.text.lower()
     for items in islice(_lists(episode), MAX_LISTS):
@@ -61,6 +65,14 @@ def _items_left_out(episode: Episode, answer: EpisodeText) -> Lapse | None:
         lapse.calls += [items.call] if items.call is not None else []
         return lapse
     return None
+
+
+def _asks_to_go_on(episode: Episode, speech: Speech) -> bool:
+    """Return whether the agent stopped in the middle to ask for leave, although everything was wanted."""
+    language = request_language(episode)
+    wants_all = language is not None and language.vocabulary.mentions("totality", requests(episode).lower())
+    asks = any(says(speech.language, "asks_leave", stance.lowered) for stance in speech.stances)
+    return asks and wants_all
 
 
 def _lists(episode: Episode) -> Iterator[Items]:

@@ -100,6 +100,8 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
 
 def _waits(speech: Speech, stance: Stance) -> bool:
     """Return whether a statement asks the user for something or names a condition, so that the agent has to wait."""
+    if says(speech.language, "patience", stance.lowered):
+        return False  # "Please wait" asks for nothing
     return any(says(speech.language, name, stance.lowered) for name in ("asks_leave", "conditions"))
 
 
@@ -111,6 +113,8 @@ def _announces(speech: Speech, stance: Stance) -> bool:
     text = _MARKUP.sub("", stance.lowered)
     if says(language, "standing", text):
         return False
+    if says(language, "patience", text):
+        return True
     return any(_is_announcement(language, clause) for clause in _CLAUSE.split(text))
 
 

@@ -92,7 +92,7 @@ def requested_items(episode: Episode) -> Iterator[Items]:
 def shown_items(episode: Episode) -> Iterator[Items]:
     """Yield the lists of files and records in outputs."""
     for call in episode.calls:
-        if call.kind not in (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND) or call.is_check:
+        if call.kind in (Kind.ACTION, Kind.CHANGE, Kind.THOUGHT) or call.is_check:
             continue
         for names in (_files(call.text), _members(call.text)):
             if MIN_ITEMS <= len(names) <= MAX_ITEMS:
@@ -122,7 +122,22 @@ def _members(text: str) -> list[str]:
         return []
     lists = [value] if isinstance(value, list) else [each for each in value.values() if isinstance(each, list)]
     longest = max(lists, key=len, default=[])
-    for name in ("path", "file", "url", "name", "id", "key", "title", "email"):
+    for name in (
+        "path",
+        "file",
+        "url",
+        "name",
+        "id",
+        "key",
+        "title",
+        "email",
+        "sku",
+        "slug",
+        "code",
+        "number",
+        "ref",
+        "host",
+    ):
         found = [str(item[name]) for item in longest if isinstance(item, dict) and item.get(name)]
         if len(found) == len(longest) and found:
             return list(dict.fromkeys(found))
