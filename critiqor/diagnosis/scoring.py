@@ -257,6 +257,7 @@ def confidence_lost(
         "entries that were not understood": _share_not_understood(coverage),
         "model calls that a backend made itself": 15 if coverage.hidden_model_calls else 0,
         "results that a backend did not report": min(15, 3 * sum(coverage.results_hidden.values())),
+        "records from the transcripts of a backend": 5 if coverage.transcript_records else 0,
         "records that were lost": min(50, 2 * lost),
         "requests without responses": min(20, 5 * coverage.requests_without_responses),
         "calls without results": min(10, 2 * coverage.calls_without_results),

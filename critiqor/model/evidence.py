@@ -92,6 +92,8 @@ class Coverage(msgspec.Struct, kw_only=True):
     makes the model calls itself, and the results of tools that its own subagents call are not visible either."""
     results_hidden: dict[str, int] = msgspec.field(default_factory=dict)
     """Tool calls of these agent runs whose result was not visible, by tool; they are no calls without results."""
+    transcript_records: int = 0
+    """Records that were taken from the transcripts of such a backend after the run."""
     results_without_calls: int = 0
     requests_without_responses: int = 0
     responses_without_usage: int = 0

@@ -38,6 +38,7 @@ _REASONS = frozenset(
         "entries that were not understood",
         "model calls that a backend made itself",
         "results that a backend did not report",
+        "records from the transcripts of a backend",
         "records that were lost",
         "requests without responses",
         "calls without results",

@@ -27,6 +27,7 @@ from critiqor.openclaw import (
     write_overlay,
     writes_configuration,
 )
+from critiqor.recording.backend_transcripts import complete_recording
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.supervisor import ChildEnd, Supervisor
@@ -192,6 +193,7 @@ class _MonitoredRun:
         command = [launch.installation.command, *launch.installation.arguments, *self._options.arguments]
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
         self._supervisor = Supervisor(command, launch.environment, mark=mark, cwd=self._options.cwd, output=output)
+        self._environment = launch.environment
         pid = self._supervisor.start()
         cwd = str(self._options.cwd or Path.cwd())
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
@@ -212,6 +214,7 @@ class _MonitoredRun:
             self._record_event("resource_usage", **msgspec.to_builtins(usage))
         self._record_end(end)
         attached = self._watch.is_attached()
+        self._try_write(self._complete_from_transcripts)
         self._try_write(lambda: refresh_live_document(self._run))
         if not attached:
             reason = self._watch.explain_not_attached(end)
@@ -221,6 +224,19 @@ class _MonitoredRun:
             self._say(f"NO AGENT ACTIVITY WAS RECORDED: {self._watch.explain_no_activity()}")
         self._say(f"{self._describe_end(end)}. {self._describe_next()}")
         return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted")
+
+    def _complete_from_transcripts(self) -> None:
+        """Add what a backend kept to itself, if its own transcripts can be found."""
+        # Imported here, because the embedded loop is not needed for any other recording.
+        from critiqor.agentloop.recording.journal_writer import JournalWriter
+
+        writer = JournalWriter(self._paths, self._run.id)
+        try:
+            done = complete_recording(self._paths.journal_path(self._run.id), self._environment, writer)
+        finally:
+            writer.close()
+        if any(done):
+            self._record_event("backend_transcript", **done._asdict())
 
     def _describe_end(self, end: ChildEnd) -> str:
         if end.reason == "timeout":

@@ -97,6 +97,9 @@ class CoverageCounter:
             self._is_running = False
         elif event.event_type == EventType.RUN_IMPORTED:
             self._count_import(event)
+        elif event.event_type == "backend_transcript":
+            added = ("model_calls", "tool_calls", "results")
+            self.coverage.transcript_records += sum(_count_of(event, name) for name in added)
 
     def _count_import(self, event: Event) -> None:
         self.coverage.imported_from = str(event.payload.get("format") or "an unknown format")
@@ -227,6 +230,11 @@ def _notes(coverage: Coverage) -> list[str]:
         notes.append(
             f"{counted(runs, 'agent run')} ran on {backend}, which makes its model calls itself: neither they nor the "
             "messages of its own subagents were visible."
+        )
+    if coverage.transcript_records:
+        notes.append(
+            f"{counted(coverage.transcript_records, 'record')} about model calls and tools are from the transcripts of "
+            "Claude Code, read after the run; the agent could have changed them."
         )
     if coverage.results_hidden:
         hidden = ", ".join(f"{count} of {tool}" for tool, count in sorted(coverage.results_hidden.items()))

@@ -1,7 +1,8 @@
 """A stand-in for Claude Code that speaks enough of its protocol for OpenClaw's `claude-cli` backend.
 
 It reads and writes JSON lines, plays `STANDIN_TURN` (a JSON list of tool calls), answers with `STANDIN_ANSWER`, and
-keeps a transcript where Claude Code does. `STANDIN_ASKS` says how it asks for permission: by `hook`, `both` or `never`.
+keeps a transcript where Claude Code does, unless `STANDIN_TRANSCRIPT` is empty. `STANDIN_ASKS` says how it asks for
+permission: by `hook`, `both` or `never`.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class StandIn:
 
     def save(self, kind: str, message: dict[str, Any], parent: str | None) -> None:
         """Add an entry to the transcript."""
+        if not os.environ["STANDIN_TRANSCRIPT"]:
+            return
         known = {"type": kind, "uuid": str(uuid.uuid4()), "sessionId": self.session, "cwd": str(Path.cwd())}
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         entry = {**known, "isSidechain": parent is not None, "timestamp": at, "message": message}
