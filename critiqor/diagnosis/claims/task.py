@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
-from critiqor.diagnosis.claims.checks.repairs import resolves, unresolved_failures
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.outcomes.repairs import resolves, unresolved_failures
 from critiqor.model import TaskOutcome, TaskVerdict
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.failures import DEEDS
-from critiqor.diagnosis.claims.checks.repairs import CHECKS, check_classes, gives_result
 from critiqor.diagnosis.claims.disclosure import COMMON
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
 from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, gives_result
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.model import ClaimKind
 from critiqor.spans.calls import Kind

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.checks.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
-from critiqor.diagnosis.claims.checks.skipped import RULE as SKIPPED
-from critiqor.diagnosis.claims.checks.skipped import calls_with_skipped_items
 from critiqor.diagnosis.claims.disclosure import COMMON, is_disclosed
 from critiqor.diagnosis.claims.episode import (
     Episode,
@@ -19,6 +16,9 @@ from critiqor.diagnosis.claims.episode import (
     tokens,
 )
 from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
+from critiqor.diagnosis.claims.outcomes.skipped import RULE as SKIPPED
+from critiqor.diagnosis.claims.outcomes.skipped import calls_with_skipped_items
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.signals.errors import error_line
 from critiqor.model import ClaimKind, Severity

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from critiqor.diagnosis.claims.arithmetic import Numbers
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
-from critiqor.diagnosis.claims.checks.repairs import check_classes, gives_result
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, named_paths, tokens
+from critiqor.diagnosis.claims.outcomes.repairs import check_classes, gives_result
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.model.sanitize import excerpt
