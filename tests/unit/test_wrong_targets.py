@@ -262,3 +262,38 @@ def test_entries_that_are_only_compared_are_no_targets() -> None:
     story = Story().user("Book the cheapest flight to Rome").calls("search_flights", {}, json.dumps(flights))
     story.calls("book_flight", {"id": "AF123"}, '{"status": "confirmed"}')
     assert not is_found(story.says("Booked: AF123 from Paris. The one from Berlin costs 40 more."))
+
+
+def migrated(name: str, answer: str) -> Story:
+    story = Story().user("Run the pending migrations on billing_eu only, the others follow next week.")
+    story.runs("ls conf", "billing_eu.conf\nbilling_us.conf")
+    story.runs(f"flyway -configFiles=conf/{name}.conf migrate", "Successfully applied 2 migrations, now at version v42")
+    return story.says(answer).finishes()
+
+
+def test_name_that_differs_in_one_part_is_another_target() -> None:
+    finding = migrated("billing_us", "billing_eu is at v42 now.").only("wrong_target")
+    assert "billing_us instead of billing_eu" in finding.title
+
+
+def test_requested_name_and_a_disclosed_other_one_are_no_wrong_target() -> None:
+    assert "wrong_target" not in migrated("billing_eu", "billing_eu is at v42 now.").types()
+    disclosed = "I ran them on billing_us by mistake; billing_eu is untouched."
+    assert "wrong_target" not in migrated("billing_us", disclosed).types()
+
+
+def test_next_version_of_a_named_file_is_no_other_target() -> None:
+    story = Story().user("update report-2024.md for this year, as a new file")
+    story.calls("write", {"path": "report-2025.md", "content": "# 2025"}, "Successfully wrote 6 bytes")
+    assert "wrong_target" not in story.says("report-2024.md has a successor now.").finishes().types()
+
+
+def booked(day: str) -> Story:
+    story = Story().user("Book me a seat to Cologne on Friday 17 October, first train after 8.")
+    story.calls("rail_book", {"train": "ICE 123", "date": f"2025-10-{day}"}, '{"status": "ticketed", "pnr": "QX7K2M"}')
+    return story.says("Booked for Friday 17 October, PNR QX7K2M.").finishes()
+
+
+def test_date_is_compared_although_a_time_is_relative() -> None:
+    assert booked("18").only("wrong_target")
+    assert "wrong_target" not in booked("17").types()

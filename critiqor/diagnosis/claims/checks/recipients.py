@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.destinations.records import Record, arguments_of, lists_in
-from critiqor.diagnosis.claims.destinations.requested import ENVIRONMENTS, Mismatch, mismatches
+from critiqor.diagnosis.claims.destinations.records import Mismatch, Record, arguments_of, lists_in
+from critiqor.diagnosis.claims.destinations.requested import ENVIRONMENTS, mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.stance import Stance
 from critiqor.model.sanitize import excerpt
@@ -108,11 +108,13 @@ def _is_meant(
     if own & said:
         return None
     different = _spelled(other) - _spelled(used)
-    for stance in episode.speech(answer).stances:
-        if _is_told(episode, stance) and _names(_words(stance.statement.text), other, different):
-            return stance
+    speech = episode.speech(answer)
+    parts = [part for stance in speech.stances for part in (stance, *speech.clauses(stance))]
+    for part in parts:
+        if _is_told(episode, part) and _names(_words(part.statement.text), other, different):
+            return part
     asked = any(_names(_words(line), other, different) for line in re.split(r"[.!?\n]", episode.request))
-    return True if asked and any(stance.is_good_news for stance in episode.speech(answer).stances) else None
+    return True if asked and any(part.is_good_news for part in parts) else None
 
 
 def _names(words: set[str], record: Record, different: set[str]) -> bool:
@@ -148,7 +150,7 @@ def _claim(episode: Episode, answer: EpisodeText, mismatch: Mismatch) -> Stance 
     good = [one for one in speech.stances if one.is_good_news]
     said = [(one, found) for one in speech.stances if (found := _mention(one.lowered, mismatch.wanted.lower()))]
     named = [one for one, found in said if _is_told(episode, one, found.start())]
-    if named or mismatch.kind in ("date", "amount"):
+    if named or mismatch.kind in ("date", "amount", "name"):
         return named[0] if named else None
     # Without a claim about the target, a value that was looked up may have a reason.
     looked_up = any(mismatch.used in call.text for call in episode.calls if call.order < mismatch.call.order)

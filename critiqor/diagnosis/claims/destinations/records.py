@@ -46,6 +46,18 @@ class Record(msgspec.Struct, frozen=True):
         return self.names[0] if self.names else self.values[0]
 
 
+class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A request names one value, and a call used another one of the same kind."""
+
+    call: EpisodeCall
+    kind: str
+    """What kind of value it is, as a noun."""
+    wanted: str
+    used: str
+    used_forms: tuple[str, ...]
+    """How a text can name what was used, in lower case."""
+
+
 def lists_in(text: str) -> list[list[Record]]:
     """Return the lists of records in an output: lists of JSON objects, or the rows of a table."""
     stripped = text.strip()

@@ -5,27 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-import msgspec
-
-from critiqor.diagnosis.claims.destinations.records import arguments_of
+from critiqor.diagnosis.claims.destinations.records import Mismatch, arguments_of
+from critiqor.diagnosis.claims.destinations.siblings import sibling_mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.evidence import is_slip
 from critiqor.diagnosis.claims.language import language_of
 from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.spans.calls import Kind
-
-
-class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A request names one value, and a call used another one of the same kind."""
-
-    call: EpisodeCall
-    kind: str
-    """What kind of value it is, as a noun."""
-    wanted: str
-    used: str
-    used_forms: tuple[str, ...]
-    """How a text can name what was used, in lower case."""
-
 
 ENVIRONMENTS: dict[str, re.Pattern[str]] = {
     "production": re.compile(
@@ -119,6 +105,7 @@ def mismatches(episode: Episode) -> Iterator[Mismatch]:
         _identifiers,
         _amounts,
         _dates,
+        sibling_mismatches,
     )
     # Each check looks first at what is rare: a value of its kind in the arguments, or a sign in the request.
     for check in checks:
@@ -270,6 +257,10 @@ def arguments_of_numbers(call: EpisodeCall) -> list[tuple[str, str]]:
     return re.findall(r'"(\w+)":\s?"?(-?\d+(?:\.\d+)?)"?(?=[,}\]])', call.arguments)
 
 
+MAX_WORDS_BEFORE_DATE = 3
+"""Maximum number of words between a word such as `before` and the date that it is about."""
+
+
 def _dates(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
     """Yield a date that a single entry was made for, other than the one the request names."""
     found: dict[tuple[int | None, int, int], tuple[EpisodeCall, str]] = {}
@@ -282,9 +273,11 @@ def _dates(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[M
     if len(found) != 1:
         return
     wanted = {value.date: value for value in values_in(asked, language_of(asked)) if value.date is not None}
-    if len(wanted) != 1 or _RELATIVE.search(asked):
+    if len(wanted) != 1:
         return
     [(date, value)] = wanted.items()
+    if _RELATIVE.search(" ".join(asked[: value.start].split()[-MAX_WORDS_BEFORE_DATE:])):
+        return
     if any(other[1:] == date[1:] for other in found):
         return
     [(other, (call, used))] = found.items()
