@@ -374,3 +374,9 @@ def test_numbers_of_tests_that_were_shown_are_no_contradiction(outputs: list[tup
     for command, output in outputs:
         story.runs(command, output)
     assert story.says(answer).types() == []
+
+
+def test_failure_that_only_a_text_for_others_admits_after_the_answer_is_judged_without_an_error() -> None:
+    story = red("All tests pass.")
+    story.runs("git commit -am 'pytest -q failed: 2 failed, 10 passed, the tests in test_a.py fail'", "1 file changed")
+    assert story.diagnosis().outcome is not None

@@ -33,6 +33,8 @@ MAX_TOOLS = 256
 """Maximum number of tools whose failures are tracked: those that failed last for the first time."""
 MAX_OPEN_STREAKS = 8
 """Maximum number of open streaks per tool; the oldest is closed first."""
+MAX_REPORTED_SHARE = 0.6
+"""Share of the failures with one cause above which other findings say enough about it."""
 MAX_CALLS_TO_FIX = 20
 """Maximum number of calls after which a similar call counts as the fix of a failed one; an identical one always
 does."""
@@ -151,7 +153,16 @@ class RepeatedToolFailure(RunDetector[ToolCall | Message]):
             *(streak for streak in still_open if streak.is_blind or self._is_habit(streak)),
         ]
         cascades = self._cascades.found(self._blind_calls, streaks)
-        causes = (_cause_draft(self.run, group) for group in self._causes.found())
+        reported = [
+            *self._blind_calls.values(),
+            *(streak.calls for streak in streaks),
+            *(each.calls for each in cascades),
+        ]
+        causes = (
+            _cause_draft(self.run, group)
+            for group in self._causes.found()
+            if group.calls.count_in(reported) < MAX_REPORTED_SHARE * len(group)
+        )
         return [*self._blind.all, *(_draft(self.run, streak) for streak in (*streaks, *cascades)), *causes]
 
     def _is_half(self, streak: Streak) -> bool:

@@ -90,10 +90,15 @@ def _ends(text: str) -> str:
 
 
 def _place(text: str) -> str:
-    """Return the first path that a line with an error names."""
+    """Return the path that an error is about: the last one before the message, else the first one after it."""
     for line in text.splitlines():
-        if (_MISSING.search(line) or _DENIED.search(line)) and (found := _PLACE.search(line)):
-            return normpath(found[0])
+        error = _MISSING.search(line) or _DENIED.search(line)
+        if error is None:
+            continue
+        before = _PLACE.findall(line, 0, error.start())
+        after = _PLACE.search(line, error.end())
+        if before or after:
+            return normpath(before[-1] if before else after[0] if after else "")
     return ""
 
 

@@ -51,7 +51,10 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         told = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
         if _is_taken_back(episode, call):
             continue
-        claim = _claim(episode, call, [text for text in later if not told or text.order > told[-1].order])
+        open_texts = [text for text in later if not told or text.order > told[-1].order]
+        if not open_texts:
+            continue  # a text for others, after the answer, tells of it
+        claim = _claim(episode, call, open_texts)
         asks = any(one.is_question or one.is_plan for one in episode.speech(answer).stances[-2:])
         following = episode.following.calls if episode.following is not None else []
         if asks and any(repeats(one, call) or resolves(one, call) for one in following):
