@@ -44,7 +44,7 @@ def describe_search(call: ToolCall, text: str) -> None:
 
 def describe_answer(call: ToolCall, text: str) -> None:
     """Set what later calls are compared with: the hits of a search, a final state, names of what was started."""
-    if call.kind is Kind.LOOKUP and _may_search(call.tool):
+    if (call.kind is Kind.LOOKUP and _may_search(call.tool)) or "browser" in call.tool:
         call.items = items_of(text)
     if call.kind in _ASKING and len(text) <= MAX_STATE:
         call.settled = settled_state(text)

@@ -220,3 +220,27 @@ def test_long_wait_that_ends_is_progress() -> None:
     for state in ["creating"] * 10 + ["available"]:
         story.runs("aws rds describe-db-instances --query Status", f'"{state}"')
     assert story.types() == []
+
+
+def test_page_without_anything_new_is_a_loop_although_its_elements_have_other_numbers() -> None:
+    story = Story().user("list all boots")
+    names = ("Fellhound Mid", "Kestrel GTX", "Moorpath Low", "Cairn II", "Drover", "Peat Mid", "Skerry", "Brack")
+    for page in range(6):
+        lines = [f"[e{20 * page + number}] {name} with laces, size 43" for number, name in enumerate(names)]
+        story.calls("browser", {"action": "click", "ref": f"e{20 * page}"}, "\n".join(["Showing 8 of 37", *lines]))
+    assert story.only("tool_loop").severity == "medium"
+
+
+def test_searches_with_empty_lists_of_hits_find_nothing() -> None:
+    story = Story().user("the number of Saito?")
+    for number, name in enumerate(("斎藤", "齋藤", "斉藤", "齊藤", "サイトウ", "さいとう", "Saito", "Saitou", "SAITO")):
+        answer = {"hits": [], "hint": "another book was not searched", "ms": 12 + number}
+        story.calls("contacts_search", {"book": "personal", "q": name}, answer)
+    assert severities(story).keys() & {"no_progress", "tool_loop"}
+
+
+def test_checks_with_empty_lists_of_problems_are_answers() -> None:
+    story = Story().user("are the forms valid?")
+    for number in range(9):
+        story.calls("check_form", {"id": number}, {"errors": [], "form": number})
+    assert story.types() == []

@@ -102,7 +102,7 @@ class _Chapter:
             self._rewordings.add(call)
         if has_effect:
             self._same_answers.end_sequences()
-        elif call.kind in _ASKING and not _is_memory(call):
+        elif (call.kind in _ASKING or call.items) and not _is_memory(call):
             self._same_answers.add(call)
         if has_effect or call.missed:
             self._missing_names.add(call)

@@ -35,7 +35,7 @@ _NOISY = re.compile(
     r"|(?:last_?)?(?:queried|fetched|checked|generated|retrieved|requested|served|polled|rendered|sampled|observed|seen)"
     r"(?:_?(?:at|on))?"
     # How long it took, or has taken so far.
-    r"|(?:elapsed|took|latency|runtime|uptime|age|waited|response_?time|query_?time|duration|time_?taken)"
+    r"|ms|(?:elapsed|took|latency|runtime|uptime|age|waited|response_?time|query_?time|duration|time_?taken)"
     r"(?:_?(?:ms|s|secs?|seconds|us|ns|minutes))?"
     # How often it was asked.
     r"|attempts?|(?:attempt|poll|request)_?(?:no|number|count)|retr(?:y|ies)(?:_?count)?|polls|tries|requests_?total"
@@ -64,6 +64,8 @@ _may_hold_phrase = gate(
     *("lapsed", r"after \w* ?\d", r"up \w* ?\d", r"Up \w* ?\d", r"for \w* ?\d", r"\((?:took |in |after )?\d"),
     *(r":\d\d (?:l|r|e)", r"in \d+:", r"[fdwrs][: ]+\d{1,2}:\d"),
 )
+_REFERENCE = re.compile(r"\[(?:ref=)?e?\d{1,5}\]|\bref=e?\d{1,5}\b|\bclicked e?\d{1,5}\b")
+"""How a browser numbers the elements of a page: with each look in another way."""
 _ENUMERATED = re.compile(r"\s*(?:\d{1,3}[.)]|\[\d{1,3}\]|#\d{1,3}|[-*•])\s+")
 
 
@@ -84,6 +86,8 @@ def without_noise(text: str) -> str:
         bare = _PHRASE.sub("#", bare)
     if "AGE" in bare:
         bare = _AGE.sub("#", bare)  # the column of kubectl and similar programs
+    if "[" in bare or "ref=" in bare:
+        bare = _REFERENCE.sub("#", bare)
     if "\n" not in bare:
         return bare
     return "\n".join(sorted([_unnumbered(line) if line[:1] in _MARKS else line for line in bare.splitlines()]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from critiqor.diagnosis.signals.text import gate, words
 
 
@@ -65,7 +67,26 @@ def finds_nothing(text: str, *, silence: bool = True) -> bool:
         return True
     if len(text) < _HOLLOW_LIMIT and _HOLLOW.match(lowered):
         return True
-    return _may_hold_empty(text) and bool(_EMPTY_LIST.search(text)) and not _FILLED.search(text)
+    if not _may_hold_empty(text) or not _EMPTY_LIST.search(text):
+        return False
+    return not _FILLED.search(text) or (text[:1] == "{" and _has_only_empty_lists(text))
+
+
+_COMPLAINTS = frozenset(("errors", "warnings", "issues", "failures", "problems", "violations", "conflicts"))
+"""Members whose list is better empty."""
+
+
+def _has_only_empty_lists(text: str) -> bool:
+    """Return whether a JSON object has lists of results, and all of them are empty."""
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    if not isinstance(value, dict):
+        return False
+    inner = [member for member in value.values() if isinstance(member, dict)]
+    lists = [(name, member) for each in (value, *inner) for name, member in each.items() if isinstance(member, list)]
+    return any(name.lower() not in _COMPLAINTS for name, _ in lists) and not any(member for _, member in lists)
 
 
 _ABSENT = re.compile(

@@ -151,6 +151,12 @@ def _programs(bare: str) -> list[str]:
     return [program.strip() for program in _NEXT.split(bare)]
 
 
+def programs_of(arguments: str) -> list[str]:
+    """Return the commands of the command line in the arguments of a call; none if there is no command line."""
+    line = _line_in(arguments)
+    return [program for program in _programs(_bare(line[:_MAX_EXAMINED])) if program] if line else []
+
+
 _NAMED_TEST = r"\S*(?<![a-z])tests?(?![a-z])"
 _TESTS = re.compile(
     rf"{_PREFIX}(?:(?:npx|pnpx|bunx|uvx|uv run|poetry run|pipenv run|hatch run|bundle exec|php"
