@@ -13,7 +13,7 @@ from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.noise import items_of
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.signals.tools import is_delegation, runs_commands
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind, ToolCall, command_line
 
@@ -26,6 +26,7 @@ MAX_HANDLE_TEXT = 200
 MAX_HANDLES = 4
 """Maximum number of such names."""
 _HANDLE = re.compile(r"(?<![\w.-])(?=[\w-]*\d)[A-Za-z]*[\w-]{3,63}(?![\w-]|\.\d)")
+_TOKENS = re.compile(r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})', re.IGNORECASE)
 _may_search = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE).search
 _ASKING = frozenset((Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER))
 _SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
@@ -46,6 +47,8 @@ def describe_answer(call: ToolCall, text: str) -> None:
     """Set what later calls are compared with: the hits of a search, a final state, names of what was started."""
     if (call.kind is Kind.LOOKUP and _may_search(call.tool)) or "browser" in call.tool:
         call.items = items_of(text)
+    if is_delegation(call.tool):
+        call.spent_tokens = max(map(int, _TOKENS.findall(text[:MAX_STATE])), default=0)
     if call.kind in _ASKING and len(text) <= MAX_STATE:
         call.settled = settled_state(text)
     if call.kind in _EFFECTS and len(text) <= MAX_HANDLE_TEXT and not call.failed:

@@ -99,6 +99,8 @@ class ToolCall(msgspec.Struct, kw_only=True, gc=False):
     """Fingerprint of the output without these names; empty if it has none."""
     items: tuple[int, ...] = ()
     """Hits, rows or entries of the output of a search, as hashes."""
+    spent_tokens: int = 0
+    """Tokens that another agent spent on it, according to the output."""
     is_test: bool = False
     """Whether it shows the result of tests."""
     duration_ms: int = 0

@@ -368,3 +368,11 @@ def test_looking_around_instead_of_beginning_is_found() -> None:
 )
 def test_work_that_was_begun_or_is_itself_a_plan_is_fine(story: Made) -> None:
     assert not any(finding.cause == "no_progress:unstarted" for finding in story().findings())
+
+
+def test_file_that_is_rewritten_while_the_requested_one_is_never_begun_is_no_progress() -> None:
+    story = Story().user("Write a guide for new volunteers into guide.md. The notes are in notes.txt.")
+    story.calls("read", {"path": "notes.txt"}, "Open Tuesday. Gloves in drawer 2.")
+    for number in range(5):
+        story.calls("write", {"path": "phases.md", "content": f"Phase A, B and C, version {number}"}, f"wrote {number}")
+    assert "no_progress" in story.says("The phases are clear now.").finishes().types()

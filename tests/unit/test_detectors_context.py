@@ -517,3 +517,47 @@ def test_request_that_speaks_of_a_conversation_is_no_compaction() -> None:
     story = invited(Story().user("Invite Ida, Omar and Greta."), 1)
     story.user("The conversation with Ida went well. Send the invitations again.")
     assert "compaction_loss" not in invited(story, 2).says("Sent.").finishes().types()
+
+
+def reads_pieces(tokens: int, pieces: int = 9) -> Story:
+    story = Story().user("How many ERROR lines are in the logs?").model(input=8_000, budget=None)
+    for number in range(1, pieces):
+        story.runs(f"cat app.log.{number}", f"2026-10-0{number} INFO a line of log number {number}")
+        story.model(input=8_000 + number * tokens, budget=None)
+    return story
+
+
+def test_large_file_that_is_read_piece_by_piece_is_too_expensive() -> None:
+    finding = reads_pieces(118_000).only("cost_explosion")
+    assert finding.severity == "medium"
+    assert "8 large results" in finding.title
+
+
+def test_small_pieces_are_not_too_expensive() -> None:
+    assert reads_pieces(4_000).types() == []
+
+
+def test_two_large_results_are_not_too_expensive() -> None:
+    assert reads_pieces(118_000, pieces=3).types() == []
+
+
+def asks_agents(request: str, answer: str, tokens: int) -> Story:
+    story = Story().user(request).model()
+    for number in range(6):
+        result = {"status": "done", "tokens": tokens + number, "result": f"{answer} {number}"}
+        story.calls("sessions_spawn", {"task": f"As expert {number}: study rooms.txt"}, result)
+    return story.model()
+
+
+def test_costly_agents_for_a_short_answer_are_too_expensive() -> None:
+    story = asks_agents("Which floor is room Curlew on?", "Floor 3, says agent", 50_000)
+    assert story.only("cost_explosion").occurrences == 6
+
+
+def test_agents_that_return_work_are_worth_their_price() -> None:
+    story = asks_agents("Which market should we enter?", "A long report on one market. " * 20, 50_000)
+    assert "cost_explosion" not in story.types()
+
+
+def test_agents_that_cost_little_are_worth_their_price() -> None:
+    assert "cost_explosion" not in asks_agents("Which floor is it on?", "Floor 3", 900).types()

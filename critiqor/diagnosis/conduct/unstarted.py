@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.conduct.lapse import Lapse
@@ -31,7 +32,9 @@ def find_unstarted_work(episode: Episode) -> list[Lapse]:
     if not wanted:
         return []
     writing = [call for call in episode.calls if call.kind is Kind.CHANGE]
-    planning = [call for call in writing if _PLAN.search(path_of(call))]
+    written = Counter(map(path_of, writing))
+    # Files that are written again and again, with nothing else in between, are plans too, whatever they are called.
+    planning = [call for call in writing if _PLAN.search(path_of(call)) or written[path_of(call)] >= MIN_PLANS]
     if len(planning) >= MIN_PLANS and len(planning) == len(writing):
         return [_lapse(episode, wanted[0], planning, f"wrote a plan {counted(len(planning), 'time')}")]
     looks = [call for call in episode.calls if _looks_around(call)]

@@ -10,13 +10,16 @@ from msgspec.structs import replace
 
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_costs import CallCosts, costs_of
+from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.loops.spending import Delegations, PieceReader
 from critiqor.diagnosis.signals.compactions import is_compaction
 from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Severity
+from critiqor.model.formatting import counted
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import ModelCall, Moment, ToolCall
+from critiqor.spans.calls import Message, ModelCall, Moment, ToolCall
 from critiqor.spans.late_usage import MAX_WAITING
 
 TYPE = "cost_explosion"
@@ -48,14 +51,22 @@ class _CallSummary:
         self.last = max(filter(None, (self.last, calls.last)), default=None)
 
 
-class CostExplosion(RunDetector[ModelCall | Moment]):
+def _summary_of(group: CallGroup) -> _CallSummary:
+    summary = _CallSummary()
+    summary.citations.update(group.citations)
+    summary.first, summary.last = (group.first.order, group.first.call), (group.last.order, group.last.call)
+    summary.count = len(group)
+    return summary
+
+
+class CostExplosion(RunDetector[ModelCall | ToolCall | Message | Moment]):
     """Compares the waste of other findings with the total usage of the agent run.
 
-    It does not observe tool calls, but uses the findings of other detectors: see `findings_beside`.
+    It uses the findings of other detectors (see `findings_beside`), and measures results by the requests after them.
     """
 
     NEEDS = (ModelCall,)
-    OBSERVES = (ModelCall, Moment)
+    OBSERVES = (ModelCall, ToolCall, Message, Moment)
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
@@ -66,11 +77,22 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         self._compactions = array("q")
         """Orders of the compactions."""
         self._tokens = 0
+        self._pieces = PieceReader()
+        self._delegations = Delegations()
+        self._request = ""
         self._unknown: deque[ModelCall] = deque(maxlen=MAX_WAITING)
         """Model calls whose usage may arrive with the end of the agent run."""
 
-    def observe(self, span: ModelCall | Moment, /) -> None:
-        if isinstance(span, ModelCall):
+    def observe(self, span: ModelCall | ToolCall | Message | Moment, /) -> None:
+        if isinstance(span, ToolCall):
+            self._pieces.add_call(span)
+            self._delegations.add_call(span)
+        elif isinstance(span, Message):
+            if span.is_user:
+                self._request = span.text
+                self._delegations.begin()
+        elif isinstance(span, ModelCall):
+            self._pieces.add_request(span)
             self._requests.append(span.order)
             if span.tokens is None:
                 self._unknown.append(span)
@@ -88,7 +110,9 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
 
     def findings_beside(self, others: list[Draft], giants: list[ToolCall]) -> list[Draft]:
         """Return the findings, given the findings of the other detectors and the giant results of the agent run."""
-        return (self._wasted(others) or self._carried(giants)) if self._tokens else []
+        if not self._tokens:
+            return []
+        return self._wasted(others) or self._carried(giants) or self._read_in_pieces() or self._delegated()
 
     def _wasted(self, others: list[Draft]) -> list[Draft]:
         """Report if at least half of the tokens were spent on tool calls that other findings count as wasted."""
@@ -132,6 +156,26 @@ class CostExplosion(RunDetector[ModelCall | Moment]):
         summary.add(calls)
         summary.count = len(calls)
         return [replace(self._draft("medium", 65, "carried", summary, title, explanation), resent_tokens=carried)]
+
+    def _read_in_pieces(self) -> list[Draft]:
+        """Report if at least half of the tokens were spent on sending results again that were read one by one."""
+        pieces = self._pieces.found()
+        if pieces is None or 2 * pieces.carried < self._tokens:
+            return []
+        title = f"{counted(len(pieces), 'large result')} were read one after the other into the context"
+        explanation = f"They have about {pieces.read:,} tokens, and sending them again has cost {pieces.carried:,} of "
+        explanation += f"{self._tokens:,} tokens. A search or a count in the source returns the same answer."
+        return [self._draft("medium", 65, "pieces", _summary_of(pieces), title, explanation)]
+
+    def _delegated(self) -> list[Draft]:
+        """Report other agents that answered a question at a high price."""
+        group = self._delegations.found(self._request)
+        if group is None:
+            return []
+        spent = f"{self._delegations.tokens:,} tokens"
+        title = f"{counted(len(group), 'agent')} spent {spent} on short answers to one question"
+        explanation = "Each of them got its own context and returned a line or two."
+        return [self._draft("medium", 65, "delegated", _summary_of(group), title, explanation)]
 
     def _draft(
         self, severity: Severity, confidence: int, how: str, calls: _CallSummary, title: str, explanation: str

@@ -8,7 +8,6 @@ from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.loops.clusters import begins_chapter
-from critiqor.diagnosis.loops.planning import Planning
 from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
@@ -24,13 +23,6 @@ MAX_POSITIONS = 64
 """Maximum number of calls of a sequence whose positions are remembered by event."""
 MIN_ECHOES = 3
 """Minimum number of results that only repeat the arguments: printing a request does not send it."""
-
-
-_REASONS = {
-    "idle": "Each of them failed, found nothing, or returned what was already known.",
-    "plan": "Nothing else was done in between or afterwards: the plan changed, the work did not begin.",
-    "survey": "The request needs more than that, and nothing was opened or changed.",
-}
 
 
 class NoProgress(RunDetector[ToolCall | Message | Moment]):
@@ -51,7 +43,6 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         self._seen: Recent[bytes, bool] = Recent()
         """Results, by the fingerprints of call and output."""
         self._failures: Recent[tuple[str, str], bool] = Recent()
-        self._planning = Planning("")
         self._is_ordered = False
         """Whether the last request orders repetition."""
 
@@ -63,11 +54,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
                 self._failures.clear()
             if isinstance(span, Message) and span.is_user:
                 self._is_ordered = span.orders_repetition
-                self._planning = Planning(span.text)
-            return
-        if span.result:
-            self._planning.add(span)
-        if span.result and span.kind is not Kind.THOUGHT:
+        elif span.result and span.kind is not Kind.THOUGHT:
             self._calls += 1
             if span.echo and not span.failed:
                 if self._echoes is None:
@@ -113,29 +100,22 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         if echoes is not None and len(echoes) >= MIN_ECHOES and 2 * len(echoes) >= self._calls:
             calls = counted(len(echoes), "call")
             return [self._draft(echoes, "echo", f"{calls} of `{echoes.first.tool}` only echoed their own arguments")]
-        if self._planning.rewrites is not None:
-            group = self._planning.rewrites
-            title = f"{counted(len(group), 'call')} only wrote plans, and what was asked for was not begun"
-            return [self._draft(group, "plan", title)]
-        if self._planning.surveys is not None:
-            title = f"{counted(len(self._planning.surveys), 'call')} only listed and measured the same place"
-            return [self._draft(self._planning.surveys, "survey", title)]
         longest = self._longest_so_far()
         if longest is None or len(longest) < MIN_IDLE_CALLS:
             return []
         title = f"{counted(len(longest), 'tool call')} in a row had no effect and no new result"
         return [self._draft(longest, "idle", title)]
 
-    def _draft(self, group: CallGroup, how: str, title: str) -> Draft:
+    def _draft(self, group: _Idle, how: str, title: str) -> Draft:
         second = group.second or group.first
-        idle = group if isinstance(group, _Idle) else None
         return Draft(
             type=TYPE,
             about=(how, *sorted(group.tools)),
-            severity="low" if idle is not None and idle.is_ordered else "medium",
+            severity="low" if group.is_ordered else "medium",
             confidence=70,
             title=title,
-            explanation=f"{_REASONS.get(how, _REASONS['idle'])} The first one: {excerpt(group.first.arguments, 120)}",
+            explanation="Each of them failed, found nothing, or returned what was already known. The first one: "
+            + excerpt(group.first.arguments, 120),
             evidence=group.citations.cited(),
             occurrences=len(group),
             first_bad_step=second.call,
@@ -144,7 +124,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
                 CausalStep(group.last.evidence, f"Still nothing new after {len(group)} calls", "retried"),
             ],
             wasted_tool_calls=group.wasted,
-            explained_calls=group.calls if idle is None else idle.cited_calls,
+            explained_calls=group.cited_calls,
             scope=self.run.scope,
             recommendation="Give the agent a limit on calls without progress, after which it asks the user or reports "
             "what is missing.",

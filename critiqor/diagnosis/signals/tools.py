@@ -151,10 +151,12 @@ def _programs(bare: str) -> list[str]:
     return [program.strip() for program in _NEXT.split(bare)]
 
 
-def programs_of(arguments: str) -> list[str]:
-    """Return the commands of the command line in the arguments of a call; none if there is no command line."""
-    line = _line_in(arguments)
-    return [program for program in _programs(_bare(line[:_MAX_EXAMINED])) if program] if line else []
+_may_delegate = re.compile(r"spawn|sub_?agent|delegate", re.IGNORECASE).search
+
+
+def is_delegation(tool: str) -> bool:
+    """Return whether a tool gives a task to another agent."""
+    return _may_delegate(tool) is not None
 
 
 _NAMED_TEST = r"\S*(?<![a-z])tests?(?![a-z])"
