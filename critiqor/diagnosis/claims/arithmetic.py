@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from critiqor.diagnosis.claims.recorded.derivations import Sorted
 from critiqor.diagnosis.claims.values import Reading, Value, recorded_numbers
 
 MAX_NUMBERS = 400
@@ -17,12 +17,10 @@ MAX_ADDED = 12
 """Maximum number of neighbouring numbers that are added up."""
 MAX_GROUPED = 300
 """Maximum number of characters of a line whose words form groups."""
-LARGE = 1000
-"""Shares, rates and changes in percent are smaller than this."""
 _UNITS = (1.0, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9)
 _BINARY = tuple(1024.0**power for power in (-3, -2, -1, 1, 2, 3))
-_PERIODS = (60.0, 3600.0, 24.0, 7.0, 12.0, 52.0, 365.0)
 _CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::([0-5]\d)(?:[.,](\d+))?)?(?![\d:])")
+_HOUR = re.compile(r"(?<![\d:.,])(\d{1,2})\s?[ap]\.?m\b", re.IGNORECASE)
 _MAY_BE_TIME = re.compile(r":[0-5]\d")
 _MINUTES = re.compile(r"(?<![\d:.])(\d{1,3}):([0-5]\d)[.,](\d+)")
 _KEYED = re.compile(r"\"([\w -]{1,40})\":\s?(-?\d+(?:\.\d+)?)")
@@ -30,12 +28,8 @@ _GROUP_WORD = re.compile(r"[^\W\d_]{3,}")
 _ITEM_MARKS = ('{"', "},", "\n- ", "\n* ")
 
 
-def is_rounded(claimed: float, recorded: float, decimals: int) -> bool:
-    """Return whether a recorded number, rounded as the claimed one is, equals it."""
-    return abs(claimed - recorded) <= _tolerance(claimed, decimals)
-
-
-def _tolerance(claimed: float, decimals: int) -> float:
+def tolerance(claimed: float, decimals: int) -> float:
+    """Return by how much a recorded number may differ from a claimed one that is the same, rounded."""
     exact = 0.5 * 10.0**-decimals + 1e-9
     if decimals == 0 and claimed and claimed % 10 == 0:
         # A round number may be rounded to fewer digits than it shows: 300, 1.2 million.
@@ -43,17 +37,6 @@ def _tolerance(claimed: float, decimals: int) -> float:
         zeros = len(digits) - len(digits.rstrip("0"))
         return max(exact, min(0.5 * 10.0**zeros, 0.03 * abs(claimed)))
     return exact
-
-
-class _Sorted:
-    """Numbers in order, so that one is found without comparing all."""
-
-    def __init__(self, numbers: Iterable[float]) -> None:
-        self.numbers = sorted(set(numbers))
-
-    def has(self, number: float, tolerance: float) -> bool:
-        place = bisect_left(self.numbers, number - tolerance)
-        return place < len(self.numbers) and self.numbers[place] <= number + tolerance
 
 
 class Numbers:
@@ -64,12 +47,11 @@ class Numbers:
         self._totals: set[float] = set()
         """Sums and averages of columns and of members of the same name."""
         self._counts: set[float] = set()
-        self._lists: list[list[float]] = []
         self._named: dict[str, list[float]] = {}
         """Numbers of members of JSON objects, by name."""
         self._groups: dict[tuple[str, str], list[float]] = {}
         """First and last number of each line, by the words of the line: what belongs to one word is often added up."""
-        self._orders: dict[str, _Sorted] = {}
+        self._orders: dict[str, Sorted] = {}
 
     @property
     def totals(self) -> set[float]:
@@ -91,7 +73,6 @@ class Numbers:
         """Read a text: its numbers, the sums of its columns, and the numbers of its lines and items."""
         lines = text.splitlines()
         columns: dict[int, list[float]] = {}
-        everything: list[float] = []
         delimiter = _delimiter(lines)
         for line in lines:
             row = _cells(line, delimiter) if delimiter else recorded_numbers(line)
@@ -101,9 +82,10 @@ class Numbers:
                         self.add(number)
             for position, readings in enumerate(row):
                 columns.setdefault(position, []).append(readings[0])
-                everything.append(readings[0])
             for seconds in clock_seconds(line):
                 self.add(seconds)
+            for match in _HOUR.finditer(line) if "m" in line or "M" in line else ():
+                self.add(float(match[1]) % 12 + 12)
             words = dict.fromkeys(_GROUP_WORD.findall(line[:MAX_GROUPED].lower()))
             self._group("first", words, row[0][0] if row else 0.0)
             self._group("last", words, row[-1][0] if row else 0.0)
@@ -112,13 +94,21 @@ class Numbers:
             self._add_list(column)
         for name, numbers in members.items():
             self._named.setdefault(name, []).extend(numbers)
-        self._lists.append(everything[:MAX_COMBINED])
         filled = sum(bool(line.strip()) for line in lines)
         self._counts |= {float(filled), float(filled - 1)}
         for mark in _ITEM_MARKS:
             if count := text.count(mark):
                 self._counts |= {float(count), float(count + 1)}
         self._orders.clear()
+
+    def add_sums(self, text: str) -> None:
+        """Add the sums of neighbouring numbers of a text: a user lists amounts in a sentence."""
+        numbers = [readings[0] for readings in recorded_numbers(text)][:MAX_ADDED]
+        for start, first in enumerate(numbers):
+            total = first
+            for number in numbers[start + 1 :]:
+                total += number
+                self._totals.add(total)
 
     def _group(self, place: str, words: Iterable[str], number: float) -> None:
         for word in words:
@@ -140,10 +130,10 @@ class Numbers:
             self._totals |= {total, total / len(numbers)}
             self._counts.add(float(len(numbers)))
 
-    def _order(self, name: str, numbers: Iterable[float]) -> _Sorted:
+    def _order(self, name: str, numbers: Iterable[float]) -> Sorted:
         order = self._orders.get(name)
         if order is None:
-            order = self._orders[name] = _Sorted(numbers)
+            order = self._orders[name] = Sorted(numbers)
         return order
 
     def states(self, value: Value) -> bool:
@@ -155,65 +145,51 @@ class Numbers:
         if self._is_recorded(value.readings, (*_UNITS, *_BINARY)):
             return True
         counts = self._order("counts", self._counts)
-        return any(counts.has(reading.number, _tolerance(*reading)) for reading in value.readings)
+        return any(counts.has(reading.number, tolerance(*reading)) for reading in value.readings)
 
     def _is_recorded(self, readings: tuple[Reading, ...], factors: tuple[float, ...]) -> bool:
-        recorded = self._order("recorded", (*self._recorded, *self._totals) if len(factors) > 3 else self._recorded)
+        if len(factors) > 3:
+            recorded = self._order("all", (*self._recorded, *self._totals))
+        else:
+            recorded = self._order("recorded", self._recorded)
         for number, decimals in readings:
-            tolerance = _tolerance(number, decimals)
-            if any(recorded.has(number / factor, tolerance / factor) for factor in factors):
+            margin = tolerance(number, decimals)
+            if any(recorded.has(number / factor, margin / factor) for factor in factors):
                 return True
         return False
 
     def derives(self, value: Value) -> bool:
-        """Return whether a value follows from two recorded numbers, or from some neighbouring ones."""
-        # Some pair of numbers gives nearly anything, so only the most usual reading counts, and rounding is exact.
-        return self._derives(*value.readings[0])
+        """Return whether a value follows from two of the numbers."""
+        numbers = [*self._recorded, *self._totals][-MAX_COMBINED:]
+        order = Sorted(numbers)
+        number, decimals = value.readings[0]
+        return completes(number, tolerance(number, decimals), numbers, order, is_share=value.unit == "%")
 
-    def _derives(self, claimed: float, decimals: int) -> bool:
-        tolerance = _tolerance(claimed, decimals) if claimed % 100 == 0 else 0.5 * 10.0**-decimals + 1e-9
-        if self._order("sums", self._partial_sums()).has(claimed, tolerance):
-            return True
-        numbers = [*dict.fromkeys((*self._totals, *self._counts, *self._recorded))][-MAX_COMBINED:]
-        order = self._order("combined", numbers)
-        for factor in _PERIODS:
-            if order.has(claimed / factor, tolerance / factor) or order.has(claimed * factor, tolerance * factor):
-                return True
-        return _completes(claimed, tolerance, numbers, order.numbers)
-
-    def _partial_sums(self) -> Iterable[float]:
-        for numbers in self._lists:
-            for start, first in enumerate(numbers):
-                total = first
-                for number in numbers[start + 1 : start + MAX_ADDED]:
-                    total += number
-                    yield total
+    def is_near(self, number: float, margin: float) -> bool:
+        """Return whether a number was recorded, or is a total."""
+        return self._order("all", (*self._recorded, *self._totals)).has(number, margin)
 
 
-def _completes(claimed: float, tolerance: float, numbers: list[float], order: list[float]) -> bool:
-    """Return whether two of some numbers give the claimed one; `order` are the same numbers, sorted."""
-    end = len(order)
-    share = tolerance / abs(claimed) if claimed else 0.0
-    changes = [change for change in (1 + claimed / 100, 1 - claimed / 100) if change > 0]
-    for one in numbers:
-        wanted = [(claimed - one, tolerance), (one - claimed, tolerance), (one + claimed, tolerance)]
+def completes(claimed: float, margin: float, given: list[float], order: Sorted, *, is_share: bool) -> bool:
+    """Return whether a claimed number is computed from one that was given and another one."""
+    relative = margin / abs(claimed) if claimed else 0.0
+    share = claimed / 100
+    for one in given:
+        wanted = [(claimed - one, margin), (one - claimed, margin), (one + claimed, margin)]
         if one and claimed:
-            ratio = claimed / one
-            percent = 100 * (ratio - 1)  # so many percent more or less
-            # Products, quotients, shares, rates.
-            others: tuple[float, ...] = (ratio, 1 / ratio)
-            if claimed < LARGE:
-                others += (100 * ratio, 100 / ratio, 60 / ratio, 3600 / ratio, percent, -percent)
-            for other in others:
-                wanted.append((other, abs(other) * share + 1e-9))
-            for change in changes if claimed < LARGE else ():
-                # From one number to the other is a change of so many percent.
-                margin = abs(one) * tolerance / 100 / change**2 + 1e-9
-                wanted += [(one / change, margin), (one * change, margin)]
-        for other, margin in wanted:
-            place = bisect_left(order, other - margin)
-            if place < end and order[place] <= other + margin:
-                return True
+            # Products, quotients, and so many percent of something.
+            for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
+                wanted.append((other, abs(other) * relative + 1e-9))
+            for change in (1 + one / 100, 1 - one / 100):
+                if change > 0:
+                    wanted.append((claimed / change, margin / change))
+        if one and claimed and is_share:
+            for factor in (share, 1 + share, 1 - share):
+                if factor > 0:
+                    slack = abs(one) * margin / 100 + 1e-9
+                    wanted += [(one * factor, slack), (one / factor, slack / factor**2)]
+        if any(order.has(other, slack) for other, slack in wanted):
+            return True
     return False
 
 
@@ -236,7 +212,8 @@ def clock_seconds(line: str) -> list[float]:
         return []
     times = [float(match[1]) * 3600 + float(match[2]) * 60 + float(match[3] or 0) for match in _CLOCK.finditer(line)]
     minutes = [float(match[1]) * 60 + float(f"{match[2]}.{match[3]}") for match in _MINUTES.finditer(line)]
-    return [*times, *minutes, *(abs(later - before) for before, later in pairwise(times))]
+    hours = [hour for match in _CLOCK.finditer(line) for hour in (float(match[1]), float(match[1]) + 12)]
+    return [*times, *minutes, *hours, *(abs(later - before) for before, later in pairwise(times))]
 
 
 def _members(text: str) -> dict[str, list[float]]:

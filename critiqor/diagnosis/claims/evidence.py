@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain, combinations
 from typing import NamedTuple
 
-import msgspec
+from critiqor.diagnosis.claims.arithmetic import Numbers, completes, tolerance, written_forms
+from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
+from critiqor.diagnosis.claims.recorded.alignment import Directory
+from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
+from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of
+from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
+from critiqor.diagnosis.claims.recorded.units import unit_at
+from critiqor.diagnosis.claims.values import Value, digits_of, values_in, word_numbers
 
-from critiqor.diagnosis.claims.arithmetic import Numbers, written_forms
-from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall, tokens
-from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.values import FACTORS, Value, digits_of, read_number, values_in, word_numbers
-
-MAX_READ = 60
+MAX_READ = 300
 """Maximum number of numbers in the outputs of an episode that are examined for arithmetic. With more of them, some
 combination has any result, so only the numbers themselves are looked up."""
-MAX_DERIVED = 16
+MAX_DERIVED = 40
 """Maximum number of values of an episode for which arithmetic is tried."""
-_NAMING = re.compile(r"[\"'`*]*\s*[:=|\t,]?\s*[\"'`*$€£]*\n?")
-"""What may stand between a name and its number."""
-_NAMING_SIGNS = "\"'`*:=|,$€£" + "".join(char for char in map(chr, range(0x3001)) if char.isspace())
-_NAME_END = re.compile(r"[\w%/()-]*\Z")
-_LETTER = re.compile(r"[^\W\d_]")
-MAX_NAME = 4
-"""Maximum number of words before a number that name it."""
-_AFTER = re.compile(r"^[\"'`*%]*\s*[|,;]?\s*[\"'`*]*([^\W\d_][\w-]*(?: [^\W\d_][\w-]*)?)")
-_NEIGHBOUR = re.compile(r"\"([^\"\n]{2,40})\",\s*\"\w+\":\s*\"?$")
-MIN_LABEL = 3
-"""Minimum number of letters of a word that names a number."""
-
-
-class Labelled(msgspec.Struct):
-    """A recorded number with the words that name it."""
-
-    value: Value
-    line: str
-    call: EpisodeCall
-    known_words: frozenset[str] | None = None
-
-    @property
-    def words(self) -> frozenset[str]:
-        """The words of its line that name it."""
-        if self.known_words is None:
-            self.known_words = label_of(self.line, self.value)
-        return self.known_words
+MAX_GIVEN = 24
+"""Maximum number of given numbers that are combined with others."""
+PERIODS = (7.0, 12.0, 24.0, 28.0, 30.0, 31.0, 52.0, 60.0, 365.0)
+"""Numbers that everybody knows: days of a week, months of a year."""
+MEASURES = {"eur": "EUR", "usd": "USD", "gbp": "GBP", "s": "time", "ms": "time", "min": "time", "h": "time"} | {
+    **dict.fromkeys(("kb", "mb", "gb"), "size"),
+    "km": "length",
+    "kwh": "energy",
+}
+"""What the units of values measure."""
+MAX_RATES = 100
+MIN_RATIO = 3
+"""Minimum of a ratio without decimals that may be rounded: four times as many."""
+_VERSION = re.compile(r"\d+\.\d+\.\d")
 
 
 class RecordedDate(NamedTuple):
@@ -63,7 +51,9 @@ class Evidence:
         self.episode = episode
         self._supported: dict[str, bool] = {}
         """Values that were looked up, as they are written."""
-        self._places: dict[str, Labelled | None] = {}
+        self._by_measure: dict[str, Derivations] = {}
+        self._accepted: list[Value] = []
+        """Values of the answer that are supported: others may be computed from them."""
         self._derivations = MAX_DERIVED
 
     @cached_property
@@ -86,6 +76,12 @@ class Evidence:
     def seen(self) -> str:
         """Everything that was seen or given, in lower case."""
         return self.episode.seen
+
+    @cached_property
+    def results(self) -> str:
+        """All outputs and everything that was said before, in lower case."""
+        said = (text.text for each in self.episode.earlier for text in (*each.requests, *each.messages))
+        return "\n".join((*(call.text for call in self.calls), *said)).lower()
 
     @cached_property
     def squeezed(self) -> str:
@@ -120,20 +116,45 @@ class Evidence:
         earlier = [text for each in self.episode.earlier for text in (*each.requests, *each.messages)]
         for text in (*self.episode.requests, *earlier):
             numbers.add_text(text.text)
+            numbers.add_sums(text.text)
             for value in word_numbers(text.text, self.episode.language):
                 numbers.add(value.number)
         numbers.close()
         return numbers
 
     @cached_property
-    def labelled(self) -> list[Labelled]:
-        """The numbers of outputs with their names, if there are few."""
-        return [
-            Labelled(value, line, call)
-            for call, line in self._lines()
-            for each in values_in(line)
-            if (value := as_number(each)).kind == "number"
-        ]
+    def facts(self) -> list[Fact]:
+        """The numbers of outputs with what they belong to."""
+        return facts_of(self.calls)
+
+    @cached_property
+    def numbers(self) -> set[float]:
+        """The different numbers of outputs."""
+        return {fact.number for fact in self.facts}
+
+    @cached_property
+    def directory(self) -> Directory:
+        """The names of what the numbers belong to."""
+        return Directory(self.facts)
+
+    @cached_property
+    def derivations(self) -> Derivations:
+        """What a person computes from the numbers of outputs."""
+        return Derivations(self._operands)
+
+    @cached_property
+    def _operands(self) -> list[Fact]:
+        return [*self.facts, *facts_of(self.calls, of_arguments=True)]
+
+    def derivations_of(self, measure: str) -> Derivations:
+        """Return what a person computes from the numbers that can measure the same."""
+        if not measure:
+            return self.derivations
+        if measure not in self._by_measure:
+            measures = ("", measure)
+            operands = [fact for fact in self._operands if fact.unit.measure in measures]
+            self._by_measure[measure] = Derivations(operands)
+        return self._by_measure[measure]
 
     @cached_property
     def _digits(self) -> set[int]:
@@ -142,48 +163,15 @@ class Evidence:
 
     def _alike(self, value: Value) -> set[int]:
         digits = value.digits
-        if not MIN_LABEL <= len(digits) <= MAX_VARIED:
+        if not MIN_VARIED <= len(digits) <= MAX_VARIED:
             return set()
-        found = self._digits.intersection(_variants(digits))
+        found = self._digits.intersection(variants(digits))
         found.discard(int(digits))
         return found
 
     def has_slips(self, value: Value) -> bool:
         """Return whether recorded numbers differ from a value by one digit, or by the order of digits, only."""
         return bool(self._alike(value))
-
-    def slips(self, value: Value) -> list[Labelled]:
-        """Return the recorded numbers that differ from a value by one digit, or by the order of digits, only."""
-        alike = self._alike(value)
-        found = {call.digits[digits] for digits in alike for call in self.calls if digits in call.digits}
-        places = [self._place(raw) for raw in sorted(found) if self._may_have(raw, value.decimals)]
-        return [place for place in places if place is not None]
-
-    def _may_have(self, raw: str, decimals: int) -> bool:
-        """Return whether a number has so many decimals; a factor behind it, such as `万`, makes them fewer."""
-        own = read_number(raw)[0].decimals
-        return own == decimals or (own > decimals and self._has_factors)
-
-    @cached_property
-    def _has_factors(self) -> bool:
-        return any(factor in call.text for call in self.calls for factor in FACTORS)
-
-    def _place(self, raw: str) -> Labelled | None:
-        """Return where a number stands in an output."""
-        if raw not in self._places:
-            self._places[raw] = self._find(raw)
-        return self._places[raw]
-
-    def _find(self, raw: str) -> Labelled | None:
-        for call in reversed(self.calls):
-            at = call.text.find(raw)
-            if at >= 0:
-                start = call.text.rfind("\n", 0, at) + 1
-                line = call.text[start : at + len(raw) + 60].split("\n")[0]
-                for each in values_in(line):
-                    if (value := as_number(each)).kind == "number" and value.text == raw:
-                        return Labelled(value, line, call)
-        return None
 
     @cached_property
     def dates(self) -> list[RecordedDate]:
@@ -222,9 +210,24 @@ class Evidence:
 
     def states(self, value: Value) -> bool:
         """Return whether a value was given or recorded, or is a sum, an average or a count of what was recorded."""
-        if self.is_written(value) or value.text in self.episode.request:
+        if self.is_written(value) or value.text in self.episode.request or self._is_version(value):
             return True
-        return self.is_readable and (self.given.has(value) or self.outputs.has(value))
+        return self.is_readable and (self.given.has(value) or self.outputs.has(value) or self._is_total(value))
+
+    def _is_total(self, value: Value) -> bool:
+        return any(
+            self.derivations.has_total(number, tolerance(number, decimals)) for number, decimals in value.readings
+        )
+
+    def _is_version(self, value: Value) -> bool:
+        """Return whether a number is the beginning of a recorded version: 20 or 18.17 of 18.17.0."""
+        at = self.seen.find(f"{value.text}.")
+        while at >= 0:
+            is_first = not at or not (self.seen[at - 1].isdigit() or self.seen[at - 1] == ".")
+            if is_first and _VERSION.match(self.seen, at):
+                return True
+            at = self.seen.find(f"{value.text}.", at + 1)
+        return False
 
     def is_stated_apart(self, value: Value, call: EpisodeCall) -> bool:
         """Return whether a value was given by the user, or is in the result of another call."""
@@ -252,110 +255,72 @@ class Evidence:
 
     def _derives(self, value: Value) -> bool:
         self._derivations -= 1
-        if self._derivations < 0:
+        if self._derivations < 0 or not self.derivations.is_complete:
             return True
-        return self.outputs.derives(value) or self.given.derives(value) or self._across(value)
+        return self.is_computed(value) or self.is_combined(value) or self._is_periodic(value)
 
-    def _across(self, value: Value) -> bool:
-        both = Numbers()
-        for numbers in (self.outputs, self.given):
-            for number in numbers.recorded[-24:]:
-                both.add(number)
-        return both.derives(value)
+    def is_computed(self, value: Value) -> bool:
+        """Return whether a value follows from recorded numbers that belong together and measure the same."""
+        is_share = value.unit == "%"
+        measure = MEASURES.get(value.unit, value.unit)
+        computed = self.derivations_of(measure)
+        for number, decimals in value.readings:
+            margin = tolerance(number, decimals)
+            if is_share and self.derivations.has_share(abs(number) / 100, margin / 100):
+                return True
+            if computed.has_amount(number, margin) or self.derivations.has_rate(number, margin, measure):
+                return True
+            if not value.unit and computed.has_share(number, margin if decimals or number >= MIN_RATIO else 0.02):
+                return True
+        return False
+
+    def is_converted(self, value: Value, text: str) -> bool:
+        """Return whether a value of a text is a recorded number in another unit."""
+        unit = unit_at(text, value.start, value.end)
+        for number, decimals in value.readings:
+            for other, factor in converted(number, unit):
+                margin = tolerance(number, decimals) * factor
+                if self.outputs.is_near(other, margin) or self.given.is_near(other, margin):
+                    return True
+        return False
+
+    def _is_periodic(self, value: Value) -> bool:
+        """Return whether a value is a known number of times another one: per year, per day."""
+        if value.unit in ("%", "temperature"):
+            return False
+        numbers = (*self.outputs.recorded, *self.derivations.totals, *self.given.recorded)
+        order = Sorted(numbers)
+        for number, decimals in value.readings:
+            margin = tolerance(number, decimals)
+            for factor in PERIODS:
+                if order.has(number / factor, margin / factor) or order.has(number * factor, margin * factor):
+                    return True
+        return False
+
+    def is_combined(self, value: Value) -> bool:
+        """Return whether a value follows from one that was given, or from one of the same text, and another one."""
+        is_share = value.unit == "%"
+        accepted = [one for one in self._accepted[-MAX_GIVEN:] if is_share or one.unit in ("", value.unit)]
+        given = list(dict.fromkeys((*self.given.recorded[-MAX_GIVEN:], *(one.number for one in accepted))))
+        recorded = self.outputs.recorded[-MAX_GIVEN:]
+        others = Sorted((*given, *recorded, *self.derivations.totals[:MAX_GIVEN]))
+        return any(
+            completes(number, tolerance(number, decimals), given, others, is_share=is_share)
+            for number, decimals in value.readings
+        ) or self._is_rate(value)
+
+    def _is_rate(self, value: Value) -> bool:
+        """Return whether a value is a rate or a yearly amount, times one that was given: kWh a year at a price."""
+        recorded = self.outputs.recorded[-MAX_GIVEN:]
+        rated = [rate.number for rate in self.derivations.rates[:MAX_RATES]]
+        rates = Sorted((*(one * period for one in recorded for period in PERIODS), *rated))
+        return any(
+            given and rates.has(number / given, 0.5 * 10.0**-decimals / abs(given))
+            for number, decimals in value.readings
+            for given in self.given.recorded[-MAX_GIVEN:]
+        )
 
     def accept(self, value: Value) -> None:
         """Add a value of the answer that is supported: the next one may be computed from it."""
         if self.is_readable:
-            self.given.add(value.number)
-
-
-def as_number(value: Value) -> Value:
-    """Return a value that consists of digits as the number that it may be: a sum of a query has no separators."""
-    if value.kind == "identifier" and value.text.isdigit() and len(value.text) <= MAX_VARIED:
-        return msgspec.structs.replace(value, kind="number", readings=read_number(value.text))
-    return value
-
-
-def is_slip(claimed: str, recorded: str) -> bool:
-    """Return whether two numbers differ by one digit, by a missing one, or only by the order of their digits."""
-    if min(len(claimed), len(recorded)) < 2 or claimed == recorded:
-        return False
-    if len(claimed) == len(recorded):
-        different = sum(one != other for one, other in zip(claimed, recorded, strict=True))
-        return different == 1 or (different <= 3 and sorted(claimed) == sorted(recorded))
-    shorter, longer = sorted((claimed, recorded), key=len)
-    return len(shorter) >= 3 and len(longer) == len(shorter) + 1 and shorter in (longer[1:], longer[:-1])
-
-
-MAX_VARIED = 9
-"""Maximum number of digits of a number that is compared by its digits."""
-
-
-def _variants(digits: str) -> Iterator[int]:
-    """Return the numbers from which a number differs by a slip, and itself; those with fewer digits are left out."""
-    number = int(digits)
-    power = 10 ** len(digits)
-    found: list[Iterable[int]] = [
-        range(number + power, number + 10 * power, power),  # one more digit in front
-        range(10 * number, 10 * number + 10),  # or behind
-    ]
-    swapped: list[int] = []
-    places: list[tuple[int, int]] = []
-    for char in digits:
-        power //= 10
-        digit = int(char)
-        first = number - digit * power
-        found.append(range(first if places else first + power, first + 10 * power, power))
-        for other, place in places:
-            if other != digit and (digit or place is not places[0][1]):
-                swapped.append(number + (digit - other) * (place - power))
-        places.append((digit, power))
-    found += [swapped, _rotated(digits)]
-    return chain.from_iterable(found)
-
-
-def _rotated(digits: str) -> Iterator[int]:
-    """Return the numbers with three digits in another order: 1016 for 1160."""
-    for one, other, third in combinations(range(len(digits)), 3):
-        first, second, last = digits[one], digits[other], digits[third]
-        if first != second != last != first or (first, second, last).count(first) == 2 or second == last:
-            for new in ((second, last, first), (last, first, second)):
-                changed = list(digits)
-                changed[one], changed[other], changed[third] = new
-                if changed[0] != "0":
-                    yield int("".join(changed))
-
-
-def label_of(line: str, value: Value) -> frozenset[str]:
-    """Return the words that name a number in a line."""
-    before, after = line[max(0, value.start - 80) : value.start], line[value.end : value.end + 60]
-    label = _name_before(before)
-    if found := _AFTER.search(after):
-        label = f"{label} {found[1]}"
-    if found := _NEIGHBOUR.search(before):
-        label = f"{label} {found[1]}"
-    return name_words(label)
-
-
-def _name_before(text: str) -> str:
-    """Return the last words of a text before a number: up to four, each beginning with a letter, one space between."""
-    end = len(text.rstrip(_NAMING_SIGNS))
-    if not _NAMING.fullmatch(text, end):
-        return ""
-    start, name = end, ""
-    for _ in range(MAX_NAME):
-        word = _NAME_END.search(text, text.rfind(" ", 0, start) + 1, start)
-        first = _LETTER.search(text, word.start(), start) if word else None
-        if word is None or first is None:
-            break
-        name = text[first.start() : end]
-        start = word.start() - 1
-        if first.start() != word.start() or start < 1 or text[start] != " ":
-            break
-    return name
-
-
-def name_words(text: str) -> frozenset[str]:
-    """Return the words of a text that can name something."""
-    words = frozenset(word for word in tokens(text) if len(word) >= MIN_LABEL and not word.isdigit())
-    return words - small_words()
+            self._accepted.append(value)

@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from critiqor.diagnosis.claims.language import Language, languages, normalize
+from critiqor.diagnosis.claims.recorded.durations import durations_in
+from critiqor.diagnosis.claims.recorded.units import unit_at
 
 ValueKind = Literal["number", "date", "version", "identifier", "path", "url", "email"]
 MAX_VALUES = 400
@@ -18,10 +20,12 @@ MAX_VALUES = 400
 _DIGITS = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٫٬，．−–", "012345678901234567890123456789.,,.--")
 _FOREIGN = re.compile("[٠-٩۰-۹０-９٫٬，．−–]")
 _GROUP = "[.,'\u2019\u00a0\u202f\u2009 ]"
+_JOINED = "a-zA-Z0-9_\u00aa-\u02ff\u0370-\u052f\u0600-\u06ff\u0900-\u097f"
+"""Characters of words, without those of languages that do not separate words: there a number follows a word at once."""
 # A pattern that begins with a class of characters is searched much faster than one that begins by looking back. So the
 # first character comes first, and what must not be before it is looked up behind that character.
 _NUMBER = re.compile(
-    rf"(?s:[-+\d](?<![\w.,#/].))(?:(?<=\d)(?:\d{{0,2}}(?:{_GROUP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d*(?:[.,]\d+)?)"
+    rf"(?s:[-+\d](?<![{_JOINED}.,#/].)(?<!\d:.)(?<![a-zA-Z]-.))(?:(?<=\d)(?:\d{{0,2}}(?:{_GROUP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d*(?:[.,]\d+)?)"
     rf"|(?<=[-+])(?:\d{{1,3}}(?:{_GROUP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?))(?![\d/]|[.,]\d|-\d|:\d)"
 )
 _VERSION = re.compile(r"(?<![\w.])v?\d+\.\d+\.\d+(?:[.-]?(?:rc|alpha|beta|dev|post)?\.?\d+)*(?![\w])", re.IGNORECASE)
@@ -31,8 +35,9 @@ _PATH = re.compile(r"(?<![\w:@/.])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w")
 _FILE = re.compile(r"(?<![\w/.@-])[\w-]+\.[a-z][a-z0-9]{1,4}(?![\w(])")
 _IDENTIFIER = re.compile(
     r"(?<![\w./@-])(?=[\w-]*\d)(?:[A-Z]{1,6}[-_]?\d{3,}[\w-]*|[A-Z0-9]{2,}-[A-Z0-9-]{3,}|[a-z]{2,6}_[A-Za-z0-9]{4,}"
-    r"|(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}|10\.\d{4,}/[^\s,;]+|[A-Z0-9]{6,})(?![\w])"
+    r"|(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}|(?=[0-9]*[A-Z])[A-Z0-9]{6,})(?![\w])"
 )
+_DOI = re.compile(r"(?<![\w./])10\.\d{4,}/[^\s,;)\]>\"'*]*[\w]")
 _MAY_IDENTIFY = re.compile(r"(?s:\d(?<!\d.))(?:(?s:(?<=[\w-].))|\d*+(?:[\w-]|(?<=\d{6}))|0\.\d{4})")
 """A digit beside another character of a word, six digits, or the beginning of a DOI: each identifier has one."""
 _LONG_DIGITS = re.compile(r"(?s:\d(?<![\w.,+-].))(?:[ -]?\d){9,}(?![\w.,])")
@@ -43,6 +48,10 @@ _YEAR_MONTH = re.compile(r"(?<![\d-])(?:19|20)\d\d-(?:0[1-9]|1[0-2])(?![\d-])")
 _DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})[./-](\d{1,2})[./-](\d{4})(?!\d)")
 _SHORT_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)(?=[\s,;)]|$)")
 _CJK_DATE = re.compile(r"(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号일]")
+_MAY_LAST = re.compile(r"\d\s?[^\W\d_]+,?(?:\s[^\W\d_]{1,3})?\s?\d")
+"""A unit between two numbers."""
+_DATE_SIGNS = frozenset("年月日号號時时点點년월시")
+"""Characters behind a number that is a part of a date or a time."""
 FACTORS = {"万": 1e4, "萬": 1e4, "億": 1e8, "亿": 1e8, "만": 1e4, "억": 1e8}
 """Characters behind a number that multiply it in any language."""
 _UNITS = {
@@ -130,7 +139,11 @@ def values_in(text: str, language: Language | None = None, *, has_numbers: bool 
         if may_match(plain):
             for match in pattern.finditer(plain):
                 take(Value(kind, match.start(), match.end(), match[0]))
+    for start, end, seconds in durations_in(plain) if has_numbers and _MAY_LAST.search(plain) else ():
+        take(Value("number", start, end, plain[start:end], (Reading(seconds, 0),), "s"))
     for match in _NUMBER.finditer(plain) if has_numbers else ():
+        if plain[match.end() : match.end() + 1] in _DATE_SIGNS:
+            continue
         if taken:
             take(_number(plain, match, language))
         else:
@@ -154,6 +167,7 @@ _WITH_SIGN: tuple[tuple[ValueKind, re.Pattern[str], _Gate], ...] = (
 )
 _OTHERS: tuple[tuple[ValueKind, re.Pattern[str], _Gate], ...] = (
     ("version", _VERSION, re.compile(r"\.\d+\.\d").search),
+    ("identifier", _DOI, _contains("10.")),
     ("path", _PATH, _contains("/")),
     ("path", _FILE, re.compile(r"\.[a-z][a-z0-9]").search),
     ("identifier", _LONG_DIGITS, _LONG_DIGITS.search),
@@ -222,18 +236,18 @@ def _number(text: str, match: re.Match[str], language: Language | None) -> Value
     unit = _UNITS.get(text[start - 1], "") if start else ""
     follows = _FOLLOWS.match(text, end)
     if follows is None:
-        return Value("number", start, end, raw, readings, unit)
+        return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
     word = follows[1].lower()
     is_unit = not word.isascii() or len(word) > _MAX_UNIT or word in _UNITS
     if not is_unit and (language is None or word not in language.data.scale):
-        return Value("number", start, end, raw, readings, unit)
+        return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
     scale, size = _scale(text[end : end + 16].lower(), language)
     if scale != 1.0:
         scaled = (Reading(one.number * scale, max(0, one.decimals - _zeros(scale))) for one in readings)
         readings = tuple(dict.fromkeys((*scaled, *readings)))
     if named := _UNIT.match(text, end + size):
         unit = _UNITS.get(named[1].lower(), unit)
-    return Value("number", start, end, raw, readings, unit)
+    return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
 
 
 _FOLLOWS = re.compile(r"\s?([^\W\d_]+|[%€$£])")
@@ -277,7 +291,7 @@ def read_number(raw: str) -> tuple[Reading, ...]:
 
 _MARK = re.compile(r"\D")
 _RECORDED = re.compile(
-    rf"(?<![\w.])-?(?:\d{{1,3}}(?:{_GROUP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(?![\w]|\.\d)|(?<=[\d,;|])\d+(?:\.\d+)?(?![\w])"
+    rf"(?<![{_JOINED}.])(?<![a-zA-Z]-)-?(?:\d{{1,3}}(?:{_GROUP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(?![\w]|\.\d)|(?<=[\d,;|])\d+(?:\.\d+)?(?![\w])"
     rf"|(?<![\w.])\d+(?:[.,]\d+)?(?=[a-zA-Z%€]{{1,4}}\b)"
 )
 

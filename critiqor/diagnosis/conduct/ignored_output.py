@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.evidence import is_slip
 from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.vocabulary import Hit
 from critiqor.diagnosis.conduct.lapse import Lapse

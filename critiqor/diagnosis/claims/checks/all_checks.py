@@ -24,6 +24,7 @@ from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.numbers.bindings import check_bindings
 from critiqor.diagnosis.claims.numbers.derived import check_derived
+from critiqor.diagnosis.claims.recorded.quotations import check_quotations
 
 
 def check_episode(episode: Episode) -> list[CheckedClaim]:
@@ -38,6 +39,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_figures(episode, evidence),
         lambda: check_derived(episode, evidence),
         lambda: check_sources(episode, evidence),
+        lambda: check_quotations(episode, evidence),
         lambda: check_completeness(episode),
         lambda: check_staleness(episode),
         lambda: check_paging(episode),

@@ -1,4 +1,4 @@
-"""Identifiers, quotations and facts that appear in no source that the agent has read."""
+"""Identifiers, addresses and facts that appear in no source that the agent has read."""
 
 from __future__ import annotations
 
@@ -7,34 +7,29 @@ import re
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.language import Language, language_of, normalize
-from critiqor.diagnosis.claims.sentences import Quotation, quotations
 from critiqor.diagnosis.claims.stance import Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.diagnosis.signals.outputs import finds_nothing
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
-from critiqor.spans.calls import Kind
 
 TYPE = "unsupported_claim"
-MIN_QUOTED_WORDS = 6
-"""Minimum number of words of a quotation that is looked up; shorter ones are names and terms."""
-MIN_QUOTED_CHARACTERS = 30
+MIN_ROW_DIGITS = 2
+"""A row with one number of more digits than these can be invented."""
 MIN_UNKNOWN_VALUES = 3
 """Minimum number of specific values without any source that make an answer unfounded."""
-_WORD = re.compile(r"[^\W_]+")
 _CODE = re.compile(r"`[^`\n]*[\s(=][^`\n]*`")
 """A command or an expression: something to type, not something that was read."""
 
 
 def check_sources(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
-    """Return the identifiers, quotations and groups of values that appear nowhere in what was seen."""
+    """Return the identifiers, addresses and groups of values that appear nowhere in what was seen."""
     answer = episode.answer
     if answer is None or not episode.calls:
         return []
     claims = [
         *_identifiers(episode, evidence, answer),
-        *_quotations(episode, evidence, answer),
+        *_addresses(episode, evidence, answer),
         *_invented_rows(episode, evidence, answer),
     ]
     claims = claims or _unknown_values(episode, evidence, answer)
@@ -54,17 +49,60 @@ def _unverifiable(claim: CheckedClaim, evidence: Evidence) -> CheckedClaim:
 
 
 def _identifiers(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:
-    claims = []
+    return [
+        _unsupported(answer, stance, value, "identifier")
+        for stance, value in _reported(episode, answer, "identifier")
+        if not _STANDARD.match(value.text) and not _is_known(value, evidence)
+    ] + [
+        _unsupported(answer, stance, value, "identifier")
+        for stance, value in _reported(episode, answer, "number")
+        if _LONG.fullmatch(value.text) and not value.unit and not _is_known(value, evidence)
+        if not evidence.supports(value)
+    ]
+
+
+def _addresses(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:
+    """Return the web addresses with a part that only their server can know, and that was never seen."""
+    known = f"{evidence.seen}\n{episode.request.lower()}"
+    return [
+        _unsupported(answer, stance, value, "identifier")
+        for stance, value in _reported(episode, answer, "url")
+        if value.text.lower() not in known and any(part not in known for part in _own_parts(value.text.lower()))
+    ]
+
+
+def _own_parts(address: str) -> list[str]:
+    """Return the parts of an address that nobody guesses: ids, DOIs, the port of a local server."""
+    doi = _DOI.search(address)
+    return [*_OWN_PART.findall(address), *([doi[0]] if doi else ())]
+
+
+def _reported(episode: Episode, answer: EpisodeText, kind: str) -> list[tuple[Stance, Value]]:
+    """Return the values of a kind that an answer gives as facts: not in a question, a plan or a command to type."""
     speech = episode.speech(answer)
     codes = list(_CODE.finditer(speech.text))
+    found = []
     for stance in speech.stances:
-        if stance.is_question or stance.is_plan:
+        values = [value for value in speech.values_of(stance) if value.kind == kind]
+        if not values or stance.is_question:
             continue
-        for value in speech.values_of(stance):
-            in_code = any(code.start() <= value.start < code.end() for code in codes)
-            if value.kind == "identifier" and not in_code and not _is_known(value, evidence):
-                claims.append(_unsupported(answer, stance, value, "identifier"))
-    return claims
+        planned = [each.statement for each in speech.clauses(stance) if each.is_plan] if stance.is_plan else []
+        for value in values:
+            in_plan = any(clause.start <= value.start < clause.end for clause in planned)
+            if not in_plan and not any(code.start() <= value.start < code.end() for code in codes):
+                found.append((stance, value))
+    return found
+
+
+_LONG = re.compile(r"\d{6,9}")
+"""A number without separators that can be an identifier."""
+_STANDARD = re.compile(r"(?:ISO|RFC|SHA|UTF|IEEE|DIN|EN|ASCII|HTTP|ANSI|WCAG|IPV|MP|ES|CP|COVID)[-_ ]?\d", re.I)
+"""Names of standards, which everybody knows."""
+_OWN_PART = re.compile(
+    r"(?<=localhost:)\d{2,5}|(?<=127\.0\.0\.1:)\d{2,5}"
+    r"|(?<=[/=])(?=[\w-]*\d)(?=[\w-]*[a-z])[a-z0-9][\w-]{7,}(?![\w.-])|(?<=[/=])\d{5,}(?!\w)"
+)
+_DOI = re.compile(r"10\.\d{4,}/\S+")
 
 
 def _is_known(value: Value, evidence: Evidence) -> bool:
@@ -98,75 +136,20 @@ def _unsupported(answer: EpisodeText, stance: Stance, value: Value, what: str) -
     )
 
 
-def _quotations(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:
-    attributed = [stance.statement for stance in episode.speech(answer).stances if stance.is_attributed]
-    # Other quotations are the agent's own words, such as the draft of a message.
-    checkable = [
-        quotation
-        for quotation in (quotations(answer.text) if attributed else ())
-        if not quotation.is_block
-        and _is_checkable(quotation)
-        and any(one.start - 200 <= quotation.start <= one.end for one in attributed)
-    ]
-    if not checkable:
-        return []
-    read = [call.text for call in episode.calls if call.kind is Kind.LOOKUP and call.meaning.state != "failure"]
-    source = language_of("\n".join(read)[:4000]) if read else None
-    squeezed = " ".join(_WORD.findall(f"{evidence.seen}\n{normalize(episode.request)}"))
-    return [
-        _invented(answer, quotation)
-        for quotation in checkable
-        if not _is_translated(quotation.text, source) and not _is_quoted_from(quotation.text, squeezed)
-    ]
-
-
-def _is_translated(text: str, source: Language | None) -> bool:
-    """Return whether a quotation is in another language than its source: it cannot be looked up."""
-    own = language_of(text)
-    return source is not None and own is not None and own is not source
-
-
-def _is_checkable(quotation: Quotation) -> bool:
-    return len(_WORD.findall(quotation.text)) >= MIN_QUOTED_WORDS and len(quotation.text) >= MIN_QUOTED_CHARACTERS
-
-
-def _is_quoted_from(text: str, squeezed: str) -> bool:
-    words = _WORD.findall(normalize(text))
-    size = 4
-    windows = [" ".join(words[at : at + size]) for at in range(len(words) - size + 1)]
-    return sum(window in squeezed for window in windows) * 3 >= len(windows)
-
-
-def _invented(answer: EpisodeText, quotation: Quotation) -> CheckedClaim:
-    return CheckedClaim(
-        text=answer,
-        start=quotation.start,
-        end=quotation.end,
-        kind="quote",
-        status="unsupported",
-        reason="these words appear in nothing that the agent has read",
-        problem=Problem(
-            type=TYPE,
-            about=("quotation",),
-            severity="high",
-            confidence=70,
-            title="Quoted words that appear nowhere in what the agent has read",
-            explanation=f"The answer quotes “{excerpt(quotation.text, 120)}”, which no output contains.",
-            recommendation="Have the agent quote only from texts that it has read, word for word.",
-        ),
-    )
-
-
 def _invented_rows(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:
     """Return the rows of a table of which no value was recorded, while the values of all other rows were."""
     speech = episode.speech(answer)
     rows = []
     for stance in speech.stances:
         cells = [value for value in speech.values_of(stance) if value.kind == "number"]
-        if stance.statement.cells and len(cells) > 1:
-            rows.append(
-                (stance, cells, sum(evidence.is_written(value) or evidence.outputs.states(value) for value in cells))
+        if stance.statement.cells and cells and (len(cells) > 1 or len(cells[0].digits) > MIN_ROW_DIGITS):
+            known = sum(
+                evidence.is_written(value)
+                or evidence.outputs.states(value)
+                or (len(cells) == 1 and evidence.supports(value))
+                for value in cells
             )
+            rows.append((stance, cells, known))
     invented = [(stance, cells[0]) for stance, cells, known in rows if not known]
     certain = [known == len(cells) for _, cells, known in rows if known]
     if len(invented) == 1 and len(certain) > 1 and all(certain):
@@ -182,7 +165,7 @@ def _unknown_values(episode: Episode, evidence: Evidence, answer: EpisodeText) -
         if stance.is_question or stance.is_plan or stance.is_bad_news:
             continue
         values = [value for value in speech.values_of(stance) if _is_specific(value)]
-        missing = [value for value in values if not _is_supported(value, evidence)]
+        missing = [value for value in values if not _is_supported(value, evidence, speech.text)]
         row = len(stance.statement.cells) > 2
         if row and len(values) > 1 and len(missing) < len(values):
             missing = []
@@ -205,11 +188,11 @@ def _is_empty(call: EpisodeCall) -> bool:
     return call.meaning.state == "failure" or not re.search(r"\d", call.text) or finds_nothing(call.text)
 
 
-def _is_supported(value: Value, evidence: Evidence) -> bool:
+def _is_supported(value: Value, evidence: Evidence, text: str) -> bool:
     if value.date is not None:
         _, month, day = value.date
         return any(date[1:] == (month, day) for date, _ in evidence.dates) or str(day) in evidence.seen
-    return evidence.supports(value)
+    return evidence.supports(value) or evidence.is_converted(value, text)
 
 
 def _is_specific(value: Value) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from critiqor.diagnosis.claims.destinations.records import Mismatch, arguments_of
 from critiqor.diagnosis.claims.destinations.siblings import sibling_mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
-from critiqor.diagnosis.claims.evidence import is_slip
 from critiqor.diagnosis.claims.language import language_of
+from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.spans.calls import Kind
 

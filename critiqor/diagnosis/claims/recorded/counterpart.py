@@ -1,0 +1,225 @@
+"""The recorded number that a claimed one stands for and differs from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from critiqor.diagnosis.claims.arithmetic import tolerance
+from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.recorded.alignment import Mention
+from critiqor.diagnosis.claims.recorded.derivations import Derivations
+from critiqor.diagnosis.claims.recorded.facts import Fact, key_words, near_words, next_word
+from critiqor.diagnosis.claims.recorded.slips import is_slip
+from critiqor.diagnosis.claims.recorded.units import Unit, is_comparable, unit_at, unit_of_name
+from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.values import Value
+from critiqor.model import Severity
+
+FEW = 8
+"""With at most so many recorded numbers, two digits are enough to recognize one with a slip."""
+MANY = 60
+"""With more recorded numbers, three digits are not enough."""
+MIN_DERIVED_DIGITS = 5
+"""Minimum number of digits of a number that hardly follows from recorded ones by chance."""
+MAX_ROUNDING = 0.005
+"""Maximum share by which a number in a text differs from a recorded one that it reports."""
+MAX_RATIO = 5.0
+"""A number that is more times as large as a recorded one is not meant to be that one."""
+
+
+class Counterpart(NamedTuple):
+    """A recorded number with how certain it is that it was meant."""
+
+    fact: Fact
+    severity: Severity
+
+
+class Place(NamedTuple):
+    """Where a claimed number stands: what its sentence or row names."""
+
+    value: Value
+    unit: Unit
+    keys: frozenset[str]
+    """Beginnings of the words around it, or of the head of its column."""
+    records: frozenset[int]
+    """The records that are named next to it."""
+    is_row: bool
+
+
+class Counterparts:
+    """Finds the recorded numbers that the numbers of one text stand for."""
+
+    def __init__(self, evidence: Evidence, speech: Speech) -> None:
+        self._evidence = evidence
+        self._speech = speech
+        self._mentions: dict[int, list[Mention]] = {}
+        self._headers: dict[int, tuple[str, ...]] | None = None
+
+    def place(self, stance: Stance, value: Value) -> Place:
+        """Return where a number stands."""
+        text, statement = self._speech.text, stance.statement
+        directory = self._evidence.directory
+        unit = unit_at(text, value.start, value.end)
+        mentions = self._mentions.get(statement.start)
+        if mentions is None:
+            mentions = self._mentions[statement.start] = directory.mentions(stance.lowered)
+        offset = value.start - statement.start
+        if len(statement.cells) > 1:
+            number = statement.text[:offset].count("|") - (statement.text.lstrip().startswith("|"))
+            header = self._header(statement.start)
+            head = header[number] if 0 <= number < len(header) else ""
+            first = [one for one in mentions if one.end <= statement.text.find("|", 2)] or mentions
+            records = directory.nearest(stance.lowered, first, offset)
+            keys = key_words(head) | key_words(statement.cells[0])
+            return Place(value, unit if unit.measure else unit_of_name(head), keys, records, True)
+        records = directory.nearest(stance.lowered, mentions, offset)
+        return Place(value, unit, near_words(text, value), records, False)
+
+    def _header(self, start: int) -> tuple[str, ...]:
+        """Return the first row of the table that a row belongs to."""
+        if self._headers is None:
+            self._headers = {}
+            header: tuple[str, ...] = ()
+            end = -1
+            for stance in self._speech.stances:
+                statement = stance.statement
+                if len(statement.cells) < 2:
+                    header = ()
+                    continue
+                if not header or self._speech.text[end : statement.start].count("\n") > 2:
+                    header = statement.cells
+                self._headers[statement.start] = header
+                end = statement.end
+        return self._headers.get(start, ())
+
+    def find(self, stance: Stance, value: Value) -> Counterpart | None:
+        """Return the recorded number that a claimed one stands for, if it differs from it."""
+        facts = self._evidence.facts
+        if not facts:
+            return None
+        place = self.place(stance, value)
+        is_guess = stance.is_plan or stance.is_uncertain
+        return (
+            self._counted(place) or self._slip(place, is_guess=is_guess) or (None if is_guess else self._named(place))
+        )
+
+    def _counted(self, place: Place) -> Counterpart | None:
+        """Return the only recorded number of the same things: `43 passed` for `40 passed`."""
+        behind = next_word(self._speech.text, place.value.end)
+        facts = [fact for fact in self._evidence.facts if fact.next_word == behind] if behind else []
+        if len({fact.number for fact in facts}) != 1 or not self._evidence.is_complete:
+            return None
+        claimed, recorded = place.value.number, facts[-1].number
+        is_other = claimed == recorded - 1  # "the other 56 tests"
+        return Counterpart(facts[-1], "high") if not is_other and _is_slip_of(place.value, facts[-1]) else None
+
+    def _slip(self, place: Place, *, is_guess: bool) -> Counterpart | None:
+        """Return a recorded number that differs by a slip: one digit, or the order of digits."""
+        evidence, value = self._evidence, place.value
+        size, count = len(value.digits), len(evidence.numbers)
+        best, found = -1, None
+        for fact in evidence.facts:
+            if not _is_slip_of(value, fact):
+                continue
+            is_named = fact.record in place.records and fact.is_structured
+            same_unit = place.unit.measure == fact.unit.measure
+            if not (same_unit or is_named or is_comparable(place.unit, fact.unit)):
+                continue
+            certainty = 2 * is_named + bool(self._shared(place, fact)) + (same_unit and place.unit.measure != "")
+            too_short = (size < 4 and count > MANY and not certainty) or (
+                size < 3 and (not same_unit or (count > FEW and certainty < 3))
+            )
+            if certainty > best and not too_short and (is_named or not self._is_reported(fact)):
+                best, found = certainty, fact
+        if found is None or not self._overrides(place, best) or (is_guess and best < 2) or _is_status(place):
+            return None
+        return Counterpart(found, "high")
+
+    def _overrides(self, place: Place, certainty: int) -> bool:
+        """Return whether a slip is more likely than a computation with the same result."""
+        evidence, value = self._evidence, place.value
+        if not evidence.is_readable:
+            return certainty > 1
+        if certainty > 1 and len(value.digits) < MIN_DERIVED_DIGITS:
+            own = Derivations(evidence.directory.of(place.records))
+            return not any(own.has_amount(number, tolerance(number, decimals)) for number, decimals in value.readings)
+        return not (evidence.is_computed(value) or (certainty < 2 and evidence.is_combined(value)))
+
+    def _named(self, place: Place) -> Counterpart | None:
+        """Return the number of the record or of the column that the sentence names."""
+        evidence, value = self._evidence, place.value
+        if not evidence.is_readable or not evidence.is_complete or _is_year(value) or evidence.supports(value):
+            return None
+        directory = evidence.directory
+        near = [fact for fact in directory.of(place.records) if self._may_mean(place, fact)]
+        keyed = [fact for fact in near if self._shared(place, fact)]
+        if len({fact.number for fact in keyed}) == 1 and keyed[0].is_structured:
+            return Counterpart(keyed[0], "high")
+        if place.is_row and len({fact.number for fact in near}) == 1:
+            return Counterpart(near[0], "high")
+        same_unit = [fact for fact in near if fact.unit.measure == place.unit.measure != ""]
+        if len({fact.number for fact in same_unit}) == 1:
+            return Counterpart(same_unit[0], "medium")
+        if place.is_row:
+            return None
+        everywhere = [fact for fact in evidence.facts if self._may_mean(place, fact) and self._shared(place, fact)]
+        if len({fact.number for fact in everywhere}) == 1:
+            return Counterpart(everywhere[-1], "medium")
+        only = evidence.facts[0]
+        is_only = len(evidence.numbers) == 1 and len(evidence.episode.calls) == 1
+        return Counterpart(only, "medium") if is_only and self._may_mean(place, only) else None
+
+    def _may_mean(self, place: Place, fact: Fact) -> bool:
+        """Return whether a number can be meant to be a recorded one, which the text does not report elsewhere."""
+        claimed, recorded = place.value.number, fact.number
+        if not is_comparable(place.unit, fact.unit) or self._is_reported(fact):
+            return False
+        if not claimed or not recorded:
+            return claimed != recorded
+        return 1 / MAX_RATIO <= claimed / recorded <= MAX_RATIO
+
+    def _shared(self, place: Place, fact: Fact) -> frozenset[str]:
+        """Return the words that name both numbers, without those of most columns."""
+        directory = self._evidence.directory
+        most = max(1, directory.series // 3)
+        return frozenset(key for key in place.keys & fact.keys if directory.keys[key] <= most)
+
+    def _is_reported(self, fact: Fact) -> bool:
+        """Return whether the text reports a recorded number as it is."""
+        for value in self._speech.values:
+            for number, decimals in value.readings:
+                margin = max(0.5 * 10.0**-decimals, MAX_ROUNDING * abs(number))
+                if any(abs(number * factor - fact.number) <= margin * factor for factor in _FACTORS):
+                    return True
+        return False
+
+
+def _is_slip_of(value: Value, fact: Fact) -> bool:
+    """Return whether a number is a recorded one, rounded or not, with a slip."""
+    recorded, own = fact.readings[0], value.readings[0]
+    if own.number in (recorded.number * 10, recorded.number / 10, recorded.number - 1):
+        return False  # another unit, or all but one
+    if own.number and recorded.number and not 0.05 < own.number / recorded.number < 20:
+        return False
+    for decimals in {own.decimals, max(own.decimals, recorded.decimals)}:
+        claimed, other = f"{abs(own.number):.{decimals}f}", f"{abs(recorded.number):.{decimals}f}"
+        while decimals and claimed[-1] == other[-1] == "0":
+            claimed, other, decimals = claimed[:-1], other[:-1], decimals - 1
+        if is_slip(claimed.replace(".", "").lstrip("0"), other.replace(".", "").lstrip("0")):
+            return True
+    return False
+
+
+_FACTORS = (1.0, 0.01, 100.0, 1e3, 1e-3, 1e6)
+
+
+def _is_status(place: Place) -> bool:
+    """Return whether a number can be a status of HTTP, which everybody knows: it gets a 413."""
+    value = place.value
+    is_known = value.text.isdigit() and (200 <= value.number <= 206 or 300 <= value.number <= 308)
+    is_error = value.text.isdigit() and (400 <= value.number <= 431 or 500 <= value.number <= 511)
+    return (is_known or is_error) and not place.unit.measure and not place.records
+
+
+def _is_year(value: Value) -> bool:
+    return value.text.isdigit() and len(value.text) == 4 and 1900 <= value.number < 2100

@@ -1,0 +1,201 @@
+"""What a person computes from recorded numbers: only numbers that belong together are combined.
+
+Sums, differences, shares and changes are formed within a column or within a record, and of totals. With free
+combinations of all numbers, almost every number would follow from some of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import chain, combinations, permutations
+from typing import NamedTuple
+
+from critiqor.diagnosis.claims.recorded.facts import Fact
+from critiqor.diagnosis.claims.recorded.units import Unit, is_money
+
+MAX_SERIES = 40
+"""Maximum number of numbers of a series that are combined in pairs."""
+MAX_SUBSET = 10
+"""Maximum number of numbers of a series of which every subset is added up."""
+MAX_RUN = 12
+"""Maximum number of neighbouring numbers of a longer series that are added up."""
+MAX_RESULTS = 60_000
+FEW = 6
+"""With at most so many numbers, any two of them are combined."""
+MAX_MULTIPLIED = 100
+"""Maximum number of numbers that are multiplied by small ones: the price for two people."""
+MAX_OPERANDS = 40
+"""Maximum number of operands that are combined with numbers from elsewhere."""
+
+
+class Sorted:
+    """Numbers in order, so that one is found without comparing all."""
+
+    def __init__(self, numbers: Iterable[float]) -> None:
+        self.numbers = sorted(set(numbers))
+
+    def has(self, number: float, tolerance: float) -> bool:
+        """Return whether one of them is as near as the tolerance."""
+        place = bisect_left(self.numbers, number - tolerance)
+        return place < len(self.numbers) and self.numbers[place] <= number + tolerance
+
+
+class Rate(NamedTuple):
+    """What one thing is for another."""
+
+    number: float
+    measure: str
+    """What it measures: money for 100 g is money."""
+
+
+class Derivations:
+    """The results of computations with facts."""
+
+    def __init__(self, facts: list[Fact]) -> None:
+        series: dict[str, list[float]] = {}
+        records: dict[int, list[float]] = {}
+        groups: dict[tuple[str, str], list[float]] = {}
+        for fact in facts:
+            series.setdefault(fact.series, []).append(fact.number)
+            records.setdefault(fact.record, []).append(fact.number)
+            if fact.is_structured:
+                for name in dict.fromkeys(fact.names[:4]):
+                    groups.setdefault((fact.series, name), []).append(fact.number)
+        self._series = list(series.values())
+        self._records = list(records.values())
+        self._groups = [group for group in groups.values() if len(group) > 1]
+        self._numbers = list(dict.fromkeys(fact.number for fact in facts))
+        self.totals = list(
+            dict.fromkeys(
+                result
+                for group in (*self._series, *self._groups)
+                if len(group) > 1
+                for result in (sum(group), sum(group) / len(group))
+            )
+        )
+        self.rates = list(_rates(facts))
+        """What one thing is for another of the same record: a price for each 100 g."""
+        self._rates: dict[str, Sorted] = {}
+        self.counts = [float(len(group)) for group in (*self._series, *self._groups)] + [float(len(self._records))]
+        self._exact: Sorted | None = None
+        self._amounts: Sorted | None = None
+        self._shares: Sorted | None = None
+        self.is_complete = True
+        """Whether everything was computed; of too many numbers, only a part is."""
+
+    def has_total(self, number: float, tolerance: float) -> bool:
+        """Return whether a number is the sum or the average of a series or of a group of it."""
+        if self._exact is None:
+            self._exact = Sorted(self.totals)
+        return self._exact.has(number, tolerance)
+
+    def has_rate(self, number: float, tolerance: float, measure: str) -> bool:
+        """Return whether a number of a measure is a rate."""
+        if measure not in self._rates:
+            measures = ("", measure) if is_money(measure) else (measure,)
+            self._rates[measure] = Sorted(rate.number for rate in self.rates if rate.measure in measures)
+        return self._rates[measure].has(number, tolerance)
+
+    def has_amount(self, number: float, tolerance: float) -> bool:
+        """Return whether a number is a sum, a difference or a product of what belongs together, or an average."""
+        if self._amounts is None:
+            self._amounts = Sorted(self._bounded(self._all_amounts()))
+        return self._amounts.has(number, tolerance)
+
+    def has_share(self, number: float, tolerance: float) -> bool:
+        """Return whether a number is a ratio of what belongs together; 100 times as much is a percentage."""
+        if self._shares is None:
+            self._shares = Sorted(self._bounded(self._all_shares()))
+        return self._shares.has(number, tolerance)
+
+    def _bounded(self, results: Iterator[float]) -> Iterator[float]:
+        for count, result in enumerate(results):
+            if count >= MAX_RESULTS:
+                self.is_complete = False
+                return
+            yield result
+
+    def _all_amounts(self) -> Iterator[float]:
+        yield from self.totals
+        yield from self.counts
+        for numbers in (*self._series, *self._groups):
+            yield from _sums(numbers)
+        for one, other in self._pairs():
+            yield abs(one - other)
+            yield one + other
+        products: list[float] = []
+        for record in self._records:
+            for one, other in combinations(record[:MAX_SUBSET], 2):
+                yield one + other
+                yield one * other
+            if len(record) > 1:
+                yield sum(record)
+                products.append(record[0] * record[1])
+        yield sum(products)
+        for number in self._numbers[-MAX_MULTIPLIED:]:
+            for factor in range(2, 10):
+                yield number * factor
+
+    def _all_shares(self) -> Iterator[float]:
+        counts = list(dict.fromkeys(self.counts))[:MAX_OPERANDS]
+        for one, other in chain(self._pairs(), combinations((*counts, *self._numbers[-MAX_OPERANDS:]), 2)):
+            if one and other:
+                yield from (one / other, other / one, abs(one - other) / abs(one), abs(one - other) / abs(other))
+
+    def _pairs(self) -> Iterator[tuple[float, float]]:
+        """Yield the numbers that belong together, two at a time."""
+        for numbers in (*self._series, *self._records, *self._groups):
+            members = list(dict.fromkeys((*numbers[:MAX_SERIES], *([sum(numbers)] if len(numbers) > 1 else ()))))
+            yield from combinations(members, 2)
+        yield from combinations(self.totals[:MAX_OPERANDS], 2)
+        if len(self._numbers) <= FEW:
+            yield from combinations(self._numbers, 2)
+
+
+def _rates(facts: list[Fact]) -> Iterator[Rate]:
+    records: dict[int, list[Fact]] = {}
+    for fact in facts:
+        if fact.is_structured:
+            records.setdefault(fact.record, []).append(fact)
+    for record in list(records.values())[:MAX_OPERANDS]:
+        for one, other in permutations(record[:FEW], 2):
+            if other.number and one.series != other.series and (not one.unit.measure or one.unit != other.unit):
+                for factor in (1.0, 100.0, 1000.0):
+                    yield Rate(factor * one.number / other.number, one.unit.measure)
+
+
+def _sums(numbers: list[float]) -> Iterator[float]:
+    if 2 < len(numbers) <= MAX_SUBSET:
+        for size in range(2, len(numbers) + 1):
+            for chosen in combinations(numbers, size):
+                yield sum(chosen)
+        return
+    for start, first in enumerate(numbers):
+        total = first
+        for number in numbers[start + 1 : start + MAX_RUN]:
+            total += number
+            yield total
+
+
+def converted(number: float, unit: Unit) -> Iterator[tuple[float, float]]:
+    """Yield what a claimed number is in other units, each with its factor: recorded numbers may be in any of them."""
+    if unit.measure == "time":
+        for factor in (1e-6, 1e-3, 1.0, 60.0, 3600.0, 86400.0):
+            yield number * unit.factor / factor, unit.factor / factor
+    elif unit.measure == "size":
+        power = len(str(int(unit.factor))) // 3
+        for base in (1000.0, 1024.0):
+            for other in range(5):
+                factor = base ** (power - other)
+                yield number * factor, factor
+    elif unit.measure == "fahrenheit":
+        yield (number - 32) / 1.8, 1 / 1.8
+    elif unit.measure == "temperature":
+        yield number * 1.8 + 32, 1.8
+    elif unit.measure == "length":
+        for factor in (1e-3, 1e-2, 0.3048, 1.0, 1e3, 1609.344):
+            yield number * unit.factor / factor, unit.factor / factor
+    elif unit.measure == "weight":
+        for factor in (1e-3, 0.45359237, 1.0):
+            yield number * unit.factor / factor, unit.factor / factor

@@ -1,0 +1,132 @@
+"""Recorded numbers with what they belong to: the names of their record and the words of their column or label."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+import msgspec
+
+from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.recorded.tables import Cell, Record, records_in
+from critiqor.diagnosis.claims.recorded.units import NONE, Unit, unit_at, unit_of_name, unit_of_record
+from critiqor.diagnosis.claims.values import Reading, Value, read_number, values_in
+
+MAX_FACTS = 3_000
+"""Maximum number of facts of an episode that are read."""
+_WORD = re.compile(r"[^\W\d_]+|\d+(?=[^\W\d_])|(?<=[^\W\d_])\d+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NEAR_BEFORE = re.compile(r"[^,;|()\[\]{}.]*$")
+_NEAR_BEHIND = re.compile(r"[^,;:|()\[\]{}.\d]*")
+STEM = 5
+MIN_WORD = 2
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """A recorded number."""
+
+    readings: tuple[Reading, ...]
+    text: str
+    unit: Unit
+    keys: frozenset[str]
+    """Beginnings of the words of its column, member or label."""
+    names: tuple[str, ...]
+    """What its record is about, in lower case."""
+    record: int
+    """Number of its record."""
+    series: str
+    """Numbers of one series are alike: a column, or members of one name."""
+    call: EpisodeCall
+    is_structured: bool
+    next_word: str = ""
+    """Beginning of the word behind it: what is counted."""
+
+    @property
+    def number(self) -> float:
+        """The number in its most usual reading."""
+        return self.readings[0].number
+
+    @property
+    def decimals(self) -> int:
+        """Its number of decimals in the most usual reading."""
+        return self.readings[0].decimals
+
+
+def facts_of(calls: list[EpisodeCall], *, of_arguments: bool = False) -> list[Fact]:
+    """Return the numbers that outputs contain, in order, or those that arguments contain."""
+    found: list[Fact] = []
+    number = 0
+    for position, call in enumerate(calls):
+        text = call.facts if of_arguments else call.text
+        for record in records_in(text) if any(map(str.isdigit, text)) else ():
+            number += 1
+            found += _facts(record, -number if of_arguments else number, position, call)
+            if len(found) > MAX_FACTS:
+                return found[:MAX_FACTS]
+    return found
+
+
+def _facts(record: Record, number: int, position: int, call: EpisodeCall) -> Iterator[Fact]:
+    names = tuple(name.lower() for name in record.names)
+    common = unit_of_record(record.names) if record.is_structured else NONE
+    for place, cell in enumerate(record.cells):
+        for value in _numbers(cell):
+            unit = unit_at(cell.text, value.start, value.end)
+            if unit is NONE:
+                unit = unit_of_name(cell.name)
+            if unit is NONE and (common.measure != "percent" or len(record.cells) == 1):
+                unit = common
+            if record.is_structured:
+                keys, series = key_words(cell.name), f"{call.tool} {cell.name or (position, place)}"
+            else:
+                keys = near_words(cell.text, value)
+                series = f"{call.tool} {sorted(keys)}"
+            behind = "" if record.is_structured else next_word(cell.text, value.end)
+            yield Fact(
+                value.readings, value.text, unit, keys, names, number, series, call, record.is_structured, behind
+            )
+
+
+def _numbers(cell: Cell) -> list[Value]:
+    text = cell.text
+    if text.isdigit():
+        return [Value("number", 0, len(text), text, read_number(text))]
+    return [value for value in values_in(text) if value.kind == "number"]
+
+
+def near_words(text: str, value: Value, *, behind: int = 3, before: int = 5) -> frozenset[str]:
+    """Return the beginnings of the words around a number, within its clause."""
+    first = _NEAR_BEFORE.search(text, max(0, value.start - 60), value.start)
+    last = _NEAR_BEHIND.match(text, value.end, value.end + 40)
+    words = (_words(first[0])[-before:] if first else []) + (_words(last[0])[:behind] if last else [])
+    return _stems(words)
+
+
+def next_word(text: str, end: int) -> str:
+    """Return the beginning of the word behind a number: 40 passed."""
+    found = _NEXT.match(text, end)
+    return found[1].lower()[:STEM] if found else ""
+
+
+_NEXT = re.compile(r" ([^\W\d_]{4,})")
+
+
+@lru_cache(maxsize=2_000)
+def key_words(name: str) -> frozenset[str]:
+    """Return the beginnings of the words of a name: `failedPercent`, `p99 ms`."""
+    return _stems(_words(name))
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text))]
+
+
+def _stems(words: list[str]) -> frozenset[str]:
+    return frozenset(word[:STEM] for word in words if len(word) >= MIN_WORD and word not in _ignored())
+
+
+@cache
+def _ignored() -> frozenset[str]:
+    return small_words() | {"is", "of", "the", "in", "at", "on", "to", "de", "la", "le", "value", "result", "data"}

@@ -1,0 +1,122 @@
+"""Quotations: words that an answer puts into somebody's mouth, and that appear in nothing that the agent has read."""
+
+from __future__ import annotations
+
+import re
+
+from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.episode import Episode, EpisodeText
+from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.language import Language, language_of, normalize
+from critiqor.diagnosis.claims.sentences import Quotation, Statement, quotations
+from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
+
+TYPE = "unsupported_claim"
+MIN_WORDS = 6
+"""Minimum number of words of a quotation that is looked up; shorter ones are names and terms."""
+MIN_CHARACTERS = 30
+MIN_UNSPACED = 12
+"""Minimum number of characters in languages that do not separate words."""
+REACH = 200
+"""Maximum number of characters between a quotation and the statement that says whose words it is."""
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_SPEAKER = re.compile(
+    r"(?:^|\n)[\s>*•\d.)-]*([^\W\d][^\n\"“”«»„:：]{1,38}?)[*_\s]*(?:\([^()\n]{1,40}\))?[*_\s]*[:：][*_\s]*[\"“«„「]?$"
+)
+_SIGNED = re.compile(r"^[\"”»“」]?[*_\s]*(?:[—–~-]{1,2}|\()\s*[*_]*([^\W\d][^\n,(★☆*_]{1,38})")
+
+
+def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
+    """Return the quotations of the answer and of texts for others that appear nowhere in what was seen."""
+    texts = [*episode.messages[-1:], *episode.outgoing] if episode.calls else []
+    claims = [claim for text in texts for claim in _check(episode, evidence, text)]
+    if not evidence.is_complete:
+        for claim in claims:
+            claim.status, claim.problem = "unverifiable", None
+            claim.reason = "it may be in a part of an output that was cut or redacted"
+    return claims
+
+
+def _check(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[CheckedClaim]:
+    if not _MARKS.search(text.text):
+        return []
+    attributed = [stance.statement for stance in episode.speech(text).stances if stance.is_attributed]
+    # Other quotations are the agent's own words, such as the draft of a message.
+    checkable = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
+    spoken = [one for one in checkable if _has_speaker(text.text, one, evidence)]
+    other = [one for one in checkable if one not in spoken and _is_near(one, attributed)]
+    if not spoken and not other:
+        return []
+    read = [call.text for call in episode.calls if call.kind is Kind.LOOKUP and call.meaning.state != "failure"]
+    source = language_of("\n".join(read)[:4000]) if read else None
+    # What the agent wrote into a file itself is no source of what somebody else said.
+    given = normalize(episode.request)
+    found = [(one, f"{evidence.results}\n{given}") for one in spoken]
+    found += [(one, f"{evidence.seen}\n{given}") for one in other]
+    return [
+        _invented(text, quotation)
+        for quotation, known in found
+        if not _is_translated(quotation.text, source) and not _is_quoted_from(quotation.text, known)
+    ]
+
+
+_MARKS = re.compile(r"[\"“«„「『]")
+
+
+def _is_near(quotation: Quotation, attributed: list[Statement]) -> bool:
+    return any(one.start - REACH <= quotation.start <= one.end for one in attributed)
+
+
+def _has_speaker(text: str, quotation: Quotation, evidence: Evidence) -> bool:
+    """Return whether a quotation stands beside the name of somebody whose words were read: `Ana: "…"`, `"…" — Ana`."""
+    before = _SPEAKER.search(text[max(0, quotation.start - 80) : quotation.start])
+    behind = _SIGNED.match(text[quotation.end : quotation.end + 60])
+    for found in (before, behind):
+        name = normalize(found[1]).strip(" *_`@") if found else ""
+        if len(name) > 1 and name in evidence.results:
+            return True
+    return False
+
+
+def _is_translated(text: str, source: Language | None) -> bool:
+    """Return whether a quotation is in another language than its source: it cannot be looked up."""
+    own = language_of(text)
+    return source is not None and own is not None and own is not source
+
+
+def _is_checkable(quotation: Quotation) -> bool:
+    if _UNSPACED.search(quotation.text):
+        return len(quotation.text) >= MIN_UNSPACED
+    return len(_WORD.findall(quotation.text)) >= MIN_WORDS and len(quotation.text) >= MIN_CHARACTERS
+
+
+def _is_quoted_from(text: str, known: str) -> bool:
+    """Return whether a third of the words of a text follow each other in a known one, too."""
+    words, joint, size = _WORD.findall(normalize(text)), " ", 4
+    if _UNSPACED.search(text):
+        words, joint, size = list("".join(words)), "", 5
+    squeezed = joint.join(_WORD.findall(known))
+    windows = [joint.join(words[at : at + size]) for at in range(len(words) - size + 1)]
+    return sum(window in squeezed for window in windows) * 3 >= len(windows)
+
+
+def _invented(text: EpisodeText, quotation: Quotation) -> CheckedClaim:
+    return CheckedClaim(
+        text=text,
+        start=quotation.start,
+        end=quotation.end,
+        kind="quote",
+        status="unsupported",
+        reason="these words appear in nothing that the agent has read",
+        problem=Problem(
+            type=TYPE,
+            about=("quotation",),
+            severity="high",
+            confidence=70,
+            title="Quoted words that appear nowhere in what the agent has read",
+            explanation=f"The text quotes “{excerpt(quotation.text, 120)}”, which no output contains.",
+            recommendation="Have the agent quote only from texts that it has read, word for word.",
+        ),
+    )
