@@ -16,13 +16,13 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-BIN = Path(sys.executable).parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from browser.chromium import browser  # noqa: E402
 from diagnosed import store  # noqa: E402
 from large import large_diagnosis, many_runs  # noqa: E402
-from support import Runs  # noqa: E402
+from served import Served  # noqa: E402
+from support import BIN, Runs  # noqa: E402
 
 RUNS = 2000
 GOAL_MS = 1000
@@ -33,9 +33,8 @@ def main() -> None:
         runs = Runs(Path(folder) / "runs")
         many_runs(runs, RUNS)
         large = store(runs, large_diagnosis("run_9999"), day=20_000)
-        figures = measure(
-            runs.folder, {"graph_300_nodes_ms": f"/runs/{large}/diagnosis", "charts_2000_runs_ms": "/runs"}
-        )
+        pages = {"graph_300_nodes_ms": f"/runs/{large}/diagnosis", "charts_2000_runs_ms": "/runs"}
+        figures = measure(runs, pages)
     if "--json" in sys.argv:
         print(json.dumps(figures))
         return
@@ -43,22 +42,14 @@ def main() -> None:
         print(f"{name:28} {value}" + f"  (goal: under {GOAL_MS})" * (not name.startswith("first")))
 
 
-def measure(folder: Path, pages: dict[str, str]) -> dict[str, float]:
+def measure(runs: Runs, pages: dict[str, str]) -> dict[str, float]:
     """Serve a runs folder and open the pages."""
-    dashboard = [str(BIN / "critiqor"), "dashboard", "--runs-dir", str(folder), "--no-browser", "--json", "--port", "0"]
-    with subprocess.Popen(dashboard, stdout=subprocess.PIPE, text=True) as serving:
-        try:
-            assert serving.stdout
-            answer = ""
-            while not answer.endswith("\n}\n"):
-                answer += serving.stdout.readline()
-            request = {**json.loads(answer)["data"], "browser": browser()._asdict(), "pages": pages}
-            script = str(Path(__file__).with_suffix(".mjs"))
-            out = subprocess.run([str(BIN / "node"), script, json.dumps(request)], check=True, stdout=subprocess.PIPE)
-            figures: dict[str, float] = json.loads(out.stdout)
-            return figures
-        finally:
-            serving.terminate()
+    with Served(runs, runs.folder.parent) as served:
+        request = {**served.data, "browser": browser()._asdict(), "pages": pages}
+        script = str(Path(__file__).with_suffix(".mjs"))
+        out = subprocess.run([str(BIN / "node"), script, json.dumps(request)], check=True, stdout=subprocess.PIPE)
+    figures: dict[str, float] = json.loads(out.stdout)
+    return figures
 
 
 if __name__ == "__main__":

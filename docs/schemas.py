@@ -1,4 +1,4 @@
-"""Writes the JSON Schemas of what Critiqor writes from its structs, so that they cannot be wrong.
+"""Write the JSON Schemas of the files that Critiqor writes; they are made from its structs.
 
 python docs/schemas.py
 """
@@ -24,17 +24,17 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Evidence(msgspec.Struct, kw_only=True):
-    """Sealed evidence, as session.json holds it."""
+    """Sealed evidence, as in session.json."""
 
-    # It is written and read event by event, so that the program itself has no such struct. Its annotations must be
-    # types and no texts, because this file need not be a module that can be looked up.
+    # The program writes and reads evidence event by event, so it has no such struct. The annotations must be types,
+    # not strings, because a test can load this file without adding it to sys.modules.
 
     schema_version: str
     run_id: str
     session_id: str
     """The same as `run_id`."""
     events: list[Event]
-    """In their true order."""
+    """In the order in which they happened."""
     metrics: Metrics
     coverage: Coverage
 
@@ -48,20 +48,20 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
 
 
 def schema_text(name: str = DIAGNOSIS_SCHEMA) -> str:
-    """A schema as it is shipped."""
+    """Return a schema as it is shipped."""
     made = msgspec.json.schema(SCHEMAS[name])
     structs = {struct.__name__: struct for struct in _structs_behind(SCHEMAS[name])}
     for title, definition in made["$defs"].items():
-        told = _descriptions(structs[title]) if title in structs else {}
+        descriptions = _descriptions(structs[title]) if title in structs else {}
         for field, shape in definition.get("properties", {}).items():
-            if field in told:
-                shape["description"] = told[field]
+            if field in descriptions:
+                shape["description"] = descriptions[field]
     named = {"$schema": DIALECT, "title": name, **made, "$defs": dict(sorted(made["$defs"].items()))}
     return json.dumps(named, indent=2, ensure_ascii=False) + "\n"
 
 
 def _structs_behind(kind: Any) -> set[type[msgspec.Struct]]:
-    """A struct and all those that its fields hold."""
+    """Return a struct and all structs in its fields."""
     found: set[type[msgspec.Struct]] = set()
     waiting = [msgspec.inspect.type_info(kind)]
     while waiting:
@@ -77,28 +77,28 @@ def _structs_behind(kind: Any) -> set[type[msgspec.Struct]]:
 
 
 def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """What stands under each field, its own and those that it has from others."""
-    told: dict[str, str] = {}
+    """Return the docstring under each field, inherited fields included."""
+    descriptions: dict[str, str] = {}
     for kind in reversed(struct.__mro__):
         if issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct:
-            told |= _own_descriptions(kind)
-    return told
+            descriptions |= _own_descriptions(kind)
+    return descriptions
 
 
 def _own_descriptions(struct: type) -> dict[str, str]:
-    # A struct of this very file is in no module that can be looked up where a test has loaded it.
+    # A test can load this file without adding it to sys.modules.
     source = (
         Path(__file__).read_text("utf-8") if struct is Evidence else inspect.getsource(sys.modules[struct.__module__])
     )
     module = ast.parse(source)
     body = next(node.body for node in module.body if isinstance(node, ast.ClassDef) and node.name == struct.__name__)
-    told = {}
+    descriptions = {}
     for field, text in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
             value = text.value
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                told[field.target.id] = " ".join(value.value.split())
-    return told
+                descriptions[field.target.id] = " ".join(value.value.split())
+    return descriptions
 
 
 if __name__ == "__main__":

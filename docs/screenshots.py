@@ -1,9 +1,9 @@
-"""Make demo runs, open them in the dashboard and the terminal, and keep what is seen as docs/images.
+"""Make demo runs, open them in the dashboard and the terminal, and save the pictures in docs/images.
 
     python docs/screenshots.py
 
-It uses the Chromium of the browser tests. The agents are the lab's: scripted, so that the pictures tell the same story
-each time.
+It uses the Chromium of the browser tests. The agents are those of the lab: they follow a script, so that the pictures
+show the same runs each time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-BIN = Path(sys.executable).parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from browser.chromium import browser  # noqa: E402
 from browser.stage import make_demo, record_another  # noqa: E402
+from served import Served  # noqa: E402
+from support import BIN, Runs  # noqa: E402
 
 LARGEST_BYTES = 150_000
 COLUMNS = 110
@@ -47,35 +48,23 @@ def main() -> None:
 
 
 def _shoot(folder: Path, runs: dict[str, str], live: str) -> None:
-    """Pages of the dashboard, at the size of a window."""
+    """Save pictures of pages of the dashboard, at the size of a window."""
     run = runs["claim"]
-    dashboard = [str(BIN / "critiqor"), "dashboard", "--runs-dir", str(folder / "runs"), "--no-browser", "--json"]
-    with subprocess.Popen(dashboard, stdout=subprocess.PIPE, text=True) as serving:
-        try:
-            assert serving.stdout
-            told = ""
-            while not told.endswith("\n}\n"):
-                told += serving.stdout.readline()
-            asked = {
-                **json.loads(told)["data"],
-                "browser": browser()._asdict(),
-                "images": str(IMAGES),
-                "pages": {
-                    "overview": f"/runs/{run}",
-                    "diagnosis": f"/runs/{run}/diagnosis",
-                    "timeline": f"/runs/{runs['forgetful']}/timeline",
-                    "evidence": f"/runs/{run}/evidence",
-                    "live": f"/runs/{live}/live",
-                    "runs": "/runs",
-                },
-            }
-            subprocess.run([str(BIN / "node"), str(SHOOT), json.dumps(asked)], check=True)
-        finally:
-            serving.terminate()
+    pages = {
+        "overview": f"/runs/{run}",
+        "diagnosis": f"/runs/{run}/diagnosis",
+        "timeline": f"/runs/{runs['forgetful']}/timeline",
+        "evidence": f"/runs/{run}/evidence",
+        "live": f"/runs/{live}/live",
+        "runs": "/runs",
+    }
+    with Served(Runs(folder / "runs"), folder) as served:
+        request = {**served.data, "browser": browser()._asdict(), "images": str(IMAGES), "pages": pages}
+        subprocess.run([str(BIN / "node"), str(SHOOT), json.dumps(request)], check=True)
 
 
 def _draw(verb: str, run: str, folder: Path) -> None:
-    """What a terminal shows of a verb, as a picture that browsers draw from its text."""
+    """Save the output of a verb in a terminal as an SVG picture."""
     import pexpect
     from rich.console import Console
     from rich.text import Text
@@ -89,7 +78,7 @@ def _draw(verb: str, run: str, folder: Path) -> None:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
         console.print(Text.from_ansi(child.before.replace("\r\n", "\n").strip("\n")))
         picture = console.export_svg(title=f"critiqor {verb} {run}", unique_id=verb)
-    # Without the font that rich has browsers fetch from elsewhere: any font of one width will do.
+    # Without the web font of rich, which browsers would download: any monospaced font will do.
     (IMAGES / f"{verb}.svg").write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL))
 
 

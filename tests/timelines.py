@@ -11,8 +11,8 @@ import msgspec
 
 from critiqor.model import Event, iso_from_ms
 from critiqor.model.timeline import TimelineSummary
+from critiqor.storage.journal import CHUNK_BYTES
 from critiqor.timeline import SummaryBuilder
-from critiqor.timeline.summary import BLOCK
 
 START = 1_794_000_000_000
 FIXTURES = Path(__file__).parent / "unit" / "fixtures"
@@ -68,8 +68,8 @@ def data_of(*lines: Mapping[str, Any] | bytes) -> bytes:
 def summary_of(*lines: Mapping[str, Any] | bytes) -> TimelineSummary:
     timeline = SummaryBuilder()
     data = data_of(*lines)
-    for place in range(0, len(data), BLOCK):
-        timeline.feed(data[place : place + BLOCK])
+    for place in range(0, len(data), CHUNK_BYTES):
+        timeline.feed(data[place : place + CHUNK_BYTES])
     return timeline.summary()
 
 

@@ -132,7 +132,7 @@ class Recorded(NamedTuple):
 
     run: RunHead
     events: Iterable[Event]
-    """In their true order; can be iterated once."""
+    """In the order in which they happened; can be iterated once."""
     diagnosis: Diagnosis | None
     """Null where there is none yet. Its trust score is null where the evidence is not intact."""
     moments: dict[str, int]

@@ -1,4 +1,7 @@
-"""The append-only journal of a run: one JSON object per line, written by any number of processes."""
+"""The append-only journal of a run: one JSON object per line, written by any number of processes.
+
+OpenClaw's timeline is read here too: it also only grows, and only the part that was sealed counts.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from critiqor.storage.normalization import normalize_plugin_event
 
 MAX_LINE = 8 << 20
 """Bytes. The recorder keeps records below 300 KB, so it did not write a longer line."""
+CHUNK_BYTES = 1 << 16
+"""Bytes read at once."""
 
 
 class JournalLine(NamedTuple):
@@ -28,6 +33,15 @@ class JournalLine(NamedTuple):
     """None for a line that is too long to be a record."""
     terminated: bool
     """Whether it ends with a line break; only the last line can lack one."""
+
+
+def read_chunks(path: Path, limit: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a file, or its first `limit` bytes, at most `CHUNK_BYTES` at once."""
+    left = limit
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(CHUNK_BYTES if left is None else min(CHUNK_BYTES, left)):
+            yield data
+            left = None if left is None else left - len(data)
 
 
 def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:

@@ -17,10 +17,9 @@ import msgspec
 from critiqor.errors import NoActiveSessionError
 from critiqor.model.evidence import SealedFile
 from critiqor.storage import SessionPaths
+from critiqor.storage.journal import read_chunks
 from critiqor.storage.run_record import load_head
 from critiqor.storage.session_document import read_coverage
-
-_CHUNK_BYTES = 1 << 20
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +76,9 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
 def file_digest(path: Path, limit: int | None = None) -> str | None:
     """Return the digest of a file, or of its first `limit` bytes, as a seal has it; None if the file does not exist."""
     digest = hashlib.sha256()
-    left = limit
     try:
-        with path.open("rb", buffering=0) as file:
-            while data := file.read(_CHUNK_BYTES if left is None else min(_CHUNK_BYTES, left)):
-                digest.update(data)
-                left = None if left is None else left - len(data)
+        for data in read_chunks(path, limit):
+            digest.update(data)
     except FileNotFoundError:
         return None
     return f"sha256:{digest.hexdigest()}"

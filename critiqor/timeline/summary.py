@@ -6,6 +6,7 @@ from pathlib import Path
 
 from critiqor.model.timeline import OpenSpan, SlowSpan, SpanFigures, TimelineProcess, TimelineSummary, Turn
 from critiqor.model.timestamps import iso_from_datetime, iso_from_ms
+from critiqor.storage.journal import read_chunks
 from critiqor.timeline.reader.lines import LineReader
 from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.record_processor import RecordProcessor
@@ -13,8 +14,6 @@ from critiqor.timeline.spans import closed_span
 from critiqor.timeline.turns.startup import build_startups
 from critiqor.timeline.turns.timeline_turns import MAX_TURNS
 
-BLOCK = 1 << 16
-"""Bytes read at once."""
 MAX_PROCESSES_LISTED = 50
 MAX_NAMES_LISTED = 300
 MAX_OPEN_LISTED = 20
@@ -25,12 +24,9 @@ def read_timeline(path: Path, limit: int | None = None) -> TimelineSummary:
     if path.exists() and not path.is_file():
         return TimelineSummary(present=False, unavailable="it is not a file")
     builder = SummaryBuilder()
-    left = limit
     try:
-        with path.open("rb", buffering=0) as file:
-            while data := file.read(BLOCK if left is None else min(BLOCK, left)):
-                builder.feed(data)
-                left = None if left is None else left - len(data)
+        for data in read_chunks(path, limit):
+            builder.feed(data)
     except FileNotFoundError:
         return TimelineSummary(present=False, unavailable="OpenClaw wrote no timeline")
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 import uvicorn
 from dashboards import Dashboard, event_ids, failing_tests
-from served import Served, Told
+from served import Response, Served
 from starlette.routing import Mount, Route
 from support import PATIENCE_SECONDS, Runs
 
@@ -363,7 +363,7 @@ def test_links_are_read_only_from_a_regular_file(runs: Runs, tmp_path: Path, kin
     assert guest.get(f"/runs/{run_id}").status_code == 403
 
 
-def _is_refused(answer: Told, status: int) -> None:
+def _is_refused(answer: Response, status: int) -> None:
     assert answer.status == status
     assert answer.headers["content-security-policy"] == CONTENT_SECURITY
     assert "set-cookie" not in answer.headers

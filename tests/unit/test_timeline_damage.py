@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timelines import Line, data_of, end, line, problems, request, sample, span, summary_of, without_line_numbers
 
+from critiqor.storage.journal import CHUNK_BYTES
 from critiqor.timeline import timeline_lines
 from critiqor.timeline.reader.lines import MAX_EXAMINED_LINES, MAX_LINE_BYTES
-from critiqor.timeline.summary import BLOCK
 
 HEAD = '"schemaVersion":"openclaw.diagnostics.v1","timestamp":"2026-11-06T21:20:00.000Z"'
 
@@ -217,7 +217,9 @@ def test_a_line_is_too_long_wherever_the_blocks_are_cut() -> None:
 
 @pytest.mark.parametrize("after", [b"", b"\n", data_of(*AROUND)])
 @pytest.mark.parametrize("before", [b"", data_of(*AROUND)])
-@pytest.mark.parametrize("length", [MAX_LINE_BYTES - 40, MAX_LINE_BYTES, 17 * BLOCK, 18 * BLOCK + 1, 3_000_000])
+@pytest.mark.parametrize(
+    "length", [MAX_LINE_BYTES - 40, MAX_LINE_BYTES, 17 * CHUNK_BYTES, 18 * CHUNK_BYTES + 1, 3_000_000]
+)
 def test_a_line_of_any_length_costs_no_other_line(length: int, before: bytes, after: bytes) -> None:
     around = before + after
     long = written('"type":"mark","name":"long","padding":""')

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 
 from critiqor.model.timestamps import us_of
 from critiqor.model.trace import MAX_MS, Counter, Fact, Instant, Part, Slice, Track, label
+from critiqor.storage.journal import read_chunks
 from critiqor.timeline.reader.lines import LineReader
 from critiqor.timeline.reader.problems import LineProblems
 from critiqor.timeline.reader.records import (
@@ -26,7 +27,6 @@ from critiqor.timeline.reader.records import (
 )
 from critiqor.timeline.spans import closed_span, detail_of
 
-BLOCK = 1 << 16
 MAX_OPEN = 100_000
 """Open spans that are remembered; older ones are reported as unfinished."""
 SPANS = "OpenClaw spans"
@@ -46,10 +46,9 @@ def read_trace_parts(path: Path, limit: int | None = None) -> Iterator[Part]:
     """
     converter = _Converter()
     reader = LineReader(converter.take, LineProblems.empty())
-    with path.open("rb", buffering=0) as file:
-        while data := file.read(BLOCK if limit is None else min(BLOCK, limit - reader.bytes)):
-            reader.feed(data)
-            yield from converter.drain()
+    for data in read_chunks(path, limit):
+        reader.feed(data)
+        yield from converter.drain()
     reader.finish()
     yield from converter.drain()
     yield from converter.unfinished()
