@@ -11,10 +11,10 @@ from support import Answer, Cli, Runs, let_time_pass
 
 from critiqor.cli import main
 
-# The same examples every time, and no verdict on how fast this machine is today.
+# The same examples every time, and no failures because the machine is slow.
 settings.register_profile("deterministic", derandomize=True, deadline=None, database=None)
 settings.load_profile("deterministic")
-# Whoever starts the tests in the background has them, and every program that they start, ignore Ctrl-C.
+# Tests that a shell starts in the background ignore Ctrl-C, and so would every program that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -31,7 +31,7 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: p
 
 @pytest.fixture(autouse=True)
 def a_moment_of_its_own() -> None:
-    """No record is of the time of another test."""
+    """Give the records of each test a new time."""
     let_time_pass()
 
 

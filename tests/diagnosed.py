@@ -1,4 +1,4 @@
-"""Diagnoses made by hand, and runs that have them, for tests of what is done with diagnoses."""
+"""Diagnoses made by hand, and runs with them, for tests of code that uses diagnoses."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def texts_of(text: str) -> FindingTexts:
 
 
 def finding(cause: str = "tool_failure:exec", severity: str = "high", points: int = 0, **fields: Any) -> Finding:
-    """A finding; its type is what stands before the colon of its cause."""
-    told = {"title": f"about {cause}", "explanation": "it failed", "recommendation": "fix it", "verification": "see"}
+    """Return a finding; its type is the part of its cause before the colon."""
+    texts = {"title": f"about {cause}", "explanation": "it failed", "recommendation": "fix it", "verification": "see"}
     return Finding(
         **{
             "type": cause.split(":")[0],
@@ -56,7 +56,7 @@ def finding(cause: str = "tool_failure:exec", severity: str = "high", points: in
             "confidence": 100,
             "evidence": ["evt_1"],
             "impact": Impact(trust_points=points),
-            **told,
+            **texts,
             **fields,
         }
     )
@@ -71,7 +71,7 @@ def diagnosis(
     rules: str = RULES,
     **cost: Any,
 ) -> Diagnosis:
-    """The diagnosis of a run; what is not told of it is unremarkable."""
+    """Return the diagnosis of a run; fields that are not given have harmless values."""
     worst = findings[0] if findings else None
     return Diagnosis(
         run_id=run_id,

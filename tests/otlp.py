@@ -1,4 +1,4 @@
-"""OTLP/JSON, read by OpenTelemetry's own messages."""
+"""Read OTLP/JSON with OpenTelemetry's own protobuf messages."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def _with_base64(value: Any) -> Any:
         return [_with_base64(item) for item in value]
     if not isinstance(value, dict):
         return value
-    told = {name: _with_base64(item) for name, item in value.items()}
+    converted = {name: _with_base64(item) for name, item in value.items()}
     for name in IDS:
-        if name in told:
-            told[name] = base64.b64encode(bytes.fromhex(told[name])).decode()
-    return told
+        if name in converted:
+            converted[name] = base64.b64encode(bytes.fromhex(converted[name])).decode()
+    return converted
 
 
 def _span(span: Any) -> ReadSpan:
@@ -118,11 +118,11 @@ def _span(span: Any) -> ReadSpan:
 
 def _attributes(pairs: Any) -> dict[str, Any]:
     keys = [pair.key for pair in pairs]
-    assert len(keys) == len(set(keys)), "a name stands there once"
+    assert len(keys) == len(set(keys)), "each name occurs once"
     return {pair.key: _value(pair.value) for pair in pairs}
 
 
 def _value(value: Any) -> Any:
     kind = value.WhichOneof("value")
-    told = getattr(value, kind)
-    return [_value(item) for item in told.values] if kind == "array_value" else told
+    content = getattr(value, kind)
+    return [_value(item) for item in content.values] if kind == "array_value" else content

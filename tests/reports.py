@@ -1,4 +1,4 @@
-"""Reports of runs made by hand, for tests of what is written of them."""
+"""Reports of runs, made by hand, for tests of the formats in which they are written."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ HOSTILE = (
     "::set-output name=a::b ##[add-mask]c @everyone #12 GH-3 https://evil.example/a www.evil.example "
     "\x1b[31m\u202e\x00 ]]> --> <!-- & 100% a:b,c"
 )
-"""A text that tries everything."""
+"""A text with markup, commands, links and control characters."""
 COMPLETE = Coverage()
 INTACT = Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 CHANGED = Integrity(state="changed", explanation="the evidence was changed after sealing: session.json was changed")
 
 
 def report(concluded: Diagnosis, coverage: Coverage | None = COMPLETE, **metadata: Any) -> RunReport:
-    """What is told of a run with this diagnosis."""
+    """Return the report of a run with this diagnosis."""
     created = iso_from_ms(1_794_000_000_000)
     head = ReportedRun(
         run_id=concluded.run_id,
@@ -36,12 +36,12 @@ def report(concluded: Diagnosis, coverage: Coverage | None = COMPLETE, **metadat
 
 
 def gated(concluded: Diagnosis, **metadata: Any) -> GateReport:
-    """The same, held against the usual policy."""
+    """Return the same with the results of the default policy."""
     return GateReport(report(concluded, **metadata), apply_policy(DEFAULT_POLICY, concluded, INTACT))
 
 
-def cited(told: RunReport, **citations: Citation) -> CitedReport:
-    """The same, with the places of what it cites."""
+def cited(run_report: RunReport, **citations: Citation) -> CitedReport:
+    """Return the report with the places of the events that it cites."""
     rules = {type_: Rule(meaning, f"{meaning}\n\n- **Looks at** it") for type_, meaning in FAILURE_TYPES.items()}
     evidence = Citation("runs/run_001/session.json", None)
-    return CitedReport(told, rules, citations, evidence, "1.2.3")
+    return CitedReport(run_report, rules, citations, evidence, "1.2.3")

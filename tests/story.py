@@ -1,4 +1,4 @@
-"""Agent runs as stories: a few words a step, turned into events as a recorder seals them."""
+"""Agent runs as stories: one short method call per step, which becomes events as in sealed evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START = 1_794_000_000_000
 
 
 class Story:
-    """One agent run, told step by step; every method returns the story, so that steps can be chained."""
+    """One agent run, step by step; every method returns the story, so that steps can be chained."""
 
     def __init__(self, session: str = "agent:main:main", run: str = "run-1", *, start: int = START) -> None:
         self.events: list[Event] = []
@@ -48,12 +48,12 @@ class Story:
         return self.event("agent_start", payload={"attempt": 1, "trigger": trigger})
 
     def turns_to(self, run: str, session: str | None = None) -> Story:
-        """What follows happens in another agent run, of the same session unless told otherwise."""
+        """Continue in another agent run; in the same session, unless one is given."""
         self._run, self._session = run, session or self._session
         return self
 
     def waits(self, milliseconds: int) -> Story:
-        """For so long nothing happens."""
+        """Let time pass without events."""
         self._now += milliseconds
         return self
 
@@ -158,7 +158,7 @@ class Story:
 
 
 def diagnose(events: Iterable[Event], timing: TimelineSummary | None = None, **coverage: Any) -> Diagnosis:
-    """The diagnosis of events; unless told otherwise, the recorder missed nothing."""
+    """Return the diagnosis of events; unless `coverage` says otherwise, the recorder missed nothing."""
     examination = Diagnoser()
     count = 0
     for event in events:
@@ -172,7 +172,7 @@ Verdict = list[tuple[str, str, int]]
 
 
 def verdict(events: Iterable[Event]) -> Verdict:
-    """What is said of events, without what names them: type, severity and how often."""
+    """Return the findings about events without their names: type, severity and count."""
     findings = diagnose(events).failure_analysis.findings
     return sorted((finding.type, finding.severity, finding.occurrences) for finding in findings)
 

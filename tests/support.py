@@ -1,4 +1,4 @@
-"""What tests of several folders share: a runs folder, records as the recorder writes them, and the command line."""
+"""Shared by tests of several folders: a runs folder, records as the recorder writes them, and the command line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def recorded(
 ) -> dict[str, Any]:
     """A record in the envelope of the recorder.
 
-    Records of one run are of one moment unless told otherwise: their numbers say their order, however they were made.
+    Records of one run have the same time unless `at` is given; their sequence numbers define their order.
     """
     moment = _this_moment() if at is None else at
     return {

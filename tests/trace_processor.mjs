@@ -26,7 +26,7 @@ const location = { href: "http://local/engine_bundle.js", protocol: "http:", hos
 const worker = { location };
 const context = vm.createContext({
   self: worker, location, WorkerGlobalScope: class {}, XMLHttpRequest: FileRequest,
-  console: { log() {}, warn() {}, error: (...told) => failures.push(told.join(" ")) },
+  console: { log() {}, warn() {}, error: (...words) => failures.push(words.join(" ")) },
   URL, TextDecoder, TextEncoder, setTimeout, performance, crypto,
 });
 vm.runInContext(fs.readFileSync(path.join(folder, "engine_bundle.js"), "utf8"), context);
@@ -109,6 +109,6 @@ for (let at = 0; at < data.length; at += PIECE) {
   }
 }
 ask(FINALIZE);
-const told = questions.map(query);
+const rows = questions.map(query);
 if (failures.length) throw new Error(failures.join("\n"));
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(rows));

@@ -70,7 +70,7 @@ class Rig:
         lines = [json.loads(line) for line in self.transcript().read_text().splitlines()]
         return [line["message"] for line in lines if line["type"] == "message"]
 
-    def told(self, stream: str) -> list[dict[str, Any]]:
+    def data_of(self, stream: str) -> list[dict[str, Any]]:
         return [event.data for event in self.events if event.stream == stream]
 
 
@@ -134,15 +134,15 @@ def test_a_message_becomes_model_calls_tools_a_reply_and_a_transcript(tmp_path: 
     play(tmp_path, STEPS, scene)
 
 
-def test_the_model_is_told_the_results_of_its_tools_in_order(tmp_path: Path) -> None:
+def test_the_model_receives_the_results_of_its_tools_in_order(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
         await rig.turn("what is the time?")
         first, last = rig.model.requests[0], rig.model.requests[-1]
         assert first["messages"][0]["role"] == "system"
         assert first["messages"][1] == {"role": "user", "content": [{"type": "text", "text": "what is the time?"}]}
         assert {"exec", "read", "write", "edit"} <= {tool["function"]["name"] for tool in first["tools"]}
-        told = [(m["role"], m.get("tool_call_id")) for m in last["messages"][2:]]
-        assert told == [
+        history = [(m["role"], m.get("tool_call_id")) for m in last["messages"][2:]]
+        assert history == [
             ("assistant", None),
             ("tool", "call_0"),
             ("assistant", None),
@@ -179,17 +179,17 @@ def test_everybody_who_watches_sees_the_turn_in_order_and_without_holes(tmp_path
         outcome = await rig.turn()
         assert [event.seq for event in rig.events] == list(range(1, len(rig.events) + 1))
         assert {event.run_id for event in rig.events} == {outcome.run_id}
-        phases = [data["phase"] for data in rig.told("lifecycle")]
+        phases = [data["phase"] for data in rig.data_of("lifecycle")]
         assert phases[0] == "start"
         assert phases[-1] == "end"
         assert phases.count("end") == 1
-        tools = [(data["phase"], data["toolCallId"]) for data in rig.told("tool") if data["phase"] != "update"]
+        tools = [(data["phase"], data["toolCallId"]) for data in rig.data_of("tool") if data["phase"] != "update"]
         ids = ["call_0", "call_0", "call_2", "call_3", "call_4"]
         assert tools == [(phase, one) for one in ids for phase in ("start", "result")]
-        outputs = rig.told("command_output")
+        outputs = rig.data_of("command_output")
         assert [data["exitCode"] for data in outputs if data["phase"] == "end"] == [0, 3]
         assert any(data["phase"] == "delta" and data["output"] == "hello" for data in outputs)
-        assert rig.told("assistant")[-1]["text"] == "All done."
+        assert rig.data_of("assistant")[-1]["text"] == "All done."
 
     play(tmp_path, STEPS, scene)
 
@@ -221,7 +221,7 @@ def test_a_provider_that_fails_once_is_asked_again_and_nothing_is_said_twice(tmp
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "key"), (402, "billing"), (400, "rejected")])
-def test_a_provider_that_refuses_is_told_of_and_ends_the_run_with_an_error(
+def test_a_request_that_the_provider_refuses_is_reported_and_ends_the_run_with_an_error(
     tmp_path: Path, status: int, words: str
 ) -> None:
     async def scene(rig: Rig) -> None:
@@ -232,7 +232,7 @@ def test_a_provider_that_refuses_is_told_of_and_ends_the_run_with_an_error(
         assert payload.is_error
         assert words in payload.text
         assert f"{status} scripted HTTP {status}" in payload.text
-        assert rig.told("lifecycle")[-1]["phase"] == "error"
+        assert rig.data_of("lifecycle")[-1]["phase"] == "error"
 
     play(tmp_path, [Step(status=status)], scene)
 
@@ -249,8 +249,8 @@ def test_cancelling_ends_the_command_and_leaves_a_transcript_that_the_next_turn_
         assert not psutil.pid_exists(int(pid_file.read_text()))
         assert [message["role"] for message in rig.saved()] == ["user", "assistant", "toolResult"]
         assert [payload.text for payload in (await rig.turn("again")).payloads] == ["Done."]
-        told = rig.model.requests[-1]["messages"]
-        assert [message["role"] for message in told] == ["system", "user", "assistant", "tool", "user"]
+        messages = rig.model.requests[-1]["messages"]
+        assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "user"]
 
     command = "echo $$ > pid; exec sleep 600"
     play(tmp_path, [Step(tools=(ToolUse("call_0", "exec", {"command": command}),)), Step(text="Done.")], scene)
@@ -297,6 +297,6 @@ def test_a_silent_turn_says_nothing_to_anybody(tmp_path: Path) -> None:
         outcome = await rig.turn()
         assert outcome.status == "ok"
         assert outcome.payloads == []
-        assert rig.told("assistant") == []
+        assert rig.data_of("assistant") == []
 
     play(tmp_path, [Step(text="NO_REPLY")], scene)

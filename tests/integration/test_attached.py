@@ -1,4 +1,4 @@
-"""An OpenClaw that runs by itself, attached and detached: the stand-in, its own commands, and its gateway."""
+"""Attach to an OpenClaw that runs by itself, and detach: the stand-in, its own commands, and its gateway."""
 
 from __future__ import annotations
 
@@ -213,11 +213,11 @@ def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) 
     service.start()
     service.turn()
     checks = json.loads(critiqor("doctor", "--openclaw-command", str(STANDIN), "--json"))["data"]
-    told = {check["name"]: check for check in checks}
-    assert told["active session"]["ok"]
-    assert told["active session"]["detail"] == "run_001 is MONITORING, recorded from an attached OpenClaw"
-    assert told["attachment"]["ok"]
-    assert "run_001" in told["attachment"]["detail"]
+    by_name = {check["name"]: check for check in checks}
+    assert by_name["active session"]["ok"]
+    assert by_name["active session"]["detail"] == "run_001 is MONITORING, recorded from an attached OpenClaw"
+    assert by_name["attachment"]["ok"]
+    assert "run_001" in by_name["attachment"]["detail"]
     assert "Being recorded from an attached OpenClaw" in critiqor("show", "run_001")
     look = Follower(Run.load("run_001", service.runs.folder)).update()
     assert (look.over, look.status) == (None, "MONITORING")
@@ -227,7 +227,7 @@ def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) 
     service.turn()
 
 
-def test_doctor_says_when_what_was_attached_is_not_whole_any_more(service: Service) -> None:
+def test_doctor_reports_an_attachment_whose_files_were_changed(service: Service) -> None:
     service.attach()
     (service.state / "extensions" / "critiqor" / "event_router.js").write_text("// older")
     [check] = [check for check in run_checks(service.runs.folder, str(STANDIN), service.environment) if not check.ok]
@@ -248,7 +248,7 @@ def test_a_session_that_is_aborted_takes_nothing_more(service: Service) -> None:
     assert runs == {None, "standin-run-1"}
 
 
-def test_a_runs_folder_that_is_removed_stays_removed_and_the_next_attach_begins_there_anew(service: Service) -> None:
+def test_a_runs_folder_that_was_removed_is_created_again_only_by_the_next_attach(service: Service) -> None:
     service.attach()
     service.start()
     service.turn()
@@ -500,7 +500,7 @@ def test_one_openclaw_is_recorded_in_one_place_at_a_time(service: Service, tmp_p
     assert service.attach(runs_dir=tmp_path / "elsewhere").runs_dir == str(tmp_path / "elsewhere")
 
 
-def test_a_profile_has_settings_of_its_own_and_every_command_is_told_of_it(service: Service, tmp_path: Path) -> None:
+def test_a_profile_has_its_own_settings_and_is_named_in_every_command(service: Service, tmp_path: Path) -> None:
     log = tmp_path / "log"
     fake = script(tmp_path / "openclaw", f'#!/bin/sh\necho "$*" >> {log}\ncat > /dev/null\n')
     work = service.home / ".openclaw-work" / "openclaw.json"

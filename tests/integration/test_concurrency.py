@@ -1,4 +1,4 @@
-"""Several processes at once, and processes that are killed: what is on disk is right all the same."""
+"""Several processes at once, and processes that are killed: the files on disk are correct in any case."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_finalize_killed_at_any_step_gives_the_same_bytes_when_repeated(cut_run:
             runs.finalize()
 
         code = exit_code_of(fork(finalize_and_die))
-        # Whoever was killed between taking the lock and writing into it looks like a recorder for five seconds.
+        # A process that was killed between taking the lock and writing into it looks like a recorder for five seconds.
         lock = runs.paths.session_lock_path("run_001")
         if lock.exists() and not lock.read_bytes():
             os.utime(lock, (0, 0))

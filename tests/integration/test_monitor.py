@@ -1,4 +1,4 @@
-"""The supervised runtime around real processes: the stand-in for OpenClaw, and children that behave badly."""
+"""`critiqor monitor` around real processes: the stand-in for OpenClaw, and children that misbehave."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ def test_timeout_ends_the_tree_and_leaves_the_run_to_be_finalized(monitor: Monit
     assert not is_alive(pid)
     [error] = runs.notes("run_001", "error_event")
     assert error["payload"]["reason"] == "timeout"
-    told = "Critiqor ended OpenClaw after the timeout of 1 seconds (exit code 124). Next: critiqor finalize run_001"
-    assert monitor.said[-1] == told
+    expected = "Critiqor ended OpenClaw after the timeout of 1 seconds (exit code 124). Next: critiqor finalize run_001"
+    assert monitor.said[-1] == expected
     assert runs.status("run_001") == "MONITORING"
     record = runs.finalize()
     assert record["diagnosis"]["outcome"]["state"] == "timed_out"
@@ -295,7 +295,7 @@ def test_crash_in_a_tool_is_a_call_without_result(monitor: Monitor, runs: Runs) 
     assert coverage["open_calls"][0]["event_id"] in finding["evidence"]
 
 
-def test_child_that_died_of_a_signal_is_told_as_a_shell_does(monitor: Monitor, runs: Runs) -> None:
+def test_child_killed_by_a_signal_has_the_exit_code_that_a_shell_reports(monitor: Monitor, runs: Runs) -> None:
     assert monitor.run(command=monitor.script("#!/bin/sh\nkill -KILL $$\n")).exit_code == 128 + signal.SIGKILL
     assert runs.notes("run_001", "error_event")[0]["error"] == "ended by signal 9"
 
@@ -304,7 +304,7 @@ BLIND = "#!/bin/sh\nsleep 1.2\nexit {code}\n"
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_blind_run_is_said_while_it_runs_and_at_its_end(monitor: Monitor, runs: Runs, code: int) -> None:
+def test_run_without_recorder_is_reported_while_it_runs_and_at_its_end(monitor: Monitor, runs: Runs, code: int) -> None:
     result = monitor.run("chat", command=monitor.script(BLIND.format(code=code)), attach_grace=0.3)
     assert result == MonitorResult("run_001", code, False)
     during = next(number for number, line in enumerate(monitor.said) if line.startswith("NOT RECORDING after"))
@@ -322,7 +322,7 @@ def test_blind_run_is_said_while_it_runs_and_at_its_end(monitor: Monitor, runs: 
     assert "did not load the recorder" in runs.evidence("run_001")["coverage"]["notes"][0]
 
 
-def test_client_of_a_gateway_is_told_where_the_recorder_belongs(monitor: Monitor) -> None:
+def test_client_of_a_gateway_is_advised_to_monitor_the_gateway(monitor: Monitor) -> None:
     monitor.run("agent", "--message", "hi", command=monitor.script("#!/bin/sh\nexit 0\n"))
     assert any("critiqor monitor openclaw -- gateway run" in line for line in monitor.said)
 
@@ -352,13 +352,13 @@ def test_exec_that_escapes_the_recorder_is_refused(monitor: Monitor) -> None:
         monitor.run("agent", "exec", "--isolated", "hi")
 
 
-@pytest.mark.parametrize(("words", "told"), [(("status",), "no agent run took place"), (("tui",), "gateway run")])
-def test_recorder_that_was_there_and_saw_no_agent_is_no_clean_bill(
-    monitor: Monitor, runs: Runs, words: tuple[str, ...], told: str
+@pytest.mark.parametrize(("words", "reason"), [(("status",), "no agent run took place"), (("tui",), "gateway run")])
+def test_run_without_agent_activity_gets_no_trust_score(
+    monitor: Monitor, runs: Runs, words: tuple[str, ...], reason: str
 ) -> None:
     assert monitor.run(*words).attached
     (line,) = (line for line in monitor.said if line.startswith("NO AGENT ACTIVITY WAS RECORDED"))
-    assert told in line
+    assert reason in line
     assert runs.finalize()["trust_score"] is None
 
 

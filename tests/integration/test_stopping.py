@@ -1,4 +1,4 @@
-"""A burning agent is ended from another shell: real monitors around real process trees."""
+"""Stopping an agent from another shell: real monitors around real process trees."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def stubborn(tmp_path: Path, runs: Runs) -> Iterator[Burning]:
 
 
 def test_abort_stop_ends_the_whole_tree_and_its_end_is_in_the_evidence(burning: Burning, runs: Runs) -> None:
-    told = burning.critiqor("abort", "--stop")
-    assert told.returncode == ExitCode.OK
+    result = burning.critiqor("abort", "--stop")
+    assert result.returncode == ExitCode.OK
     assert burning.alive == []
-    assert "OpenClaw is stopped: 3 processes ended." in told.stdout
-    assert "run_001 is ABORTED; its evidence is kept." in told.stdout
-    assert told.stderr == ""
+    assert "OpenClaw is stopped: 3 processes ended." in result.stdout
+    assert "run_001 is ABORTED; its evidence is kept." in result.stdout
+    assert result.stderr == ""
     assert burning.monitor.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
     assert len(runs.notes("run_001", "process_end")) == 1
     assert runs.status("run_001") == "ABORTED"
@@ -109,7 +109,7 @@ def test_an_agent_that_ignores_signals_is_killed(stubborn: Burning, runs: Runs) 
     assert len(runs.notes("run_001", "process_end")) == 1
 
 
-def test_finalize_and_abort_say_aloud_that_the_agent_runs_on_and_their_command_ends_it(
+def test_finalize_warns_that_the_agent_is_still_running_and_the_command_it_names_stops_it(
     burning: Burning, runs: Runs
 ) -> None:
     said = burning.critiqor("-q", "finalize", "--no-dashboard").stderr
@@ -118,8 +118,8 @@ def test_finalize_and_abort_say_aloud_that_the_agent_runs_on_and_their_command_e
     assert said.startswith(f"{running}abort --stop run_001 --runs-dir ")
     assert len(burning.alive) == 3
     sealed = runs.evidence_bytes("run_001")
-    told = burning.critiqor("abort", "--stop", "run_001", "--json")
-    data = json.loads(told.stdout)["data"]
+    result = burning.critiqor("abort", "--stop", "run_001", "--json")
+    data = json.loads(result.stdout)["data"]
     assert (data["status"], data["processes_ended"]) == ("COMPLETED", 3)
     assert burning.alive == []
     assert runs.evidence_bytes("run_001") == sealed
@@ -131,8 +131,8 @@ def test_finalize_and_abort_say_aloud_that_the_agent_runs_on_and_their_command_e
 
 
 def test_abort_alone_leaves_it_running_and_says_so(burning: Burning) -> None:
-    told = burning.critiqor("abort")
-    assert f"OpenClaw (pid {burning.tree[0].pid}) is still running and is no longer recorded" in told.stderr
+    result = burning.critiqor("abort")
+    assert f"OpenClaw (pid {burning.tree[0].pid}) is still running and is no longer recorded" in result.stderr
     assert len(burning.alive) == 3
     assert burning.critiqor("abort", "--stop", "run_001").returncode == ExitCode.OK
     assert burning.alive == []
@@ -190,11 +190,11 @@ def test_an_owner_whose_pid_belongs_to_somebody_else_by_now_is_left_alone(burnin
         stranger.wait()
 
 
-def test_an_attached_session_names_no_command_of_ours(runs: Runs, tmp_path: Path) -> None:
+def test_an_attached_session_is_stopped_with_the_service_manager(runs: Runs, tmp_path: Path) -> None:
     create_attached_session(runs_dir=runs.folder)
     with pytest.raises(UsageError, match="attached") as refused:
         stop_agent("run_001", runs.folder)
     assert "its service manager" in str(refused.value.fix)
     assert runs.status("run_001") == "MONITORING"
-    told = run_critiqor("abort", "--runs-dir", runs.folder, home=tmp_path)
-    assert "Stop it with its service manager" in told.stderr
+    result = run_critiqor("abort", "--runs-dir", runs.folder, home=tmp_path)
+    assert "Stop it with its service manager" in result.stderr

@@ -1,4 +1,4 @@
-"""A real OpenClaw, in every way people run it: everything that it does is recorded once, and as it really was."""
+"""A real OpenClaw, in every way people run it: everything it does is recorded once and correctly."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_every_call_and_result_is_recorded_once(mode: str, version: str, tmp_pat
         assert len(made.model.requests) == 5
         record = made.finalize()
 
-        assert_tools_are_true(made)
-        assert_model_calls_are_true(made)
+        assert_tool_calls_are_correct(made)
+        assert_model_calls_are_correct(made)
         (said,) = made.events("input")
         assert said["payload"]["text"].endswith("do the thing"), "some put the time before it"
         assert made.events("message_end")[-1]["payload"]["text"] == FINAL_WORDS
@@ -50,14 +50,14 @@ def test_every_call_and_result_is_recorded_once(mode: str, version: str, tmp_pat
         assert len({event["agent_run_id"] for event in made.events("tool_call")}) == 1
         assert record["trust_score"] is not None
         assert made.critiqor("verify", "run_001").returncode == 0
-        assert_timeline_is_whole(made)
+        assert_timeline_is_complete(made)
 
 
-def assert_timeline_is_whole(made: Rig) -> None:
-    told = json.loads(made.critiqor("timeline", "run_001", "--json").stdout)["data"]
-    assert told["present"] is True
-    assert told["parse_errors"] == 0
-    (turn,) = told["turns"]
+def assert_timeline_is_complete(made: Rig) -> None:
+    timeline = json.loads(made.critiqor("timeline", "run_001", "--json").stdout)["data"]
+    assert timeline["present"] is True
+    assert timeline["parse_errors"] == 0
+    (turn,) = timeline["turns"]
     assert "recorder" in turn["sources"]
     split = turn["split"]
     assert split["with_provider_ms"] > 0 and split["in_tools_ms"] > 0
@@ -65,7 +65,7 @@ def assert_timeline_is_whole(made: Rig) -> None:
     assert parts == pytest.approx(turn["duration_ms"], rel=0.01)
 
 
-def assert_tools_are_true(made: Rig) -> None:
+def assert_tool_calls_are_correct(made: Rig) -> None:
     calls, results = made.events("tool_call"), made.events("tool_output")
     names = [("exec", "call_0"), ("read", "call_0"), ("exec", "call_2"), ("frobnicate", "call_3")]
     assert [(event["tool_name"], event["tool_call_id"]) for event in calls] == names
@@ -85,7 +85,7 @@ def assert_tools_are_true(made: Rig) -> None:
     assert "hello" in str(results[0]["payload"]["result"])
 
 
-def assert_model_calls_are_true(made: Rig) -> None:
+def assert_model_calls_are_correct(made: Rig) -> None:
     requests, responses = made.events("before_provider_request"), made.events("token_usage")
     assert len(requests) == len(responses) == len(made.events("turn_start")) == len(made.events("turn_end")) == 5
     for request, response in zip(requests, responses, strict=True):
@@ -93,9 +93,9 @@ def assert_model_calls_are_true(made: Rig) -> None:
         assert response["status"] == "ok"
         assert response["duration_ms"] >= 0
         assert (response["payload"]["provider"], response["payload"]["model"]) == ("lab", "scripted")
-    told = [event["payload"]["usage"] for event in responses if event["payload"]["usage"]]
-    assert len(told) >= 4
-    assert all((usage["input"], usage["output"]) == (1000, 20) and usage["cost"]["total"] > 0 for usage in told)
+    usages = [event["payload"]["usage"] for event in responses if event["payload"]["usage"]]
+    assert len(usages) >= 4
+    assert all((usage["input"], usage["output"]) == (1000, 20) and usage["cost"]["total"] > 0 for usage in usages)
 
 
 def assert_nothing_was_lost(evidence: dict[str, Any]) -> None:

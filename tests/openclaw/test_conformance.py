@@ -1,4 +1,4 @@
-"""One scenario on a real OpenClaw and on the embedded loop: the same evidence, but for what docs/agentloop.md lists."""
+"""One scenario on a real OpenClaw and on the embedded loop: the evidence differs only as docs/agentloop.md lists."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def comparable(event: Event, made: Rig) -> Event:
         details.update({"durationMs": "measured"} if "durationMs" in details else {})
         details.pop("noOutputTimedOut", None)
     if kept["event_type"] == "token_usage" and payload["turn"] == UNKNOWN_TOOL:
-        payload["usage"] = "told elsewhere"
+        payload["usage"] = "recorded elsewhere"
     if kept["event_type"] == "agent_end":
         payload.pop("recovered_usage", None)
     if kept["tool_name"] == "read" and kept["error"] is not None:
@@ -119,7 +119,7 @@ def comparable(event: Event, made: Rig) -> Event:
 
 
 def _rounded(value: Any) -> Any:
-    """Money is added up in another order."""
+    """Round numbers: costs are added up in a different order."""
     if isinstance(value, dict):
         return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -143,8 +143,8 @@ def test_every_field_that_can_be_the_same_is_the_same(real: Recorded, embedded: 
 
 
 def test_the_events_that_only_one_has_are_those_that_are_documented(real: Recorded, embedded: Recorded) -> None:
-    told = [(event["event_type"], event["payload"].get("mode")) for event in real.alone]
-    assert told == [("recorder_attached", "full"), ("recorder_attached", "discovery")]
+    attachments = [(event["event_type"], event["payload"].get("mode")) for event in real.alone]
+    assert attachments == [("recorder_attached", "full"), ("recorder_attached", "discovery")]
     attached, begun, said = embedded.alone
     assert (attached["event_type"], attached["payload"]["mode"]) == ("recorder_attached", "full")
     assert attached["payload"]["openclaw_version"].startswith("critiqor-agentloop ")
@@ -153,13 +153,13 @@ def test_the_events_that_only_one_has_are_those_that_are_documented(real: Record
     assert said["event_type"] == "message_end"
 
 
-def test_what_was_used_is_the_same_in_all(real: Recorded, embedded: Recorded) -> None:
-    totals = [told.events[-1]["payload"]["usage_total"] for told in (real, embedded)]
+def test_total_usage_is_the_same(real: Recorded, embedded: Recorded) -> None:
+    totals = [recording.events[-1]["payload"]["usage_total"] for recording in (real, embedded)]
     assert totals[0] == totals[1]
     assert totals[0]["input"] == 1000 * len(STEPS)
 
 
-def test_the_same_is_concluded_and_nothing_is_missing(real: Recorded, embedded: Recorded) -> None:
+def test_findings_are_the_same_and_no_records_are_missing(real: Recorded, embedded: Recorded) -> None:
     assert embedded.finding_types == real.finding_types
     for figure in ("damaged_records", "missing_records", "calls_without_results", "responses_without_usage"):
         assert real.coverage[figure] == embedded.coverage[figure] == 0, figure
@@ -167,13 +167,14 @@ def test_the_same_is_concluded_and_nothing_is_missing(real: Recorded, embedded: 
 
 
 def test_the_timeline_of_the_embedded_loop_accounts_for_the_turn(embedded: Recorded) -> None:
-    told = embedded.timeline
-    assert (told["present"], told["parse_errors"], told["irregular"], told["open_spans_total"]) == (True, 0, [], 0)
-    (turn,) = told["turns"]
+    timeline = embedded.timeline
+    assert timeline["present"] is True
+    assert (timeline["parse_errors"], timeline["irregular"], timeline["open_spans_total"]) == (0, [], 0)
+    (turn,) = timeline["turns"]
     assert sorted(turn["sources"]) == ["recorder", "timeline"]
     assert (turn["requests"], turn["tools"], turn["ended"]) == (len(STEPS), 5, True)
     assert turn["split"]["unattributed_ms"] <= turn["duration_ms"] / 10
-    assert (told["children"]["count"], told["children"]["failed"]) == (2, 1)
+    assert (timeline["children"]["count"], timeline["children"]["failed"]) == (2, 1)
 
 
 FAILING = {
@@ -184,7 +185,7 @@ FAILING = {
 
 @pytest.mark.parametrize("steps", [pytest.param(steps, id=name) for name, steps in FAILING.items()])
 def test_failed_model_calls_have_the_same_names_and_order(steps: tuple[Step, ...], tmp_path: Path) -> None:
-    told = []
+    results = []
     for name, options in (("real", ()), ("embedded", ("--openclaw-command", EMBEDDED))):
         with rig(tmp_path / name, "2026.9.6", steps, DIRECT_TOOLS) as made:
             done = made.monitor(*LOCAL_TURN, options=options)
@@ -192,8 +193,8 @@ def test_failed_model_calls_have_the_same_names_and_order(steps: tuple[Step, ...
             made.finalize()
             events = [event for event in made.evidence()["events"] if not is_only_here(event)]
             kept = [event for event in events if event["event_type"] not in OF_PROCESSES]
-            told.append((done.returncode, names(kept)))
-    assert told[0] == told[1]
+            results.append((done.returncode, names(kept)))
+    assert results[0] == results[1]
 
 
 def test_the_documentation_names_every_difference() -> None:

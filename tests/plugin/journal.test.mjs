@@ -12,7 +12,7 @@ const emit = (claw, count, content = "hello") => {
   for (let index = 0; index < count; index += 1) claw.hook("message_received", { content, index, sessionKey: "s1" });
 };
 
-// Emits when told to, so that several processes begin at once.
+// Emits once its standard input ends, so that several processes can begin at the same time.
 const writer = (count, pause = 0) => `
   const claw = attach();
   process.stdout.write("ready ");
@@ -317,7 +317,7 @@ test("a folder that cannot be made disturbs nobody, and recording begins when it
   assert.equal(state().records.handlerErrors, 0);
   fs.unlinkSync(blocked);
   emit(claw, 1);
-  assert.equal(fs.existsSync(run.journal), false); // not tried anew on every event
+  assert.equal(fs.existsSync(run.journal), false); // not tried again on every event
   state().journal.retryAt = 0;
   emit(claw, 1);
   assert.deepEqual(sequences(run.lines()), [6]);

@@ -112,7 +112,7 @@ test("tool_call, tool_result and tool_execution_* of one call fold into one pair
   assert.equal(events[1].payload.updates, 1);
 });
 
-test("documented tool names beside hooks and streams of the same calls are told once", (t) => {
+test("documented tool names beside hooks and streams of the same calls are recorded once", (t) => {
   stopClock(t);
   const run = newRun(t);
   const claw = attach();
@@ -128,7 +128,7 @@ test("documented tool names beside hooks and streams of the same calls are told 
   assert.deepEqual(types(run.events()), Array(3).fill(["tool_call", "tool_result"]).flat());
 });
 
-test("a run told only under documented names has its turns, requests and messages once each", (t) => {
+test("a run reported only under documented names has its turns, requests and messages once each", (t) => {
   stopClock(t);
   const run = newRun(t);
   const claw = attach({ knows: (name) => [...EXTENSION_EVENTS, ...TOOL_EVENTS].includes(name) });
@@ -142,7 +142,7 @@ test("a run told only under documented names has its turns, requests and message
   assert.equal(events[3].payload.turn, 1);
 });
 
-test("documented turns and requests beside hooks, stream and transcript of the same model call are told once", (t) => {
+test("documented turns and requests beside hooks, stream and transcript of the same model call are recorded once", (t) => {
   stopClock(t);
   const run = newRun(t);
   const claw = attach();

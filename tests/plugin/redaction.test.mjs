@@ -1,4 +1,4 @@
-// Secrets are replaced before they touch the disk, wherever in an event they stand.
+// Secrets are replaced before they touch the disk, wherever they are in an event.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
@@ -50,14 +50,14 @@ for (const kind of Object.keys(SECRETS)) {
     const run = newRun(t);
     const claw = attach();
     const { secret, text } = example(kind);
-    const told = text(secret);
-    claw.hook("before_tool_call", { toolCallId: "c1", toolName: "exec", params: { command: `set -e\n${told}\nls` } }, context);
-    claw.hook("after_tool_call", { toolCallId: "c1", toolName: "exec", result: { content: [{ type: "text", text: `first\n${told}` }] }, error: told, durationMs: 1 }, context);
-    claw.hook("message_received", { content: told, list: [["x", told]], [told]: 1 }, context);
-    claw.transcript({ sessionKey: "s1", messageId: "m", message: { role: "assistant", content: [{ text: told }], stopReason: "error", errorMessage: told } });
+    const leak = text(secret);
+    claw.hook("before_tool_call", { toolCallId: "c1", toolName: "exec", params: { command: `set -e\n${leak}\nls` } }, context);
+    claw.hook("after_tool_call", { toolCallId: "c1", toolName: "exec", result: { content: [{ type: "text", text: `first\n${leak}` }] }, error: leak, durationMs: 1 }, context);
+    claw.hook("message_received", { content: leak, list: [["x", leak]], [leak]: 1 }, context);
+    claw.transcript({ sessionKey: "s1", messageId: "m", message: { role: "assistant", content: [{ text: leak }], stopReason: "error", errorMessage: leak } });
     claw.stream("lifecycle", { phase: "start" });
-    claw.stream("lifecycle", { phase: "error", error: `failed: ${told}` });
-    claw.hook("after_tool_call", { toolCallId: "c2", toolName: told, params: {}, error: "Tool not found" }, context);
+    claw.stream("lifecycle", { phase: "error", error: `failed: ${leak}` });
+    claw.hook("after_tool_call", { toolCallId: "c2", toolName: leak, params: {}, error: "Tool not found" }, context);
     plugin.updateSessionSummary();
     assertGone(run, secret);
     const tags = [...run.text().matchAll(/\[redacted:[a-z_]+:[0-9a-f]{8}\]/g)].map(String);
@@ -153,9 +153,9 @@ test("a private key that is longer than what is looked at leaves its tag and not
 test("the digest of a short text with a secret does not give the secret away", (t) => {
   const run = newRun(t);
   const fill = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`fill${index}`, "f ".repeat(4096)]));
-  const told = `password=hunter2hunter2 ${"and so on ".repeat(8)}`;
-  attach().hook("message_received", { ...fill, last: told }, context);
-  attach().hook("message_received", { ...fill, last: told.replace("hunter2", "hunter3") }, context);
+  const text = `password=hunter2hunter2 ${"and so on ".repeat(8)}`;
+  attach().hook("message_received", { ...fill, last: text }, context);
+  attach().hook("message_received", { ...fill, last: text.replace("hunter2", "hunter3") }, context);
   const [first, second] = run.events().map((event) => event.payload.last);
   assert.equal(first.cut, true);
   assert.doesNotMatch(run.text(), /hunter[23]/);
@@ -202,14 +202,14 @@ test("the gate is never stricter than the rules", () => {
     () => { const { text, secret } = example(pick(Object.keys(SECRETS))); return text(secret.slice(0, below(8) ? undefined : -below(30))); },
   ];
   const record = () => {
-    const told = `${pick(["", "x ", "\n", '"', "\\", "é"])}${pick(makers)()}${pick(["", " y", "\n", '"', "\\"])}`;
+    const leak = `${pick(["", "x ", "\n", '"', "\\", "é"])}${pick(makers)()}${pick(["", " y", "\n", '"', "\\"])}`;
     const field = spelled(pick(RULES.fields.names));
-    const value = pick([() => word(2 + below(8)), () => [word(1 + below(6)), word(6)], () => letters(4 + below(4)), () => told])();
+    const value = pick([() => word(2 + below(8)), () => [word(1 + below(6)), word(6)], () => letters(4 + below(4)), () => leak])();
     return pick([
-      () => ({ text: told }),
-      () => ({ list: [1, { deep: told }] }),
-      () => ({ [told]: 1 }),
-      () => ({ json: JSON.stringify({ said: told }) }),
+      () => ({ text: leak }),
+      () => ({ list: [1, { deep: leak }] }),
+      () => ({ [leak]: 1 }),
+      () => ({ json: JSON.stringify({ said: leak }) }),
       () => ({ json: JSON.stringify({ [pick(NAMES)]: letters(12) }, null, below(3)) }),
       () => ({ a: 1, [field]: value }),
       () => ({ headers: { [field]: value } }),
@@ -226,7 +226,7 @@ test("the gate is never stricter than the rules", () => {
   assert.ok(redacted > 5000, `${redacted} records with secrets`);
 });
 
-test("every hint stands in whatever its pattern matches", () => {
+test("every text that a pattern matches contains one of its hints", () => {
   const { below, pick } = randomness(7);
   const assignment = RULES.patterns.find((rule) => rule.kind === "assignment");
   for (const rule of RULES.patterns) {
@@ -234,9 +234,9 @@ test("every hint stands in whatever its pattern matches", () => {
     assert.ok(rule.hints.some((hint) => text(secret).includes(hint)), rule.kind);
   }
   for (const name of NAMES.filter((each) => !/uthorization/.test(each))) {
-    const told = `${name}${pick(["=", ": "])}${letters(10 + below(5))}`;
-    assert.match(told, new RegExp(assignment.pattern));
-    assert.ok(assignment.hints.some((hint) => told.includes(hint)), told);
+    const text = `${name}${pick(["=", ": "])}${letters(10 + below(5))}`;
+    assert.match(text, new RegExp(assignment.pattern));
+    assert.ok(assignment.hints.some((hint) => text.includes(hint)), text);
   }
 });
 

@@ -112,8 +112,8 @@ for (const name of [...USUAL, ...RETRIED, ...NESTED]) {
 for (const name of USUAL) {
   test(`${name}: status and error are what really happened`, (t) => {
     const { events } = replay(t, name);
-    const told = of(firstRun(events), "tool_result").map((event) => [event.tool_name, event.tool_call_id, event.status]);
-    assert.deepEqual(told, [
+    const results = of(firstRun(events), "tool_result").map((event) => [event.tool_name, event.tool_call_id, event.status]);
+    assert.deepEqual(results, [
       ["exec", "call_0", "ok"],
       ["read", "call_0", "error"],
       ["exec", "call_2", "error"],

@@ -1,4 +1,4 @@
-// Many runs in one process: kept apart, told once, and forgotten in time.
+// Many runs in one process: kept apart, recorded once, and forgotten in time.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -61,8 +61,8 @@ test("what belongs to no run keeps its own session", (t) => {
   claw.hook("session_start", { sessionKey: "s2" });
   claw.transcript({ sessionKey: "s3", messageId: "m", message: { role: "user", content: "hello" } });
   claw.hook("gateway_stop", { reason: "x" }, {});
-  const told = run.events().map((event) => [event.event_type, event.session_key, event.agent_run_id]);
-  assert.deepEqual(told, [["session_start", "s1", null], ["gateway_start", null, null], ["session_start", "s2", null], ["input", "s3", null], ["gateway_stop", null, null]]);
+  const recorded = run.events().map((event) => [event.event_type, event.session_key, event.agent_run_id]);
+  assert.deepEqual(recorded, [["session_start", "s1", null], ["gateway_start", null, null], ["session_start", "s2", null], ["input", "s3", null], ["gateway_stop", null, null]]);
 });
 
 test("a late word of an earlier run does not take a session away from its current one", (t) => {
@@ -196,7 +196,7 @@ test("a request without an answer is closed as unobserved when the next begins",
   assert.equal(run.of("after_provider_response")[0].payload.outcome, "unobserved");
 });
 
-test("a model call that the stream told first and a hook again is one call", (t) => {
+test("a model call that first the stream and then a hook reports is one call", (t) => {
   stopClock(t);
   const run = newRun(t);
   const claw = attach();
@@ -305,7 +305,7 @@ test("calls that never end are remembered only up to a limit", (t) => {
   plugin.START_TIME_BY_TOOL_CALL.clear();
 });
 
-test("usage that no saved message told is recovered from the history at the end of the run", (t) => {
+test("usage that no saved message contains is recovered from the history at the end of the run", (t) => {
   const tick = stopClock(t);
   const run = newRun(t);
   const claw = attach();
@@ -323,7 +323,7 @@ test("usage that no saved message told is recovered from the history at the end 
   assert.deepEqual(run.of("agent_end")[0].payload.recovered_usage, [{ turn: 1, usage: { input: 5 } }]);
 });
 
-test("words that were saved are not told again when a later model call fails", (t) => {
+test("words that were saved are not recorded again when a later model call fails", (t) => {
   const tick = stopClock(t);
   const run = newRun(t);
   const claw = attach();
