@@ -58,7 +58,7 @@ def fingerprint(finding: Finding) -> str:
 
 
 def _results(cited: CitedReport, findings: list[Finding], numbers: dict[str, int]) -> Iterator[_Json]:
-    """Yield the results. Findings of one cause in several sessions are told apart by their number."""
+    """Yield the results. Results of one cause in several sessions are distinguished by their number."""
     same: Counter[str] = Counter()
     for finding in findings:
         same[cause := fingerprint(finding)] += 1

@@ -1,4 +1,4 @@
-"""The journal of the embedded loop: one line per record, and a gap for every lost one."""
+"""The journal of the embedded loop: one line per record, and a gap in the numbers for every lost one."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_created_is_tried_again_later(journal: JournalWr
     blocker.write_text("a file")
     assert write(journal, 2) == [False, False]
     blocker.unlink()
-    assert write(journal, 1) == [False], "not tried anew on every record"
+    assert write(journal, 1) == [False], "not tried again on every record"
     clock.now += CHECK_INTERVAL_MS + 1
     assert write(journal, 1) == [True]
     assert sequences(lines_of(journal)) == [4]

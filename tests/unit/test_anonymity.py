@@ -1,4 +1,4 @@
-"""Of an anonymous run nothing leaves but structure and figures, whichever way it goes."""
+"""Only the structure and the numbers of an anonymous run can be exported, printed, served or sent."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _parts(archive: bytes) -> dict[str, bytes]:
         return {name: opened.read(name) for name in opened.namelist()}
 
 
-def test_what_is_printed_of_an_anonymous_run_says_nothing_either(
+def test_printed_reports_of_an_anonymous_run_contain_no_content(
     runs: Runs, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = marked_run(runs)
@@ -199,11 +199,11 @@ def test_what_is_printed_of_an_anonymous_run_says_nothing_either(
         assert len(answer.out) > 100
         assert MARK not in answer.out + answer.err, verb
     assert MARK not in summary.read_text()
-    # To its user, in his own terminal, everything is told.
+    # Its user sees everything in the terminal.
     assert MARK in cli("show", run_id, "--runs-dir", runs.folder).out
 
 
-def test_the_archive_of_an_anonymous_run_does_not_claim_to_hold_what_was_sealed(runs: Runs, cli: Cli) -> None:
+def test_the_archive_of_an_anonymous_run_says_that_it_is_not_the_sealed_evidence(runs: Runs, cli: Cli) -> None:
     run_id = marked_run(runs)
     answer = cli("export", run_id, "--format", "zip", "--json")
     parts = {name.partition("/")[2]: part for name, part in _parts(Path(answer.data["file"]).read_bytes()).items()}
@@ -214,7 +214,7 @@ def test_the_archive_of_an_anonymous_run_does_not_claim_to_hold_what_was_sealed(
     assert [event["event_id"] for event in events] == [event["event_id"] for event in runs.evidence(run_id)["events"]]
 
 
-def test_what_belongs_together_can_still_be_told_in_an_export(runs: Runs, cli: Cli) -> None:
+def test_events_that_belong_together_keep_common_ids_in_an_anonymous_export(runs: Runs, cli: Cli) -> None:
     run_id = marked_run(runs)
     cli("export", run_id, "--format", "zip")
     lines = _parts(Path(f"{run_id}.zip").read_bytes())[f"{run_id}/events.jsonl"].splitlines()
@@ -228,7 +228,7 @@ def test_what_belongs_together_can_still_be_told_in_an_export(runs: Runs, cli: C
     assert first["token_usage"]["payload"]["usage"] == {"input": 900, "output": 30, "cost": {"total": 0.01}}
 
 
-def test_no_address_of_the_dashboard_says_it_to_somebody_else(marked: Runs) -> None:
+def test_no_page_of_the_dashboard_shows_content_to_others(marked: Runs) -> None:
     dashboard = Dashboard(marked)
     run_id = marked_run(marked)
     routes = [route for route in dashboard.app.routes if isinstance(route, Route) and "GET" in (route.methods or ())]
@@ -248,7 +248,7 @@ def test_no_address_of_the_dashboard_says_it_to_somebody_else(marked: Runs) -> N
             assert MARK not in str(answer.headers), page
 
 
-def test_no_error_says_it_either(marked: Runs) -> None:
+def test_no_error_page_shows_content_to_others(marked: Runs) -> None:
     dashboard = Dashboard(marked)
     run_id = marked_run(marked)
     client = dashboard.stranger()
@@ -260,15 +260,15 @@ def test_no_error_says_it_either(marked: Runs) -> None:
     assert MARK not in client.get(f"/runs/{run_id}").text
 
 
-def test_a_live_stream_says_nothing_that_is_said(marked: Runs) -> None:
+def test_a_live_stream_contains_no_content_of_an_anonymous_run(marked: Runs) -> None:
     dashboard = Dashboard(marked)
     run_id = marked.start(agent_id=MARK, tenant_id=MARK, visibility="anonymous")
     payload = {"text": MARK, "arguments": {MARK: MARK}, "result": MARK}
     marked.write(run_id, recorded(1, "tool_call", tool_name=MARK, error=MARK, payload=payload))
     abort_session(run_id, runs_dir=marked.paths.runs_dir)  # so that the stream ends
-    told = dashboard.stranger().get(f"/runs/{run_id}/live/stream").text
-    assert '"type": "tool_call"' in told
-    assert MARK not in told
+    stream = dashboard.stranger().get(f"/runs/{run_id}/live/stream").text
+    assert '"type": "tool_call"' in stream
+    assert MARK not in stream
     assert MARK in dashboard.user(MARK).get(f"/runs/{run_id}/live/stream").text
 
 
@@ -286,7 +286,7 @@ def test_a_live_stream_says_nothing_that_is_said(marked: Runs) -> None:
         ("anonymous", "localhost", "run_001 is anonymous"),
     ],
 )
-def test_what_is_sent_to_a_collector_is_told(
+def test_the_user_is_informed_when_a_private_or_anonymous_run_is_sent_to_a_collector(
     runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, visibility: str, host: str, said: str | None
 ) -> None:
     run_id = marked_run(runs)
@@ -300,6 +300,6 @@ def test_what_is_sent_to_a_collector_is_told(
     monkeypatch.setattr(Endpoint, "send", take)
     address = f"http://{host}:4318"
     answer = cli("export", run_id, "--format", "otlp", "--content", "--endpoint", address, "--json")
-    told = [note for note in answer.data["notes"] if note.startswith(f"{run_id} is ")]
-    assert [note.startswith(str(said)) for note in told] == ([] if said is None else [True])
+    notes = [note for note in answer.data["notes"] if note.startswith(f"{run_id} is ")]
+    assert [note.startswith(str(said)) for note in notes] == ([] if said is None else [True])
     assert any(MARK.encode() in request for request in sent) is (visibility != "anonymous")

@@ -60,7 +60,7 @@ def test_version_and_bare_command(cli: Cli) -> None:
     ("arguments", "meant"),
     [(["finalise"], "critiqor finalize"), (["run"], "critiqor runs"), (["runs", "--run-dir", "x"], "--runs-dir")],
 )
-def test_a_misspelt_verb_or_option_gets_a_suggestion(cli: Cli, arguments: list[str], meant: str) -> None:
+def test_a_misspelled_verb_or_option_gets_a_suggestion(cli: Cli, arguments: list[str], meant: str) -> None:
     answer = cli(*arguments)
     assert answer.code == ExitCode.USAGE
     assert answer.out == ""

@@ -107,10 +107,10 @@ def test_a_finding_can_name_a_line_of_the_timeline_and_one_that_names_nothing_st
 
 def test_answers_as_json_and_writes_to_standard_output_but_not_both(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     runs.seal(*RECORDS)
-    told = cli("export", "run_001", "--format", "perfetto", "-o", "a.json", "--json").data
-    assert told["file"] == str(tmp_path / "a.json")
-    assert told["bytes"] == (tmp_path / "a.json").stat().st_size
-    assert told["notes"] == ["The OpenClaw timeline is not included: OpenClaw wrote no timeline."]
+    result = cli("export", "run_001", "--format", "perfetto", "-o", "a.json", "--json").data
+    assert result["file"] == str(tmp_path / "a.json")
+    assert result["bytes"] == (tmp_path / "a.json").stat().st_size
+    assert result["notes"] == ["The OpenClaw timeline is not included: OpenClaw wrote no timeline."]
     streamed = cli("export", "run_001", "--format", "perfetto", "-o", "-")
     assert streamed.out == (tmp_path / "a.json").read_text()
     assert cli("export", "run_001", "--format", "perfetto", "-o", "-", "--json").error["exit_code"] == 2
@@ -221,7 +221,7 @@ def test_evidence_that_cannot_be_read_is_an_error_and_leaves_the_old_file(cli: C
     assert (tmp_path / "run_001.perfetto.json").read_text() == "of before"
 
 
-def test_what_is_too_much_for_any_viewer_is_left_out_and_told(
+def test_parts_that_are_too_many_for_any_viewer_are_left_out_with_a_note(
     cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.seal(*RECORDS)
@@ -236,7 +236,7 @@ def test_every_format_has_a_reporter_in_the_module_of_its_name(name: str) -> Non
 
 
 def test_spans_of_a_run_come_back_as_the_same_run(cli: Cli, runs: Runs, tmp_path: Path) -> None:
-    """With their content, they are as good as the evidence: the same is found in them."""
+    """With their content, they lead to the same findings as the evidence."""
     runs.seal(*RECORDS)
     assert cli("export", "run_001", "--format", "otlp", "--content").code == 0
     [trace] = read_traces(tmp_path / "run_001.otlp.json")

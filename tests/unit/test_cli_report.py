@@ -25,14 +25,14 @@ def test_a_report_is_printed_as_markdown(cli: Cli, runs: Runs) -> None:
     assert cli("report", "run_001", "--format", "markdown").out == answer.out
 
 
-def test_a_report_is_written_where_it_is_wanted(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_a_report_is_written_to_the_given_file(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     store(runs, diagnosis())
     answer = cli("report", "run_001", "-o", "report.md")
     assert (answer.code, answer.out) == (0, "")
     assert "report.md" in answer.err
     assert (tmp_path / "report.md").read_text() == cli("report", "run_001").out
-    told = cli("report", "run_001", "-o", "report.md", "--json").data
-    assert (told["file"], told["format"]) == (str(tmp_path / "report.md"), "markdown")
+    result = cli("report", "run_001", "-o", "report.md", "--json").data
+    assert (result["file"], result["format"]) == (str(tmp_path / "report.md"), "markdown")
     assert cli("report", "run_001", "-o", "runs/run_001.json").code == 2
 
 
@@ -69,14 +69,14 @@ def test_a_run_without_a_diagnosis_says_what_to_type(cli: Cli, runs: Runs) -> No
     assert "critiqor runs" in cli("report", "run_404").err
 
 
-def test_evidence_that_is_gone_is_told_and_not_passed_over(cli: Cli, runs: Runs) -> None:
+def test_missing_evidence_is_reported(cli: Cli, runs: Runs) -> None:
     runs.seal(attached(at=START), recorded(2, at=START + 1))
     runs.paths.evidence_summary_path("run_001").unlink()
     assert "critiqor verify run_001" in cli("report", "run_001").out
     assert cli("report", "run_001", "--json").data["coverage"] is None
 
 
-def test_a_terminal_gets_nothing_that_it_would_obey(cli: Cli, runs: Runs) -> None:
+def test_reports_have_no_control_characters(cli: Cli, runs: Runs) -> None:
     store(runs, diagnosis("run_001", finding("timeout", "high", **texts_of(HOSTILE))), agent_id=HOSTILE)
     assert cli("report", "run_001").out.replace("\n", "").isprintable()
     store(runs, diagnosis("run_001", finding(title="\x9b31m \u202e \x1b[2J")))
@@ -84,7 +84,7 @@ def test_a_terminal_gets_nothing_that_it_would_obey(cli: Cli, runs: Runs) -> Non
     assert printed.isascii() and "\x1b" not in printed
 
 
-def test_pages_go_into_a_file_by_themselves_and_elsewhere_when_asked(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_html_is_written_to_a_file_unless_the_user_names_another_output(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     runs.seal(attached(at=START), recorded(2, at=START + 1), recorded(3, "agent_end", at=START + 9))
     answer = cli("report", "run_001", "--format", "html")
     assert (answer.code, answer.out) == (0, "")
@@ -92,8 +92,8 @@ def test_pages_go_into_a_file_by_themselves_and_elsewhere_when_asked(cli: Cli, r
     page = (tmp_path / "run_001.html").read_text()
     assert page.startswith("<!doctype html>") and page.endswith("</html>")
     assert cli("report", "run_001", "--format", "html", "-o", "-").out == page
-    told = cli("report", "run_001", "--format", "html", "--json").data
-    assert (told["file"], told["bytes"]) == (str(tmp_path / "run_001.html"), len(page.encode()))
+    result = cli("report", "run_001", "--format", "html", "--json").data
+    assert (result["file"], result["bytes"]) == (str(tmp_path / "run_001.html"), len(page.encode()))
     assert cli("export", "run_001", "--format", "html", "-o", "exported.html").code == 0
     assert (tmp_path / "exported.html").read_text() == page
     assert cli("report", "run_001", "--format", "html", "-o", "-", "--json").error["exit_code"] == 2

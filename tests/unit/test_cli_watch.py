@@ -1,4 +1,4 @@
-"""`critiqor watch`: a run is followed while it is recorded, and its recorder never notices."""
+"""`critiqor watch` follows a run while it is recorded, without disturbing the recorder."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_every_look_tells_what_came_since_the_last_one(runs: Runs) -> None:
     assert names(follower) == []
 
 
-def test_a_record_that_is_half_written_is_told_once_it_is_whole(runs: Runs) -> None:
+def test_a_partly_written_record_is_reported_once_it_is_complete(runs: Runs) -> None:
     run_id = runs.start()
     follower = Follower(Run.load(run_id, runs.folder))
     follower.update()
@@ -89,7 +89,7 @@ def test_a_record_that_is_half_written_is_told_once_it_is_whole(runs: Runs) -> N
     assert names(follower) == ["input"]
 
 
-def test_what_cannot_be_read_costs_only_itself(runs: Runs) -> None:
+def test_unreadable_lines_do_not_affect_other_records(runs: Runs) -> None:
     run_id = runs.start()
     too_long = b'{"event_type":"' + b"x" * (MAX_LINE + 5) + b'"}\n'
     deep = b'{"payload":' + b"[" * 5000 + b"]" * 5000 + b"}\n"
@@ -151,7 +151,7 @@ def test_a_run_is_over_when_nothing_more_can_come(runs: Runs, reason: str) -> No
     assert "message_end" not in [event.event_type for event in look.events]
 
 
-def test_a_run_is_over_when_whoever_recorded_it_is_gone(runs: Runs) -> None:
+def test_a_run_is_over_when_the_process_that_recorded_it_is_gone(runs: Runs) -> None:
     code = "import sys; from critiqor.session import create_session; create_session(runs_dir=sys.argv[1])"
     assert start_python(code, runs.folder).wait(PATIENCE_SECONDS) == 0
     runs.write("run_001", line_of(recorded(1, "input")).rstrip(b"\n"))
@@ -160,7 +160,7 @@ def test_a_run_is_over_when_whoever_recorded_it_is_gone(runs: Runs) -> None:
     assert [event.event_type for event in look.events] == ["state_transition", "input"]
 
 
-def test_an_agent_cannot_end_the_watching_by_what_it_writes(runs: Runs) -> None:
+def test_an_agent_cannot_end_watching_with_a_forged_record(runs: Runs) -> None:
     run_id = runs.start()
     follower = Follower(Run.load(run_id, runs.folder))
     runs.write(run_id, recorded(1, "process_end", source_layer="supervisor", payload={"exit_code": 0}))
@@ -169,7 +169,7 @@ def test_an_agent_cannot_end_the_watching_by_what_it_writes(runs: Runs) -> None:
     assert {event.source_layer for event in look.events if event.event_type == "process_end"} == {"extension_api"}
 
 
-def test_secrets_that_a_foreign_recorder_let_by_are_not_shown(cli: Cli, runs: Runs) -> None:
+def test_secrets_that_another_recorder_did_not_redact_are_not_shown(cli: Cli, runs: Runs) -> None:
     run_id = runs.start()
     secret = "sk-" + "proj" + "A1b2C3d4E5f6G7h8I9j0" * 2
     failed = tool(1, status="error", error=f"refused: Authorization: Bearer {secret}", payload={"apiKey": secret})
@@ -189,12 +189,12 @@ def test_watching_writes_nothing_and_takes_no_lock(cli: Cli, runs: Runs) -> None
     before = snapshot(runs.folder)
     for path in (runs.paths.lock_path, runs.paths.finalize_lock_path(run_id)):
         path.unlink(missing_ok=True)
-        path.mkdir()  # whoever takes the lock fails
+        path.mkdir()  # taking the lock would fail
     assert cli("watch").code == ExitCode.OK
     for path in (runs.paths.lock_path, runs.paths.finalize_lock_path(run_id)):
         path.rmdir()
     after = snapshot(runs.folder)
-    assert {name: told for name, told in before.items() if "lock" not in name} == after
+    assert {name: state for name, state in before.items() if "lock" not in name} == after
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -312,7 +312,7 @@ def test_the_table_on_a_terminal_fits_into_it_and_stays_when_the_run_has_ended(r
     wait_until(lambda: not child.isalive())
 
 
-def test_what_a_tool_is_asked_is_told_its_command_first_and_harmless(cli: Cli, runs: Runs) -> None:
+def test_arguments_of_a_tool_are_escaped_and_shown_with_the_command_first(cli: Cli, runs: Runs) -> None:
     run_id = runs.start()
     asked = {"background": True, "command": "make deploy\x1b[2J", "workdir": "x" * 5000}
     runs.write(run_id, attached(), recorded(2, "tool_call", tool_name="exec", payload={"arguments": asked}))
@@ -324,9 +324,9 @@ def test_what_a_tool_is_asked_is_told_its_command_first_and_harmless(cli: Cli, r
 
 @pytest.mark.parametrize(("columns", "rows"), [(30, 5), (20, 3), (80, 6)])
 def test_a_tiny_terminal_shows_what_happens(columns: int, rows: int) -> None:
-    told = live_lines(columns, rows, tokens=1)
-    assert len(told) < rows
-    assert "tool_call" in told[-1]
+    lines = live_lines(columns, rows, tokens=1)
+    assert len(lines) < rows
+    assert "tool_call" in lines[-1]
 
 
 def test_figures_that_grow_do_not_move_the_lines_below_them() -> None:

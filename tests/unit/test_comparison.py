@@ -14,17 +14,17 @@ from critiqor.model.timeline import TimelineSummary
 BEFORE, AFTER = "run_001", "run_002"
 
 
-def told(changes: list[CauseChange]) -> list[tuple[str, str | None, str | None, int, int]]:
+def summaries(changes: list[CauseChange]) -> list[tuple[str, str | None, str | None, int, int]]:
     return [(c.cause, c.severity_before, c.severity_after, c.occurrences_before, c.occurrences_after) for c in changes]
 
 
-def test_what_is_gone_new_and_still_there_is_found_by_cause() -> None:
+def test_findings_that_are_gone_new_or_still_there_are_matched_by_cause() -> None:
     before = diagnosis(BEFORE, finding("a:x", id="finding_001"), finding("b", "medium", id="finding_002"), trust=55)
     after = diagnosis(AFTER, finding("b", "medium", id="finding_001"), finding("c", "low"), trust=80)
     result = compare(before, after)
-    assert told(result.gone) == [("a:x", "high", None, 1, 0)]
-    assert told(result.new) == [("c", None, "low", 0, 1)]
-    assert told(result.still_there) == [("b", "medium", "medium", 1, 1)]
+    assert summaries(result.gone) == [("a:x", "high", None, 1, 0)]
+    assert summaries(result.new) == [("c", None, "low", 0, 1)]
+    assert summaries(result.still_there) == [("b", "medium", "medium", 1, 1)]
     assert result.verdict == "mixed"
     assert result.summary == "mixed: 1 problem gone, trust 55 → 80; but 1 problem new"
 
@@ -34,7 +34,7 @@ def test_findings_of_one_cause_are_one_group() -> None:
     after = diagnosis(AFTER, finding("a", "medium", occurrences=2, title="now"))
     [change] = compare(before, after).still_there
     assert (change.findings_before, change.findings_after) == (3, 1)
-    assert told([change]) == [("a", "high", "medium", 5, 2)]
+    assert summaries([change]) == [("a", "high", "medium", 5, 2)]
     assert change.title == "now"
 
 
@@ -82,7 +82,7 @@ def test_other_rules_cannot_be_compared_and_the_way_out_is_named() -> None:
     assert result.figures.wall_ms.difference == 4
 
 
-def test_unknown_is_not_nothing() -> None:
+def test_unknown_is_not_zero() -> None:
     figures = compare(diagnosis(BEFORE, cost_usd=None, wall_ms=None), diagnosis(AFTER, cost_usd=0.5)).figures
     assert (figures.cost_usd.before, figures.cost_usd.after, figures.cost_usd.difference) == (None, 0.5, None)
     assert figures.wall_ms.difference is None
@@ -90,7 +90,7 @@ def test_unknown_is_not_nothing() -> None:
     assert both.cost_usd.difference == 0.3
 
 
-def test_half_told_usage_is_unknown_and_said() -> None:
+def test_incomplete_usage_is_unknown_and_noted() -> None:
     after = diagnosis(AFTER, cost_usd=0.1, model_calls_without_usage=1)
     result = compare(diagnosis(BEFORE, cost_usd=0.2), after)
     assert result.figures.cost_usd.after is None
@@ -101,7 +101,7 @@ def test_half_told_usage_is_unknown_and_said() -> None:
     ]
 
 
-def test_differences_of_money_have_no_binary_dust() -> None:
+def test_differences_of_cost_have_no_rounding_errors() -> None:
     assert compare(diagnosis(cost_usd=0.1), diagnosis(cost_usd=0.3)).figures.cost_usd.difference == 0.2
 
 
@@ -112,13 +112,13 @@ def test_one_pair_of_runs_decides_nothing_about_cost_and_time() -> None:
     assert "sample" not in compare(diagnosis(BEFORE), diagnosis(AFTER)).summary
 
 
-def test_gone_in_a_run_that_was_seen_less_is_told_with_care() -> None:
+def test_a_note_warns_if_a_cause_is_gone_from_a_run_with_less_confidence() -> None:
     result = compare(diagnosis(BEFORE, finding(), confidence=100), diagnosis(AFTER, confidence=60))
     assert result.verdict == "better"
     assert "may be unrecorded" in result.notes[-1]
 
 
-def test_trouble_of_the_recorder_is_listed_and_no_matter_of_the_agent() -> None:
+def test_problems_of_the_recorder_are_listed_and_do_not_change_the_verdict() -> None:
     result = compare(diagnosis(BEFORE, finding("inspection_incomplete", "high")), diagnosis(AFTER))
     assert [change.cause for change in result.gone] == ["inspection_incomplete"]
     assert result.verdict == "no difference"
@@ -159,7 +159,7 @@ def test_comparing_the_other_way_round_is_the_mirror_image(before: Diagnosis, af
     assert back.verdict == mirrored.get(forth.verdict, forth.verdict)
     assert [c.cause for c in back.new] == [c.cause for c in forth.gone]
     assert [c.cause for c in back.gone] == [c.cause for c in forth.new]
-    assert [(c[0], c[2], c[1], c[4], c[3]) for c in told(back.still_there)] == told(forth.still_there)
+    assert [(c[0], c[2], c[1], c[4], c[3]) for c in summaries(back.still_there)] == summaries(forth.still_there)
     for name in forth.figures.__struct_fields__:
         one, other = getattr(forth.figures, name), getattr(back.figures, name)
         assert (other.before, other.after) == (one.after, one.before)

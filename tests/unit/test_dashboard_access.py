@@ -1,4 +1,4 @@
-"""Who reaches the dashboard, and what of it."""
+"""Who can open which pages of the dashboard."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_shared_run_is_seen_by_its_link_until_that_is_revoked(runs: Runs, dash
     assert "revoked" in user.get(f"/runs/{run_id}/trust").text
 
 
-def test_it_is_told_from_where_a_link_leads_here_and_what_must_run_for_that(runs: Runs, dashboard: Dashboard) -> None:
+def test_the_page_of_a_link_says_where_it_works_and_which_command_must_run(runs: Runs, dashboard: Dashboard) -> None:
     run_id = failing_tests(runs, visibility="shared")
     here = dashboard.user().post(f"/runs/{run_id}/links", headers={"origin": dashboard.site.address}).text
     assert "on this machine only" in here and f"critiqor dashboard --port {PORT} --no-browser" in here
@@ -211,7 +211,7 @@ def test_it_is_told_from_where_a_link_leads_here_and_what_must_run_for_that(runs
 
 
 @pytest.mark.parametrize(("now", "offered"), [("private", "shared"), ("shared", "private")])
-def test_the_command_that_is_told_changes_who_may_see_a_run(
+def test_the_page_names_the_command_that_changes_the_visibility(
     runs: Runs, dashboard: Dashboard, now: str, offered: str
 ) -> None:
     run_id = failing_tests(runs, visibility=now)
@@ -226,7 +226,7 @@ def test_the_user_who_tries_a_link_stays_the_user(runs: Runs, dashboard: Dashboa
     assert user.get("/runs").status_code == 200
 
 
-def test_a_link_to_a_private_run_leads_nowhere(runs: Runs, dashboard: Dashboard) -> None:
+def test_a_link_to_a_private_run_does_not_work(runs: Runs, dashboard: Dashboard) -> None:
     run_id = failing_tests(runs)
     user = dashboard.user()
     assert user.post(f"/runs/{run_id}/links", headers={"origin": dashboard.site.address}).status_code == 409

@@ -1,4 +1,4 @@
-"""What pages tell of runs is what was recorded and concluded: a part that is left out is missed here."""
+"""Pages show everything that was recorded and diagnosed; these tests fail if a part is left out."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_took_time_has_a_lane_with_bars_that_lead_to_events(played: Played,
 
 
 @pytest.mark.parametrize("scenario", PLAYED)
-def test_the_cost_of_every_model_tool_and_turn_is_told(played: Played, scenario: str) -> None:
+def test_the_cost_of_every_model_tool_and_turn_is_shown(played: Played, scenario: str) -> None:
     cost = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis.cost_analysis
     page = played.page(scenario, "/cost")
     models, tools, turns = rows(page, "model-table"), rows(page, "tool-table"), rows(page, "turn-table")
@@ -96,7 +96,7 @@ def test_the_cost_of_every_model_tool_and_turn_is_told(played: Played, scenario:
 
 
 @pytest.mark.parametrize("scenario", PLAYED)
-def test_the_parts_of_every_turn_are_told(played: Played, scenario: str) -> None:
+def test_the_parts_of_every_turn_are_shown(played: Played, scenario: str) -> None:
     timeline = Run.load(played.run_ids[scenario], played.runs.folder).diagnosis.timeline
     assert timeline is not None and timeline.turns
     page = played.page(scenario, "/timeline")
@@ -125,7 +125,7 @@ def test_no_link_leads_strangers_to_a_line_of_the_timeline_that_they_may_not_see
         change_visibility(Run.load(run_id, played.runs.folder), "private")
 
 
-def test_what_was_redacted_and_what_was_not_seen_is_told(runs: Runs) -> None:
+def test_redacted_secrets_and_gaps_in_the_evidence_are_shown(runs: Runs) -> None:
     run_id = runs.start()
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     runs.write(run_id, attached(1), recorded(2, "message_end", payload={"text": f"the token {secret}"}), b'{"broken\n')

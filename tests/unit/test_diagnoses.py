@@ -1,4 +1,4 @@
-"""Diagnosing again, and diagnosing what lies elsewhere: the verbs `diagnose` and `explain`."""
+"""The verbs `diagnose` and `explain`: diagnosing again, and diagnosing files outside of the runs folder."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def made_by_older_rules(runs: Runs, run_id: str) -> None:
     runs.paths.diagnosis_path(run_id).write_bytes(msgspec.json.encode(old))
 
 
-def test_diagnosing_again_says_what_changed_and_which_rules_did_it(runs: Runs, cli: Cli) -> None:
+def test_diagnosing_again_prints_what_changed_and_the_rule_sets(runs: Runs, cli: Cli) -> None:
     run_id = failing(runs)
     made_by_older_rules(runs, run_id)
-    told = cli("diagnose", run_id, "--runs-dir", runs.folder).out
-    assert "rule set 0 → " in told
-    assert "gone: something:else" in told
-    assert "new:  false_success_claim:" in told
-    assert "trust: 12 → 50" in told
+    output = cli("diagnose", run_id, "--runs-dir", runs.folder).out
+    assert "rule set 0 → " in output
+    assert "gone: something:else" in output
+    assert "new:  false_success_claim:" in output
+    assert "trust: 12 → 50" in output
 
 
 def test_diagnosing_again_by_the_same_rules_changes_nothing(runs: Runs, cli: Cli) -> None:
@@ -97,20 +97,20 @@ def test_aborted_run_can_be_diagnosed_and_compared(runs: Runs) -> None:
     assert isinstance(summarize_runs(RunStore(runs.folder))[0].diagnosis, Diagnosis)
 
 
-def test_evidence_that_lies_elsewhere_is_diagnosed_and_nothing_is_written(runs: Runs, cli: Cli, tmp_path: Path) -> None:
+def test_evidence_outside_of_the_runs_folder_is_diagnosed_without_writing(runs: Runs, cli: Cli, tmp_path: Path) -> None:
     run_id = failing(runs)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "session.json").write_bytes(runs.evidence_bytes(run_id))
-    told = cli("diagnose", elsewhere / "session.json", "--json", "--runs-dir", tmp_path / "none")
-    data = json.loads(told.out)["data"]
+    answer = cli("diagnose", elsewhere / "session.json", "--json", "--runs-dir", tmp_path / "none")
+    data = json.loads(answer.out)["data"]
     assert data["primary_diagnosis"]["type"] == "false_success_claim"
     assert data["evidence_digest"] == runs.record(run_id)["seal"]["digest"]
     assert [path.name for path in elsewhere.iterdir()] == ["session.json"]
 
 
 @pytest.mark.parametrize("form", ["indented", "live"])
-def test_evidence_in_another_form_is_diagnosed_alike(runs: Runs, cli: Cli, tmp_path: Path, form: str) -> None:
+def test_evidence_in_another_format_is_diagnosed_the_same_way(runs: Runs, cli: Cli, tmp_path: Path, form: str) -> None:
     document = runs.evidence(failing(runs))
     if form == "live":
         document = {name: document[name] for name in ("schema_version", "run_id", "session_id", "events", "metrics")}
@@ -144,7 +144,7 @@ def test_traces_are_answered_line_by_line_in_their_own_numbers(cli: Cli, tmp_pat
     assert finding["event_i"] == [1, 3, 5]
 
 
-def test_file_that_holds_neither_is_refused_with_what_can_be_read(cli: Cli, tmp_path: Path) -> None:
+def test_file_of_an_unknown_format_is_an_error_that_names_it(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("buy milk\n")
     answer = cli("diagnose", file)
@@ -160,20 +160,20 @@ def test_unknown_run_is_named(runs: Runs, cli: Cli) -> None:
 
 @pytest.mark.parametrize("name", ["finding_001", "false_success_claim"])
 def test_finding_is_explained_with_its_events(runs: Runs, cli: Cli, name: str) -> None:
-    told = cli("explain", failing(runs), name, "--runs-dir", runs.folder).out
-    assert "contradicted → The agent wrote: All tests pass." in told
-    assert "text: All tests pass." in told
-    assert "error: exit code 1" in told
+    output = cli("explain", failing(runs), name, "--runs-dir", runs.folder).out
+    assert "contradicted → The agent wrote: All tests pass." in output
+    assert "text: All tests pass." in output
+    assert "error: exit code 1" in output
 
 
-def test_explanation_as_json_holds_the_events_themselves(runs: Runs, cli: Cli) -> None:
-    told = cli("explain", failing(runs), "finding_001", "--json", "--runs-dir", runs.folder)
-    data = json.loads(told.out)["data"]
+def test_explanation_as_json_contains_the_events(runs: Runs, cli: Cli) -> None:
+    answer = cli("explain", failing(runs), "finding_001", "--json", "--runs-dir", runs.folder)
+    data = json.loads(answer.out)["data"]
     assert [step["event"]["event_type"] for step in data["chain"]] == ["tool_output", "message_end"]
     assert data["finding"]["id"] == "finding_001"
 
 
-def test_finding_that_is_not_there_is_answered_with_those_that_are(runs: Runs, cli: Cli) -> None:
+def test_error_for_an_unknown_finding_lists_the_known_ones(runs: Runs, cli: Cli) -> None:
     answer = cli("explain", failing(runs), "tool_loop", "--runs-dir", runs.folder)
     assert answer.code == 2
     assert "finding_001 (false_success_claim)" in answer.err

@@ -1,4 +1,4 @@
-"""From the journal to the diagnosis: what is sealed is what is judged."""
+"""From the journal to the diagnosis, through sealed evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def types(diagnosis: dict[str, Any]) -> list[str]:
     return [finding["type"] for finding in diagnosis["failure_analysis"]["findings"]]
 
 
-def test_gateway_that_nobody_talked_to_is_no_clean_bill(runs: Runs) -> None:
+def test_gateway_without_agent_runs_gets_no_trust_score(runs: Runs) -> None:
     diagnosis = diagnosed(runs, recorded(2, "gateway_start"), recorded(3, "session_start"), recorded(4, "gateway_stop"))
     assert diagnosis["trust_score"] is None
     assert diagnosis["readiness"] == "unknown"
@@ -46,7 +46,7 @@ def test_failed_attempt_that_was_repeated_with_success_is_no_failure_of_the_run(
     assert types(diagnosis) == []
 
 
-def test_usage_that_is_told_only_at_the_end_is_counted(runs: Runs) -> None:
+def test_usage_that_is_reported_only_at_the_end_is_counted(runs: Runs) -> None:
     usage = {"input": 5, "output": 7, "cost": {"total": 0.5}}
     cost = diagnosed(
         runs,
@@ -59,7 +59,7 @@ def test_usage_that_is_told_only_at_the_end_is_counted(runs: Runs) -> None:
     assert runs.evidence("run_001")["coverage"]["responses_without_usage"] == 0
 
 
-def test_unknown_price_is_unknown_and_not_nothing(runs: Runs) -> None:
+def test_unknown_price_is_not_zero(runs: Runs) -> None:
     cost = diagnosed(runs, recorded(2, "after_provider_response", payload={"usage": {"input": 5}}))["cost_analysis"]
     assert cost["cost_usd"] is None
     assert cost["input_tokens"] == 5

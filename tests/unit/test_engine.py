@@ -1,4 +1,4 @@
-"""What holds for every diagnosis: points, ids, chains, sums, order, and the same bytes from the same evidence."""
+"""Invariants of every diagnosis: points, ids, chains, sums, order, and the same bytes from the same evidence."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from critiqor.model.diagnosis import CausalGraph, GraphEdge, GraphNode, Relation
 
 
 def gateway(kinds: list[str] | None = None) -> list[Event]:
-    """One gateway in which everything goes wrong that can, each in a session of its own."""
+    """Return the events of a gateway with one session for each kind of failure."""
     events: list[Event] = []
     for number, kind in enumerate(kinds if kinds is not None else CASES):
-        told = [event for event in CASES[kind]().events if event.source_layer != "supervisor"]
+        of_agent = [event for event in CASES[kind]().events if event.source_layer != "supervisor"]
         events += [
             msgspec.structs.replace(event, session_key=f"agent:{number}:main", agent_run_id=f"run-{number}")
-            for event in told
+            for event in of_agent
         ]
     return in_order(events)
 
@@ -126,10 +126,10 @@ def check_graph(diagnosis: Diagnosis) -> None:
 
 
 def check_playbook(diagnosis: Diagnosis) -> None:
-    told = diagnosis.playbook
-    assert (told.prompt is None) == all(change.change == RUN_AGAIN for change in told.changes)
-    assert told.prompt is None or is_plain(told.prompt.replace("\n", " "))
-    place = {change.finding_id: number for number, change in enumerate(told.changes)}
+    plan = diagnosis.playbook
+    assert (plan.prompt is None) == all(change.change == RUN_AGAIN for change in plan.changes)
+    assert plan.prompt is None or is_plain(plan.prompt.replace("\n", " "))
+    place = {change.finding_id: number for number, change in enumerate(plan.changes)}
     for edge in diagnosis.causal_graph.edges:
         if edge.source in place and edge.target in place:
             assert place[edge.source] < place[edge.target], "the cause comes before its effect"
@@ -159,14 +159,14 @@ TURNING = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_what_holds_for_every_diagnosis_holds(name: str) -> None:
+def test_invariants_hold_for_every_kind_of_failure(name: str) -> None:
     check(diagnose(EXAMPLES[name]), EXAMPLES[name])
 
 
 # Scores.
 
 
-def test_trust_is_never_below_nothing() -> None:
+def test_trust_is_never_negative() -> None:
     events = [msgspec.structs.replace(event, session_key="agent:main:main") for event in EXAMPLES["everything"]]
     diagnosis = diagnose(events)
     assert diagnosis.trust_score == 0
@@ -182,8 +182,8 @@ def test_damage_to_the_collector_lowers_confidence_and_never_trust(kind: str) ->
     damaged = diagnose(events, damaged_records=5, missing_records=7, values_cut=3, results_without_calls=2)
     assert damaged.trust_score == whole.trust_score
     assert damaged.confidence_score < whole.confidence_score
-    told = [finding.cause for finding in findings_of(damaged) if finding.type != "inspection_incomplete"]
-    assert told == [finding.cause for finding in findings_of(whole) if finding.type != "inspection_incomplete"]
+    causes = [finding.cause for finding in findings_of(damaged) if finding.type != "inspection_incomplete"]
+    assert causes == [finding.cause for finding in findings_of(whole) if finding.type != "inspection_incomplete"]
 
 
 counts = st.integers(0, 10**6)
@@ -233,13 +233,13 @@ def test_readiness_follows_from_trust_confidence_and_the_worst_finding(
     assert readiness(trust, sure, findings) == expected
 
 
-def test_doubts_about_the_recorder_alone_make_nothing_unsafe() -> None:
+def test_problems_of_the_recorder_alone_never_make_a_run_unsafe() -> None:
     assert readiness(100, 60, [made("inspection_incomplete", "high")]) == "review"
 
 
 def made(type_: str = "tool_loop", severity: str = "low") -> Finding:
-    told = {"title": "t", "explanation": "e", "recommendation": "r", "verification": "v"}
-    return Finding(type=type_, cause=type_, severity=severity, confidence=90, evidence=[], **told)  # type: ignore[arg-type]
+    texts = {"title": "t", "explanation": "e", "recommendation": "r", "verification": "v"}
+    return Finding(type=type_, cause=type_, severity=severity, confidence=90, evidence=[], **texts)  # type: ignore[arg-type]
 
 
 # One cause, one finding.
@@ -277,7 +277,7 @@ def test_model_call_that_two_findings_name_is_wasted_once() -> None:
     assert diagnosis.cost_analysis.wasted_tokens == 606
 
 
-def test_more_findings_than_anybody_reads_are_counted_and_not_listed() -> None:
+def test_findings_beyond_the_limit_are_counted_and_not_listed() -> None:
     story = Story()
     for number in range(300):
         name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
@@ -292,7 +292,7 @@ def test_more_findings_than_anybody_reads_are_counted_and_not_listed() -> None:
 # Causes and effects.
 
 
-def test_no_failure_brings_about_itself() -> None:
+def test_no_failure_type_leads_to_itself() -> None:
     def ways(kind: str) -> Iterator[str]:
         for effect in LEADS_TO.get(kind, ()):
             yield effect
@@ -371,13 +371,13 @@ def texts_in(value: Any) -> Iterator[str]:
 # Cost.
 
 
-def test_unknown_price_is_unknown_and_not_nothing() -> None:
+def test_unknown_price_is_not_zero() -> None:
     cost = Story().model(cost=None).says("Hello.").finishes().diagnosis().cost_analysis
     assert (cost.cost_usd, cost.input_tokens) == (None, 1000)
     assert [model.cost_usd for model in cost.per_model] == [None]
 
 
-def test_price_of_nothing_for_tokens_that_were_used_is_no_price() -> None:
+def test_price_of_zero_for_used_tokens_is_an_unknown_price() -> None:
     free = Story().model(cost=0.0).model(cost=0.0).says("Hello.").finishes().diagnosis().cost_analysis
     assert (free.model_calls, free.input_tokens, free.cost_usd) == (2, 2000, None)
     assert [model.cost_usd for model in free.per_model] == [None]
@@ -391,7 +391,7 @@ def test_price_of_nothing_for_tokens_that_were_used_is_no_price() -> None:
     assert unused.cost_usd == 0
 
 
-def test_models_and_agent_runs_are_told_apart() -> None:
+def test_cost_is_listed_by_model_and_by_agent_run() -> None:
     story = Story().model(provider="a", model="x", cost=0.5).model(provider="b", model="y", cost=None)
     story.turns_to("run-2").model(provider="a", model="x", cost=1.5).calls("read", {"path": "a"}, "b")
     cost = story.diagnosis().cost_analysis
@@ -402,12 +402,12 @@ def test_models_and_agent_runs_are_told_apart() -> None:
     ]
 
 
-def test_agent_run_with_a_price_comes_before_one_that_told_more_tokens_without() -> None:
+def test_agent_run_with_a_price_comes_before_one_with_more_tokens_and_no_price() -> None:
     story = Story().model(input=10**6, cost=None).turns_to("run-2").model(input=10, cost=0.01)
     assert [turn.scope.agent_run_id for turn in story.diagnosis().cost_analysis.per_turn] == ["run-2", "run-1"]
 
 
-def test_usage_told_at_the_end_goes_to_the_model_that_used_it() -> None:
+def test_usage_reported_at_the_end_is_attributed_to_the_model_that_used_it() -> None:
     usage = {"input": 5, "output": 7, "cost": {"total": 0.5}}
     story = Story().model(usage=None, turn=1, provider="a", model="x").model(turn=2, provider="b", model="y")
     story.finishes(recovered_usage=[{"turn": 1, "usage": usage}])
@@ -454,9 +454,9 @@ def bytes_of(environment: dict[str, str]) -> bytes:
 
 
 def test_same_evidence_gives_the_same_bytes_in_any_environment() -> None:
-    told = {name: bytes_of(environment) for name, environment in ENVIRONMENTS.items()}
-    assert told["plain"].count(b"\n") == len(EXAMPLES)
-    assert set(told.values()) == {told["plain"]}
+    outputs = {name: bytes_of(environment) for name, environment in ENVIRONMENTS.items()}
+    assert outputs["plain"].count(b"\n") == len(EXAMPLES)
+    assert set(outputs.values()) == {outputs["plain"]}
 
 
 @given(st.data())
@@ -469,14 +469,14 @@ def test_findings_do_not_depend_on_how_sessions_interleave(data: st.DataObject) 
     one_by_one = in_order([event for events in waiting.values() for event in events])
     turns = data.draw(st.permutations([key for key, events in waiting.items() for _ in events]))
     mixed = in_order([waiting[key].pop(0) for key in turns])
-    assert told(diagnose(mixed)) == told(diagnose(one_by_one))
+    assert summary(diagnose(mixed)) == summary(diagnose(one_by_one))
 
 
-def told(diagnosis: Diagnosis) -> list[tuple[str, str, int]]:
+def summary(diagnosis: Diagnosis) -> list[tuple[str, str, int]]:
     return sorted((finding.cause, finding.severity, finding.occurrences) for finding in findings_of(diagnosis))
 
 
-# Anything at all.
+# Arbitrary events.
 
 NAMES = [
     *(
@@ -555,14 +555,14 @@ anything = st.builds(
 
 @given(st.lists(anything, max_size=25))
 @settings(max_examples=300)
-def test_no_event_whatever_can_stop_a_diagnosis(events: list[Event]) -> None:
-    told = in_order(events)
-    check(diagnose(told), told)
+def test_no_event_can_stop_a_diagnosis(events: list[Event]) -> None:
+    ordered = in_order(events)
+    check(diagnose(ordered), ordered)
 
 
 @given(st.data())
 @settings(max_examples=150)
-def test_true_stories_with_broken_parts_can_be_diagnosed(data: st.DataObject) -> None:
+def test_realistic_runs_with_broken_fields_can_be_diagnosed(data: st.DataObject) -> None:
     events = gateway(data.draw(st.lists(st.sampled_from(sorted(CASES)), min_size=1, max_size=4)))
     for _ in range(data.draw(st.integers(1, 6))):
         number = data.draw(st.integers(0, len(events) - 1))
@@ -587,13 +587,13 @@ def test_wrong_type_in_any_field_does_no_harm(name: str, value: Any) -> None:
     check(story.diagnosis(), story.events)
 
 
-def test_a_tool_costs_what_the_model_calls_cost_that_asked_for_it() -> None:
+def test_the_cost_of_a_tool_is_that_of_the_model_calls_that_requested_it() -> None:
     story = Story().starts().model(input=100, cost=0.6).calls("read").calls("exec")
     story.model(input=200, cost=0.5).calls("exec").model(input=300, cost=0.9).says("done").finishes()
     tools = {tool.tool: (tool.tokens, tool.cost_usd) for tool in story.diagnosis().cost_analysis.per_tool}
     assert tools == {"exec": (60 + 220, 0.8), "read": (60, 0.3)}
 
 
-def test_what_a_tool_cost_is_unknown_where_no_model_call_told_it() -> None:
+def test_the_cost_of_a_tool_without_a_model_call_is_unknown() -> None:
     [tool] = Story().starts().calls("read").finishes().diagnosis().cost_analysis.per_tool
     assert (tool.tokens, tool.cost_usd) == (None, None)

@@ -1,4 +1,4 @@
-"""`check --github`: annotations and the summary of a step, and never a command that somebody else wrote."""
+"""`check --github`: annotations and the step summary, and no workflow commands from texts of a run."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def unescaped(text: str, *, is_property: bool = False) -> str:
 
 
 def obeyed(output: str) -> list[Command]:
-    """The commands that a runner finds in an output: at the beginning of a line, or in the old form anywhere in it."""
+    """Return the workflow commands in an output: at the start of a line, or anywhere in a line in the old form."""
     found = []
     for line in output.replace("\r", "\n").split("\n"):
         text = line.lstrip()
         if text.startswith("::") and "::" in text[2:]:
             head, _, data = text[2:].partition("::")
-            name, _, told = head.partition(" ")
-            pairs = [pair.split("=", 1) for pair in told.strip().split(",") if "=" in pair]
+            name, _, options = head.partition(" ")
+            pairs = [pair.split("=", 1) for pair in options.strip().split(",") if "=" in pair]
             if name in REGISTERED:
                 properties = {key: unescaped(value, is_property=True) for key, value in pairs}
                 found.append(Command(name, properties, unescaped(data)))
@@ -69,7 +69,7 @@ def annotated(concluded: Diagnosis) -> list[Command]:
     return commands
 
 
-def test_the_runner_of_the_tests_obeys_commands() -> None:
+def test_the_parser_of_these_tests_recognizes_workflow_commands() -> None:
     assert [command.name for command in obeyed(HOSTILE)] == ["add-mask"]
     assert [command.name for command in obeyed("a\n  ::set-output name=x::y\n::unknown::z")] == ["set-output"]
     assert obeyed("::error title=a%3A b%2C c::50%25%0Anext") == [Command("error", {"title": "a: b, c"}, "50%\nnext")]
@@ -92,7 +92,7 @@ def test_failed_rules_and_grave_findings_are_errors_and_others_warnings() -> Non
     assert commands[2].data == "about timeout. it failed Next: critiqor explain run_001 finding_001"
 
 
-def test_what_a_policy_lets_pass_is_no_error() -> None:
+def test_findings_that_the_policy_allows_are_no_errors() -> None:
     found = finding("timeout", "medium")
     assert [command.name for command in annotated(diagnosis("run_001", found, trust=85))] == ["warning"]
     assert annotated(diagnosis()) == []
@@ -109,15 +109,15 @@ def test_github_shows_ten_of_each_so_the_last_one_counts_the_rest() -> None:
         assert "critiqor show run_001" in shown[-1].data
 
 
-def test_signs_of_the_form_itself_are_told_as_they_are() -> None:
-    told = annotated(
+def test_special_characters_of_workflow_commands_are_shown_unchanged() -> None:
+    commands = annotated(
         diagnosis("run_001", finding("a,b=c;d", "medium", title="50%: a, b::c", explanation="%0A"), trust=90)
     )
-    assert told[0].properties == {"title": "medium a,b=c;d in run_001"}
-    assert told[0].data.startswith("50%: a, b::c. %0A ")
+    assert commands[0].properties == {"title": "medium a,b=c;d in run_001"}
+    assert commands[0].data.startswith("50%: a, b::c. %0A ")
 
 
-def test_hostile_texts_give_no_command_of_their_own() -> None:
+def test_hostile_texts_add_no_workflow_commands() -> None:
     hostile = finding(HOSTILE, "high", id=HOSTILE, **texts_of(HOSTILE))
     commands = annotated(diagnosis("run_001", hostile, trust=1))
     assert [command.name for command in commands] == ["error"] * 3
@@ -125,9 +125,9 @@ def test_hostile_texts_give_no_command_of_their_own() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from(list(":#[]=, %\r\n\tadm-sk")), max_size=40))
-def test_no_text_that_was_made_harmless_is_obeyed(text: str) -> None:
-    told = escape_commands(f"{text}::add-mask::x\n::add-mask::y ##[add-mask]z {text}##[add-mask]")
-    assert obeyed(told.replace("\r", " ")) == []
+def test_no_escaped_text_is_a_workflow_command(text: str) -> None:
+    escaped = escape_commands(f"{text}::add-mask::x\n::add-mask::y ##[add-mask]z {text}##[add-mask]")
+    assert obeyed(escaped.replace("\r", " ")) == []
 
 
 def test_a_step_has_the_gate_and_the_report_in_its_summary(
@@ -149,7 +149,7 @@ def test_a_step_has_the_gate_and_the_report_in_its_summary(
     assert summary.read_text().count("### Policy check") == 2
 
 
-def test_outside_of_github_it_says_what_is_missing_and_works(
+def test_outside_of_github_it_works_and_prints_what_is_missing(
     cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(runs, diagnosis())
@@ -168,7 +168,7 @@ def test_with_json_the_annotations_leave_standard_output_alone(cli: Cli, runs: R
     assert [command.name for command in obeyed(answer.err)] == ["error"] * 3
 
 
-def test_hostile_texts_are_obeyed_nowhere_in_the_output(
+def test_no_hostile_text_in_the_output_is_a_workflow_command(
     cli: Cli, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summary = tmp_path / "summary.md"
@@ -197,8 +197,8 @@ def test_a_summary_that_is_too_large_is_not_written_because_github_would_show_no
 def test_a_summary_is_never_larger_than_github_takes() -> None:
     long = texts_of("\U0001f600" * 5000)
     found = [finding(f"timeout:{number}", "high", **long) for number in range(400)]
-    told = gated(diagnosis("run_001", *found, trust=0))
-    assert len(step_summary(told.report, told.gate).encode()) < MAX_SUMMARY_BYTES
+    gate_report = gated(diagnosis("run_001", *found, trust=0))
+    assert len(step_summary(gate_report.report, gate_report.gate).encode()) < MAX_SUMMARY_BYTES
 
 
 def test_a_summary_that_cannot_be_written_is_an_error_that_names_the_file(
@@ -219,7 +219,7 @@ def test_without_the_option_nothing_is_annotated(cli: Cli, runs: Runs, monkeypat
     assert json.loads(cli("check", "run_001", "--json").out)["data"]["passed"] is False
 
 
-def test_an_error_that_quotes_a_file_is_obeyed_neither(cli: Cli, runs: Runs) -> None:
+def test_an_error_that_quotes_a_file_adds_no_workflow_commands(cli: Cli, runs: Runs) -> None:
     store(runs, diagnosis())
     path = runs.paths.run_path("run_001")
     record = json.loads(path.read_text())

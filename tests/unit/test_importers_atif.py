@@ -247,7 +247,7 @@ def test_steps_of_a_sidechain_belong_to_another_agent_run(tmp_path: Path) -> Non
     ]
 
 
-def test_steps_of_the_system_and_copied_steps_are_left_out_and_told(tmp_path: Path) -> None:
+def test_steps_of_the_system_and_copied_steps_are_left_out_with_a_note(tmp_path: Path) -> None:
     trajectory = Trajectory("ATIF-v1.5").step("system", "You are helpful.").says("Old.", is_copied_context=True)
     trace = trajectory.asks().says("New.").read(tmp_path)
     assert [event.payload["text"] for event in trace.events if event.event_type == "message_end"] == ["New."]
@@ -325,7 +325,7 @@ def test_a_file_of_several_lines_has_one_trace_per_line(tmp_path: Path) -> None:
     ]
 
 
-def test_a_later_version_is_read_and_told(tmp_path: Path) -> None:
+def test_a_later_version_is_read_with_a_note(tmp_path: Path) -> None:
     trace = Trajectory("ATIF-v2.0").asks().says("Hello.").read(tmp_path)
     assert trace.notes == ["files of an unknown version of the format: 1 (ATIF-v2.0)"]
     assert "message_end" in types(trace)

@@ -1,4 +1,4 @@
-"""A policy's answers as JUnit XML, read by junitparser, and held against the rules that Jenkins has published."""
+"""Results of a policy as JUnit XML, read by junitparser and validated with the schema that Jenkins published."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def suite_of(data: bytes) -> TestSuite:
     assert (document.tests, document.failures) == (suite.tests, suite.failures)
     counted = (suite.tests, suite.failures, suite.errors, suite.skipped)
     suite.update_statistics()
-    assert counted == (suite.tests, suite.failures, suite.errors, suite.skipped), "what is counted is what is there"
+    assert counted == (suite.tests, suite.failures, suite.errors, suite.skipped), "the counts match the cases"
     return suite
 
 
-def written(told: GateReport) -> TestSuite:
-    return suite_of(b"".join(junit.report(told)))
+def written(gate_report: GateReport) -> TestSuite:
+    return suite_of(b"".join(junit.report(gate_report)))
 
 
 def failures(suite: TestSuite) -> dict[str, list[str]]:
-    """What each case says that failed."""
+    """Return the messages of each failed case."""
     cases: list[TestCase] = list(suite)
     return {case.name: [result.message for result in case.result if isinstance(result, Failure)] for case in cases}
 
@@ -91,14 +91,14 @@ def test_the_verdict_is_among_the_properties() -> None:
     assert (properties["run_id"], properties["trust_score"], properties["wall_ms"]) == ("run_001", "unknown", "1000")
 
 
-def test_only_the_rules_of_the_policy_are_asked() -> None:
+def test_only_the_rules_of_the_policy_are_checked() -> None:
     policy = Policy(max_findings=0, require_intact=False, require_observed=False, require_finished=False)
     concluded = diagnosis("run_001", finding())
-    told = GateReport(report(concluded), apply_policy(policy, concluded, INTACT))
-    assert failures(written(told)) == {"max_findings": ["1 finding, at most 0 allowed"]}
+    gate_report = GateReport(report(concluded), apply_policy(policy, concluded, INTACT))
+    assert failures(written(gate_report)) == {"max_findings": ["1 finding, at most 0 allowed"]}
 
 
-def test_hostile_texts_are_texts() -> None:
+def test_hostile_texts_stay_plain_text() -> None:
     hostile = f"{HOSTILE}\ufffe\uffff\ud800"
     texts = texts_of(HOSTILE)
     texts["title"] = hostile
@@ -109,12 +109,12 @@ def test_hostile_texts_are_texts() -> None:
 
 
 @given(diagnoses)
-def test_every_gate_is_junit(concluded: Diagnosis) -> None:
-    told = gated(concluded)
-    assert written(told).failures == sum(not rule.passed for rule in told.gate.rules)
+def test_the_results_of_any_gate_can_be_written(concluded: Diagnosis) -> None:
+    gate_report = gated(concluded)
+    assert written(gate_report).failures == sum(not rule.passed for rule in gate_report.gate.rules)
 
 
-def test_the_policy_of_a_file_is_the_one_that_is_asked(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_the_policy_of_a_file_is_the_one_that_is_checked(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     store(runs, diagnosis("run_001", finding("timeout", "low"), trust=95))
     (tmp_path / "policy.toml").write_text("min_trust = 99\nforbidden_types = ['timeout']\n")
     assert cli("export", "run_001", "--format", "junit", "--policy", "policy.toml").code == 0

@@ -1,4 +1,4 @@
-"""A recorded run becomes a scenario: the model's steps, what tools answered, and what was found."""
+"""A recorded run becomes a scenario: steps of the model, results of tools, and expected findings."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ def test_what_cannot_be_played_back_is_noted(runs: Runs) -> None:
     text = "\n".join(notes)
     for what in ("/etc/hostname", "sleep 30", "only the beginning of the output of exec"):
         assert what in text
-    told_again = [(command.output, command.exit_code) for command in scenario.world.commands]
-    assert told_again == [("Aborted", 1), ("line 1", 0)], "no recorded command is ever run"
+    replayed = [(command.output, command.exit_code) for command in scenario.world.commands]
+    assert replayed == [("Aborted", 1), ("line 1", 0)], "no recorded command is ever run"
 
 
 def test_a_command_that_never_came_back_hangs_again_and_is_killed_where_it_was(runs: Runs) -> None:

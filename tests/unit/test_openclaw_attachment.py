@@ -1,4 +1,4 @@
-"""What attaching changes in a user's settings, and what of it is put back."""
+"""What attaching changes in a user's settings, and what detaching restores."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_attaching_again_after_somebody_changed_the_configuration_never_undoes_t
     assert home.settings() == {**json.loads(PLAIN), "ui": {"x": 1}}
 
 
-def test_attaching_after_the_settings_were_removed_by_hand_begins_anew(home: Home) -> None:
+def test_attaching_after_the_settings_were_removed_by_hand_installs_again(home: Home) -> None:
     home.configure(PLAIN)
     home.attach()
     changed_since = '{"ui": {"x": 1}, ' + PLAIN[1:]
@@ -314,7 +314,7 @@ def test_attaching_after_the_settings_were_removed_by_hand_begins_anew(home: Hom
     assert home.file.read_text() == changed_since
 
 
-def test_what_is_attached_can_be_read_again_and_is_for_its_owner_alone(home: Home) -> None:
+def test_an_attachment_can_be_read_again_and_only_by_its_owner(home: Home) -> None:
     home.configure(PLAIN)
     attachment = home.attach()
     assert home.folder.read() == attachment
@@ -325,14 +325,14 @@ def test_what_is_attached_can_be_read_again_and_is_for_its_owner_alone(home: Hom
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"[" * 100_000])
-def test_an_attachment_file_that_cannot_be_read_is_said_with_the_way_out(home: Home, content: bytes) -> None:
+def test_an_attachment_file_that_cannot_be_read_is_an_error(home: Home, content: bytes) -> None:
     home.folder.path.mkdir()
     home.folder.file.write_bytes(content)
     with pytest.raises(UsageError, match="cannot be read"):
         home.folder.read()
 
 
-def test_two_configurations_of_one_state_folder_are_told_apart(home: Home, tmp_path: Path) -> None:
+def test_two_configurations_of_one_state_folder_are_distinguished(home: Home, tmp_path: Path) -> None:
     home.configure(PLAIN)
     home.attach()
     home.environment |= {"OPENCLAW_CONFIG_PATH": str(tmp_path / "other.json"), "OPENCLAW_STATE_DIR": str(home.state)}

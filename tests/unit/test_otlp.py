@@ -1,4 +1,4 @@
-"""A run as spans: read by OpenTelemetry's own messages, with parents, names and figures as the conventions want."""
+"""A run as spans, read by OpenTelemetry's own messages: parents, names and values follow the conventions."""
 
 from __future__ import annotations
 
@@ -118,29 +118,32 @@ def test_names_are_those_of_both_conventions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recorded_as", "told"),
+    ("recorded_as", "expected"),
     [
         ("stop", "stop"),
         ("toolUse", "tool_call"),
         ("length", "length"),
         ("error", "error"),
-        ("aborted", "aborted"),  # none of those that the conventions name, and they let others be
+        ("aborted", "aborted"),  # not defined by the conventions, which allow others
         ("max_tokens", "length"),
         ("tool_calls", "tool_call"),
     ],
 )
-def test_reasons_to_stop_are_called_as_the_conventions_call_them(recorded_as: str, told: str) -> None:
+def test_finish_reasons_have_the_names_of_the_conventions(recorded_as: str, expected: str) -> None:
     story = Story().starts().asks(model="m").model(model="m")
     story.event("message_end", payload={"role": "assistant", "text": "so", "stop_reason": recorded_as})
     trace = read(story, content=True)
     chat, agent = trace.named("chat m"), trace.named("invoke_agent openclaw_agent")
-    assert (chat.attributes["gen_ai.response.finish_reasons"], chat.attributes["llm.finish_reason"]) == ([told], told)
+    assert (chat.attributes["gen_ai.response.finish_reasons"], chat.attributes["llm.finish_reason"]) == (
+        [expected],
+        expected,
+    )
     for span in (chat, agent):
         [message] = msgspec.json.decode(span.attributes["gen_ai.output.messages"])
-        assert message["finish_reason"] == told
+        assert message["finish_reason"] == expected
 
 
-def test_what_was_read_from_a_cache_counts_as_input_once_more() -> None:
+def test_tokens_from_a_cache_are_added_to_the_input_tokens() -> None:
     usage = {"input": 10, "output": 1, "cacheRead": 200, "cacheWrite": 30}
     chat = read(Story().starts().event("token_usage", payload={"model": "m", "usage": usage})).named("chat m")
     assert chat.attributes["gen_ai.usage.input_tokens"] == chat.attributes["llm.token_count.prompt"] == 240
@@ -157,7 +160,7 @@ def test_times_are_those_of_the_events_in_nanoseconds() -> None:
     assert (root.start_ns, root.end_ns) == ((START + 1000) * 1_000_000, (START + 4000) * 1_000_000)
 
 
-def test_content_leaves_the_evidence_only_when_asked_for() -> None:
+def test_content_is_exported_only_with_the_option() -> None:
     without = b"".join(otlp.report(recorded(talk()))).decode()
     assert [secret for secret in SECRETS if secret in without] == []
     trace = read(talk(), content=True)
@@ -184,21 +187,21 @@ def test_content_leaves_the_evidence_only_when_asked_for() -> None:
     assert last.attributes["llm.output_messages.0.message.content"] == "the answer"
 
 
-def test_an_answer_that_is_told_before_the_end_of_its_call_belongs_to_it() -> None:
-    """As OpenClaw 2026.6.1 tells it in its terminal UI."""
+def test_an_answer_that_is_reported_before_the_end_of_its_call_belongs_to_it() -> None:
+    """The terminal UI of OpenClaw 2026.6.1 reports answers in this order."""
     story = Story().starts().asks(model="m").says("early").model(model="m").asks(model="m").model(model="m").finishes()
     [first, second] = read(story, content=True).all("chat m")
     assert first.attributes["output.value"] == "early"
     assert "output.value" not in second.attributes
 
 
-def test_an_error_is_a_status_and_an_exception_whose_words_are_content() -> None:
+def test_an_error_is_a_status_and_an_exception_whose_message_is_content() -> None:
     story = Story().starts().asks(model="m").model(model="m", error="401 wrong key", errorCategory="auth")
     chat = read(story).named("chat m")
     assert (chat.status, chat.message, chat.attributes["error.type"]) == (ERROR, "", "auth")
     assert chat.of("exception") == [{"exception.type": "auth"}]
-    told = read(story, content=True).named("chat m")
-    assert told.message == "401 wrong key"
+    with_content = read(story, content=True).named("chat m")
+    assert with_content.message == "401 wrong key"
     story = Story().starts()
     result = {"result": {}, "exit_code": 3}
     story.event("tool_output", tool_name="exec", tool_call_id="c", status="error", error="no", payload=result)
@@ -215,7 +218,7 @@ def test_an_exit_code_makes_the_whole_run_fail() -> None:
     assert read(Story().starts().finishes().process(0)).named("run run_001").status == 0
 
 
-def test_a_call_that_another_one_has_passed_on_is_inside_it() -> None:
+def test_a_call_that_another_call_made_is_inside_it() -> None:
     story = Story().starts()
     outer = story.begins("tool_call", call_id="call_1")
     inner = story.begins("memory_search", call_id="tool_search_code:call_1:memory_search:1")
@@ -227,7 +230,7 @@ def test_a_call_that_another_one_has_passed_on_is_inside_it() -> None:
     ]
 
 
-def test_a_subagent_is_inside_the_call_that_asked_for_it() -> None:
+def test_a_subagent_is_inside_the_call_that_started_it() -> None:
     child = "agent:main:subagent:1"
     story = Story().starts()
     call = story.begins("sessions_spawn")
@@ -247,7 +250,7 @@ def test_every_attempt_is_a_span_of_its_own() -> None:
     assert [chat.parent_id for chat in read(story).all("chat m")] == [first.span_id, second.span_id]
 
 
-def test_what_never_ended_lasts_to_the_end_and_says_so() -> None:
+def test_a_call_without_end_lasts_to_the_end_of_the_run_and_is_marked() -> None:
     story = Story().starts()
     story.begins("exec")
     story.waits(5000).event("process_end", layer="supervisor", payload={"exit_code": -9})
@@ -257,7 +260,7 @@ def test_what_never_ended_lasts_to_the_end_and_says_so() -> None:
     assert tool.end_ns == trace.named("run run_001").end_ns == (START + 8000) * 1_000_000
 
 
-def test_what_was_only_seen_to_end_is_there_as_long_as_it_took() -> None:
+def test_a_call_without_beginning_has_its_reported_duration() -> None:
     story = Story().starts().event("tool_output", tool_name="x", tool_call_id="c", duration_ms=700, payload={})
     tool = read(story).named("execute_tool x")
     assert tool.end_ns - tool.start_ns == 700_000_000
@@ -273,7 +276,9 @@ def concluded(story: Story, step: int | str, **fields: object) -> Diagnosis:
 
 
 def evaluated(trace: ReadTrace) -> list[tuple[ReadSpan, dict[str, object]]]:
-    return [(span, told) for span in trace.spans for told in span.of(EVALUATION) if "critiqor.finding.id" in told]
+    """Return the evaluations of findings, each with its span."""
+    evaluations = [(span, evaluation) for span in trace.spans for evaluation in span.of(EVALUATION)]
+    return [(span, evaluation) for span, evaluation in evaluations if "critiqor.finding.id" in evaluation]
 
 
 @pytest.mark.parametrize(
@@ -286,9 +291,9 @@ def evaluated(trace: ReadTrace) -> list[tuple[ReadSpan, dict[str, object]]]:
         (4, "chat m"),  # what was answered
         (5, "execute_tool exec"),  # a call
         (6, "execute_tool exec"),  # its result
-        (7, "execute_tool exec"),  # what is told beside it
+        (7, "execute_tool exec"),  # an event of the same call
         (8, "invoke_agent openclaw_agent"),  # it ended
-        (9, "invoke_agent openclaw_agent"),  # what is told of it later
+        (9, "invoke_agent openclaw_agent"),  # an event after its end
         (10, "run run_001"),  # the process
     ],
 )
@@ -296,9 +301,9 @@ def test_a_finding_is_an_event_of_the_span_where_it_began(step: int, name: str) 
     story = Story().starts().user("go").asks(model="m").model(model="m").says("I call").calls("exec", {})
     story.event("memory_event", tool_name="exec", tool_call_id="call_1", payload={"lookup": "empty"})
     story.finishes().event("subagent_ended").process(1)
-    [(span, told)] = evaluated(read(story, concluded(story, step)))
+    [(span, evaluation)] = evaluated(read(story, concluded(story, step)))
     assert span.name == name
-    assert told == {
+    assert evaluation == {
         "gen_ai.evaluation.name": "tool_loop",
         "gen_ai.evaluation.score.value": 30.0,
         "gen_ai.evaluation.score.label": "high",
@@ -309,7 +314,7 @@ def test_a_finding_is_an_event_of_the_span_where_it_began(step: int, name: str) 
     }
 
 
-def test_a_finding_that_names_a_line_of_the_timeline_or_nothing_is_one_of_the_run() -> None:
+def test_a_finding_that_cites_a_line_of_the_timeline_or_no_event_is_an_event_of_the_run() -> None:
     story = talk()
     line = "timeline_0000002"
     trace = read(story, concluded(story, line), moments={line: START * 1000 + 5})
@@ -319,21 +324,21 @@ def test_a_finding_that_names_a_line_of_the_timeline_or_nothing_is_one_of_the_ru
     assert span.name == "run run_001"
 
 
-def test_title_explanation_and_cause_quote_and_are_told_with_content_only() -> None:
+def test_title_explanation_and_cause_are_exported_only_with_content() -> None:
     story = talk()
     quoting = finding("tool_loop:make all", title="“the question”", explanation="it said “the answer”")
-    told = diagnosis("run_001", quoting)
-    without = b"".join(otlp.report(recorded(story, told))).decode()
+    result = diagnosis("run_001", quoting)
+    without = b"".join(otlp.report(recorded(story, result))).decode()
     assert [secret for secret in SECRETS if secret in without] == []
-    [(_, evaluation)] = evaluated(read(story, told, content=True))
+    [(_, evaluation)] = evaluated(read(story, result, content=True))
     assert evaluation["gen_ai.evaluation.explanation"] == "“the question”. it said “the answer”"
     assert evaluation["critiqor.finding.cause"] == "tool_loop:make all"
 
 
-def test_of_a_type_of_failure_that_is_not_known_no_more_than_its_name_is_told() -> None:
+def test_an_unknown_failure_type_is_exported_by_name_only() -> None:
     story = talk()
-    [(_, told)] = evaluated(read(story, concluded(story, 0, type="of_tomorrow")))
-    assert told["gen_ai.evaluation.name"] == told["gen_ai.evaluation.explanation"] == "of_tomorrow"
+    [(_, evaluation)] = evaluated(read(story, concluded(story, 0, type="of_tomorrow")))
+    assert evaluation["gen_ai.evaluation.name"] == evaluation["gen_ai.evaluation.explanation"] == "of_tomorrow"
 
 
 def test_the_verdict_is_an_evaluation_of_the_run() -> None:
@@ -345,22 +350,22 @@ def test_the_verdict_is_an_evaluation_of_the_run() -> None:
         "gen_ai.evaluation.score.label": "ready",
         "gen_ai.evaluation.explanation": "no failure was found",
     }
-    [told] = read(talk(), diagnosis(trust=85), content=True).named("run run_001").of(EVALUATION)
-    assert told["gen_ai.evaluation.explanation"] == "What happened."
+    [with_content] = read(talk(), diagnosis(trust=85), content=True).named("run run_001").of(EVALUATION)
+    assert with_content["gen_ai.evaluation.explanation"] == "What happened."
     assert root.attributes["critiqor.trust_score"] == 85
     unseen = read(talk(), diagnosis(trust=None)).named("run run_001")
     assert "gen_ai.evaluation.score.value" not in unseen.of(EVALUATION)[0]
 
 
 def test_the_verdict_on_each_of_several_sessions_is_an_evaluation_of_the_run() -> None:
-    told = diagnosis("run_001", finding("tool_loop:x", session_key="a", agent_run_id="run-1"), trust=70)
+    result = diagnosis("run_001", finding("tool_loop:x", session_key="a", agent_run_id="run-1"), trust=70)
     judged: list[tuple[str, int, Readiness]] = [("a", 70, "unsafe"), ("b", 100, "ready")]
-    told.sessions = [
+    result.sessions = [
         SessionDiagnosis(session_key=key, agent_runs=[], trust_score=trust, readiness=readiness)
         for key, trust, readiness in judged
     ]
     story = talk()
-    events = [each for span in read(story, told).spans for each in span.of(EVALUATION)]
+    events = [each for span in read(story, result).spans for each in span.of(EVALUATION)]
     sessions = [each for each in events if each["gen_ai.evaluation.name"] == "session trust"]
     assert [
         (each["gen_ai.conversation.id"], each["gen_ai.evaluation.score.value"], each["gen_ai.evaluation.score.label"])
@@ -370,8 +375,8 @@ def test_the_verdict_on_each_of_several_sessions_is_an_evaluation_of_the_run() -
     assert (found["gen_ai.conversation.id"], found["critiqor.agent_run_id"]) == ("a", "run-1")
     [verdict] = [each for each in events if each["gen_ai.evaluation.name"] == "trust"]
     assert "worst session a; 1 other is ready" in str(verdict["gen_ai.evaluation.explanation"])
-    told.trust_score = None
-    unproven = [each for span in read(story, told).spans for each in span.of(EVALUATION)]
+    result.trust_score = None
+    unproven = [each for span in read(story, result).spans for each in span.of(EVALUATION)]
     verdicts = [each for each in unproven if "critiqor.finding.id" not in each]
     assert len(verdicts) == 3
     assert not any("gen_ai.evaluation.score.value" in each for each in verdicts)
@@ -379,8 +384,8 @@ def test_the_verdict_on_each_of_several_sessions_is_an_evaluation_of_the_run() -
 
 def test_ids_are_the_same_whenever_the_run_is_exported_and_others_in_every_other_run() -> None:
     def ids(run: RunHead) -> list[tuple[str, str]]:
-        told = Recorded(run, talk().events, None, {}, {}, "1")
-        return [(span.trace_id, span.span_id) for span in ReadTrace(b"".join(otlp.report(told))).spans]
+        run_export = Recorded(run, talk().events, None, {}, {}, "1")
+        return [(span.trace_id, span.span_id) for span in ReadTrace(b"".join(otlp.report(run_export))).spans]
 
     assert ids(head()) == ids(head())
     for other in (head("run_002"), head(created=START + 1)):
@@ -409,14 +414,14 @@ def test_sessions_of_a_gateway_that_talk_at_the_same_time_are_not_mixed() -> Non
         assert len(children) == 2
 
 
-def test_results_without_calls_are_told_and_do_not_pile_up() -> None:
+def test_any_number_of_results_without_calls_is_exported() -> None:
     story = Story().starts()
     for number in range(3 * MAX_HELD):
         story.event("tool_output", tool_name="x", tool_call_id=f"c{number}", payload={})
     assert len(read(story).all("execute_tool x")) == 3 * MAX_HELD
 
 
-def test_spans_are_told_while_events_are_still_read() -> None:
+def test_spans_are_yielded_while_events_are_still_read() -> None:
     story = Story()
     for number in range(50):
         story.turns_to(f"run-{number}").starts().calls("exec", number).says("done").finishes()
@@ -428,14 +433,14 @@ def test_spans_are_told_while_events_are_still_read() -> None:
             read_so_far += 1
             yield event
 
-    told = build_spans(Recorded(head(), events(), None, {}, {}, "1"))
+    spans = build_spans(Recorded(head(), events(), None, {}, {}, "1"))
     for number in range(100):
-        next(told)
+        next(spans)
         assert read_so_far <= (number // 2 + 2) * 5
-    assert [span.name for span in told] == ["run run_001"]
+    assert [span.name for span in spans] == ["run run_001"]
 
 
-def test_requests_are_documents_of_their_own_that_hold_every_span_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_separate_documents_that_contain_every_span_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "MAX_SPANS", 2)
     bodies = [request.json() for request in otlp.requests(recorded(talk()))]
     assert len(bodies) == 3
@@ -447,17 +452,17 @@ def test_requests_are_documents_of_their_own_that_hold_every_span_once(monkeypat
     assert len(list(otlp.requests(recorded(talk())))) == len(whole.spans)
 
 
-def test_the_document_stands_on_one_line_as_the_file_exporter_writes_it() -> None:
+def test_the_document_is_one_line_like_those_of_the_file_exporter() -> None:
     data = b"".join(otlp.report(recorded(talk(), content=True)))
     assert data.count(b"\n") == 1
     assert data.endswith(b"\n")
 
 
-def test_a_run_without_any_event_is_the_run_alone() -> None:
+def test_a_run_without_events_is_a_single_span() -> None:
     assert read([]).tree() == [["run run_001"]]
 
 
-def test_texts_of_others_are_cut_and_hold_no_control_characters() -> None:
+def test_texts_of_the_run_are_cut_and_have_no_control_characters() -> None:
     story = Story().starts().calls("evil\x1b[31m\x00\u202e" * 500, {"a": "x\x00y\tz\n"}, "l" * 90_000).finishes()
     [tool] = [span for span in read(story, content=True).spans if span.name.startswith("execute_tool")]
     assert len(tool.attributes["gen_ai.tool.name"]) <= 256
@@ -499,10 +504,10 @@ _EVENTS = st.builds(
 
 
 @given(st.lists(_EVENTS, max_size=30), st.booleans())
-def test_whatever_was_recorded_makes_spans_that_a_collector_takes(events: list[Event], content: bool) -> None:
-    told = diagnosis("run_001", finding(first_bad_step="evt_b"), finding(first_bad_step="evt_d"))
-    trace = read(events, told, content=content)
-    binary = [request.protobuf() for request in otlp.requests(recorded(events, told, content=content))]
+def test_arbitrary_events_give_valid_spans(events: list[Event], content: bool) -> None:
+    result = diagnosis("run_001", finding(first_bad_step="evt_b"), finding(first_bad_step="evt_d"))
+    trace = read(events, result, content=content)
+    binary = [request.protobuf() for request in otlp.requests(recorded(events, result, content=content))]
     assert ReadTrace(*binary, is_binary=True).spans == trace.spans
     assert len(evaluated(trace)) == 2
     assert [span.name for span in trace.spans if not span.parent_id] == ["run run_001"]

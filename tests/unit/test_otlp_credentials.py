@@ -1,4 +1,4 @@
-"""Keys for a collector: from OpenTelemetry's own variables, to the address that they are for and to no other."""
+"""Keys for a collector: read from OpenTelemetry's variables, and sent only to the address that they are for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_collector_gets_the_headers_of_the_variable(cli: Cli, runs: Runs, monk
     assert "a2V5" not in answer.out + answer.err
 
 
-def test_a_collector_that_wants_a_key_is_told_how_to_get_one(cli: Cli, runs: Runs) -> None:
+def test_the_error_of_a_collector_that_requires_a_key_names_the_variable(cli: Cli, runs: Runs) -> None:
     runs.seal(attached(), recorded(2), recorded(3, "agent_end"))
     with collector(answering(401, b"who are you")) as made:
         answer = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url)
@@ -33,7 +33,7 @@ def test_a_collector_that_wants_a_key_is_told_how_to_get_one(cli: Cli, runs: Run
     assert f"{COMMON}='Authorization=Bearer" in answer.err
 
 
-def test_headers_for_traces_count_before_those_for_everything() -> None:
+def test_headers_for_traces_override_the_common_headers() -> None:
     variables = {COMMON: "a=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "b=2"}
     assert credentials_for(URL, variables) == ({"b": "2"}, [])
     assert credentials_for(URL, {COMMON: "a=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": " "}) == ({"a": "1"}, [])
@@ -51,13 +51,13 @@ def test_headers_for_traces_count_before_those_for_everything() -> None:
         ("https://collector.example:a", False),
     ],
 )
-def test_a_key_stays_with_the_address_that_it_was_set_for(meant_for: str, sent: bool) -> None:
+def test_a_key_is_sent_only_to_the_address_that_it_was_set_for(meant_for: str, sent: bool) -> None:
     headers, notes = credentials_for(URL, {COMMON: "a=1", "OTEL_EXPORTER_OTLP_ENDPOINT": meant_for})
     assert headers == ({"a": "1"} if sent else {})
     assert bool(notes) is not sent
 
 
-def test_a_key_that_goes_unencrypted_is_told() -> None:
+def test_a_note_warns_of_a_key_that_is_sent_unencrypted() -> None:
     assert "unencrypted" in credentials_for("http://collector.example/v1/traces", {COMMON: "a=1"}).notes[0]
     for address in ("http://localhost:4318", "http://127.0.0.1:4318", "http://[::1]:4318"):
         assert credentials_for(address, {COMMON: "a=1"}).notes == []
@@ -66,7 +66,7 @@ def test_a_key_that_goes_unencrypted_is_told() -> None:
 @pytest.mark.parametrize(
     "text", ["secretkey", "a b=secretkey", "a=secretkey%0d%0aHost: x", "=secretkey", "a=secretkéy"]
 )
-def test_headers_that_cannot_be_sent_are_refused_without_telling_them(text: str) -> None:
+def test_headers_that_cannot_be_sent_are_refused_without_printing_them(text: str) -> None:
     with pytest.raises(UsageError) as error:
         credentials_for(URL, {COMMON: text})
     assert COMMON in str(error.value)

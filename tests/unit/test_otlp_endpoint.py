@@ -1,4 +1,4 @@
-"""Sending spans to a collector: a real server on loopback, and everything that can be wrong with one."""
+"""Sending spans to a collector: a real server on loopback, and its possible failures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def refusal(url: str) -> str:
     return str(error.value)
 
 
-def test_a_run_is_sent_to_the_traces_of_a_collector(cli: Cli, runs: Runs) -> None:
+def test_a_run_is_sent_to_the_traces_path_of_a_collector(cli: Cli, runs: Runs) -> None:
     runs.seal(*RECORDS)
     with collector() as made:
         answer = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url)
@@ -59,11 +59,11 @@ def test_a_run_is_sent_to_the_traces_of_a_collector(cli: Cli, runs: Runs) -> Non
     assert b"secret" not in body
 
 
-def test_what_is_sent_is_what_a_file_would_hold(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_requests_contain_the_same_spans_as_an_exported_file(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     runs.seal(*RECORDS)
     cli("export", "run_001", "--format", "otlp", "--content")
     with collector() as made:
-        told = cli("export", "run_001", "--format", "otlp", "--content", "--endpoint", made.url, "--json").data
+        first = cli("export", "run_001", "--format", "otlp", "--content", "--endpoint", made.url, "--json").data
         again = cli(
             "export", "run_001", "--format", "otlp", "--content", "--endpoint", f"{made.url}/v1/traces", "--json"
         )
@@ -72,7 +72,7 @@ def test_what_is_sent_is_what_a_file_would_hold(cli: Cli, runs: Runs, tmp_path: 
     assert [ReadTrace(body).spans for body in made.bodies] == [ReadTrace(written).spans] * 2
     assert (
         again.data
-        == told
+        == first
         == {
             "run_id": "run_001",
             "format": "otlp",
@@ -90,32 +90,32 @@ def test_large_runs_are_sent_in_several_requests(cli: Cli, runs: Runs, monkeypat
     runs.seal(*RECORDS)
     monkeypatch.setattr(otlp, "MAX_SPANS", 1)
     with collector() as made:
-        told = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url, "--json").data
-    assert (told["spans"], told["requests"]) == (3, 3)
+        result = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url, "--json").data
+    assert (result["spans"], result["requests"]) == (3, 3)
     assert len(ReadTrace(*made.bodies).spans) == 3
 
 
-def test_spans_that_a_collector_rejects_are_told(cli: Cli, runs: Runs) -> None:
+def test_spans_that_a_collector_rejects_are_reported(cli: Cli, runs: Runs) -> None:
     runs.seal(*RECORDS)
     partial = {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "too \x1b[31mold"}}
     with collector(answering(body=json.dumps(partial).encode())) as made:
         answer = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url)
-        told = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url, "--json").data
+        result = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url, "--json").data
     assert answer.code == 0
     assert "rejected 2 of them" in answer.err
-    assert (told["rejected"], told["notes"]) == (2, ["The collector says: too [31mold"])
+    assert (result["rejected"], result["notes"]) == (2, ["The collector says: too [31mold"])
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"ok", b"[]", b'{"partialSuccess":{"rejectedSpans":"many"}}', b"\xff", b"{" * 9999]
 )
-def test_an_answer_that_says_nothing_is_taken_for_yes(body: bytes) -> None:
+def test_an_empty_or_unreadable_answer_counts_as_success(body: bytes) -> None:
     with collector(answering(body=body)) as made:
         assert Endpoint(made.url, "1", {}).send(REQUEST).taken == (0, "")
 
 
 def binary_only(answer: bytes = b"") -> Answer:
-    """A receiver that takes no JSON, as Phoenix."""
+    """A receiver that accepts no JSON, like Phoenix."""
 
     def answering_by_form(handler: BaseHTTPRequestHandler) -> None:
         is_binary = handler.headers["Content-Type"] == "application/x-protobuf"
@@ -124,22 +124,22 @@ def binary_only(answer: bytes = b"") -> Answer:
     return answering_by_form
 
 
-def test_a_receiver_that_takes_no_json_gets_the_same_in_binary(
+def test_a_receiver_that_accepts_no_json_gets_protobuf(
     cli: Cli, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.seal(*RECORDS)
     monkeypatch.setattr(otlp, "MAX_SPANS", 1)
     cli("export", "run_001", "--format", "otlp", "--content")
     with collector(binary_only()) as made:
-        told = cli("export", "run_001", "--format", "otlp", "--content", "--endpoint", made.url, "--json").data
+        result = cli("export", "run_001", "--format", "otlp", "--content", "--endpoint", made.url, "--json").data
     forms = [headers["content-type"] for _, headers, _ in made.requests]
-    assert forms == ["application/json", *["application/x-protobuf"] * 3], "it is asked once"
-    assert (told["spans"], told["requests"], told["bytes"]) == (3, 3, sum(map(len, made.bodies[1:])))
+    assert forms == ["application/json", *["application/x-protobuf"] * 3], "JSON is tried once"
+    assert (result["spans"], result["requests"], result["bytes"]) == (3, 3, sum(map(len, made.bodies[1:])))
     sent = ReadTrace(*made.bodies[1:], is_binary=True)
     assert sent.spans == ReadTrace((tmp_path / "run_001.otlp.json").read_bytes()).spans
 
 
-def test_what_a_receiver_rejects_in_binary_is_told_too() -> None:
+def test_spans_that_are_rejected_in_a_protobuf_answer_are_reported() -> None:
     response = ExportTraceServiceResponse()
     response.partial_success.rejected_spans = 300
     response.partial_success.error_message = "too old"
@@ -148,21 +148,21 @@ def test_what_a_receiver_rejects_in_binary_is_told_too() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"\xff" * 20, b"\x0a\xff", b"{}", b"\x0d\x00", b"\x0a\x02\x08"])
-def test_an_answer_that_is_no_protobuf_is_taken_for_yes(answer: bytes) -> None:
+def test_an_answer_that_is_no_protobuf_counts_as_success(answer: bytes) -> None:
     with collector(binary_only(answer)) as made:
         assert Endpoint(made.url, "1", {}).send(REQUEST).taken == (0, "")
 
 
-def test_a_receiver_that_takes_neither_is_an_error() -> None:
+def test_a_receiver_that_accepts_neither_json_nor_protobuf_is_an_error() -> None:
     with collector(answering(415, b"neither")) as made:
         assert "answered 415: neither" in refusal(made.url)
         assert len(made.requests) == 2
 
 
-@pytest.mark.parametrize(("status", "told"), [(400, "bad \x1b[2J"), (404, ""), (429, "slow down"), (503, "x" * 99_999)])
-def test_a_refusal_is_an_error_with_what_the_collector_says(status: int, told: str, cli: Cli, runs: Runs) -> None:
+@pytest.mark.parametrize(("status", "text"), [(400, "bad \x1b[2J"), (404, ""), (429, "slow down"), (503, "x" * 99_999)])
+def test_a_refusal_is_an_error_with_the_text_of_the_collector(status: int, text: str, cli: Cli, runs: Runs) -> None:
     runs.seal(*RECORDS)
-    with collector(answering(status, told.encode())) as made:
+    with collector(answering(status, text.encode())) as made:
         error = cli("export", "run_001", "--format", "otlp", "--endpoint", made.url, "--json").error
     assert error["exit_code"] == 1
     assert f"{made.url}/v1/traces answered {status}" in error["message"]
@@ -170,7 +170,7 @@ def test_a_refusal_is_an_error_with_what_the_collector_says(status: int, told: s
     assert ("4318" if status == 404 else "--output FILE") in error["fix"]
 
 
-def test_what_was_taken_before_a_refusal_is_told(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_accepted_before_a_refusal_are_reported(cli: Cli, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.seal(*RECORDS)
     monkeypatch.setattr(otlp, "MAX_SPANS", 1)
     answers = iter([answering(), answering(), answering(500)])
@@ -181,7 +181,7 @@ def test_what_was_taken_before_a_refusal_is_told(cli: Cli, runs: Runs, monkeypat
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])
-def test_a_redirection_is_not_followed(status: int) -> None:
+def test_a_redirect_is_not_followed(status: int) -> None:
     with collector() as other, collector(answering(status, Location=f"{other.url}/v1/traces")) as made:
         assert "redirect" in refusal(made.url)
         assert len(made.requests) == 1
@@ -199,14 +199,14 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
         assert len(made.requests) == 1
 
 
-def test_a_collector_that_is_not_there_is_an_error_that_names_it() -> None:
+def test_the_error_for_an_unreachable_collector_names_its_address() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        told = refusal(url)
-    assert f"{url}/v1/traces cannot be reached" in told
-    assert "refused" in told
-    assert "--output FILE" in told
+        message = refusal(url)
+    assert f"{url}/v1/traces cannot be reached" in message
+    assert "refused" in message
+    assert "--output FILE" in message
 
 
 def test_a_collector_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_a_collector_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPa
         assert "no answer within 0.2 seconds" in refusal(f"http://127.0.0.1:{silent.getsockname()[1]}")
 
 
-def test_what_speaks_no_http_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_speaks_no_http_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang_up(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"SSH-2.0-nothing\r\n")
 
@@ -232,7 +232,7 @@ def test_what_speaks_no_http_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         *("http://h/a b", "http://h/\r\nX: y", "http://hö", "http://h#a", "http://user:secret@h", "http://h?a=secret"),
     ],
 )
-def test_what_is_no_address_is_refused_without_repeating_it(address: str, cli: Cli, runs: Runs) -> None:
+def test_an_invalid_address_is_refused_without_printing_it(address: str, cli: Cli, runs: Runs) -> None:
     runs.seal(*RECORDS)
     answer = cli("export", "run_001", "--format", "otlp", "--endpoint", address)
     assert (answer.code, "secret" in answer.err) == (2, False)
@@ -240,7 +240,7 @@ def test_what_is_no_address_is_refused_without_repeating_it(address: str, cli: C
         traces_url(address)
 
 
-def test_the_path_of_the_traces_is_added_once() -> None:
+def test_the_traces_path_is_added_once() -> None:
     for address in ("https://h:4318", "https://h:4318/", "https://h:4318/v1/traces", "https://h:4318/v1/traces/"):
         assert traces_url(address) == "https://h:4318/v1/traces"
     assert traces_url("https://h/otlp") == "https://h/otlp/v1/traces"
@@ -259,7 +259,7 @@ def test_options_that_do_not_belong_together_are_refused(options: tuple[str, ...
     assert cli("export", "run_001", *options).code == 2
 
 
-def test_a_run_that_is_still_recorded_is_sent_as_far_as_it_has_come(cli: Cli, runs: Runs) -> None:
+def test_the_events_so_far_of_a_run_in_progress_are_sent(cli: Cli, runs: Runs) -> None:
     run_id = runs.start()
     runs.write(run_id, *RECORDS[:4])
     with collector() as made:

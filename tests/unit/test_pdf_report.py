@@ -1,4 +1,4 @@
-"""A report on paper: printed by a Chromium that is found, talked to through pipes, and ended in any case."""
+"""PDF reports: printed by an installed Chromium, which is controlled through pipes and always ended."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ def test_a_report_is_printed_into_a_file(cli: Cli, runs: Runs, browser: Path, tm
     assert (tmp_path / "run_001.pdf").stat().st_mode & 0o777 == 0o600
     assert cli("report", "run_001", "--format", "html").code == 0
     assert (browser / "page.html").read_bytes() == (tmp_path / "run_001.html").read_bytes()
-    told = cli("export", "run_001", "--format", "pdf", "-o", "other.pdf", "--json").data
-    assert (told["format"], told["bytes"]) == ("pdf", len(PDF))
+    result = cli("export", "run_001", "--format", "pdf", "-o", "other.pdf", "--json").data
+    assert (result["format"], result["bytes"]) == ("pdf", len(PDF))
 
 
-def test_the_browser_gets_a_profile_of_its_own_no_network_and_no_scripts(cli: Cli, runs: Runs, browser: Path) -> None:
+def test_the_browser_gets_its_own_profile_no_network_and_no_scripts(cli: Cli, runs: Runs, browser: Path) -> None:
     failing_tests(runs)
     stand_in(browser)
     assert cli("report", "run_001", "--format", "pdf").code == 0
@@ -121,7 +121,7 @@ def test_the_browser_gets_a_profile_of_its_own_no_network_and_no_scripts(cli: Cl
         ("prints", PDF[:20], "is not a PDF"),
     ],
 )
-def test_a_browser_that_fails_leaves_the_old_file_and_names_html(
+def test_a_failing_browser_leaves_the_old_file_and_the_error_names_html(
     cli: Cli, runs: Runs, browser: Path, tmp_path: Path, mode: str, pdf: bytes, said: str
 ) -> None:
     failing_tests(runs)
@@ -147,7 +147,7 @@ def test_a_browser_that_does_not_finish_is_ended_with_all_that_it_started(
     wait_until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_without_a_chromium_the_next_command_is_html(
+def test_without_a_chromium_the_error_suggests_html(
     cli: Cli, runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing_tests(runs)
@@ -174,7 +174,7 @@ def test_a_chromium_is_found_by_its_usual_names_or_by_the_variable(tmp_path: Pat
         find_chromium("x", {**environment, VARIABLE: str(tmp_path / "gone")})
 
 
-def test_a_program_that_cannot_be_started_is_told(cli: Cli, runs: Runs, browser: Path) -> None:
+def test_a_browser_that_cannot_be_started_is_an_error(cli: Cli, runs: Runs, browser: Path) -> None:
     failing_tests(runs)
     script(browser / "chromium", "#!/there/is/no/such/interpreter\n")
     answer = cli("report", "run_001", "--format", "pdf")

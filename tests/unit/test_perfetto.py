@@ -1,4 +1,4 @@
-"""A run as trace events: what goes in comes out once, and on no thread do slices overlap."""
+"""A run as trace events: every part is in the file once, and slices of one thread are nested or apart."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def file_of(trace: Trace) -> TraceFile:
     return checked(b"".join(perfetto.report(trace)))
 
 
-def told_by(*lines: Line | bytes, folder: Path) -> list[Part]:
+def parts_of(*lines: Line | bytes, folder: Path) -> list[Part]:
     path = folder / "timeline.jsonl"
     path.write_bytes(data_of(*lines))
     return list(read_trace_parts(path))
 
 
 def seen(*records: dict[str, Any]) -> list[Part]:
-    """What a recorder's records tell; an event of one millisecond more each, unless it says when."""
+    """Return the trace parts of a recorder's records; each is one millisecond later, unless it has a time."""
     names = {"tool_result": EventType.TOOL_OUTPUT, "after_provider_response": EventType.TOKEN_USAGE}
     events = [msgspec.convert(record, Event) for record in records]
     return list(
@@ -93,7 +93,7 @@ def test_overlapping_slices_go_to_the_first_lane_with_room() -> None:
     assert [each.lane for each in lay_out(slices, 30000)] == [1, 2, 3, 1]
 
 
-def test_what_sticks_out_by_a_grain_of_the_clock_is_cut_and_more_is_another_lane() -> None:
+def test_overlaps_within_clock_resolution_are_cut_and_larger_ones_get_another_lane() -> None:
     inside_out = lay_out([slice_of(0, 9000), slice_of(5000, 9000 + GRAIN_US)], 0)
     assert shown(inside_out) == [(1, 0, 9000), (1, 5000, 9000)]
     too_early = lay_out([slice_of(4900, 7000), slice_of(5000, 90000)], 0)
@@ -109,12 +109,12 @@ def test_calls_of_the_same_depth_are_beside_each_other_even_if_one_took_longer()
     assert [each.lane for each in lay_out(slices, 0)] == [1, 2, 1]
 
 
-def test_what_belongs_to_another_family_is_never_inside() -> None:
+def test_slices_of_different_families_are_never_nested() -> None:
     slices = [slice_of(0, 9000, family="a"), slice_of(2000, 5000, family="b"), slice_of(3000, 4000, family="b")]
     assert [each.lane for each in lay_out(slices, 0)] == [1, 2, 2]
 
 
-def test_of_two_that_took_the_same_time_the_one_that_ended_last_is_around_the_other() -> None:
+def test_of_two_slices_with_the_same_bounds_the_last_one_to_end_is_the_outer_one() -> None:
     inner, outer = slice_of(0, 9000, name="inner"), slice_of(0, 9000, name="outer")
     assert [each.slice.name for each in lay_out([inner, outer], 0)] == ["outer", "inner"]
 
@@ -156,9 +156,9 @@ def test_in_every_lane_slices_are_inside_each_other_or_apart(slices: list[Slice]
     assert {each.lane for each in placed} == set(range(1, max((each.lane for each in placed), default=0) + 1))
     for number, one in enumerate(placed):
         assert one.start_us <= one.end_us
-        told_end = 30_000 if one.slice.end_us is None else one.slice.end_us
+        expected_end = 30_000 if one.slice.end_us is None else one.slice.end_us
         assert 0 <= one.start_us - one.slice.start_us <= GRAIN_US
-        assert 0 <= max(told_end, one.slice.start_us) - one.end_us <= 2 * GRAIN_US
+        assert 0 <= max(expected_end, one.slice.start_us) - one.end_us <= 2 * GRAIN_US
         for other in placed[number + 1 :]:
             assert other.start_us >= one.start_us
             if other.lane == one.lane and other.start_us < one.end_us:
@@ -201,7 +201,7 @@ PARTS = (
 
 
 @given(st.lists(PARTS, max_size=25), st.lists(TEXTS, max_size=2))
-def test_every_file_keeps_the_rules_and_holds_every_part_once(parts: list[Part], notes: list[str]) -> None:
+def test_every_file_is_valid_and_contains_every_part_once(parts: list[Part], notes: list[str]) -> None:
     file = file_of(trace_of(*parts, notes=notes))
     slices = [part for part in parts if isinstance(part, Slice)]
     assert Count(event["cat"] for event in file.of("X")) == Count(part.category for part in slices)
@@ -210,7 +210,7 @@ def test_every_file_keeps_the_rules_and_holds_every_part_once(parts: list[Part],
     assert len(file.of("C")) == sum(len(part.figures) for part in parts if isinstance(part, Counter))
 
 
-def test_times_are_told_from_the_first_millisecond_which_is_named_in_the_file() -> None:
+def test_times_are_relative_to_the_first_millisecond_which_the_file_names() -> None:
     begin = START * 1000
     mark = Instant(track=TRACK, name="m", category="mark", at_us=begin + 30)
     file = file_of(trace_of(slice_of(begin + 500, begin + 1750), mark))
@@ -225,7 +225,7 @@ def test_further_lanes_are_named_threads_of_the_same_process() -> None:
     assert {event["pid"] for event in file.of("X")} == {1, 7}
 
 
-def test_what_had_not_ended_says_so() -> None:
+def test_unfinished_slices_are_marked() -> None:
     file = file_of(trace_of(slice_of(0, None, finished=False), slice_of(0, 9000)))
     assert sorted((event["dur"], "unfinished" in event["args"]) for event in file.of("X")) == [
         (9000, False),
@@ -240,14 +240,14 @@ def test_processes_without_a_usable_pid_get_one_that_is_free() -> None:
     assert {1, 2} < file.processes.keys()
 
 
-def test_names_are_bounded_and_nothing_in_them_is_obeyed() -> None:
+def test_names_are_bounded_and_have_no_control_characters() -> None:
     file = file_of(trace_of(slice_of(0, 1, name="😀\ud83d\x1b[2J" + "x" * 1000)))
     [event] = file.of("X")
     assert event["name"].startswith("😀 [2Jx")
     assert len(event["name"]) == 256
 
 
-def test_a_backslash_at_the_end_of_a_name_does_not_spoil_the_file() -> None:
+def test_a_backslash_at_the_end_of_a_name_does_not_damage_the_file() -> None:
     file = file_of(trace_of(slice_of(0, 1, name="C:\\dir\\", facts={"path": '"\\'}), notes=["\\"]))
     [event] = file.of("X")
     looks_like_it = perfetto.BACKSLASH
@@ -262,28 +262,28 @@ def test_an_empty_trace_is_a_file_without_events() -> None:
 # The timeline
 
 
-def test_a_span_began_as_long_before_its_end_as_it_took(tmp_path: Path) -> None:
+def test_the_start_of_a_span_is_its_end_minus_its_duration(tmp_path: Path) -> None:
     lines = [start("load", "1", 900), end("load", "1", 900, 250.5, attributes={"stage": "deep"})]
-    [told] = told_by(*lines, folder=tmp_path)
-    assert bounds(told) == (649.5, 900)
-    assert isinstance(told, Slice)
-    assert (told.name, told.track, told.facts["span_id"]) == ("load (deep)", Track(1, SPANS), "1")
+    [part] = parts_of(*lines, folder=tmp_path)
+    assert bounds(part) == (649.5, 900)
+    assert isinstance(part, Slice)
+    assert (part.name, part.track, part.facts["span_id"]) == ("load (deep)", Track(1, SPANS), "1")
 
 
 def test_a_request_begins_at_its_time(tmp_path: Path) -> None:
-    [told] = told_by(request("agent-1", 1, 500, 80, ok=False, attributes={"model": "m"}), folder=tmp_path)
-    assert bounds(told) == (500, 580)
-    assert isinstance(told, Slice)
-    assert (told.track, told.category, told.failed) == (Track(1, REQUESTS), "provider", True)
+    [part] = parts_of(request("agent-1", 1, 500, 80, ok=False, attributes={"model": "m"}), folder=tmp_path)
+    assert bounds(part) == (500, 580)
+    assert isinstance(part, Slice)
+    assert (part.track, part.category, part.failed) == (Track(1, REQUESTS), "provider", True)
 
 
-def test_short_spans_that_ended_in_one_millisecond_stand_one_after_the_other_within_theirs(tmp_path: Path) -> None:
+def test_short_spans_that_ended_in_one_millisecond_follow_each_other_inside_their_parent(tmp_path: Path) -> None:
     parent = {"parentSpanId": "p"}
     lines = [start("p", "p", 10)]
     for name in "abc":
         lines += [start(name, name, 12, **parent), end(name, name, 12, 0.2, **parent)]
     lines += [end("p", "p", 12, 2.1)]
-    file = file_of(trace_of(*told_by(*lines, folder=tmp_path)))
+    file = file_of(trace_of(*parts_of(*lines, folder=tmp_path)))
     outer, *inner = file.on(SPANS)
     assert [event["name"] for event in (outer, *inner)] == ["p", "a", "b", "c"]
     for one, other in pairwise(inner):
@@ -291,8 +291,8 @@ def test_short_spans_that_ended_in_one_millisecond_stand_one_after_the_other_wit
 
 
 def test_delays_of_the_event_loop_are_counters_of_their_process(tmp_path: Path) -> None:
-    told = told_by(sample(42.5, 10, pid=7, p99Ms=40), folder=tmp_path)
-    file = file_of(trace_of(*told))
+    parts = parts_of(sample(42.5, 10, pid=7, p99Ms=40), folder=tmp_path)
+    file = file_of(trace_of(*parts))
     assert {(event["name"], event["args"]["ms"], event["pid"]) for event in file.of("C")} == {
         ("event loop delay max", 42.5, 7),
         ("event loop delay p99", 40, 7),
@@ -300,56 +300,56 @@ def test_delays_of_the_event_loop_are_counters_of_their_process(tmp_path: Path) 
 
 
 def test_open_spans_come_last_and_repeated_starts_end_the_one_before(tmp_path: Path) -> None:
-    told = told_by(start("a", "1", 0), start("b", "2", 5), start("a", "1", 9), folder=tmp_path)
-    assert [(bounds(part), isinstance(part, Slice) and part.finished) for part in told] == [
+    parts = parts_of(start("a", "1", 0), start("b", "2", 5), start("a", "1", 9), folder=tmp_path)
+    assert [(bounds(part), isinstance(part, Slice) and part.finished) for part in parts] == [
         ((0, 9), False),
         ((5, None), False),
         ((9, None), False),
     ]
 
 
-def test_a_child_process_is_told_by_its_program_alone(tmp_path: Path) -> None:
+def test_a_child_process_is_named_by_its_program_without_arguments(tmp_path: Path) -> None:
     child = line("childProcess.exit", "childProcess.exit", 900, durationMs=340, command="/x/mcp --token s", exitCode=1)
-    [told] = told_by(child, folder=tmp_path)
-    assert bounds(told) == (560, 900)
-    assert isinstance(told, Slice)
-    assert (told.name, told.failed, told.facts) == ("mcp", True, {"exit_code": 1})
+    [part] = parts_of(child, folder=tmp_path)
+    assert bounds(part) == (560, 900)
+    assert isinstance(part, Slice)
+    assert (part.name, part.failed, part.facts) == ("mcp", True, {"exit_code": 1})
 
 
 @pytest.mark.parametrize("took", [-5, 1e300, None])
-def test_a_duration_that_cannot_be_is_measured_from_the_start(took: float | None, tmp_path: Path) -> None:
-    [told] = told_by(start("a", "1", 100), end("a", "1", 130, took), folder=tmp_path)
-    assert bounds(told) == (100, 130)
+def test_an_impossible_duration_is_replaced_by_the_time_since_the_start(took: float | None, tmp_path: Path) -> None:
+    [part] = parts_of(start("a", "1", 100), end("a", "1", 130, took), folder=tmp_path)
+    assert bounds(part) == (100, 130)
 
 
 @pytest.mark.parametrize("took", [-5, 1e300])
-def test_a_request_of_an_impossible_duration_is_a_moment(took: float, tmp_path: Path) -> None:
-    [told] = told_by(request("agent-1", 1, 500, took), folder=tmp_path)
-    assert bounds(told) == (500, 500)
+def test_a_request_with_an_impossible_duration_gets_none(took: float, tmp_path: Path) -> None:
+    [part] = parts_of(request("agent-1", 1, 500, took), folder=tmp_path)
+    assert bounds(part) == (500, 500)
 
 
-def test_times_of_another_age_stay_within_what_can_be_counted(tmp_path: Path) -> None:
+def test_timestamps_far_in_the_past_or_future_do_not_overflow(tmp_path: Path) -> None:
     lines = [{**start("a", "1", 0), "timestamp": "0001-01-01T00:00:00Z"}, end("b", "2", 10, 5.0)]
     lines += [{**end("c", "3", 0, 5.0), "timestamp": "9999-01-01T00:00:00Z"}]
-    assert len(file_of(trace_of(*told_by(*lines, folder=tmp_path))).of("X")) == 3
+    assert len(file_of(trace_of(*parts_of(*lines, folder=tmp_path))).of("X")) == 3
 
 
-def test_messages_of_errors_stay_in_the_timeline(tmp_path: Path) -> None:
+def test_error_messages_are_not_exported(tmp_path: Path) -> None:
     failed = line("span.error", "a", 10, spanId="1", durationMs=5, errorName="TypeError", errorMessage="my secret")
-    [told] = told_by(failed, folder=tmp_path)
-    assert isinstance(told, Slice)
-    assert (told.failed, told.facts["error"]) == (True, "TypeError")
-    assert "secret" not in str(told)
+    [part] = parts_of(failed, folder=tmp_path)
+    assert isinstance(part, Slice)
+    assert (part.failed, part.facts["error"]) == (True, "TypeError")
+    assert "secret" not in str(part)
 
 
-def test_only_the_part_of_a_timeline_that_was_asked_for_is_told(tmp_path: Path) -> None:
+def test_only_the_first_bytes_of_a_timeline_are_read_if_there_is_a_limit(tmp_path: Path) -> None:
     first = data_of(*span("a", "1", 0, 5))
     path = tmp_path / "timeline.jsonl"
     path.write_bytes(first + data_of(*span("b", "2", 5, 9)))
     assert [part.name for part in read_trace_parts(path, len(first))] == ["a"]
 
 
-# What the recorder saw
+# Events of the recorder
 
 
 def test_runs_turns_calls_and_tools_are_inside_each_other() -> None:
@@ -367,9 +367,9 @@ def test_runs_turns_calls_and_tools_are_inside_each_other() -> None:
         recorded(9, "agent_end", at=at(100), duration_ms=95),
     )
     file = file_of(trace_of(*parts))
-    told = [(event["name"], event["ts"] / 1000, event["dur"] / 1000) for event in file.on("session agent:main:main")]
-    # The request began before it was told, and so did the turn; the tool did not begin before the response.
-    assert told == [("agent run", 5, 95), ("turn 1", 17, 78), ("lab/m", 17, 63), ("exec", 83, 12)]
+    slices = [(event["name"], event["ts"] / 1000, event["dur"] / 1000) for event in file.on("session agent:main:main")]
+    # The request and the turn began before they were reported; the tool did not begin before the response.
+    assert slices == [("agent run", 5, 95), ("turn 1", 17, 78), ("lab/m", 17, 63), ("exec", 83, 12)]
     assert file.processes[4711]
     assert "secret" not in str(file.document)
     [exec_event] = file.slices("tool")
@@ -422,7 +422,7 @@ def test_a_response_without_an_id_belongs_to_the_oldest_request() -> None:
     assert [bounds(part) for part in parts] == [(5, 10), (1, 30)]
 
 
-def test_attempts_and_turns_whose_ends_were_not_told_end_where_the_next_one_begins() -> None:
+def test_attempts_and_turns_without_recorded_ends_end_where_the_next_one_begins() -> None:
     parts = seen(
         recorded(1, "agent_start", at=at(0)),
         recorded(2, "turn_start", at=at(5)),
@@ -440,7 +440,7 @@ def test_attempts_and_turns_whose_ends_were_not_told_end_where_the_next_one_begi
     ]
 
 
-def test_what_was_never_seen_to_end_lasts_until_its_run_did_or_to_the_end() -> None:
+def test_calls_without_recorded_ends_last_to_the_end_of_their_run_or_of_the_trace() -> None:
     parts = seen(
         recorded(1, "agent_start", at=at(0)),
         recorded(2, "tool_call", at=at(5), tool_name="a", tool_call_id="1"),
@@ -461,14 +461,14 @@ def test_what_was_never_seen_to_end_lasts_until_its_run_did_or_to_the_end() -> N
     assert all(event["args"]["unfinished"] for event in file_of(trace_of(*parts)).slices("tool"))
 
 
-def test_a_result_without_its_call_is_as_long_as_it_says() -> None:
-    [told] = seen(recorded(1, "tool_result", at=at(50), tool_name="exec", tool_call_id="x", duration_ms=20))
-    assert bounds(told) == (30, 50)
-    assert isinstance(told, Slice)
-    assert told.facts["beginning_seen"] is False
+def test_a_result_without_its_call_has_its_reported_duration() -> None:
+    [part] = seen(recorded(1, "tool_result", at=at(50), tool_name="exec", tool_call_id="x", duration_ms=20))
+    assert bounds(part) == (30, 50)
+    assert isinstance(part, Slice)
+    assert part.facts["beginning_seen"] is False
 
 
-def test_attempts_retries_compactions_and_lookups_are_told() -> None:
+def test_attempts_retries_compactions_and_lookups_are_exported() -> None:
     memory = {"tool_name": "memory_search", "tool_call_id": "m1"}
     parts = seen(
         recorded(1, "agent_start", at=at(0), payload={"attempt": 1}),
@@ -484,8 +484,8 @@ def test_attempts_retries_compactions_and_lookups_are_told() -> None:
         recorded(11, "agent_end", at=at(50), payload={"attempt": 2}),
     )
     file = file_of(trace_of(*parts))
-    told = [event["name"] for event in file.on("session agent:main:main")]
-    assert told == ["agent run", "agent run, attempt 2", "compaction", "memory_search", "memory lookup"]
+    names = [event["name"] for event in file.on("session agent:main:main")]
+    assert names == ["agent run", "agent run, attempt 2", "compaction", "memory_search", "memory lookup"]
     assert [event["args"]["delay_ms"] for event in file.of("i")] == [1389]
     assert file.slices("memory")[0]["args"]["lookup"] == "found"
     assert "secret" not in str(file.document)
@@ -509,7 +509,7 @@ def supervised(sequence: int, event_type: str, milliseconds: int, **payload: Any
     return recorded(sequence, event_type, writer="0supervisor", at=at(milliseconds), payload=payload, **alone)
 
 
-def test_memory_of_the_process_tree_is_a_counter_from_its_first_look_on() -> None:
+def test_memory_of_the_process_tree_is_a_counter_from_its_first_sample_on() -> None:
     usage = {
         "interval_seconds": 2.0,
         "samples": 2,
@@ -539,14 +539,14 @@ def test_memory_of_the_process_tree_is_a_counter_from_its_first_look_on() -> Non
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_everything_that_a_real_run_told_is_there_once(name: str) -> None:
+def test_everything_in_a_real_run_is_exported_once(name: str) -> None:
     path, events = real_timeline(name), real_events(name)
     file = file_of(trace_of(*read_trace_parts(path), *activity(events)))
     lines = [msgspec.json.decode(each) for each in path.read_bytes().splitlines()]
     types = Count(each["type"] for each in lines)
     ended = Count((each["pid"], each["spanId"]) for each in lines if each["type"] in ("span.end", "span.error"))
-    told = Count((event["pid"], event["args"]["span_id"]) for event in file.slices("span") if len(event["args"]))
-    assert told == ended | Count((each["pid"], each["spanId"]) for each in lines if each["type"] == "span.start")
+    exported = Count((event["pid"], event["args"]["span_id"]) for event in file.slices("span") if len(event["args"]))
+    assert exported == ended | Count((each["pid"], each["spanId"]) for each in lines if each["type"] == "span.start")
     assert len(file.slices("provider")) == types["provider.request"]
     kinds = Count(event.event_type for event in events)
     assert len(file.slices("tool")) == kinds[EventType.TOOL_CALL]
@@ -583,10 +583,10 @@ LINES = st.builds(
 
 
 @given(st.lists(LINES, max_size=30))
-def test_of_any_timeline_nothing_is_lost_and_the_file_keeps_the_rules(
+def test_any_timeline_gives_a_valid_file_without_losses(
     tmp_path_factory: pytest.TempPathFactory, lines: list[Line]
 ) -> None:
-    parts = told_by(*lines, folder=tmp_path_factory.mktemp("timeline"))
+    parts = parts_of(*lines, folder=tmp_path_factory.mktemp("timeline"))
     file = file_of(trace_of(*parts))
     types = Count(each["type"] for each in lines)
     ends = types["span.end"] + types["span.error"]
@@ -615,11 +615,11 @@ EVENTS = st.tuples(
 
 
 @given(st.lists(EVENTS, max_size=30))
-def test_of_any_events_every_call_is_told_once_and_the_file_keeps_the_rules(told: list[Any]) -> None:
+def test_any_events_give_a_valid_file_with_every_call_once(steps: list[Any]) -> None:
     records = [
-        recorded(n, kind, at=START + sum(each[1] for each in told[: n + 1]), agent_run_id=run, tool_call_id=call,
+        recorded(n, kind, at=START + sum(each[1] for each in steps[: n + 1]), agent_run_id=run, tool_call_id=call,
                  duration_ms=took, payload=payload)
-        for n, (kind, _, run, call, took, payload) in enumerate(told)
+        for n, (kind, _, run, call, took, payload) in enumerate(steps)
     ]  # fmt: skip
     file = file_of(trace_of(*seen(*records)))
     for begin, finish, category in (
@@ -638,6 +638,6 @@ def test_of_any_events_every_call_is_told_once_and_the_file_keeps_the_rules(told
     assert len(file.of("i")) == sum(record["event_type"] in ("input", "provider_retry") for record in records)
 
 
-def test_sanitizing_leaves_what_people_write_as_it_is() -> None:
+def test_sanitizing_does_not_change_normal_text() -> None:
     assert sanitize("naïve 文字 😀 “quoted”") == "naïve 文字 😀 “quoted”"
     assert sanitize("a\x00b\ud800c\u202ed") == "a b c d"

@@ -25,7 +25,7 @@ TYPES = {"process_failure": "…", "tool_failure": "…", "loop": "…"}
 
 
 def answer(run: Diagnosis, **policy: Any) -> RuleResult:
-    """The answer to the last rule of a policy, which is the one that a test asks."""
+    """Return the result of the last rule of a policy, which is the one under test."""
     return apply_policy(Policy(**policy), run, INTACT).rules[-1]
 
 
@@ -34,7 +34,7 @@ def parsed(text: str | bytes, form: Literal["toml", "json"] = "toml") -> Policy:
 
 
 def test_policy_is_read_from_toml_and_json() -> None:
-    told = {
+    settings = {
         "min_trust": 80,
         "min_confidence": 0,
         "max_severity": "low",
@@ -49,10 +49,10 @@ def test_policy_is_read_from_toml_and_json() -> None:
         "allow_unknown_cost": True,
         "count_extensions": ["*"],
     }
-    assert told.keys() == set(Policy.__struct_fields__)
-    toml = "\n".join(f"{key} = {json.dumps(value)}" for key, value in told.items())
+    assert settings.keys() == set(Policy.__struct_fields__)
+    toml = "\n".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
     policy = parsed(toml)
-    assert policy == parsed(json.dumps(told), "json")
+    assert policy == parsed(json.dumps(settings), "json")
     assert (policy.min_trust, policy.max_cost_usd, policy.forbidden_types) == (80, 1.0, ("loop",))
     assert len(apply_policy(policy, diagnosis(), INTACT).rules) == 8
 
@@ -208,9 +208,9 @@ def test_allowed_types_do_not_count_and_cost_no_trust() -> None:
     assert trust.explanation == "trust is 95 without findings of allowed types, 65 with them, at least 90 required"
 
 
-def test_trust_that_was_used_up_is_scored_anew_without_allowed_types() -> None:
+def test_trust_is_scored_again_without_allowed_types_even_if_it_was_zero() -> None:
     loops = [finding(f"loop:{number}", "critical", 50) for number in (1, 2)]
-    # Nothing was left for this one to take, and yet it counts.
+    # It took no points because none were left, but it counts once the loops are allowed.
     run = diagnosis("run_001", *loops, finding("tool_failure", "high", 0), trust=0)
     assert answer(run, min_trust=70, allowed_types=("loop",)).actual == 70
     assert not answer(run, min_trust=71, allowed_types=("loop",)).passed
@@ -236,14 +236,14 @@ def test_cost_and_tokens() -> None:
     assert answer(diagnosis(cost_usd=0.0), max_cost_usd=0.0).passed
 
 
-def test_large_numbers_are_written_out() -> None:
+def test_large_numbers_are_written_without_exponent() -> None:
     assert (
         "tokens: 12345778, at most 10000000"
         in answer(diagnosis(input_tokens=12345678, output_tokens=100), max_tokens=10_000_000).explanation
     )
 
 
-def test_unknown_cost_is_not_a_small_one() -> None:
+def test_unknown_cost_fails_the_limit() -> None:
     unknown = answer(diagnosis(cost_usd=None), max_cost_usd=1000.0)
     assert (unknown.passed, unknown.actual) == (False, None)
     assert (
@@ -267,7 +267,7 @@ def test_model_without_a_price_makes_the_cost_unknown() -> None:
     assert answer(run, max_tokens=100).passed
 
 
-def test_half_told_cost_fails_once_the_told_half_is_too_much() -> None:
+def test_incomplete_cost_fails_once_its_known_part_is_above_the_limit() -> None:
     half = diagnosis(cost_usd=0.5, input_tokens=500, output_tokens=0, model_calls_without_usage=1)
     for policy in ({"max_cost_usd": 0.4}, {"max_tokens": 400}):
         over = answer(half, allow_unknown_cost=True, **policy)

@@ -83,11 +83,11 @@ def test_long_lists_and_wide_objects_say_how_long_they_were() -> None:
         pytest.param(["x" * 100_000] * 200, id="many large texts"),
     ],
 )
-def test_a_record_of_a_great_deal_stays_small(payload: list[Any]) -> None:
+def test_a_large_record_is_cut(payload: list[Any]) -> None:
     assert len(RecordFilter(Redactor(b"key")).journal_line(record({"payload": payload}))) < 4 * MAX_PAYLOAD
 
 
-def test_values_that_json_does_not_have_are_told_in_some_way() -> None:
+def test_values_that_json_cannot_represent_are_converted() -> None:
     ring: dict[str, Any] = {}
     ring["ring"] = ring
     deep: Any = "deep"

@@ -1,4 +1,4 @@
-"""The report in Markdown, read by a parser of Markdown: what it says, that it fits, and that no text becomes markup."""
+"""Markdown reports, read by a Markdown parser: contents, size limits, and no text of a run becomes markup."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def kinds(text: str) -> Counter[str]:
 
 
 def structure(text: str) -> Counter[str]:
-    """What there is but for the words."""
-    told = kinds(text)
+    """Return the kinds of tokens, without those for text."""
+    found = kinds(text)
     for kind in WORDS:
-        del told[kind]
-    return told
+        del found[kind]
+    return found
 
 
 def words(text: str) -> str:
@@ -45,14 +45,14 @@ def words(text: str) -> str:
 
 
 def test_the_verdict_comes_first_and_the_worst_problem_next() -> None:
-    told = diagnosis(
+    concluded = diagnosis(
         "run_001",
         finding("tool_loop:exec", "high", 30, id="finding_001", occurrences=5, first_bad_step="evt_7"),
         finding("timeout", "low", 5, id="finding_002"),
         trust=65,
         cost_usd=0.5,
     )
-    text = document(report(told))
+    text = document(report(concluded))
     lines = text.splitlines()
     assert lines[0] == "## `run_001`: review"
     assert "| trust | 65 of 100 |" in lines
@@ -66,7 +66,7 @@ def test_the_verdict_comes_first_and_the_worst_problem_next() -> None:
     assert "sealed as `sha256:run_001`" in text
 
 
-def test_a_clean_run_has_no_problem_and_one_that_nobody_saw_is_not_called_clean() -> None:
+def test_a_clean_run_has_no_problem_and_an_unobserved_one_is_not_called_clean() -> None:
     clean = document(report(diagnosis()))
     assert clean.startswith("## `run_001`: ready\n")
     assert "###" not in clean
@@ -77,13 +77,13 @@ def test_a_clean_run_has_no_problem_and_one_that_nobody_saw_is_not_called_clean(
     assert "| trust | unknown: the agent was not observed |" in text
 
 
-def test_what_is_unknown_is_called_so() -> None:
+def test_unknown_values_are_shown_as_unknown() -> None:
     text = document(report(diagnosis(wall_ms=None, cost_usd=None, model_calls_without_usage=1)))
     assert "| cost | no price known; at least 90 tokens in, 10 out |" in text
     assert "| time | unknown |" in text
 
 
-def test_what_the_recorder_did_not_see_is_told() -> None:
+def test_gaps_in_the_evidence_are_listed() -> None:
     assert "- 1 record was lost" in document(report(diagnosis(), Coverage(notes=["1 record was lost"])))
     many = document(report(diagnosis(), Coverage(notes=[f"note {number}" for number in range(50)])))
     assert "- and 30 more" in many
@@ -91,8 +91,8 @@ def test_what_the_recorder_did_not_see_is_told() -> None:
 
 
 def test_the_gate_is_a_table_of_its_rules() -> None:
-    told = gated(diagnosis("run_001", finding("timeout", "high"), trust=55))
-    text = document(told.report, told.gate)
+    gate_report = gated(diagnosis("run_001", finding("timeout", "high"), trust=55))
+    text = document(gate_report.report, gate_report.gate)
     assert "### Policy check: fails 2 of 6 rules" in text
     assert "| `min_trust` | **failed** | trust is 55, at least 70 required |" in text
     assert "| `require_observed` | passed | the agent was observed |" in text
@@ -100,11 +100,11 @@ def test_the_gate_is_a_table_of_its_rules() -> None:
     assert "### Policy check: passes 6 rules" in document(gated(diagnosis()).report, gated(diagnosis()).gate)
 
 
-def test_hostile_texts_are_read_as_texts() -> None:
+def test_hostile_texts_stay_plain_text() -> None:
     hostile = finding(HOSTILE, "high", id=HOSTILE, first_bad_step=HOSTILE, **texts_of(HOSTILE))
-    told = gated(diagnosis("run_001", hostile, trust=1), agent_id=HOSTILE)
-    told.report.diagnosis.headline = HOSTILE
-    text = document(told.report, told.gate)
+    gate_report = gated(diagnosis("run_001", hostile, trust=1), agent_id=HOSTILE)
+    gate_report.report.diagnosis.headline = HOSTILE
+    text = document(gate_report.report, gate_report.gate)
     harmless = finding("x", "high", id="y", first_bad_step="z")
     usual = gated(diagnosis("run_001", harmless, trust=1))
     plain = document(usual.report, usual.gate)
@@ -117,14 +117,14 @@ def test_hostile_texts_are_read_as_texts() -> None:
 @pytest.mark.parametrize(
     "name", ["@everyone", "#12", "owner/repo#3", "GH-4", "gh-5", "https://evil.example", "www.evil.example"]
 )
-def test_nobody_is_called_and_nothing_referred_to(name: str) -> None:
+def test_texts_mention_no_users_and_link_no_issues(name: str) -> None:
     """GitHub looks for these in what it shows: a space without width stands in between."""
     shown = words(escape_markdown(f"see {name} there", 200))
     assert name not in shown
     assert shown.replace("\u200b", "") == f"see {name} there"
 
 
-def test_a_text_at_the_beginning_of_a_block_begins_no_other_one() -> None:
+def test_a_text_at_the_start_of_a_block_does_not_change_its_kind() -> None:
     for text in (
         "# title",
         "1. one",
@@ -147,25 +147,25 @@ def test_a_text_at_the_beginning_of_a_block_begins_no_other_one() -> None:
         }, text
 
 
-def test_usual_sentences_stay_as_they_are() -> None:
+def test_normal_sentences_are_not_escaped() -> None:
     for text in ("1 model call failed: HTTP 500, 3.5 s (of 10).", "It said “done”; that's 50% - or less!"):
         assert escape_markdown(text, 100) == text
 
 
 @given(st.text(max_size=60), st.integers(5, 80))
-def test_prose_is_never_longer_than_it_may_be_and_reads_as_it_was(text: str, longest: int) -> None:
-    told = escape_markdown(text, longest)
-    assert len(told) <= longest
-    assert set(kinds(told)) <= {"paragraph_open", "inline", "text", "text_special", "paragraph_close"}
+def test_escaped_text_is_within_its_limit_and_stays_plain_text(text: str, longest: int) -> None:
+    escaped = escape_markdown(text, longest)
+    assert len(escaped) <= longest
+    assert set(kinds(escaped)) <= {"paragraph_open", "inline", "text", "text_special", "paragraph_close"}
     assert "`" not in code_span(text)[1:-1]
 
 
-def test_hundreds_of_findings_fit_a_comment_and_the_rest_is_counted() -> None:
+def test_hundreds_of_findings_fit_into_a_comment_and_the_rest_is_counted() -> None:
     long = texts_of("@a " * 2000)
     found = [finding(f"timeout:{number}", "high", id=f"finding_{number:03}", **long) for number in range(300)]
-    told = gated(diagnosis("run_001", *found, trust=0), agent_id="@" * 5000)
+    gate_report = gated(diagnosis("run_001", *found, trust=0), agent_id="@" * 5000)
     notes = Coverage(notes=["@b " * 1000] * 100)
-    text = document(report(told.report.diagnosis, notes, agent_id="@" * 5000), told.gate)
+    text = document(report(gate_report.report.diagnosis, notes, agent_id="@" * 5000), gate_report.gate)
     assert 40_000 < len(text) < COMMENT
     shown = text.count("**HIGH**")
     assert f"And {300 - shown} more, none of them more severe: `critiqor show run_001`" in text

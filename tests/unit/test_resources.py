@@ -19,40 +19,40 @@ def sample(pid: int = 1, role: str = "gateway", rss: int = 100, cpu: float = 1.0
     return ProcessSample(pid, 0.0, role, rss, cpu)
 
 
-def test_peak_of_a_role_is_that_of_its_processes_together() -> None:
+def test_peak_of_a_role_is_the_sum_of_its_processes() -> None:
     usage = Usage()
     usage.add(0, [sample(1, rss=100), sample(2, rss=50), sample(3, "tool", rss=7)])
     usage.add(2, [sample(1, rss=120)])
-    told = usage.summary(2.0, 0.01)
-    assert {role.role: (role.peak_rss_bytes, role.processes) for role in told.roles} == {
+    summary = usage.summary(2.0, 0.01)
+    assert {role.role: (role.peak_rss_bytes, role.processes) for role in summary.roles} == {
         "gateway": (150, 2),
         "tool": (7, 1),
     }
-    assert told.peak_rss_bytes == 157
+    assert summary.peak_rss_bytes == 157
 
 
-def test_time_of_processes_that_are_gone_is_kept() -> None:
+def test_cpu_time_of_ended_processes_is_kept() -> None:
     usage = Usage()
     usage.add(0, [sample(1, cpu=3.0), sample(2, "tool", cpu=1.5)])
     usage.add(2, [sample(1, cpu=4.0)])
-    told = usage.summary(2.0, 0.0)
-    assert told.cpu_seconds == 5.5
+    summary = usage.summary(2.0, 0.0)
+    assert summary.cpu_seconds == 5.5
 
 
 @given(st.integers(1, 4 * MAX_POINTS))
-def test_series_stays_small_and_begins_at_the_first_look(count: int) -> None:
+def test_series_is_bounded_and_begins_at_the_first_sample(count: int) -> None:
     usage = Usage()
     for moment in range(count):
         usage.add(moment, [sample()])
-    told = usage.summary(1.0, 0.0)
-    assert told.samples == count
-    assert 1 <= len(told.series) < MAX_POINTS
-    assert told.series[0].seconds == 0
-    moments = [point.seconds for point in told.series]
+    summary = usage.summary(1.0, 0.0)
+    assert summary.samples == count
+    assert 1 <= len(summary.series) < MAX_POINTS
+    assert summary.series[0].seconds == 0
+    moments = [point.seconds for point in summary.series]
     assert moments == sorted(set(moments))
 
 
-def test_living_process_is_seen_with_what_it_uses() -> None:
+def test_memory_of_a_running_process_is_sampled() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; x = bytearray(30_000_000); time.sleep(60)"])
     try:
         sampler = ResourceSampler(lambda: [psutil.Process(child.pid)], interval=0.05)
@@ -60,17 +60,17 @@ def test_living_process_is_seen_with_what_it_uses() -> None:
         wait_until(lambda: psutil.Process(child.pid).memory_info().rss > 30_000_000)
         before = sampler.samples
         wait_until(lambda: sampler.samples > before + 1)
-        told = sampler.stop()
+        summary = sampler.stop()
     finally:
         child.kill()
         child.wait()
-    assert told is not None
-    assert told.peak_rss_bytes > 30_000_000
-    assert [role.role for role in told.roles] == ["tool"]
-    assert told.overhead_seconds >= 0
+    assert summary is not None
+    assert summary.peak_rss_bytes > 30_000_000
+    assert [role.role for role in summary.roles] == ["tool"]
+    assert summary.overhead_seconds >= 0
 
 
-def test_tree_that_is_gone_tells_nothing() -> None:
+def test_ended_process_tree_has_no_summary() -> None:
     sampler = ResourceSampler(list, interval=0.01)
     sampler.start()
     assert sampler.stop() is None

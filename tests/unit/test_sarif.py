@@ -1,4 +1,4 @@
-"""Findings as SARIF: by the schema of 2.1.0, with rules and fingerprints that stay the same."""
+"""Findings as SARIF 2.1.0: valid by the schema, with stable rules and fingerprints."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def validator() -> Draft7Validator:
     return Draft7Validator(schema, format_checker=FormatChecker())
 
 
-def written(told: RunReport, **citations: Citation) -> dict[str, Any]:
-    """The one run of the file, which is as the schema wants it."""
-    document = json.loads(b"".join(sarif.report(cited(told, **citations))))
+def written(run_report: RunReport, **citations: Citation) -> dict[str, Any]:
+    """Return the only run of the file, after validation."""
+    document = json.loads(b"".join(sarif.report(cited(run_report, **citations))))
     return checked(document)
 
 
@@ -52,8 +52,8 @@ def checked(document: dict[str, Any]) -> dict[str, Any]:
     assert len({rule["id"] for rule in rules}) == len(rules)
     for result in run["results"]:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
-    told: dict[str, Any] = run
-    return told
+    checked_run: dict[str, Any] = run
+    return checked_run
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def checked(document: dict[str, Any]) -> dict[str, Any]:
         {"tool": {"driver": {}}},
     ],
 )
-def test_the_schema_of_the_tests_refuses_what_is_no_sarif(change: dict[str, Any]) -> None:
+def test_the_schema_of_these_tests_rejects_invalid_sarif(change: dict[str, Any]) -> None:
     document = json.loads(b"".join(sarif.report(cited(report(diagnosis())))))
     assert validator().is_valid(document)
     document["runs"][0] |= change
@@ -80,7 +80,7 @@ def test_every_type_of_failure_is_a_rule_with_its_help() -> None:
     assert run["results"] == []
 
 
-def test_the_help_that_is_shipped_is_that_of_the_documentation() -> None:
+def test_the_shipped_help_is_that_of_the_documentation() -> None:
     spec = importlib.util.spec_from_file_location("rules", ROOT / "docs" / "rules.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -106,14 +106,14 @@ def test_a_result_says_what_happened_what_to_change_and_what_to_type() -> None:
     assert result["occurrenceCount"] == 3
 
 
-def test_a_result_stands_where_its_finding_began_and_shows_the_way_it_took() -> None:
+def test_a_result_is_located_at_the_first_bad_step_and_has_the_causal_chain() -> None:
     chain = [CausalStep("evt_1", "it called"), CausalStep("timeline_0000004", "it failed", "caused")]
-    told = report(diagnosis("run_001", finding("timeout", first_bad_step="evt_1", causal_chain=chain)))
+    run_report = report(diagnosis("run_001", finding("timeout", first_bad_step="evt_1", causal_chain=chain)))
     places = {
         "evt_1": Citation("runs/run_001/session.json", 12),
         "timeline_0000004": Citation("runs/run_001/openclaw/timeline.jsonl", 4),
     }
-    [result] = written(told, **places)["results"]
+    [result] = written(run_report, **places)["results"]
     [location] = result["locations"]
     assert location["physicalLocation"] == {
         "artifactLocation": {"uri": "runs/run_001/session.json"},
@@ -126,14 +126,14 @@ def test_a_result_stands_where_its_finding_began_and_shows_the_way_it_took() -> 
     assert steps[1]["physicalLocation"]["artifactLocation"]["uri"] == "runs/run_001/openclaw/timeline.jsonl"
 
 
-def test_a_finding_that_cites_nothing_stands_at_the_beginning_of_the_evidence() -> None:
+def test_a_finding_without_citations_is_located_at_the_start_of_the_evidence() -> None:
     [result] = written(report(diagnosis("run_001", finding("timeout", evidence=[]))))["results"]
     [location] = result["locations"]
     assert location["physicalLocation"]["region"] == {"startLine": 1}
     assert "logicalLocations" not in location
 
 
-def test_a_fingerprint_is_that_of_the_cause_whatever_else_changes() -> None:
+def test_a_fingerprint_depends_on_the_cause_only() -> None:
     def prints(*findings: Any, run_id: str = "run_001") -> list[dict[str, str]]:
         return [result["partialFingerprints"] for result in written(report(diagnosis(run_id, *findings)))["results"]]
 
@@ -149,20 +149,20 @@ def test_a_fingerprint_is_that_of_the_cause_whatever_else_changes() -> None:
     assert set(first[0]) == {"primaryLocationLineHash", "critiqorCause/v1"}
 
 
-def test_one_cause_in_several_sessions_gives_results_that_are_told_apart() -> None:
+def test_results_of_one_cause_in_several_sessions_are_distinguishable() -> None:
     same = [finding("tool_loop:exec", "high", session_key=key, agent_run_id=f"run-{key}") for key in "ab"]
     concluded = diagnosis("run_001", *same, trust=70)
     concluded.sessions = [
         SessionDiagnosis(session_key=key, agent_runs=[], trust_score=70, readiness="unsafe") for key in "ab"
     ]
-    told = written(report(concluded))
-    prints = [result["partialFingerprints"] for result in told["results"]]
+    run = written(report(concluded))
+    prints = [result["partialFingerprints"] for result in run["results"]]
     assert prints[0]["critiqorCause/v1"] == prints[1]["critiqorCause/v1"]
     assert prints[0]["primaryLocationLineHash"] != prints[1]["primaryLocationLineHash"]
-    places = [(result["properties"]["session_key"], result["properties"]["agent_run_id"]) for result in told["results"]]
+    places = [(result["properties"]["session_key"], result["properties"]["agent_run_id"]) for result in run["results"]]
     assert places == [("a", "run-a"), ("b", "run-b")]
-    assert "Where: session a, agent run run-a." in told["results"][0]["message"]["text"]
-    assert [session["session_key"] for session in told["properties"]["sessions"]] == ["a", "b"]
+    assert "Where: session a, agent run run-a." in run["results"][0]["message"]["text"]
+    assert [session["session_key"] for session in run["properties"]["sessions"]] == ["a", "b"]
 
 
 def test_runs_of_one_agent_share_a_category() -> None:
@@ -171,7 +171,7 @@ def test_runs_of_one_agent_share_a_category() -> None:
     assert ids == ["critiqor/a_b/run_001", "critiqor/a_b/run_002"]
 
 
-def test_what_the_recorder_missed_is_about_the_analysis_and_no_result() -> None:
+def test_gaps_in_the_evidence_are_notifications_and_not_results() -> None:
     run = written(report(diagnosis(), Coverage(notes=["1 record was lost"])))
     [note] = run["invocations"][0]["toolExecutionNotifications"]
     assert note["message"]["text"] == "1 record was lost."
@@ -179,26 +179,26 @@ def test_what_the_recorder_missed_is_about_the_analysis_and_no_result() -> None:
     assert "evidence is missing" in gone["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
 
 
-def test_a_type_that_nobody_knows_is_a_rule_as_well() -> None:
+def test_an_unknown_failure_type_is_a_rule_too() -> None:
     run = written(report(diagnosis("run_001", finding("of_the_future:x"), finding("timeout"))))
     assert run["tool"]["driver"]["rules"][-1]["id"] == "of_the_future"
     assert [result["ruleId"] for result in run["results"]] == ["of_the_future", "timeout"]
 
 
-def test_hostile_texts_are_texts() -> None:
+def test_control_characters_of_hostile_texts_are_removed() -> None:
     hostile = finding(HOSTILE, id=HOSTILE, evidence=[HOSTILE], **texts_of(HOSTILE))
-    told = report(diagnosis("run_001", hostile), Coverage(notes=[HOSTILE * 50]), agent_id=HOSTILE)
-    document = json.dumps(written(told))
+    run_report = report(diagnosis("run_001", hostile), Coverage(notes=[HOSTILE * 50]), agent_id=HOSTILE)
+    document = json.dumps(written(run_report))
     assert not {"\\u001b", "\\u0000", "\\u202e"} & {document[at : at + 6] for at in range(len(document))}
 
 
 @given(diagnoses)
-def test_every_diagnosis_is_sarif(concluded: Diagnosis) -> None:
+def test_every_diagnosis_gives_valid_sarif(concluded: Diagnosis) -> None:
     run = written(report(concluded))
     assert len(run["results"]) == len(concluded.failure_analysis.findings)
 
 
-def test_a_recorded_run_cites_the_very_lines_of_its_evidence(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_results_of_a_recorded_run_cite_lines_of_its_evidence(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     call: Fields = {"tool_name": "exec", "tool_call_id": "c", "payload": {"arguments": {"command": "make"}}}
     result: Fields = {"tool_name": "exec", "tool_call_id": "c", "status": "error", "error": "exit code 2"}
     records = [attached(at=START), recorded(2, at=START + 1)]

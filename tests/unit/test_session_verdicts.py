@@ -1,4 +1,4 @@
-"""Every session of a recording has a verdict of its own, and the run that of the worst one."""
+"""Every session of a recording has its own verdict, and the run has that of the worst session."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_a_name_from_the_recording_is_shown_on_one_line_of_limited_length() -> N
     assert all(len(row.name) <= 120 and row.name.isprintable() for row in table.rows)
 
 
-def test_the_outcome_of_a_task_and_the_claims_are_told_in_a_few_words() -> None:
+def test_task_outcome_and_claims_are_formatted_in_a_few_words() -> None:
     statuses: list[ClaimStatus] = ["supported", "supported", "supported", "contradicted", "unsupported"]
     claims = [
         Claim(event_id="", start=0, end=0, text="", kind="check", status=status, reason="") for status in statuses
@@ -333,10 +333,10 @@ def test_a_policy_judges_the_worst_session_and_names_it() -> None:
     intact = Integrity(state="intact", explanation="unchanged")
     policy = Policy(min_trust=70, max_severity="medium", forbidden_types=("false_success_claim",))
     result = apply_policy(policy, diagnosis, intact)
-    told = {rule.rule: rule.explanation for rule in result.rules if not rule.passed}
-    assert told["min_trust"] == f"trust is 50 in session {BAD}, the worst of 5, at least 70 required"
-    assert told["max_severity"].endswith(f"(session {BAD}, agent run run-2)")
-    assert told["forbidden_types"] == f"found forbidden types: false_success_claim (session {BAD})"
+    failed = {rule.rule: rule.explanation for rule in result.rules if not rule.passed}
+    assert failed["min_trust"] == f"trust is 50 in session {BAD}, the worst of 5, at least 70 required"
+    assert failed["max_severity"].endswith(f"(session {BAD}, agent run run-2)")
+    assert failed["forbidden_types"] == f"found forbidden types: false_success_claim (session {BAD})"
     assert result.sessions == f"worst session {BAD}; 4 others are ready"
     changed = Integrity(state="changed", explanation="it was changed")
     assert apply_policy(policy, diagnosis, changed).sessions is None

@@ -28,7 +28,7 @@ def test_write_json_makes_folders_and_private_files(tmp_path: Path) -> None:
     assert leftovers(path.parent) == []
 
 
-def test_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
+def test_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     with pytest.raises(RuntimeError), AtomicFile(path) as file:
@@ -41,7 +41,7 @@ def test_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "fchmod"])
-def test_full_disk_leaves_the_old_file_and_no_litter(
+def test_full_disk_leaves_the_old_file_and_no_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def full(*_: object) -> None:
@@ -73,7 +73,7 @@ except PermissionError as error:
 """
 
 
-def test_folder_that_may_not_be_written_to_is_told_with_the_name_of_the_file(tmp_path: Path) -> None:
+def test_error_of_a_read_only_folder_names_the_file(tmp_path: Path) -> None:
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o555)
     process = start_python(WRITES_WITHOUT_RIGHTS, cwd=folder)
@@ -101,7 +101,7 @@ def test_second_writer_of_a_file_waits_for_the_first(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-def test_size_and_digest_are_of_what_was_written(tmp_path: Path) -> None:
+def test_size_and_digest_are_those_of_the_written_bytes(tmp_path: Path) -> None:
     with DigestedFile(tmp_path / "file", mode=0o400) as file:
         file.write(b"ab")
         file.write(b"c")
@@ -126,7 +126,7 @@ def test_journal_is_read_line_by_line_up_to_the_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [MAX_LINE, MAX_LINE + 1, 2 * MAX_LINE, 2 * MAX_LINE + 5])
-def test_line_that_is_too_long_is_passed_over_whole(tmp_path: Path, length: int) -> None:
+def test_line_that_is_too_long_is_skipped_completely(tmp_path: Path, length: int) -> None:
     path = tmp_path / "journal"
     path.write_bytes(b"a" * (length - 1) + b"\nnext\n")
     lines = list(read_journal(path, path.stat().st_size))

@@ -275,11 +275,11 @@ def test_a_session_that_fails_is_named_on_every_surface_and_the_others_are_ready
     assert WITHOUT_SESSIONS.keys() <= shown.keys()
     assert [name for name, text in shown.items() if BAD not in text and name not in WITHOUT_SESSIONS] == []
     sentence = f"worst session {BAD}; 4 others are ready"
-    told = ["show", "check", "compare", "trends", "benchmark", "finalize", "diagnose"]
-    told = [*(name for name in shown if name.split()[0] in told and "--json" not in name), "runs", "runs --json"]
-    told += [f"/runs/{RUN}", f"/runs/{RUN}/diagnosis", "/runs", PAGES[-1], "report run_002", "report --format html"]
-    told += ["check run_002 --json", "runs on a terminal", "export run_002 --format junit -o -"]
-    assert [name for name in told if sentence not in shown[name].lower()] == []
+    verbs = ["show", "check", "compare", "trends", "benchmark", "finalize", "diagnose"]
+    names = [*(name for name in shown if name.split()[0] in verbs and "--json" not in name), "runs", "runs --json"]
+    names += [f"/runs/{RUN}", f"/runs/{RUN}/diagnosis", "/runs", PAGES[-1], "report run_002", "report --format html"]
+    names += ["check run_002 --json", "runs on a terminal", "export run_002 --format junit -o -"]
+    assert [name for name in names if sentence not in shown[name].lower()] == []
     placed = ["show run_002", "show on a terminal", f"/runs/{RUN}", f"/runs/{RUN}/diagnosis", f"/runs/{RUN}/playbook"]
     placed += ["report run_002", "report --format html", "check run_002 --github", "explain", "explain on a terminal"]
     placed += ["export run_002 --format sarif -o -", "check run_002"]

@@ -1,4 +1,4 @@
-"""What a tool call is taken for: reading, waiting, changing, acting, testing."""
+"""How tool calls are classified: reading, waiting, changing, acting, testing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("kind", "tool"), [(kind, tool) for kind, tools in NAMED.items() for tool in tools.split()])
-def test_kind_of_a_tool_is_told_by_its_name(kind: Kind, tool: str) -> None:
+def test_kind_of_a_tool_follows_from_its_name(kind: Kind, tool: str) -> None:
     assert kind_of(tool, "{}") is kind
 
 
@@ -41,12 +41,12 @@ def test_kind_of_a_tool_is_told_by_its_name(kind: Kind, tool: str) -> None:
         ("cron", "add", Kind.OTHER),
     ],
 )
-def test_kind_of_a_tool_with_many_deeds_is_told_by_the_action(tool: str, action: str, kind: Kind) -> None:
+def test_kind_of_a_tool_with_several_actions_follows_from_the_action(tool: str, action: str, kind: Kind) -> None:
     assert kind_of(tool, f'{{"action":"{action}"}}') is kind
 
 
 @pytest.mark.parametrize(("command", "kind"), [("view", Kind.LOOKUP), ("create", Kind.CHANGE), ("insert", Kind.CHANGE)])
-def test_an_editor_with_commands_may_only_read(command: str, kind: Kind) -> None:
+def test_kind_of_an_editor_call_follows_from_its_command(command: str, kind: Kind) -> None:
     assert kind_of("str_replace_editor", f'{{"command":"{command}","path":"/app/a.py"}}') is kind
 
 
@@ -109,7 +109,7 @@ BY_LINE = {Kind.LOOKUP: READING, Kind.COMMAND: CHANGING, Kind.ACTION: ACTING, Ki
 @pytest.mark.parametrize(
     ("kind", "command"), [(kind, command) for kind, lines in BY_LINE.items() for command in lines.strip().splitlines()]
 )
-def test_kind_of_a_command_is_told_by_its_programs(kind: Kind, command: str) -> None:
+def test_kind_of_a_command_follows_from_its_programs(kind: Kind, command: str) -> None:
     assert kind_of("exec", line(command)) is kind
 
 

@@ -41,17 +41,17 @@ def test_summary_says_what_is_missing() -> None:
     )
 
 
-def test_runs_are_told_with_their_figures() -> None:
+def test_runs_are_listed_with_their_figures() -> None:
     first = case(diagnosis("run_001", finding("a:x"), trust=70, confidence=90, wall_ms=1500, cost_usd=0.25), 1)
     second = case(diagnosis("run_002", trust=None, wall_ms=None), 2)
     points = trends_of(AGENT, [first, second]).runs
     assert [point.run_id for point in points] == ["run_001", "run_002"]
-    told = points[0]
-    assert (told.trust, told.confidence, told.cost_usd, told.wall_ms, told.primary_type) == (70, 90, 0.25, 1500, "a")
+    one = points[0]
+    assert (one.trust, one.confidence, one.cost_usd, one.wall_ms, one.primary_type) == (70, 90, 0.25, 1500, "a")
     assert (points[1].trust, points[1].cost_usd, points[1].wall_ms, points[1].primary_type) == (None, None, None, None)
 
 
-def test_causes_are_told_with_how_often_since_when_and_until_when() -> None:
+def test_causes_are_listed_with_count_first_run_and_last_run() -> None:
     cases = [
         case(diagnosis("run_001", finding("b", "low")), 1),
         case(diagnosis("run_002", finding("a", "medium"), finding("a", "high")), 2),
@@ -65,7 +65,7 @@ def test_causes_are_told_with_how_often_since_when_and_until_when() -> None:
     assert b.first_at == b.last_at == cases[0].created_at
 
 
-def test_what_a_run_that_was_not_observed_does_not_show_is_not_gone() -> None:
+def test_a_cause_is_not_gone_if_the_latest_run_was_not_observed() -> None:
     seen, blind = case(diagnosis("run_001", finding("a")), 1), case(diagnosis("run_002", finding("b"), trust=None), 2)
     assert {cause.cause: cause.in_latest for cause in trends_of(AGENT, [seen, blind]).causes} == {"a": True, "b": True}
 
@@ -91,7 +91,7 @@ def test_runs_without_diagnosis_and_unreadable_ones_are_named() -> None:
     assert len(result.runs) == 1
 
 
-def test_runs_judged_by_other_rules_are_listed_but_not_counted() -> None:
+def test_runs_diagnosed_with_other_rules_are_listed_but_not_counted() -> None:
     old = [case(diagnosis(f"run_{day:03d}", finding("a"), trust=10, rules="1"), day) for day in range(1, 4)]
     new = [case(diagnosis(f"run_{day:03d}", finding("a"), trust=90, rules="2"), day) for day in range(4, 8)]
     result = trends_of(AGENT, [*old, *new])

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Formatting of money, numbers and cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from critiqor.model.usage import CostAnalysis
 
 
 @pytest.mark.parametrize(
-    ("usd", "told"),
+    ("usd", "expected"),
     [
         (0, "$0"),
         (0.00002, "$0.000020"),
@@ -22,11 +22,11 @@ from critiqor.model.usage import CostAnalysis
         (-0.25, "-$0.2500"),
     ],
 )
-def test_money_has_cents_from_a_dollar_on_and_more_decimals_only_below(usd: float, told: str) -> None:
-    assert format_money(usd) == told
+def test_amounts_below_a_dollar_have_more_decimals(usd: float, expected: str) -> None:
+    assert format_money(usd) == expected
 
 
-def test_thousands_stand_apart() -> None:
+def test_thousands_are_separated_by_commas() -> None:
     assert (format_number(1234567), counted(1, "token"), counted(2000, "token")) == (
         "1,234,567",
         "1 token",
@@ -34,8 +34,8 @@ def test_thousands_stand_apart() -> None:
     )
 
 
-def test_what_was_wasted_is_not_told_as_a_part_of_what_was_written() -> None:
+def test_waste_is_separate_from_the_output_tokens() -> None:
     spent = {"input_tokens": 150_000, "output_tokens": 3020, "cost_usd": 157.04, "model_calls": 150, "tool_calls": 150}
     cost = CostAnalysis(**spent, wasted_tokens=150_960, wasted_usd=156.0)  # type: ignore[arg-type]
-    told = "$157.04, 150,000 tokens in, 3,020 out, 150 model calls, 150 tool calls; wasted: 150,960 tokens, $156.00"
-    assert cost_text(cost) == told
+    expected = "$157.04, 150,000 tokens in, 3,020 out, 150 model calls, 150 tool calls; wasted: 150,960 tokens, $156.00"
+    assert cost_text(cost) == expected

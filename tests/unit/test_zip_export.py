@@ -1,4 +1,4 @@
-"""A run as an archive: everything that belongs to it, with checksums, and always the same bytes."""
+"""A run as an archive: all its files, with checksums, and always the same bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sealed(runs: Runs, *, timeline: bool = True) -> str:
     return run_id
 
 
-def test_the_archive_holds_evidence_diagnosis_timeline_and_report(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_the_archive_contains_evidence_diagnosis_timeline_and_report(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     run_id = sealed(runs)
     answer = cli("export", run_id, "--format", "zip", "--json")
     assert answer.code == 0
@@ -53,15 +53,15 @@ def test_the_archive_holds_evidence_diagnosis_timeline_and_report(cli: Cli, runs
     assert "redacted" in note
 
 
-def test_the_checksums_are_those_that_sha256sum_wants(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_sha256sum_accepts_the_checksums(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     cli("export", sealed(runs), "--format", "zip")
     with zipfile.ZipFile(tmp_path / "run_001.zip") as packed:
         packed.extractall(tmp_path / "out")
     folder = tmp_path / "out" / "run_001"
-    told = subprocess.run(
+    check = subprocess.run(
         ["sha256sum", "--strict", "-c", "SHA256SUMS"], cwd=folder, capture_output=True, text=True, check=True
     )
-    assert told.stdout.count(": OK") == len(FILES) - 1
+    assert check.stdout.count(": OK") == len(FILES) - 1
     assert cli("diagnose", folder / "session.json", "--json").data["run_id"] == "run_001"
 
 
@@ -69,13 +69,13 @@ def test_packing_again_gives_the_same_bytes(cli: Cli, runs: Runs, tmp_path: Path
     run_id = sealed(runs)
     for name in ("one.zip", "two.zip"):
         cli("export", run_id, "--format", "zip", "-o", name)
-        # Neither when nor by whom the files were written matters.
+        # Times and modes of the files do not matter.
         (runs.paths.diagnosis_path(run_id)).chmod(0o640)
         shutil.copystat(tmp_path, runs.paths.diagnosis_path(run_id))
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
-def test_what_openclaw_wrote_after_the_seal_is_left_out(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_lines_that_openclaw_wrote_after_the_seal_are_left_out(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     run_id = sealed(runs)
     before = runs.paths.timeline_path(run_id).read_bytes()
     with runs.paths.timeline_path(run_id).open("ab") as file:
@@ -85,7 +85,7 @@ def test_what_openclaw_wrote_after_the_seal_is_left_out(cli: Cli, runs: Runs, tm
         assert packed.read("run_001/timeline.jsonl") == before
 
 
-def test_a_timeline_that_is_not_the_sealed_one_is_left_out_and_told(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+def test_a_timeline_changed_after_sealing_is_left_out_with_a_note(cli: Cli, runs: Runs, tmp_path: Path) -> None:
     run_id = sealed(runs)
     path = runs.paths.timeline_path(run_id)
     path.write_bytes(path.read_bytes().replace(b"gateway", b"gatexay"))
@@ -95,7 +95,7 @@ def test_a_timeline_that_is_not_the_sealed_one_is_left_out_and_told(cli: Cli, ru
         assert "run_001/timeline.jsonl" not in packed.namelist()
 
 
-def test_a_run_without_a_timeline_says_so(cli: Cli, runs: Runs) -> None:
+def test_a_note_says_that_a_run_has_no_timeline(cli: Cli, runs: Runs) -> None:
     assert cli("export", sealed(runs, timeline=False), "--format", "zip", "--json").data["notes"] == [
         "The OpenClaw timeline is not included: this run has none."
     ]
@@ -113,13 +113,13 @@ def test_evidence_that_was_changed_is_refused_and_the_old_archive_stays(cli: Cli
     assert (tmp_path / "run_001.zip").read_text() == "of before"
 
 
-def test_a_run_that_is_not_finalized_has_nothing_to_pack(cli: Cli, runs: Runs) -> None:
+def test_a_run_that_is_not_finalized_cannot_be_packed(cli: Cli, runs: Runs) -> None:
     run_id = runs.start()
     answer = cli("export", run_id, "--format", "zip")
     assert (answer.code, f"critiqor finalize {run_id}" in answer.err) == (1, True)
 
 
-def test_a_large_file_is_handed_on_while_it_is_read() -> None:
+def test_a_large_file_is_streamed() -> None:
     asked = 0
 
     def pieces() -> Iterator[bytes]:
