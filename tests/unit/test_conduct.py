@@ -30,6 +30,12 @@ AGAINST_MEMORY: dict[str, Made] = {
     ),
     "Russian": lambda: booked(noted("Никогда не бронировать отель «Волна»."), hotel="Волна"),
     "Chinese": lambda: booked(noted("不要再订海景酒店，太吵了。"), hotel="海景酒店"),
+    "command line": lambda: (
+        noted("Mara: peanut allergy, never again at Bangkok Garten.")
+        .runs("curl -X POST https://tables.example/book -d 'place=Bangkok Garten'", '{"status": "confirmed"}')
+        .says("It is booked.")
+        .finishes()
+    ),
     "too early": lambda: booked(noted("Never depart before 09:00."), '{"status": "ok", "dep": "06:20"}', offer="o1"),
     "too late": lambda: booked(noted("No meetings after 17:00, please."), start="18:30", title="Sync"),
 }

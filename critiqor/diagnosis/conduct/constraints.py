@@ -1,5 +1,6 @@
 """What the user forbade before a compaction or memory advises against, and the agent did all the same."""
 
+# ruff: noqa: RUF001 - letters and punctuation of several scripts
 from __future__ import annotations
 
 import re
@@ -18,8 +19,9 @@ MAX_CLAUSES = 40
 """Maximum number of clauses with which each call is compared."""
 MAX_COMPARED = 60
 """Maximum number of calls after a compaction, or after a memory lookup, that are compared."""
+_PROPER = re.compile(r"(?<=[\s\"'“„«])[^\W\d_a-zа-я][^\W_]{2,}(?:[ -][^\W\d_a-zа-я][^\W_]+)*")
 _TIME = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
-_STATEMENT = re.compile(r"(?<=[.!?;])\s+|\\n|\n|[。！？；]|\",\s?\"")  # noqa: RUF001
+_STATEMENT = re.compile(r"(?<=[.!?;])\s+|\\n|\n|[。！？；]|\",\s?\"")
 
 
 def find_forgotten_prohibitions(episode: Episode) -> list[Lapse]:
@@ -84,10 +86,18 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
         if not words("forbid").within(statement):
             continue
         lowered = normalize(statement)
-        named = [name for name in names_of(episode, call) if name in lowered and name not in request]
+        names = _names_in(statement, call.line) if call.line else names_of(episode, call)
+        named = [name for name in names if name in lowered and name not in request]
         if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(statement, call):
             return statement.strip()
     return None
+
+
+def _names_in(statement: str, line: str) -> list[str]:
+    """Return the names of a statement that a command line contains, in lower case."""
+    lowered = normalize(line)
+    names = [normalize(match[0]) for match in _PROPER.finditer(statement, 1)]
+    return [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", lowered)]
 
 
 def _is_proper(statement: str, lowered: str, name: str) -> bool:
