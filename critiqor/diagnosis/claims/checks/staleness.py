@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from critiqor.diagnosis.claims.arithmetic import Numbers
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.destinations.records import arguments_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, named_paths, tokens
 from critiqor.diagnosis.claims.outcomes.repairs import check_classes, gives_result
 from critiqor.diagnosis.claims.stance import Speech, Stance
@@ -23,14 +24,21 @@ _WRITES = re.compile(
 _PROBE = re.compile(
     r"\bcurl\b|\bwget\b|\bhttp(?:ie)?\b|\bping\b|\bnc -\w*z|systemctl (?:is-active|status)"
     r"|rollout status|kubectl\b.*\bget\b"
+    r"|\b(?:k6|wrk2?|ab|hey|vegeta|locust|artillery|siege|lighthouse|pgbench|sysbench)\b"
 )
-_RELOADS = re.compile(r"\b(?:restart|reload|apply|deploy|upgrade|rollout|up -d|migrate|install)\b")
+"""Command lines that look at, or measure, something that runs."""
+_RELOADS = re.compile(
+    r"\b(?:restart|reload|apply|deploy|upgrade|rollout|up -d|migrate|install|scale|set (?:env|image|resources))\b"
+    r"|\bALTER\b|\bCREATE INDEX\b"
+)
 
 
 def _changes_subject(call: EpisodeCall, check: EpisodeCall) -> bool:
     """Return whether a call changed what a check is about."""
     if call.meaning.state == "failure":
         return False
+    if not check.line:
+        return call.has_effect and call.tool != check.tool and bool(_objects(call) & _objects(check))
     is_probe = _PROBE.search(check.line) is not None
     if is_probe and call.line and call.kind is Kind.COMMAND and _RELOADS.search(call.line):
         return True
@@ -51,6 +59,16 @@ def _files(call: EpisodeCall) -> set[str]:
     return {file.rsplit("/", 1)[-1] for file in _FILE.findall(call.line)}
 
 
+def _objects(call: EpisodeCall) -> set[str]:
+    """Return the files and addresses that the arguments of a call name."""
+    return {text for _, text in arguments_of(call) if _OBJECT.search(text)}
+
+
+_SEARCH = re.compile(r"\b(?:grep|rg|ag|find|ls)\b")
+"""Searches print places, which belong to the text before the change."""
+_OBJECT = re.compile(r"\.\w{2,5}$|/|@")
+
+
 def _path(call: EpisodeCall) -> str:
     paths = named_paths(call.arguments)
     return paths[0] if paths else call.arguments
@@ -62,27 +80,36 @@ def check_staleness(episode: Episode) -> list[CheckedClaim]:
     if answer is None:
         return []
     speech = episode.speech(answer)
+    calls = [*(call for each in reversed(episode.earlier) for call in each.calls), *episode.calls]
+    # A value that was only looked up may be reported as it was: an answer with a caveat may say so in any words.
+    has_doubts = any(stance.is_bad_news or stance.is_uncertain for stance in speech.stances)
     latest: dict[str, EpisodeCall] = {}
-    for call in episode.calls:
-        if (call.is_check or call.line) and call.meaning.state != "failure":
+    for call in calls:
+        if (call.is_check or call.line or _is_check_of_tool(call)) and call.meaning.state != "failure":
             latest[_command(call)] = call
     for check in latest.values():
-        later = [call for call in episode.calls if call.order > check.order]
+        later = [call for call in calls if call.order > check.order]
         changes = [call for call in later if _changes_subject(call, check)]
         if not changes or any(
             call.is_check and call.order > changes[-1].order and _is_same(call, check) for call in later
         ):
             continue
-        if not check.is_check and not speech.values:
+        if check.line and not check.is_check and (not speech.values or has_doubts or _SEARCH.search(check.line)):
             continue
         for stance in speech.stances:
-            if stance.is_good_news and not stance.is_uncertain and _reports(speech, stance, check, later):
-                return [_stale(answer, stance, check, changes[-1])]
+            for part in (stance, *speech.clauses(stance)):
+                if part.is_good_news and not part.is_uncertain and _reports(speech, part, check, later):
+                    return [_stale(answer, part, check, changes[-1])]
     return []
 
 
 def _command(call: EpisodeCall) -> str:
-    return call.line.split("|")[0].strip() or call.tool
+    return call.line.split("|")[0].strip() or f"{call.tool} {call.arguments}"
+
+
+def _is_check_of_tool(call: EpisodeCall) -> bool:
+    """Return whether a tool that runs no command has answered that something is in order."""
+    return not call.line and call.kind in (Kind.OTHER, Kind.COMMAND) and call.meaning.state == "success"
 
 
 def _is_same(later: EpisodeCall, check: EpisodeCall) -> bool:
@@ -137,6 +164,9 @@ def _reports(speech: Speech, stance: Stance, check: EpisodeCall, later: list[Epi
             and not any(value.text in call.numbers for call in later)
         ):
             return True
+    if not check.line:
+        names = [text.lower() for _, text in arguments_of(check) if not _OBJECT.search(text)]
+        return any(name in stance.lowered for name in names if len(name) >= (2 if not name.isascii() else 4))
     if not check.is_check:
         return False
     if {word for word in tokens(check.line) & tokens(stance.lowered) if len(word) >= 4}:
