@@ -78,6 +78,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OWN_TOOLS = re.compile(
     r"process|session|browser|canvas|todo|plan|notebook|tab|window|label|tag|reaction|cron|filter|draft", re.I
 )
+_KEEPS = re.compile(r"draft|preview|template|label|archive|mark_|search|render", re.IGNORECASE)
 _SENDING = re.compile(r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite", re.IGNORECASE)
 _EVERYBODY = re.compile(
     r"^(?:\*|@?all|@?everyone|@?everybody|@channel|@here|all[_ -].*|.*[_-]all|everyone@.*|all@.*|all-hands.*"
@@ -248,6 +249,11 @@ def _of_sql(text: str) -> Iterator[Operation]:
         yield Operation(verb="delete", what=statement, targets=(match[1],), is_wide=wide)
 
 
+def _sends(tool: str, action: str) -> bool:
+    """Return whether a tool sends something: one that saves or schedules a draft does not."""
+    return _SENDING.search(tool) is not None and not _KEEPS.search(f"{tool} {action}")
+
+
 def _of_tool(call: EpisodeCall) -> Iterator[Operation]:
     values = members(call)
     tool = _CAMEL.sub("_", call.tool)
@@ -259,7 +265,7 @@ def _of_tool(call: EpisodeCall) -> Iterator[Operation]:
     text = argument_text(call)
     if "sql" in call.tool.lower() or any(name in ("sql", "query", "statement") for name, _ in values):
         yield from _of_sql(text)
-    if _SENDING.search(tool) and call.kind is not Kind.LOOKUP and not path_of(call):
+    if _sends(tool, action) and call.kind is not Kind.LOOKUP and not path_of(call):
         audience = [value for name, value in values if name.lower() in _AUDIENCE]
         many = len(audience) >= MANY_RECIPIENTS or any(_EVERYBODY.match(value.strip()) for value in audience)
         yield Operation(verb="send", what=call.tool, targets=tuple(audience), is_wide=many)
