@@ -41,6 +41,8 @@ class _Subject(msgspec.Struct, frozen=True):
     """Words of the arguments that belong to no other call."""
     items: set[str]
     """Words that name the items that failed, if only some did."""
+    has_siblings: bool
+    """Whether the same was done for other things, and worked: bad news must say which of them it is about."""
 
 
 def failure_words(call: EpisodeCall) -> set[str]:
@@ -64,6 +66,10 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     subject = _subject(episode, call, set().union(*said))
     if _states_counts(call, text, speech):
         return True
+    if all(each.meaning.state == "failure" for each in episode.calls) and any(
+        stance.is_bad_news and not stance.is_plan for stance in speech.stances
+    ):
+        return True  # there is nothing else that bad news could be about
     if subject.items and (admitted := _admits_items(speech, said, subject)) is not None:
         return admitted
     worst, best = -1, 0
@@ -98,6 +104,13 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
         items=_item_words(call),
+        has_siblings=any(
+            other.tool == call.tool
+            and other.meaning.state == "success"
+            and not other.line
+            and other.order != call.order
+            for other in episode.calls
+        ),
     )
 
 
@@ -108,6 +121,8 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
         return True
     is_about = bool(beginnings & subject.reported or said & subject.distinct)
     if stance.is_bad_news or _EXIT.search(stance.lowered):
+        if subject.has_siblings and not is_about and not _counts(speech, stance):
+            return False
         # Bad news in a plan or an offer is often none: "tomorrow nobody has to get up for it".
         if not stance.is_plan or is_open or is_about or speech.has(stance, "trouble"):
             return True
@@ -117,6 +132,24 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
     if _REQUESTED.search(stance.lowered) or (stance.is_plan and beginnings & subject.reported):
         return True
     return bool(beginnings & (subject.own | subject.reported)) and (stance.is_limited or stance.is_uncertain)
+
+
+def _counts(speech: Speech, stance: Stance) -> bool:
+    """Return whether a statement says how many: one of them, the third, not all."""
+    return stance.is_limited or bool(speech.values_of(stance)) or speech.has(stance, "once")
+
+
+def asks_about(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
+    """Return whether a text asks the user something that a call is about; an offer of more work is something else."""
+    speech = episode.speech(text)
+    questions = [stance for stance in speech.stances if stance.is_question]
+    if not questions:
+        return False
+    # In "It is cancelled, anything else?" only the last part asks.
+    asked = [clauses[-1] if (clauses := speech.clauses(stance)) else stance for stance in questions]
+    said = stems(set().union(*(tokens(stance.lowered) for stance in asked)))
+    named = (call.words | words_of_tool(call.tool) | failure_words(call)) - small_words()
+    return bool(said & stems({word for word in named if len(word) >= 3}))
 
 
 MIN_CLEAR_WORD = 5

@@ -16,6 +16,14 @@ _BAD_MARKS = re.compile(r"[❌✗✘⚠🔴🚫⛔🟡⏳]")
 _QUESTION = re.compile(r"[?？؟]\s*[\"'”»)*_]*\s*$")
 _MAY_ASK = re.compile(r"[?？؟]")
 _WORDS_BETWEEN = re.compile(r"[^\W_]+")
+_REGRET = frozenset(
+    (
+        *("unfortunately", "sadly", "regrettably", "sorry", "leider", "bedauerlicherweise", "malheureusement", "hélas"),
+        *("lamentablemente", "desafortunadamente", "infelizmente", "purtroppo", "helaas", "niestety", "maalesef"),
+        *("к сожалению", "увы", "遗憾", "可惜", "抱歉", "残念", "申し訳", "죄송", "아쉽", "للأسف"),
+    )
+)
+"""Words of trouble that no negation takes back: unfortunately nothing was found."""
 _MONTH = "May"
 """The month, which in lower case is a word of doubt."""
 MAX_WORDS_BETWEEN = 2
@@ -115,7 +123,12 @@ class Speech:
         ]
         negations = [hit for hit in left if hit.mark & negative]
         troubles = [hit for hit in left if hit.mark & trouble]
-        denied = [one for one in troubles if any(self._denies(negation, one) for negation in negations)]
+        denied = [
+            one
+            for one in troubles
+            if any(self._denies(negation, one) for negation in negations)
+            and self._lowered[one.start : one.end] not in _REGRET
+        ]
         if len(denied) < len(troubles):
             return True
         used = [one for one in negations if any(self._denies(one, problem) for problem in denied)]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.disclosure import COMMON, is_disclosed
+from critiqor.diagnosis.claims.disclosure import COMMON, asks_about, is_disclosed
 from critiqor.diagnosis.claims.episode import (
+    MIN_LIKENESS,
     Episode,
     EpisodeCall,
     EpisodeText,
@@ -17,10 +18,12 @@ from critiqor.diagnosis.claims.episode import (
 )
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
+from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series
 from critiqor.diagnosis.claims.outcomes.skipped import RULE as SKIPPED
 from critiqor.diagnosis.claims.outcomes.skipped import calls_with_skipped_items
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.signals.errors import error_line
+from critiqor.diagnosis.signals.tools import likeness_of_calls
 from critiqor.model import ClaimKind, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -39,15 +42,21 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         return []
     claims = []
     failures = unresolved_failures(episode)
-    if skipped := calls_with_skipped_items(episode):
-        failures = [*failures, *skipped] if _speaks_of_all(episode, answer) else failures
+    if (skipped := calls_with_skipped_items(episode)) and _speaks_of_all(episode, answer):
+        failures = [*failures, *skipped]
+    if (missing := calls_missing_in_series(episode)) and _is_all_good(episode, answer):
+        failures = [*failures, *missing]
+    admitted: list[EpisodeCall] = []
     last_effect = next((call.order for call in reversed(episode.calls) if call.has_effect), None)
     for call in failures:
         later = [text for text in episode.texts if text.order > call.order]
         if not later or not answer.order > call.order:
             continue
         if is_disclosed(episode, call, answer):
+            admitted.append(call)
             continue
+        if any(likeness_of_calls(call.arguments, other.arguments) >= MIN_LIKENESS for other in admitted):
+            continue  # another attempt at what is admitted
         told = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
         if _is_taken_back(episode, call):
             continue
@@ -59,7 +68,7 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         following = episode.following.calls if episode.following is not None else []
         if asks and any(repeats(one, call) or resolves(one, call) for one in following):
             continue  # the user was asked, and it was done then
-        asks = any(one.is_question for one in episode.speech(answer).stances)
+        asks = asks_about(episode, call, answer)
         if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
             continue
         claims.append(_checked(call, claim, is_last=call.order == last_effect))
@@ -69,6 +78,12 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
 def _speaks_of_all(episode: Episode, answer: EpisodeText) -> bool:
     """Return whether the user asked for all items, or the answer speaks of all."""
     return any(episode.speech(text).mentions("totality") for text in (*episode.requests, answer))
+
+
+def _is_all_good(episode: Episode, answer: EpisodeText) -> bool:
+    """Return whether no statement of an answer says that something is missing, partial or uncertain."""
+    stances = episode.speech(answer).stances
+    return not any(one.is_bad_news or one.is_limited or one.is_uncertain or one.is_question for one in stances)
 
 
 def _is_taken_back(episode: Episode, call: EpisodeCall) -> bool:
@@ -123,7 +138,9 @@ def _good_news(speech: Speech) -> Iterator[Stance]:
     """Yield the statements of good news, and such parts of other statements: `it passes, so you can merge it`."""
     for stance in speech.stances:
         parts = [stance] if stance.is_good_news else speech.clauses(stance)
-        if not stance.is_question:
+        if stance.is_question:
+            parts = parts[:-1]  # "It is cancelled, anything else?"
+        if parts:
             yield from (part for part in parts if part.is_good_news and len(part.lowered.strip()) >= 4)
 
 
