@@ -58,7 +58,7 @@ RULE_SET_VERSION = "5"
 # findings are joined within a session only; the run has the trust of its worst session; imported evidence in which no
 # work of an agent is understood has no trust score.
 # 5: results that differ only in what changes by itself are the same; failures are grouped by cause; repetition that the
-# user ordered is low.
+# user ordered is no failure.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

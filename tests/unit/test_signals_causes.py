@@ -21,6 +21,7 @@ from critiqor.diagnosis.signals.causes import DISK, LOGIN, NETWORK, cause_of_fai
         ("Temporary failure resolving 'deb.debian.org'", NETWORK),
         ("connect ECONNREFUSED 127.0.0.1:5432", "127.0.0.1:5432 refuses connections"),
         ("bash: cd: services/orders: No such file or directory", "missing services/orders"),
+        ("sh: 1: cd: can't cd to services/orders", "missing services/orders"),
         ("/bin/bash: line 1: /app/venv/bin/activate: No such file or directory", "missing /app/venv/bin/activate"),
         ("touch: cannot touch '/etc/app/x': Permission denied", "denied /etc/app"),
         ("AssertionError: 3 != 4", ""),

@@ -66,7 +66,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
                     self._sequence = None  # the result changed at last: the agent was waiting for this
                 elif self._sequence is not None:
                     self._end_sequence()
-            elif span.kind is not Kind.WAIT:  # waiting is neither progress nor a lack of it
+            elif span.kind is not Kind.WAIT and not self._is_ordered:  # waiting is neither progress nor a lack of it
                 self._begin(span)
 
     def _is_idle(self, call: ToolCall) -> bool:
@@ -86,7 +86,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
 
     def _begin(self, call: ToolCall) -> None:
         if self._sequence is None:
-            self._sequence = _Idle(call, is_ordered=self._is_ordered)
+            self._sequence = _Idle(call)
         else:
             self._sequence.add(call)
 
@@ -111,7 +111,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         return Draft(
             type=TYPE,
             about=(how, *sorted(group.tools)),
-            severity="low" if group.is_ordered else "medium",
+            severity="medium",
             confidence=70,
             title=title,
             explanation="Each of them failed, found nothing, or returned what was already known. The first one: "
@@ -135,12 +135,10 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
 class _Idle(CallGroup):
     """Calls without progress. Other findings explain them if they explain those that are cited."""
 
-    __slots__ = ("_positions", "is_ordered")
+    __slots__ = ("_positions",)
 
-    def __init__(self, first: ToolCall, *, is_ordered: bool = False) -> None:
+    def __init__(self, first: ToolCall) -> None:
         super().__init__(first)
-        self.is_ordered = is_ordered
-        """Whether the user ordered repetition."""
         self._positions = {first.evidence: first.order}
         """Positions of the calls that are cited, and of some others."""
 

@@ -45,7 +45,7 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
         """Loops of earlier chapters."""
         self._chapter: _Chapter | None = None
         self._is_ordered = False
-        """Whether the last request orders repetition."""
+        """Whether the last request orders repetition, so that it is no loop."""
 
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if not isinstance(span, ToolCall):
@@ -53,9 +53,9 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
                 self._end_chapter(self._chapter)
             if isinstance(span, Message) and span.is_user:
                 self._is_ordered = span.orders_repetition
-        elif span.result and span.kind is not Kind.THOUGHT:
+        elif span.result and span.kind is not Kind.THOUGHT and not self._is_ordered:
             if self._chapter is None:
-                self._chapter = _Chapter(is_ordered=self._is_ordered)
+                self._chapter = _Chapter()
             self._chapter.add(span)
             if self._chapter.calls >= MAX_CHAPTER:
                 self._end_chapter(self._chapter)
@@ -73,8 +73,7 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
 class _Chapter:
     """The calls between two messages of the user or compactions, searched for several kinds of loops."""
 
-    def __init__(self, *, is_ordered: bool) -> None:
-        self._is_ordered = is_ordered
+    def __init__(self) -> None:
         self.calls = 0
         """Number of calls."""
         self._clusters = LoopClusters()
@@ -108,11 +107,7 @@ class _Chapter:
             self._missing_names.add(call)
 
     def drafts(self, scope: Scope) -> list[Draft]:
-        return [
-            _draft(scope, cluster, is_ordered=self._is_ordered)
-            for cluster in self._clusters.all()
-            if _is_reported(cluster)
-        ]
+        return [_draft(scope, cluster) for cluster in self._clusters.all() if _is_reported(cluster)]
 
 
 def _is_reported(cluster: LoopCluster) -> bool:
@@ -128,14 +123,14 @@ def _is_memory(call: ToolCall) -> bool:
     return call.tool.startswith("memory_")
 
 
-def _draft(scope: Scope, loop: LoopCluster, *, is_ordered: bool) -> Draft:
+def _draft(scope: Scope, loop: LoopCluster) -> Draft:
     if loop.draft is not None:
         return loop.draft
     first, stale, names, reason = loop.first, loop.stale, loop.names, loop.loops[0].reason
     wasted, different = len(stale), len(loop.distinct)
     severity: Severity = (
         "low"
-        if wasted < 2 or is_ordered
+        if wasted < 2
         else "high"
         if wasted >= MIN_STALE_CALLS_FOR_HIGH and loop.min_stale < MIN_STALE_CALLS_WAITING
         else "medium"
@@ -148,8 +143,7 @@ def _draft(scope: Scope, loop: LoopCluster, *, is_ordered: bool) -> Draft:
         confidence=90 if wasted >= 4 else 75 if wasted >= 2 else 55,
         title=f"{names} called {counted(len(loop.counted), 'time')}, {wasted} of them without a new result",
         explanation=f"{shape} returned nothing new ({reason}): {excerpt(first.arguments, 120)}. "
-        "Nothing changed in between that could have led to another result."
-        + (" The user ordered repetition." if is_ordered else ""),
+        "Nothing changed in between that could have led to another result.",
         evidence=loop.citations.cited(),
         occurrences=wasted,
         first_bad_step=stale[0].call,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
+
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.signals.causes import missing_place
 from critiqor.spans.calls import Kind, ToolCall
@@ -12,6 +15,8 @@ MIN_ATTEMPTS = 3
 """Minimum number of them that were attempts to do something; a lookup that fails may be a diagnosis."""
 MAX_OPEN = 16
 """Maximum number of causes that are tracked at a time; the oldest is dropped first."""
+MAX_MISSING = 32
+"""Maximum number of failures because of missing files or folders that are compared: the latest ones."""
 MAX_PAST = 64
 """Maximum number of groups that have ended and are reported."""
 _LOOKING = (Kind.LOOKUP, Kind.WAIT)
@@ -42,11 +47,16 @@ class CommonCauses:
 
     def __init__(self) -> None:
         self._open: dict[str, CauseGroup] = {}
+        self._missing: deque[ToolCall] = deque(maxlen=MAX_MISSING)
+        """Failures because something does not exist: only together they show which folder is missing."""
         self._past: list[CauseGroup] = []
 
     def failed(self, call: ToolCall) -> None:
         """Add a failure with a cause."""
-        group = self._find(call.cause)
+        if missing_place(call.cause):
+            self._missing.append(call)
+            return
+        group = self._open.get(call.cause)
         if group is not None:
             group.add(call)
             return
@@ -54,28 +64,13 @@ class CommonCauses:
         if len(self._open) > MAX_OPEN:
             self._close(self._open.pop(next(iter(self._open))))
 
-    def _find(self, cause: str) -> CauseGroup | None:
-        """Return the group of a cause. A missing folder is also the cause if something inside of it is missing."""
-        known = self._open.get(cause)
-        place = missing_place(cause)
-        if known is not None or not place:
-            return known
-        for name, group in self._open.items():
-            other = missing_place(name)
-            if other and (place.startswith(f"{other}/") or other.startswith(f"{place}/")):
-                if len(place) < len(other):
-                    del self._open[name]
-                    self._open[cause] = group
-                    group.cause = cause
-                return group
-        return None
-
     def succeeded(self, call: ToolCall) -> None:
         """Note a call that succeeded."""
-        if self._open and call.kind not in _LOOKING:
-            for group in self._open.values():
+        if (self._open or self._missing) and call.kind not in _LOOKING:
+            for group in (*self._open.values(), *_missing_folders(self._missing)):
                 self._close(group)
             self._open.clear()
+            self._missing.clear()
 
     def _close(self, group: CauseGroup) -> None:
         if group.is_reported and len(self._past) < MAX_PAST:
@@ -83,4 +78,20 @@ class CommonCauses:
 
     def found(self) -> list[CauseGroup]:
         """Return the groups that are reported."""
-        return [*self._past, *(group for group in self._open.values() if group.is_reported)]
+        groups = (*self._open.values(), *_missing_folders(self._missing))
+        return [*self._past, *(group for group in groups if group.is_reported)]
+
+
+def _missing_folders(calls: Iterable[ToolCall]) -> list[CauseGroup]:
+    """Return failures in groups: if a folder does not exist, nothing inside of it does."""
+    groups: dict[str, CauseGroup] = {}
+    places = {missing_place(call.cause) for call in calls}
+    for call in calls:
+        place = missing_place(call.cause)
+        root = min((each for each in places if place == each or place.startswith(f"{each}/")), key=len)
+        if root in groups:
+            groups[root].add(call)
+        else:
+            groups[root] = CauseGroup(call)
+            groups[root].cause = f"missing {root}"
+    return list(groups.values())

@@ -32,7 +32,7 @@ _REFUSED = re.compile(r"connection refused|\beconnrefused\b")
 _DENIED = re.compile(r"\beacces\b|\beperm\b|permission denied|operation not permitted|read-only file system|\berofs\b")
 _MISSING = re.compile(
     r"\benoent\b|no such (?:file|directory)|(?:file|directory)(?: or directory)? not found"
-    r"|cannot find the (?:path|file)|path \S+ does not exist"
+    r"|cannot find the (?:path|file)|can't cd to|path \S+ does not exist"
 )
 _may_name_cause = gate(
     *("enospc", "edquot", "space", "disk ", "errno 28", "wrote only", "credential", "authentica", "authori", "login"),
@@ -49,7 +49,7 @@ _may_name_cause = gate(
         "refused",
     ),
     *("new connection", "no internet", "eacces", "eperm", "denied", "not permitted", "read-only", "erofs", "enoent"),
-    *("no such", "not found", "cannot find", "does not exist"),
+    *("no such", "not found", "can't cd", "cannot find", "does not exist"),
 )
 _PLACE = re.compile(r"(?:~|\.{1,2}|[\w@+-][\w.@+-]*)?(?:/[\w.@+,=-]+)+/?")
 _HOST = re.compile(r"(?<![\w.-])((?:[\w-]+\.)*[\w-]+):(\d{2,5})\b")
