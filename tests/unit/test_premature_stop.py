@@ -82,6 +82,16 @@ def test_asking_for_leave_that_was_granted_is_found_in_every_language(request_: 
 
 
 FINE: dict[str, Callable[[], Story]] = {
+    "result that comes back": lambda: stopped(
+        "Rotate the key.", "A test call with it now comes back with an error page."
+    ),
+    "summary": lambda: stopped(
+        "What happened?", "Let me summarize: the meeting was moved to Friday, and Ida was informed."
+    ),
+    "opinion": lambda: stopped("Fix it.", "The file is written. I think it works now."),
+    "closing": lambda: stopped("Fix it.", "The report is ready. I'll be here if you need anything else."),
+    "what a script does": lambda: stopped("これは何？", "このスクリプトはフォルダーを作成します。"),
+    "advice": lambda: stopped("Was nun?", "Ich empfehle, danach den Dienst neu zu starten."),
     "question about something unknown": lambda: stopped(
         "Cancel my subscription. No need to ask.", "You have two: Music and Video. Which one do you mean?"
     ),

@@ -17,6 +17,10 @@ from critiqor.spans.calls import Kind
 
 LAST_STATEMENTS = 3
 """Number of statements at the end of an answer in which work is announced or leave is asked for."""
+MIN_CONTENT = 4
+"""Minimum number of words behind a colon that are what was announced."""
+MAX_CLOSING = 4
+"""Maximum number of words of a statement that only closes a message: thank you."""
 MIN_PLANS = 3
 """Minimum number of answers in a row that are only plans."""
 MIN_SHARED = 2
@@ -86,8 +90,12 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     is_hindered = any(stance.is_bad_news for stance in last)
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
-            continue  # "Log in again and I'll send it."
-        if _announces(speech, stance) and _is_undone(episode, stance):
+            return None  # "Log in again and I'll send it."
+        if not _announces(speech, stance):
+            if len(stance.lowered.split()) > MAX_CLOSING:
+                return None  # what follows an announcement is what was announced
+            continue
+        if _is_undone(episode, stance):
             return stop(
                 episode,
                 answer,
@@ -115,6 +123,9 @@ def _announces(speech: Speech, stance: Stance) -> bool:
         return False
     if says(language, "patience", text):
         return True
+    head, colon, rest = text.partition(":")
+    if colon and len(rest.split()) >= MIN_CONTENT and not says(language, "soon", head) and "now" not in head.split():
+        return False  # "Let me summarize: …" is followed by the summary
     return any(_is_announcement(language, clause) for clause in _CLAUSE.split(text))
 
 

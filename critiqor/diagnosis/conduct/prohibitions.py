@@ -47,6 +47,7 @@ _GENERIC = frozenset(
 _SENDS = re.compile(
     r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite|reply", re.IGNORECASE
 )
+_UNSENT = re.compile(r"draft|preview|template", re.IGNORECASE)
 _CELL = re.compile(r"[,;|\t]|\":\s?|\",\s?\"|[{}\[\]\"]")
 _WORD = re.compile(r"[^\W_]{2,}")
 
@@ -76,6 +77,8 @@ def is_broken(clause: str, episode: Episode, call: EpisodeCall) -> str | None:
 def _does(lowered: str, clause: str, call: EpisodeCall) -> str | None:
     """Return the verb of a clause that forbids an action as such, if a call is such an action: do not send it."""
     if call.line or call.kind is not Kind.ACTION:
+        return None
+    if _UNSENT.search(call.tool):
         return None
     concept = "send" if _SENDS.search(call.tool) else "act"
     for start, end in words(concept).find(clause):

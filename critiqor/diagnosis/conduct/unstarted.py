@@ -18,8 +18,13 @@ MIN_LOOKS = 8
 """Minimum number of calls that only look around."""
 MIN_PLANS = 4
 """Minimum number of times that a plan is written."""
-_FILE = re.compile(r"(?<![\w/.-])[\w./-]*\w\.[a-z]\w{0,4}(?![\w/])")
-_PLAN = re.compile(r"plan|todo|to-do|outline|approach|roadmap|strateg|steps|计划|計画|계획|план|خطة", re.IGNORECASE)
+_FILE = re.compile(
+    r"(?<![\w/.-])[\w./-]*\w\.(?:md|txt|csv|tsv|json|ya?ml|html?|pdf|docx?|xlsx?|pptx?|od[tsp]|rst|tex|py|js|ts|sql|sh"
+    r"|svg|png|toml|ini|conf|ipynb|xml)(?![\w/(])"
+)
+_PLAN = re.compile(
+    r"(?:^|/)\W*\w*(?:plan|todo|to-do|outline|approach|roadmap|strateg|计划|計画|계획|план|خطة)", re.IGNORECASE
+)
 _READS = re.compile(r"\b(?:cat|less|head|tail|sed -n|pdftotext|jq|awk|grep)\b")
 
 
