@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from critiqor.diagnosis.claims.language import Language, language_of
+from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.stance import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
 from critiqor.diagnosis.signals.tools import likeness_of_calls
@@ -15,6 +15,8 @@ from critiqor.spans.calls import Kind
 
 MAX_CALLS = 400
 """Maximum number of calls of an episode that are kept; of a longer one, the last."""
+MAX_TOPICS = 4_000
+"""Maximum number of characters of a request whose words are what it is about."""
 MAX_ARGUMENTS = 6_000
 MAX_OUTPUT = 12_000
 """Maximum number of characters that are kept of the arguments and of the output of a call: beginning and end."""
@@ -181,6 +183,8 @@ class Episode(msgspec.Struct, kw_only=True):
     """Its language in a tuple, once it was asked for."""
     lists_all: bool = True
     """Whether claims that are no problem are wanted, too: only so many are listed."""
+    known_topics: frozenset[str] | None = None
+    """The words of the request, once they were asked for."""
     known_failures: list[EpisodeCall] | None = None
     """The calls that failed and were not made good, once they were asked for."""
     following: Episode | None = None
@@ -239,10 +243,17 @@ class Episode(msgspec.Struct, kw_only=True):
         """The language of the request."""
         return self.requests[0].language if len(self.requests) == 1 else language_of(self.request)
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The words of the request."""
+        if self.known_topics is None:
+            self.known_topics = frozenset(tokens(normalize(self.request[:MAX_TOPICS])))
+        return self.known_topics
+
     def speech(self, text: EpisodeText) -> Speech:
         """Return the statements of a text."""
         if text.speech is None:
-            text.speech = Speech(text.text, text.language or self.language)
+            text.speech = Speech(text.text, text.language or self.language, self.topics)
         return text.speech
 
     @property

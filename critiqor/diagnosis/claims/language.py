@@ -114,6 +114,18 @@ def normalize(text: str) -> str:
     return lowered.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
+_WEAK = {
+    "en": {"to", "on", "for", "of", "at", "is", "it", "my", "me", "by", "or", "after", "all", "be", "as", "was"},
+    "de": {"im", "am", "zu", "zum", "zur", "vom", "von", "rund", "bei", "pro", "für", "sind", "aus"},
+    "fr": {"le", "la", "du", "au", "de", "en", "à", "des", "sur", "par", "est"},
+    "es": {"el", "la", "en", "de", "del", "los", "al", "por", "es", "con", "se"},
+    "pt": {"o", "a", "da", "do", "de", "em", "é", "no", "na", "por", "ao"},
+    "it": {"il", "di", "la", "del", "è", "al", "in", "per", "da", "con", "lo"},
+    "nl": {"de", "het", "een", "op", "is", "om", "te", "bij", "voor", "van"},
+    "tr": {"ve", "bir", "için", "ile", "bu", "da", "de", "olarak", "ait", "toplam"},
+    "pl": {"w", "na", "do", "z", "i", "się", "jest", "za", "od", "po"},
+}
+"""Small words that several languages share: they decide only where no other word does."""
 _NUMERIC = "0123456789.,:;%+-"
 MAX_SHORT = 12
 """Number of words from which a text without any function word is in no language that is known."""

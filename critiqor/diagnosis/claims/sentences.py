@@ -11,7 +11,10 @@ MAX_CHARACTERS = 20_000
 """Maximum number of characters of a text that are examined."""
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"[^\n]+")
-_END = re.compile(r"(?<=[.!?;])[\"'”’»)\]*_]*\s+(?=\S)|(?<=[。！？；])|(?<=[.!?])(?=[\"“«„]?[A-Z]\w+ [a-z])|\s[—–]\s")
+_END = re.compile(
+    r"(?<=[.!?;])[\"'”’»)\]*_]*\s+(?=\S)|(?<=[。！？；])|(?<=[.!?])(?=[\"“«„]?[A-Z]\w+ [a-z])|\s[—–]\s"
+    r"|(?<=\w)\s?[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s+(?=[^\W\da-z_])"
+)
 _MAY_END = re.compile(r"[.!?;。！？；—–](?:(?<=[。！？；—–])|[\"'”’»)\]*_]*\s|[\"“«„]?[A-Z])")
 """What every end of a sentence within a line has: most lines of outputs have none."""
 _ABBREVIATION = re.compile(

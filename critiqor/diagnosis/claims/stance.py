@@ -30,6 +30,22 @@ MAX_WORDS_BETWEEN = 2
 """Maximum number of words between a negation and the trouble that it denies: no further errors."""
 
 
+_NEGATES_AFTER = frozenset(("de", "nl", "ja", "ko", "tr", "zh"))
+"""Languages in which a negation can follow what it denies: Fehler gab es keine."""
+
+
+MIN_TOPIC = 6
+"""Minimum number of letters of a word that names what a request is about."""
+_MODALS = frozenset(
+    (
+        *("should", "please", "könnte", "könntest", "sollte", "sollten", "würden", "möchte", "devrait", "pourrait"),
+        *("voudrais", "podría", "podrías", "debería", "poderia", "deveria", "gostaria", "potrebbe", "dovrebbe"),
+        *("kunnen", "moeten", "zouden", "unless", "whether", "before", "pending", "cannot"),
+    )
+)
+"""Words that say how something is meant, also if a request contains them."""
+
+
 class Stance(msgspec.Struct, frozen=True, gc=False):
     """A statement and how it is meant."""
 
@@ -62,13 +78,15 @@ class Stance(msgspec.Struct, frozen=True, gc=False):
 class Speech:
     """A text of the agent with its language, its statements and its values."""
 
-    def __init__(self, text: str, language: Language | None) -> None:
+    def __init__(self, text: str, language: Language | None, topics: frozenset[str] = frozenset()) -> None:
         self.text = text[:MAX_CHARACTERS]
         self.language = language
         self._lowered = normalize(self.text)
         self._hits: list[Hit] = self.language.vocabulary.scan(self._lowered) if self.language is not None else []
         if _MONTH in self.text:
             self._hits = [hit for hit in self._hits if not self.text.startswith(_MONTH, hit.start)]
+        if topics and language is not None:
+            self._hits = [self._without_topic(hit, topics, language.vocabulary) for hit in self._hits]
         self._places = [hit.start for hit in self._hits]
         self._values: list[Value] | None = None
         self._starts: list[int] = []
@@ -76,6 +94,18 @@ class Speech:
         self._may_ask = _MAY_ASK.search(self.text) is not None
         self._may_mark = not self.text.isascii() and _BAD_MARKS.search(self.text) is not None
         self.stances = [self._stance(statement) for statement in statements(self.text)]
+
+    def _without_topic(self, hit: Hit, topics: frozenset[str], words: Vocabulary) -> Hit:
+        """Return a hit without the lists that it is in only because it is what the request is about.
+
+        Staging is no limit if the user asked for it, and a proposal that is to be sent is no plan.
+        """
+        lists = sum(words.bit(name) for name in ("limits", "future", "uncertain"))
+        if not hit.mark & lists:
+            return hit
+        named = [word for word in _WORDS_BETWEEN.findall(self._lowered[hit.start : hit.end]) if len(word) >= MIN_TOPIC]
+        is_topic = bool(named) and all(word in topics and word not in _MODALS for word in named)
+        return Hit(hit.start, hit.end, hit.mark & ~lists) if is_topic else hit
 
     @property
     def lowered(self) -> str:
@@ -138,9 +168,11 @@ class Speech:
         """Return whether a negation denies trouble: `no errors`, or after the noun in languages that do so."""
         if _covers(negation, trouble):
             return False  # one word that is both, such as `couldn't`
+        if trouble < negation and self.language is not None and self.language.code not in _NEGATES_AFTER:
+            return False
         first, second = sorted((negation, trouble))
         between = self._lowered[first.end : second.start]
-        if any(mark in between for mark in ",;:.!?，。"):
+        if any(mark in between for mark in ",;:.!?()，。（）"):
             return False
         return len(_WORDS_BETWEEN.findall(between)) <= MAX_WORDS_BETWEEN
 
@@ -157,6 +189,12 @@ class Speech:
                 is_plan = is_plan or clause.is_plan
                 clauses.append(msgspec.structs.replace(clause, is_plan=True) if is_plan else clause)
         return clauses
+
+    def is_planned(self, stance: Stance, place: int) -> bool:
+        """Return whether the clause at a place of the text is a plan; another one of the statement may be."""
+        return any(
+            clause.is_plan for clause in self.clauses(stance) if clause.statement.start <= place < clause.statement.end
+        )
 
     def part(self, stance: Stance, length: int) -> Stance:
         """Return the beginning of a statement with how it is meant."""

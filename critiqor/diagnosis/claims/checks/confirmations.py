@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
-from critiqor.diagnosis.claims.checks.failures import DEEDS
-from critiqor.diagnosis.claims.disclosure import COMMON
+from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, gives_result

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.disclosure import COMMON, asks_about, is_disclosed
+from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS, asks_about, is_disclosed
 from critiqor.diagnosis.claims.episode import (
     MIN_LIKENESS,
     Episode,
@@ -112,7 +112,7 @@ class _Statement(NamedTuple):
 
 def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText]) -> _Statement:
     effects = [each for each in episode.calls if each.has_effect]
-    worked = [each for each in effects if each.meaning.state == "success"]
+    worked = [each for each in effects if each.meaning.state == "success" and each.call_id != call.call_id]
     checked = any(each.is_check and each.meaning.state in ("success", "unknown") for each in episode.calls)
     is_alone = all(each.meaning.state == "failure" for each in effects)
     others = stems({word for each in worked for word in tokens(each.arguments)})
@@ -142,13 +142,6 @@ def _good_news(speech: Speech) -> Iterator[Stance]:
             parts = parts[:-1]  # "It is cancelled, anything else?"
         if parts:
             yield from (part for part in parts if part.is_good_news and len(part.lowered.strip()) >= 4)
-
-
-DEEDS = (
-    *("build", "deploy", "send", "backup", "restore", "commit", "push", "merge", "delete", "pay", "book", "cancel"),
-    *("install", "upload", "share", "create", "change", "restart", "migrate"),
-)
-"""Classes of actions that change something."""
 
 
 _RELATIVE = re.compile(r"\b(?:tests?|specs?|suites?|checks?|builds?) (?:that|which) \w+")

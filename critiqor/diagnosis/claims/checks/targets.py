@@ -16,6 +16,8 @@ MAX_REQUEST = 8_000
 _HANDLE = re.compile(r"(?<![\w&/])[#@][\w-]{3,}")
 _CODE = re.compile(r"`([^`\n]{3,60})`")
 _BRANCH = re.compile(r"(?<![\w./:])[\w-]+/[\w./-]*\w")
+_PER = re.compile(r"[^/.]*/[^/.]{1,3}|(?:and|he|his|him|yes|either)/\w+", re.IGNORECASE)
+"""A unit such as Mbit/s, or two words of which one is meant."""
 _MAY_BE_CAMEL = re.compile(r"[A-Z](?<=[a-z].)")
 _CAMEL = re.compile(r"\b[a-z]+[A-Z]\w+\b|\b\w+_\w+\b")
 
@@ -25,12 +27,12 @@ def named_targets(request: str) -> list[str]:
     found = [
         value.text
         for value in values_in(request, has_numbers=False)
-        if value.kind in ("path", "url", "email", "version", "identifier")
+        if value.kind in ("path", "url", "email", "version", "identifier") and not _PER.fullmatch(value.text)
     ]
     if "#" in request or "@" in request:
         found += _HANDLE.findall(request)
     if "/" in request:
-        found += _BRANCH.findall(request)
+        found += [name for name in _BRANCH.findall(request) if not _PER.fullmatch(name)]
     if "_" in request or _MAY_BE_CAMEL.search(request):
         found += _CAMEL.findall(request)
     found += [code for code in _CODE.findall(request) if " " not in code and "(" not in code]

@@ -100,7 +100,8 @@ def _claim(speech: Speech, hit: Hit, domain: Domain) -> Stance | None:
     stance = next((one for one in speech.stances if one.statement.start <= hit.start < one.statement.end), None)
     if stance is None or stance.statement.cells or len(stance.lowered) > MAX_STATEMENT:
         return None
-    if stance.is_question or stance.is_attributed or stance.is_uncertain or stance.is_limited:
+    is_ticked = _is_ticked(stance)
+    if stance.is_question or stance.is_attributed or stance.is_uncertain or (stance.is_limited and not is_ticked):
         return None
     # What follows may be bad news: "I searched the inbox and the spam folder, and there is nothing".
     start = stance.statement.start
@@ -111,7 +112,7 @@ def _claim(speech: Speech, hit: Hit, domain: Domain) -> Stance | None:
         or (stance.is_plan and not domain.is_deed and not _asserts(speech, stance, hit))
     ):
         return None
-    if not domain.verbs or _is_ticked(stance):
+    if not domain.verbs or is_ticked:
         return stance
     near = speech.part(stance, min(len(stance.lowered), hit.end - start + _BEFORE))
     return stance if any(speech.has(near, f"actions.{name}") for name in domain.verbs) else None

@@ -14,8 +14,12 @@ _OUTGOING = (
     *("note", "notes", "remark", "remarks", "resolution", "details", "reply", "html", "markdown", "nota", "notiz"),
 )
 _MESSAGE = re.compile(
-    r"(?:\s-\w*m|--message|--body|--title|--notes)[= ]\s*\$?(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL
+    r"(?:\s-\w*m|--(?:message|body|title|notes|description|comment|subject))[= ]\s*\$?"
+    r"(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')",
+    re.DOTALL,
 )
+_HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1", re.DOTALL)
+"""A text that follows in the lines after a command."""
 _SPEAKS = re.compile(r"\bgit (?:commit|tag|merge)\b|\b(?:gh|glab) (?:pr|issue|release|mr)\b")
 MIN_OUTGOING = 20
 """Minimum number of characters of a text for others that is checked."""
@@ -26,6 +30,8 @@ def outgoing_texts(call: EpisodeCall, arguments: str, line: str) -> list[Episode
     if line:
         texts = [one or other for one, other in _MESSAGE.findall(line)] if _SPEAKS.search(line) else []
         texts = [text.replace("\\n", "\n") for text in texts]
+        if texts or _SPEAKS.search(line):
+            texts = [text for text in texts if "<<" not in text] + [found[2] for found in _HERE.finditer(line)]
     elif call.kind in (Kind.ACTION, Kind.CHANGE, Kind.OTHER) and '"path"' not in arguments:
         texts = _texts_of(arguments)
     else:
