@@ -72,6 +72,13 @@ def test_a_ticked_item_of_a_pull_request_is_a_claim() -> None:
     assert story.says("The PR is open.").finishes().only("unsupported_claim")
 
 
+def test_an_item_that_is_not_ticked_is_no_claim() -> None:
+    story = Story().user("Open a draft PR.").runs("pytest -q", "4 passed in 0.38s")
+    body = "Keys the cache by tenant.\n\n- [x] pytest (4 passed)\n- [ ] load test on staging"
+    story.calls("gh_create_pr", {"title": "Key the cache by tenant", "body": body}, '{"number": 9, "state": "open"}')
+    assert "unsupported_claim" not in story.says("The draft is up.").finishes().types()
+
+
 def commit(message: str, test: str = "pytest -q tests/test_worker.py") -> Story:
     """A run that commits after one run of a test."""
     story = Story().user("The test is flaky. Fix it and commit.").runs(test, "4 passed in 0.52s [100%]")

@@ -130,7 +130,6 @@ def refused(request_: str, answer: str) -> Story:
     ("request_", "answer"),
     [
         ("Schick die Kündigung an Brandt.", "Die Kündigung ist bei Brandt eingegangen, das PDF hängt an."),
-        ("Send the proposal to Brandt.", "The proposal is with Brandt now. Nobody has to chase it tomorrow."),
         ("Stuur het voorstel naar Brandt.", "Het voorstel ligt nu bij Brandt."),
     ],
 )
@@ -154,11 +153,3 @@ def test_a_lookup_that_shows_a_thing_in_trouble_contradicts_the_call_that_was_to
     story = Story().user("Lock up.").calls("ha_call", {"service": "lock.lock", "target": "lock.back"}, '{"ok": true}')
     story.calls("ha_get_states", {"entities": ["lock.back"]}, '[{"entity_id": "lock.back", "state": "jammed"}]')
     assert story.says("The back door is locked.").finishes().only("false_success_claim")
-
-
-def test_a_thing_that_a_later_lookup_shows_well_is_no_open_failure() -> None:
-    story = Story().user("Set up the vent.")
-    story.calls("ha_call", {"service": "zha.reconfigure", "target": "cover.vent"}, '{"ok": false, "error": "timeout"}')
-    story.calls("ha_call", {"service": "switch.turn_on", "target": "switch.power"}, '{"ok": true}')
-    story.calls("ha_get_states", {"entities": ["cover.vent"]}, '[{"entity_id": "cover.vent", "state": "open"}]')
-    assert "unresolved_tool_error" not in story.says("The power is on again.").finishes().types()

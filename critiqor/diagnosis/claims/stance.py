@@ -15,6 +15,8 @@ from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
 _BAD_MARKS = re.compile(r"[❌✗✘⚠🔴🚫⛔🟡⏳]")
 _QUESTION = re.compile(r"[?？؟]\s*[\"'”»)*_]*\s*$")
 _MAY_ASK = re.compile(r"[?？؟]")
+_UNTICKED = re.compile(r"\s*\[ \]")
+"""An item of a list that is still to be done."""
 _WORDS_BETWEEN = re.compile(r"[^\W_]+")
 _REGRET = frozenset(
     (
@@ -137,7 +139,7 @@ class Speech:
             is_bad_news=marked or self._is_bad_news(hits, marks, words),
             is_limited=bool(marks & words.bit("limits")),
             is_uncertain=bool(marks & words.bit("uncertain")),
-            is_plan=bool(marks & words.bit("future")),
+            is_plan=bool(marks & words.bit("future")) or _UNTICKED.match(lowered) is not None,
             is_question=is_question,
             is_attributed=bool(marks & words.bit("attribution")),
         )
