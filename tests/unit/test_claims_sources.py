@@ -45,7 +45,8 @@ def minutes(answer: str) -> Story:
 
 
 def test_one_of_several_reads_that_failed_is_missing_in_all_of_them() -> None:
-    assert minutes("All decisions of the minutes: logo B, fair in June, interviews on site.").only("unsupported_claim")
+    findings = minutes("All decisions of the minutes: logo B, fair in June, interviews on site.").findings()
+    assert {finding.severity for finding in findings} & {"high", "medium"}
 
 
 @pytest.mark.parametrize(
