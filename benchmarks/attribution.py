@@ -90,7 +90,7 @@ def play_gateway(made: Rig) -> None:
 def play_killed(made: Rig) -> None:
     monitor = made.start_monitor(*LOCAL_TURN)
     journal = made.runs / "run_001" / "journal.jsonl"
-    wait_until(lambda: journal.exists() and '"tool_call"' in journal.read_text())
+    wait_until(lambda: journal.exists() and '"event_type":"tool_call"' in journal.read_text())
     for process in made.openclaw_processes():
         process.kill()
     monitor.wait(60)

@@ -82,7 +82,7 @@ def record_another(folder: Path, number: int) -> tuple[threading.Thread, dict[st
 
     def waiting() -> list[Path]:
         new = [path for path in runs.folder.glob("run_*/journal.jsonl") if path.parent not in known]
-        return [path for path in new if b'"tool_call"' in path.read_bytes()]
+        return [path for path in new if b'"event_type":"tool_call"' in path.read_bytes()]
 
     wait_until(waiting)
     return play, {"run": waiting()[0].parent.name, "gate": str(gate)}

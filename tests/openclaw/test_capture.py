@@ -182,7 +182,7 @@ def test_what_was_under_way_when_openclaw_was_killed_is_in_the_evidence(tmp_path
     with rig(tmp_path, "2026.9.6", steps) as made:
         monitor = made.start_monitor(*LOCAL_TURN)
         journal = made.runs / "run_001" / "journal.jsonl"
-        wait_until(lambda: journal.exists() and '"tool_call"' in journal.read_text())
+        wait_until(lambda: journal.exists() and '"event_type":"tool_call"' in journal.read_text())
         for process in made.openclaw_processes():
             process.kill()
         assert monitor.wait(60) == 137
