@@ -22,13 +22,15 @@ class HiddenCalls:
         The recorder adds the usage that OpenClaw reports with the last answer; without a model there is none.
         """
         scope = Scope(agent_end.session_key, agent_end.agent_run_id)
-        if scope in self._visible:
-            self._visible.discard(scope)
+        is_visible = scope in self._visible
+        self._visible.discard(scope)
+        # Of the model calls of another harness, such as Codex, OpenClaw reports one, without its usage.
+        if is_visible and not isinstance(agent_end.payload.get("harness"), str):
             return False
         return agent_end.status == "ok" and isinstance(agent_end.payload.get("usage_total"), dict)
 
 
 def backend_of(agent_end: Event) -> str:
     """Return the name of the backend that ran an attempt."""
-    provider = agent_end.payload.get("provider")
-    return provider if isinstance(provider, str) and provider else "unknown"
+    names = (agent_end.payload.get(name) for name in ("harness", "provider"))
+    return next((name for name in names if isinstance(name, str) and name), "unknown")

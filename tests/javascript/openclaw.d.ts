@@ -35,7 +35,7 @@ declare namespace OpenClaw {
   type Tool = { name?: unknown; function?: { name?: unknown } | null };
 
   /** llm_output, with the usage of the whole agent run */
-  type LlmOutput = { usage?: unknown; provider?: unknown; model?: unknown };
+  type LlmOutput = { usage?: unknown; provider?: unknown; model?: unknown; harnessId?: unknown };
 
   /** model_call_started, model_call_ended */
   type ModelCall = {
@@ -80,7 +80,12 @@ declare namespace OpenClaw {
   type ToolOutcome = { error?: ErrorValue; isError?: unknown; exitCode?: unknown; result?: ToolResult | null };
 
   /** The result of a tool. Some tools return only a text or the list of parts: both have no such members. */
-  type ToolResult = MemoryResult & { content?: (ContentPart | null)[] | string; details?: ToolDetails | null };
+  type ToolResult = MemoryResult & {
+    content?: (ContentPart | null)[] | string;
+    details?: ToolDetails | null;
+    /** In results of Codex, which have no details. */
+    exitCode?: unknown;
+  };
 
   type ToolDetails = MemoryResult & {
     exitCode?: unknown;
@@ -104,6 +109,7 @@ declare namespace OpenClaw {
 
   /** A message of a session transcript. */
   type Message = {
+    toolCallId?: unknown;
     role?: unknown;
     content?: (ContentPart | null)[] | string;
     usage?: unknown;

@@ -149,6 +149,7 @@ for (const name of USUAL.filter((each) => each !== "2026.9.6-chat")) {
     const [first, second] = of(events, "before_provider_request");
     assert.equal(first.payload.contextTokenBudget, 128000);
     assert.equal(first.payload.system_prompt.size, 60);
+    assert.equal(end.payload.harness, undefined, "it is OpenClaw's own");
     assert.equal(first.payload.tools.count, 8);
     assert.ok(first.payload.tools.names.includes("exec"));
     assert.equal(second.payload.system_prompt, undefined);
@@ -219,3 +220,20 @@ for (const name of NESTED) {
     assert.match(pairs(events)[5].result.error, /Validation failed for tool "read"/);
   });
 }
+
+test("2026.9.6-codex: native commands have their output, which only the saved messages have, and their exit code", (t) => {
+  const { events } = replay(t, "2026.9.6-codex");
+  const [worked, failed] = pairs(events);
+  assert.deepEqual([worked.call.tool_name, worked.call.payload.arguments.command], ["bash", "echo hello"]);
+  assert.equal(worked.result.payload.result.content[0].text, "hello");
+  assert.deepEqual([failed.result.status, failed.result.error, failed.result.payload.exit_code], ["error", "exit code 3", 3]);
+  assert.equal(failed.result.payload.result.content[0].text, "bad");
+});
+
+test("2026.9.6-codex: the harness that makes its model calls itself is named", (t) => {
+  const { events } = replay(t, "2026.9.6-codex");
+  const [end] = of(events, "agent_end");
+  assert.deepEqual([end.payload.harness, end.payload.provider], ["codex", "openai"]);
+  const [response] = of(events, "after_provider_response");
+  assert.equal(response.payload.usage, null);
+});

@@ -76,3 +76,16 @@ def test_an_agent_run_that_needed_no_model_hides_nothing() -> None:
     assert coverage_of(story.events).hidden_model_calls == {}
     failed = Story().starts().user("Look.").finishes(error="no credentials", **END)
     assert coverage_of(failed.events).hidden_model_calls == {}
+
+
+def test_a_harness_that_shows_one_of_its_model_calls_is_named() -> None:
+    end = {**END, "provider": "openai", "harness": "codex"}
+    story = Story().starts().user("Look.").asks(provider="openai", model="gpt-5.6")
+    story.event("token_usage", payload={"provider": "openai", "model": "gpt-5.6", "usage": None})
+    story.calls("bash", {"command": "ls"}, "a").says("It is fine.").finishes(**end)
+    coverage = coverage_of(story.events)
+    assert coverage.hidden_model_calls == {"codex": 1}
+    assert any(note.startswith("1 agent run ran on codex") for note in coverage.notes)
+    cost = story.diagnosis().cost_analysis
+    assert (cost.agent_runs_with_hidden_calls, cost.total_tokens) == (1, 117)
+    assert cost.cost.is_partial

@@ -148,8 +148,10 @@ export class Attempts {
   /** @param {OpenClaw.LlmOutput} event */
   totals(event) {
     if (!this.#current) return;
-    const { usage, provider, model } = event;
-    Object.assign(this.#current.facts, { usage_total: usage ?? null, provider, model });
+    const { usage, provider, model, harnessId } = event;
+    // Another harness than OpenClaw's own, such as `codex`, makes the model calls itself.
+    const harness = harnessId === "openclaw" ? undefined : harnessId;
+    Object.assign(this.#current.facts, stripUndefined({ usage_total: usage ?? null, provider, model, harness }));
     this.#records.settle(this.#current.ending);
   }
 

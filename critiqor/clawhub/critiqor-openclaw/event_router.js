@@ -132,6 +132,7 @@ export class EventRouter {
     if (!run.reports.isNewMessage(update.messageId)) return;
     const { role, stopReason, errorMessage } = message;
     if (role === "assistant") run.models.answered(message);
+    if (role === "toolResult") run.tools.saved(message.toolCallId, String(messageFacts(message).text ?? ""));
     const eventType = role === "user" ? "input" : "message_end";
     if (!run.reports.isNews(`${eventType} ${role}`, "transcript")) return;
     const payload = { role, ...messageFacts(message), message_id: update.messageId };

@@ -246,9 +246,11 @@ export function resultText(result) {
 export function toolFailure({ error, isError, result, exitCode }) {
   if (error) return errorText({ error });
   const details = result?.details;
-  if (isError === true) return errorText({ error: details?.error, result });
-  const code = details?.exitCode ?? exitCode;
-  if (typeof code === "number" && code !== 0) return `exit code ${code}`;
+  const code = details?.exitCode ?? result?.exitCode ?? exitCode;
+  const hasFailed = typeof code === "number" && code !== 0;
+  // Codex reports a failed command by its exit code alone.
+  if (isError === true && !(hasFailed && details === undefined)) return errorText({ error: details?.error, result });
+  if (hasFailed) return `exit code ${code}`;
   const signal = textOf(details?.exitSignal);
   if (signal !== null) return `ended by ${signal}`;
   if (details?.timedOut === true || details?.noOutputTimedOut === true) return "timed out";

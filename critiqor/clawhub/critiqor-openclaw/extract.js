@@ -21,7 +21,7 @@ export function stripUndefined(facts) {
  */
 export function outcomeOf(end) {
   try {
-    return { failure: toolFailure(end), exitCode: end.result?.details?.exitCode ?? end.exitCode };
+    return { failure: toolFailure(end), exitCode: end.result?.details?.exitCode ?? end.result?.exitCode ?? end.exitCode };
   } catch {
     return { failure: null }; // a result with a getter that throws
   }

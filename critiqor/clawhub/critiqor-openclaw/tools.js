@@ -51,6 +51,8 @@ export class ToolCall {
   isWritten = false;
   hasOutput = false;
   updates = 0;
+  /** @type {string | null} */
+  savedText = null; // the output as OpenClaw has saved it
 
   /**
    * @param {unknown} id
@@ -155,6 +157,23 @@ class SameIdCalls {
 }
 
 /**
+ * Whether a result tells only how a call ended, not what it returned.
+ * @param {unknown} result
+ * @returns {result is Facts}
+ */
+function lacksOutput(result) {
+  return typeof result === "object" && result !== null && "status" in result && !("content" in result);
+}
+
+/**
+ * @param {unknown} result
+ * @param {string | null} text
+ */
+function withOutput(result, text) {
+  return text !== null && lacksOutput(result) ? { ...result, content: [{ type: "text", text }] } : result;
+}
+
+/**
  * @param {unknown} one
  * @param {unknown} other
  */
@@ -226,6 +245,16 @@ export class ToolCalls {
     if (call.endedAt !== null && !this.#records.hooksLive) this.#finish(call);
   }
 
+  /**
+   * Handles the output that OpenClaw has saved: Codex reports the end of a call without it.
+   * @param {unknown} id
+   * @param {string} text
+   */
+  saved(id, text) {
+    const call = this.#byId.get(id)?.latest;
+    if (call && !call.isWritten) call.savedText = text;
+  }
+
   /** @param {unknown} id */
   update(id) {
     const call = this.#byId.get(id)?.latest;
@@ -263,7 +292,8 @@ export class ToolCalls {
    * @param {ToolEnd} end
    */
   #isMoreExpected(call, end) {
-    return this.#records.hooksLive || (call.hasOutput && outcomeOf(end).exitCode === undefined);
+    if (this.#records.hooksLive || lacksOutput(end.result)) return true;
+    return call.hasOutput && outcomeOf(end).exitCode === undefined;
   }
 
   /** @param {ToolCall} call */
@@ -281,7 +311,7 @@ export class ToolCalls {
     const { result, durationMs, source, parent, raw } = call.facts;
     const { failure, exitCode } = outcomeOf(call.facts);
     /** @type {Facts} */
-    const payload = raw ? { ...raw, source } : { result: result ?? null, source };
+    const payload = raw ? { ...raw, source } : { result: withOutput(result ?? null, call.savedText), source };
     if (exitCode !== undefined) payload.exit_code = exitCode;
     if (call.updates > 0) payload.updates = call.updates;
     if (parent) payload.parent_tool_call_id = parent;
