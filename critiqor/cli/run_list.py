@@ -65,7 +65,7 @@ def list_run(run: Run) -> RunRow:
 
 
 def _list_readable(view: RunView) -> RunRow:
-    head, diagnosis, verdict = view.head, view.diagnosis, view.verdict
+    head, brief = view.head, view.brief
     known: dict[str, Any] = {
         "run_id": view.run_id,
         "status": head.status,
@@ -73,10 +73,11 @@ def _list_readable(view: RunView) -> RunRow:
         "agent_id": head.metadata.agent_id,
         "events": head.seal.events if head.seal is not None else None,
     }
-    if diagnosis is None or verdict is None:
+    if brief is None:
         # `critiqor show` says why there is no diagnosis.
         listed = ListedRun(**known, ended=is_abandoned(head), headline=head.headline)
         return RunRow(listed, "-")
+    diagnosis, verdict = brief
     cost: Cost = diagnosis.cost_analysis.cost
     listed = ListedRun(
         **known,

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from critiqor.model.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from critiqor.model.diagnosis import Claim, Diagnosis, Finding, Impact, Readiness, SessionDiagnosis, TaskOutcome
+    from critiqor.model.diagnosis import (
+        BriefDiagnosis,
+        Claim,
+        Diagnosis,
+        Finding,
+        Impact,
+        Readiness,
+        SessionDiagnosis,
+        TaskOutcome,
+    )
     from critiqor.model.usage import Cost, Usage
     from critiqor.model.verdict import Verdict
 
@@ -114,7 +123,7 @@ def format_session(session_key: str | None) -> str:
     return sanitize(session_key, max_length=MAX_SESSION_NAME, collapse=True) or "(no name)"
 
 
-def format_sessions(diagnosis: Diagnosis) -> str | None:
+def format_sessions(diagnosis: Diagnosis | BriefDiagnosis) -> str | None:
     """Return the name of the worst session, and how the others are judged; None if there are not several."""
     if not diagnosis.has_several_sessions:
         return None

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from critiqor.model.diagnosis import Diagnosis, Readiness, TaskOutcome
+from critiqor.model.diagnosis import BriefDiagnosis, Diagnosis, Readiness, TaskOutcome
 from critiqor.model.formatting import (
     UNKNOWN,
     counted,
@@ -85,7 +85,7 @@ class SessionTable(NamedTuple):
     """How many others there are, and how they are judged; None if there are none."""
 
 
-def verdict_on(diagnosis: Diagnosis, integrity: Integrity) -> Verdict:
+def verdict_on(diagnosis: Diagnosis | BriefDiagnosis, integrity: Integrity) -> Verdict:
     """Return the verdict of a diagnosis; without intact evidence there is none."""
     if not integrity.is_intact:
         return Verdict(

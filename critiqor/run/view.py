@@ -15,6 +15,7 @@ import msgspec
 from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
 from critiqor.model import Coverage, Diagnosis, Event, RunHead, Seal
+from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.model.verdict import Integrity, Verdict, verdict_on, with_verdict
 from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level
 from critiqor.run.integrity import IntegrityCheck, check_run_integrity
@@ -68,7 +69,9 @@ class RunView:
     @cached_property
     def integrity(self) -> Integrity:
         """Whether the evidence is still what was sealed and diagnosed; an anonymous viewer does not see which file."""
-        diagnosed = None if isinstance(self._stored, CritiqorError) else self._stored.evidence_digest
+        return self._integrity(None if isinstance(self._stored, CritiqorError) else self._stored.evidence_digest)
+
+    def _integrity(self, diagnosed: str | None) -> Integrity:
         found = self._check(self.run, self._head, diagnosed)
         if not self.is_anonymous or found.state in ("intact", "not sealed"):
             return found
@@ -108,6 +111,17 @@ class RunView:
     def verdict(self) -> Verdict | None:
         """The verdict on the run; None if there is no diagnosis."""
         return None if self._judged is None else self._judged.verdict
+
+    @cached_property
+    def brief(self) -> Brief | None:
+        """What a list shows of the diagnosis, and the verdict, read without the rest. None if there is no diagnosis."""
+        if self.is_anonymous or self._head.seal is None:
+            return self._judged and Brief(*self._judged)
+        try:
+            diagnosis = records.load_brief_diagnosis(self.run.paths, self.run_id)
+        except CritiqorError:
+            return None
+        return Brief(diagnosis, verdict_on(diagnosis, self._integrity(diagnosis.evidence_digest)))
 
     @cached_property
     def problem(self) -> CritiqorError | None:
@@ -170,6 +184,13 @@ class RunView:
 
         aliases = Aliases()
         return (anonymous_event(event, aliases) for event in events)
+
+
+class Brief(NamedTuple):
+    """What a list shows of a diagnosis, with the verdict on its run."""
+
+    diagnosis: BriefDiagnosis | Diagnosis
+    verdict: Verdict
 
 
 class _Judged(NamedTuple):

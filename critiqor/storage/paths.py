@@ -29,27 +29,27 @@ class SessionPaths:
 
     def evidence_summary_path(self, run_id: str) -> Path:
         """The evidence, session.json: a live view during the run, sealed afterwards."""
-        return self.run_folder(run_id) / "session.json"
+        return self.runs_dir.joinpath(_checked(run_id), "session.json")
 
     def diagnosis_path(self, run_id: str) -> Path:
         """The diagnosis of the evidence."""
-        return self.run_folder(run_id) / "diagnosis.json"
+        return self.runs_dir.joinpath(_checked(run_id), "diagnosis.json")
 
     def journal_path(self, run_id: str) -> Path:
         """The journal to which recorders append events."""
-        return self.run_folder(run_id) / "journal.jsonl"
+        return self.runs_dir.joinpath(_checked(run_id), "journal.jsonl")
 
     def session_lock_path(self, run_id: str) -> Path:
         """Lock of session.json: held while it is replaced, and permanently once it is sealed."""
-        return self.run_folder(run_id) / "session.json.lock"
+        return self.runs_dir.joinpath(_checked(run_id), "session.json.lock")
 
     def finalize_lock_path(self, run_id: str) -> Path:
         """Lock that lets one finalize run at a time."""
-        return self.run_folder(run_id) / ".finalize.lock"
+        return self.runs_dir.joinpath(_checked(run_id), ".finalize.lock")
 
     def redaction_key_path(self, run_id: str) -> Path:
         """Key of the tags of redacted secrets; deleted when the run is completed."""
-        return self.run_folder(run_id) / "redaction.key"
+        return self.runs_dir.joinpath(_checked(run_id), "redaction.key")
 
     def openclaw_folder(self, run_id: str) -> Path:
         """Files of the launched OpenClaw: the configuration overlay, its timeline and its profiles."""
@@ -57,7 +57,7 @@ class SessionPaths:
 
     def timeline_path(self, run_id: str) -> Path:
         """OpenClaw's diagnostics timeline."""
-        return self.openclaw_folder(run_id) / "timeline.jsonl"
+        return self.runs_dir.joinpath(_checked(run_id), "openclaw", "timeline.jsonl")
 
     def profiles_folder(self, run_id: str) -> Path:
         """Profiles, trace events, reports and heap snapshots of a deeply profiled run."""

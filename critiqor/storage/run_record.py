@@ -10,7 +10,7 @@ import json
 import mmap
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -31,6 +31,7 @@ from critiqor.model import (
     ms_from_iso,
     now_ms,
 )
+from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.model.record import Visibility, VisibilityChange
 from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
 from critiqor.storage.paths import FOLDER_MODE
@@ -47,6 +48,9 @@ _DIAGNOSIS = b'"diagnosis":'
 _CONFIDENCE = b'"confidence_score":'
 """The last member of the head."""
 _EVENT_LOG = b'"event_log":['
+_Diagnosis = TypeVar("_Diagnosis", Diagnosis, BriefDiagnosis)
+_CLAIMS, _COST, _AFTER_COST = b'\n  "claims": ', b'\n  "cost_analysis": ', b'\n  "memory_analysis": '
+"""Members of a diagnosis. A line break is escaped within strings, and deeper members have more spaces before them."""
 _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analysis", "event_log"})
 
 
@@ -249,11 +253,29 @@ def keep_visibility(paths: SessionPaths, record: SessionRecord) -> None:
 
 def load_diagnosis(paths: SessionPaths, run_id: str) -> Diagnosis:
     """Read the latest diagnosis of a run."""
+    return _read_diagnosis(paths, run_id, Diagnosis)
+
+
+def load_brief_diagnosis(paths: SessionPaths, run_id: str) -> BriefDiagnosis:
+    """Read what lists show of the latest diagnosis of a run."""
+    return _read_diagnosis(paths, run_id, BriefDiagnosis)
+
+
+def _read_diagnosis(paths: SessionPaths, run_id: str, kind: type[_Diagnosis]) -> _Diagnosis:
     try:
-        return msgspec.json.decode(paths.diagnosis_path(run_id).read_bytes(), type=Diagnosis)
+        data = paths.diagnosis_path(run_id).read_bytes()
+        return msgspec.json.decode(_without_bulk(data) if kind is BriefDiagnosis else data, type=kind)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"the diagnosis of {run_id} cannot be read: {error}"
         raise BrokenRecordError(message, fix=f"critiqor diagnose {run_id}") from error
+
+
+def _without_bulk(data: bytes) -> bytes:
+    """Return a diagnosis as Critiqor writes it without its largest members, which lists do not show."""
+    start = data.find(_CLAIMS)
+    cost = data.find(_COST, start)
+    end = data.find(_AFTER_COST, cost)
+    return data[:start] + data[cost:end].rstrip(b",") + b"}" if 0 < start < cost < end else data
 
 
 def _unknown(run_id: str) -> UnknownRunError:

@@ -162,7 +162,7 @@ def read_coverage(document: Path) -> Coverage:
     """Return the coverage of a sealed session.json, reading only the end of the file."""
     with document.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
-        window = 1 << 16
+        window = 1 << 13  # that is enough for most
         while True:
             file.seek(max(0, size - window))
             data = file.read()

@@ -11,9 +11,11 @@ from story import Story
 from support import Cli, Runs, attached, recorded
 
 from critiqor.errors import ExitCode
+from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.run.store import Run, RunStore
 from critiqor.run.summaries import summarize_runs
 from critiqor.session import abort_session
+from critiqor.storage import run_record
 
 
 def test_recorded_runs_can_be_judged_as_they_come(cli: Cli, runs: Runs) -> None:
@@ -258,3 +260,15 @@ def test_control_characters_and_line_breaks_of_an_agent_stay_harmless(cli: Cli, 
             shown = output.out + output.err
             assert not {character for character in ESCAPES if not character.isprintable()} & set(shown)
             assert "\nrun_666" not in shown
+
+
+@pytest.mark.parametrize("is_indented", [True, False])
+def test_what_a_list_reads_of_a_diagnosis_is_what_the_whole_diagnosis_says(runs: Runs, is_indented: bool) -> None:
+    whole = Story().starts().model().says('The file has "claims": and\n  "cost_analysis": in it.').finishes()
+    runs.seal(attached(at=1_794_000_000_000), *map(msgspec.to_builtins, whole.events))
+    run = RunStore(runs.folder).run("run_001")
+    diagnosis = run.diagnosis
+    if not is_indented:
+        run.diagnosis_path.write_bytes(msgspec.json.encode(diagnosis))
+    brief = run_record.load_brief_diagnosis(run.paths, run.id)
+    assert brief == msgspec.convert(msgspec.to_builtins(diagnosis), BriefDiagnosis)
