@@ -20,10 +20,10 @@ from critiqor.diagnosis.detectors.slow_startup import SlowStartup
 from critiqor.diagnosis.detectors.timeout import TYPE as TIMEOUT
 from critiqor.diagnosis.detectors.unresolved_tool_error import TYPE as UNRESOLVED
 from critiqor.diagnosis.drafts.draft import Draft
-from critiqor.diagnosis.drafts.merging import JoinedDrafts
+from critiqor.diagnosis.drafts.merging import Explained, JoinedDrafts
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.registry import DetectorRegistry
-from critiqor.diagnosis.runs.explanations import Explained, without_explained
+from critiqor.diagnosis.runs.explanations import without_explained
 from critiqor.diagnosis.runs.run_detectors import MAX_SPANS, RunDetectors
 from critiqor.diagnosis.runs.session_detectors import SessionDetectors
 from critiqor.diagnosis.runs.totals import RunTotals, Totals
@@ -75,10 +75,6 @@ class Detection:
         self.explained = Explained()
         """Calls of agent runs that are over, which explain failures that claims are about."""
         self._waiting: list[_Waiting] = []
-        self._claimed = Explained()
-        """Calls that claims explain which were judged when `_waiting` was last checked."""
-        self._known_claims = 0
-        """Number of these claims."""
         self._live: dict[AgentRun, SessionDetectors] = {}
         """Agent runs that are not over, in order of start."""
         self._long: dict[AgentRun, _LongRun] = {}
@@ -188,10 +184,7 @@ class Detection:
             else:
                 settled.append(each.draft)
         self._waiting = waiting
-        for claim in claims.drafts[self._known_claims :]:
-            self._claimed.add(claim)
-        self._known_claims = len(claims.drafts)
-        unexplained = without_explained(settled, self.explained, self._claimed)
+        unexplained = without_explained(settled, self.explained, claims.judged.explained)
         for draft in settled:
             self.explained.add(draft)
         for draft in unexplained:

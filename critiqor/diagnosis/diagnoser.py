@@ -136,7 +136,7 @@ class Diagnoser:
         checker = recording.builder.claims
         checker.conclude()
         detection = self._detection
-        drafts = without_explained([*detection.conclude(timing), *checker.drafts], detection.explained)
+        drafts = without_explained([*detection.conclude(timing), *checker.judged.all], detection.explained)
         waste = detection.waste_of(drafts)
         causes = _by_cause(self._advised(drafts))
         is_observed = recording.can_be_judged

@@ -289,6 +289,7 @@ class RunBuilder:
         )
         run.tool_calls.append(call)
         run.spans.append(call)
+        run.side_effects += kind is Kind.ACTION
         return call
 
     def _end_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
@@ -384,7 +385,8 @@ class RunBuilder:
                 text=excerpt(text),
                 size=len(text),
                 admits_failure=not is_user and admits_failure(text),
-                tells_repetition=not is_user and tells_repetition(text),
+                # It is only of interest once something may have been done twice.
+                tells_repetition=not is_user and run.side_effects > 1 and tells_repetition(text),
                 orders_repetition=is_user and orders_repetition(text),
                 asks_user=not is_user and "?" in text,
                 asks_tools=asks_tools,

@@ -105,7 +105,9 @@ def verdict_on(diagnosis: Diagnosis | BriefDiagnosis, integrity: Integrity) -> V
     )
 
 
-def _unobserved(diagnosis: Diagnosis) -> str:
+def _unobserved(diagnosis: Diagnosis | BriefDiagnosis) -> str:
+    if isinstance(diagnosis, BriefDiagnosis):
+        return UNKNOWN
     causes = {finding.cause for finding in diagnosis.failure_analysis.findings}
     is_early = "inspection_incomplete:interrupted" in causes
     return "no agent had begun" if is_early else "the agent was not observed"

@@ -121,6 +121,8 @@ class RunView:
             diagnosis = records.load_brief_diagnosis(self.run.paths, self.run_id)
         except CritiqorError:
             return None
+        if diagnosis.trust_score is None:
+            return self._judged and Brief(*self._judged)  # the findings say why
         return Brief(diagnosis, verdict_on(diagnosis, self._integrity(diagnosis.evidence_digest)))
 
     @cached_property

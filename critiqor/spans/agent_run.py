@@ -22,6 +22,12 @@ CLOSED: list[Any] = []
 _BOUNDS = frozenset(("agent_start", "agent_end"))
 _CUT_ORDER: tuple[SpanKind, ...] = ("memory", "tool", "model", "compaction")
 """Inner spans come before those around them."""
+_HISTORY: dict[str, type[list[Any] | dict[str, Any]]] = {
+    **dict.fromkeys(
+        ("tool_calls", "model_calls", "messages", "lookups", "moments", "secrets", "spans", "_actions"), list
+    ),
+    "children": dict,
+}
 
 
 class AgentRun:
@@ -58,11 +64,25 @@ class AgentRun:
         "request",
         "scope",
         "secrets",
+        "side_effects",
         "spans",
         "superseded_us",
         "tool_calls",
         "turn",
     )
+
+    tool_calls: list[ToolCall]
+    model_calls: list[ModelCall]
+    messages: list[Message]
+    lookups: list[MemoryLookup]
+    moments: list[Moment]
+    """Starts, ends, retries, compactions, subagents, errors."""
+    secrets: list[SecretMark]
+    children: dict[str, ToolCall]
+    """Session keys of subagents, with the tool calls that started them."""
+    spans: list[RunSpan]
+    """All of these in the order in which they began; a tool call may still lack its result."""
+    _actions: list[ToolCall]
 
     def __init__(self, scope: Scope, history: int = 0) -> None:
         self.scope = scope
@@ -84,21 +104,12 @@ class AgentRun:
 
         self.history = history
         """How often its session was reset before this agent run; a reset removes the history."""
-        self.tool_calls: list[ToolCall] = []
-        self.model_calls: list[ModelCall] = []
-        self.messages: list[Message] = []
-        self.lookups: list[MemoryLookup] = []
-        self.moments: list[Moment] = []
-        """Starts, ends, retries, compactions, subagents, errors."""
-        self.secrets: list[SecretMark] = []
-        self.children: dict[str, ToolCall] = {}
-        """Session keys of subagents, with the tool calls that started them."""
-        self.spans: list[RunSpan] = []
-        """All of these in the order in which they began; a tool call may still lack its result."""
         self.number = 0
         """Position of its first event in the recording."""
         self.action_count = 0
         """Number of tool calls that did something themselves, once they were counted."""
+        self.side_effects = 0
+        """Number of tool calls that act on the world outside, such as messages and payments."""
         self._has_worked = False
         """Whether a call or a message of it was dropped."""
         self._ended_badly = False
@@ -114,7 +125,6 @@ class AgentRun:
         self.first_time = ""
         self.last_time = ""
         """Times of its first and its last event: UTC, ISO 8601, so they sort as text."""
-        self._actions: list[ToolCall] = []
         self._actions_of = 0
         """Number of tool calls from which `_actions` was made."""
 
@@ -194,6 +204,15 @@ class AgentRun:
         ends = (end for end in (self.ended_us, self.superseded_us) if end is not None and end >= span.start_us)
         span.end_us = min(ends, default=None)
         return span
+
+    def __getattr__(self, name: str) -> Any:
+        """Create a part of the history when it is first used: most users have none, and a recording many runs."""
+        kind = _HISTORY.get(name)
+        if kind is None:
+            raise AttributeError(name)
+        made = kind()
+        setattr(self, name, made)
+        return made
 
     @property
     def actions(self) -> list[ToolCall]:

@@ -8,7 +8,11 @@ import pytest
 from story import Story
 from support import Fields
 
+from critiqor.diagnosis.detectors.compaction_loss import CompactionLoss
 from critiqor.diagnosis.signals.errors import error_kind
+from critiqor.model import Scope
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Message, Moment
 
 # Memory.
 
@@ -288,6 +292,31 @@ def test_compaction_between_two_agent_runs_of_a_session_counts() -> None:
     story = three_reads(Story().starts()).says("They are letters.").finishes().compacts()
     three_reads(story.turns_to("run-2").starts()).says("They are letters.").finishes()
     assert story.only("compaction_loss").agent_run_id == "run-2"
+
+
+def test_repeated_message_of_an_overlapping_agent_run_is_found_in_a_long_session() -> None:
+    """Agent runs are observed one after the other: what the second one says belongs before what the first says last."""
+    wish = "Please write the report in French, with all sources at the end."
+    detector = CompactionLoss()
+
+    def says(order: int, text: str, *, is_user: bool) -> None:
+        detector.observe(
+            Message(order=order, event_id=f"evt_{order}", is_user=is_user, text=text, size=len(text)),
+        )
+
+    first, second = AgentRun(Scope("s", "run-1")), AgentRun(Scope("s", "run-2"))
+    first.number, second.number = 1, 500
+    detector.begin_run(first)
+    says(2, wish, is_user=True)
+    says(4, "I will do that, and I will read all the files first.", is_user=False)
+    end = Moment(order=6, event_id="evt_6", event_type="compaction_end", status="ok", error=None, payload={})
+    detector.observe(end)
+    for order in range(8, 600, 2):
+        says(order, "ok", is_user=order % 4 == 0)
+    detector.begin_run(second)
+    says(501, wish, is_user=True)
+    [draft] = detector.findings()
+    assert set(draft.evidence) == {"evt_2", "evt_6", "evt_501"}
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from critiqor.diagnosis.claims.task import combine, task_of
 from critiqor.diagnosis.conduct.conduct import find_lapses
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.merging import JudgedDrafts
 from critiqor.diagnosis.hazards.hazards import find_hazards
 from critiqor.diagnosis.results.checks import is_check
 from critiqor.diagnosis.signals.secrets import REDACTION_MARK
@@ -49,10 +50,14 @@ MAX_TEXT = 64 * 1024
 """Maximum number of characters that are kept of a message."""
 MAX_AWAITED = 1_000
 """Maximum number of calls whose result is awaited."""
+MAX_AWAITED_SIZE = 4 * 1024 * 1024
+"""Maximum number of characters of their arguments."""
 MAX_COMPACTIONS = 16
 """Maximum number of compactions of an episode that are kept: the last ones."""
 MAX_CLAIMS = 400
-"""Maximum number of claims that are listed."""
+"""Maximum number of claims that are listed, apart from those that are problems."""
+MAX_PROBLEMS = 1_000
+"""Maximum number of claims that are listed if they are problems."""
 _TOKEN = re.compile(r"\s*[A-Z][A-Z_]{3,}\s*")
 
 
@@ -66,9 +71,11 @@ class ClaimChecker:
         """Number of characters that are kept of all sessions."""
         self._arguments: dict[int, str] = {}
         """Arguments of calls whose result is awaited, by position of the call."""
+        self._arguments_size = 0
         self.claims: list[Claim] = []
         self.lookups = Lookups()
-        self.drafts: list[Draft] = []
+        self.judged = JudgedDrafts()
+        """The drafts of the episodes that were judged."""
         self.tasks: dict[str | None, TaskOutcome] = {}
         """Whether the requests of each session were fulfilled."""
         self._touched: set[str] = set()
@@ -98,12 +105,16 @@ class ClaimChecker:
     def start_call(self, run: AgentRun, call: ToolCall, arguments: str) -> None:
         """Add a tool call that starts."""
         self._arguments[call.order] = arguments
-        if len(self._arguments) > MAX_AWAITED:
-            del self._arguments[next(iter(self._arguments))]
+        self._arguments_size += len(arguments)
+        # Of a forgotten call, the beginning of its arguments is still known.
+        while len(self._arguments) > MAX_AWAITED or self._arguments_size > MAX_AWAITED_SIZE:
+            self._arguments_size -= len(self._arguments.pop(next(iter(self._arguments))))
 
     def end_call(self, run: AgentRun, call: ToolCall, text: str, exit_code: int | None, *, is_whole: bool) -> None:
         """Add the result of a tool call. `is_whole`: the recorder kept all of its output."""
-        arguments = self._arguments.pop(call.order, call.arguments)
+        awaited = self._arguments.pop(call.order, None)
+        arguments = call.arguments if awaited is None else awaited
+        self._arguments_size -= len(awaited or "")
         if call.wraps or call.kind is Kind.THOUGHT:
             return
         episode = self._episode(run.scope)
@@ -234,7 +245,7 @@ class ClaimChecker:
             self._expected[key] = [draft for one in ended for draft in _drafts(one)]
         self._touched.clear()
         self._expected = {key: self._expected[key] for key in self._open}
-        return [*self.drafts, *(draft for drafts in self._expected.values() for draft in drafts)]
+        return [*self.judged.all, *(draft for drafts in self._expected.values() for draft in drafts)]
 
     def _finish(self, episode: Episode) -> None:
         """Check the last two episodes of a session, and forget it."""
@@ -248,7 +259,8 @@ class ClaimChecker:
 
     def _judge(self, episode: Episode) -> None:
         _forget_language(episode)
-        self.drafts += (*find_hazards(episode), *find_lapses(episode))
+        for found in (*find_hazards(episode), *find_lapses(episode)):
+            self.judged.add(found)
         if episode.answer is None and not episode.outgoing:
             return
         episode.lists_all = len(self.claims) < MAX_CLAIMS
@@ -256,17 +268,18 @@ class ClaimChecker:
         task = task_of(episode, claims)
         self.tasks[episode.session_key] = combine(self.tasks.get(episode.session_key), task)
         for checked in claims:
-            if len(self.claims) < MAX_CLAIMS or checked.problem is not None:
+            if len(self.claims) < (MAX_CLAIMS if checked.problem is None else MAX_PROBLEMS):
                 self.claims.append(_claim(episode, checked))
                 if checked.lookup is not None:
                     draft = _draft(episode, checked) if checked.problem is not None else None
                     self.lookups.add(checked.lookup, len(self.claims) - 1, draft)
             if checked.problem is not None and checked.lookup is None:
-                self.drafts.append(_draft(episode, checked))
+                self.judged.add(_draft(episode, checked))
 
     def look_up(self, events: Iterable[Event]) -> None:
         """Look up in all events the values that are not in what is kept of them."""
-        self.drafts += self.lookups.search(events, self.claims)
+        for draft in self.lookups.search(events, self.claims):
+            self.judged.add(draft)
 
 
 def _as_it_is(episode: Episode) -> Episode:

@@ -50,7 +50,7 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     known_meaning: Meaning | None = None
     """The meaning of the result, once it was asked for."""
     known_numbers: frozenset[str] | None = None
-    known_digits: dict[int, str] | None = None
+    known_digits: frozenset[int] | None = None
     known_stems: frozenset[str] | None = None
     known_lowered: str | None = None
     """Numbers and words of the output, once they were asked for: they are read once, and compared often."""
@@ -95,15 +95,19 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
         return self.known_numbers
 
     @property
-    def digits(self) -> dict[int, str]:
-        """The numbers of its output by their digits, read as one number; of several with the same digits, the last."""
+    def digits(self) -> frozenset[int]:
+        """The digits of each number of its output, read as one number."""
         if self.known_digits is None:
-            numbers = _RAW_NUMBER.findall(self.text)
-            if numbers and len(max(numbers, key=len)) > MAX_DIGITS:
-                numbers = [number for number in numbers if len(number) <= MAX_DIGITS]
-            digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
-            self.known_digits = dict(zip(map(int, digits), numbers, strict=True))
+            self.known_digits = frozenset(self.numbers_by_digits())
         return self.known_digits
+
+    def numbers_by_digits(self) -> dict[int, str]:
+        """Return the numbers of its output by their digits; of several with the same digits, the last."""
+        numbers = _RAW_NUMBER.findall(self.text)
+        if numbers and len(max(numbers, key=len)) > MAX_DIGITS:
+            numbers = [number for number in numbers if len(number) <= MAX_DIGITS]
+        digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
+        return dict(zip(map(int, digits), numbers, strict=True))
 
     @property
     def stems(self) -> frozenset[str]:

@@ -55,6 +55,9 @@ class Evidence:
         self._accepted: list[Value] = []
         """Values of the answer that are supported: others may be computed from them."""
         self._derivations = MAX_DERIVED
+        self._dense: dict[int, bool] = {}
+        self._numbers: dict[int, dict[int, str]] = {}
+        """The numbers of outputs by their digits, by position of the call: they are not kept with the call."""
 
     @cached_property
     def calls(self) -> list[EpisodeCall]:
@@ -163,11 +166,22 @@ class Evidence:
 
     def _alike(self, value: Value) -> set[int]:
         digits = value.digits
-        if not MIN_VARIED <= len(digits) <= MAX_VARIED:
+        if not MIN_VARIED <= len(digits) <= MAX_VARIED or self._is_dense(len(digits)):
             return set()
         found = self._digits.intersection(variants(digits))
         found.discard(int(digits))
         return found
+
+    def _is_dense(self, size: int) -> bool:
+        """Return whether so many numbers of this many digits were recorded that most others differ by a slip only."""
+        dense = self._dense.get(size)
+        if dense is None:
+            least = 10 ** (size - 1)
+            # Each digit can be another one, and each two can be exchanged.
+            limit = 9 * least / (9 * size + size * (size - 1) / 2)
+            dense = not self.is_readable and sum(least <= each < 10 * least for each in self._digits) >= limit
+            self._dense[size] = dense
+        return dense
 
     def has_slips(self, value: Value) -> bool:
         """Return whether recorded numbers differ from a value by one digit, or by the order of digits, only."""
@@ -200,9 +214,16 @@ class Evidence:
             number = self._number_of(form)
             if number in self._digits:
                 for call in self.calls:
-                    if number in call.digits and (call.digits[number] == form or form in call.numbers):
+                    if number in call.digits and (self._written(call, number) == form or form in call.numbers):
                         return True
         return False
+
+    def _written(self, call: EpisodeCall, digits: int) -> str:
+        """Return the number with these digits in an output, as it is written there."""
+        numbers = self._numbers.get(call.order)
+        if numbers is None:
+            numbers = self._numbers[call.order] = call.numbers_by_digits()
+        return numbers[digits]
 
     @staticmethod
     def _number_of(text: str) -> int:

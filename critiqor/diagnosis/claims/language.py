@@ -73,12 +73,28 @@ _LISTS = (
 )
 
 
-class Language:
-    """A language and its words."""
+class _LanguageHead(msgspec.Struct):
+    """The part of a language file by which a language is recognized."""
 
-    def __init__(self, code: str, data: LanguageData) -> None:
-        self.code = code
-        self.data = data
+    script: str | None
+    function_words: list[str]
+
+
+class Language:
+    """A language and its words. Its file is read when they are first needed: a recording has few languages."""
+
+    def __init__(self, path: Path) -> None:
+        self.code = path.stem
+        self._path = path
+        head = msgspec.json.decode(path.read_bytes(), type=_LanguageHead)
+        self.script = head.script
+        """The script that identifies it; None if words do."""
+        self.function_words = head.function_words
+
+    @cached_property
+    def data(self) -> LanguageData:
+        """The language file."""
+        return msgspec.json.decode(self._path.read_bytes(), type=LanguageData)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -97,8 +113,7 @@ class Language:
 @cache
 def languages() -> dict[str, Language]:
     """Return all languages by code."""
-    decode = msgspec.json.Decoder(LanguageData).decode
-    return {path.stem: Language(path.stem, decode(path.read_bytes())) for path in sorted(FOLDER.glob("*.json"))}
+    return {path.stem: Language(path) for path in sorted(FOLDER.glob("*.json"))}
 
 
 def normalize(text: str) -> str:
@@ -139,12 +154,12 @@ def language_of(text: str) -> Language | None:
     """Return the language of a text; None if it is not one of those with a file."""
     known = languages()
     sample = text[:MAX_SAMPLE]
-    if not sample.isascii() and _OTHER_SCRIPT.search(sample):
+    if not sample.isascii() and _may_be_other_script(sample):
         letters = sum(map(str.isalpha, sample)) or 1
         for script, pattern in _SCRIPTS.items():
             # A name in another script is not another language.
             if len(pattern.findall(sample)) * 5 >= letters:
-                return next((one for one in known.values() if one.data.script == script), None)
+                return next((one for one in known.values() if one.script == script), None)
     votes = _function_words()
     counts: dict[str, int] = {}
     lowered = normalize(sample)
@@ -182,13 +197,22 @@ def _score(lowered: str, language: Language, votes: int) -> tuple[int, int]:
     return 2 * votes + len(starts), len(letters)
 
 
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
+
+
+def _may_be_other_script(text: str) -> bool:
+    """Return whether a fifth of the letters can be of another script. Most texts have a few such letters at most."""
+    plain = text.encode("ascii", "ignore").translate(None, _NO_LETTERS)
+    return len(_OTHER_SCRIPT.findall(text)) * 5 >= max(1, len(plain))
+
+
 @cache
 def _function_words() -> dict[str, tuple[str, ...]]:
     """Return the languages in which each function word is one."""
     votes: dict[str, tuple[str, ...]] = {}
     for code, language in languages().items():
-        if language.data.script is None:
-            for word in language.data.function_words:
+        if language.script is None:
+            for word in language.function_words:
                 votes[word] = (*votes.get(word, ()), code)
     return votes
 
@@ -196,4 +220,4 @@ def _function_words() -> dict[str, tuple[str, ...]]:
 @cache
 def small_words() -> frozenset[str]:
     """Return the function words of all languages."""
-    return frozenset(word for language in languages().values() for word in language.data.function_words)
+    return frozenset(word for language in languages().values() for word in language.function_words)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -14,6 +16,7 @@ from critiqor.diagnosis.detector import SessionDetector
 from critiqor.diagnosis.drafts.call_costs import costs_of
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.runs.since_compaction import SinceCompaction
 from critiqor.diagnosis.signals.compactions import is_compaction
 from critiqor.diagnosis.signals.prohibitions import Prohibition, prohibitions_in
 from critiqor.diagnosis.signals.text import likeness
@@ -33,9 +36,9 @@ MAX_COMPACTIONS = 3
 """Maximum number of compactions of a session that are checked: the last ones."""
 MAX_MESSAGES = 50
 """Maximum number of messages on either side of a compaction that are compared."""
-MAX_KEPT_CALLS = 128
+MAX_KEPT_CALLS = 64
 """Number of calls of a session that are kept until they are compared, and at most twice as many."""
-MAX_KEPT_MESSAGES = 128
+MAX_KEPT_MESSAGES = 50
 """Number of messages of a session that are kept, and at most twice as many."""
 MAX_KEPT_RUNS = 64
 """The same for agent runs."""
@@ -49,7 +52,9 @@ compared."""
 _REUSABLE = (Kind.LOOKUP, Kind.ACTION, Kind.COMMAND)
 """Kinds of calls whose repetition shows a loss, if they had succeeded."""
 
+_END = sys.maxsize
 _order = attrgetter("order")
+_order_of_compaction = attrgetter("compaction.order")
 
 
 def _is_reusable(call: ToolCall) -> bool:
@@ -96,35 +101,6 @@ class _Occurrences(msgspec.Struct, frozen=True, gc=False):
     """Order of the second occurrence."""
 
 
-class _SinceCompaction:
-    """The calls and messages after one compaction, as far as they were compared."""
-
-    def __init__(self, compaction: Moment) -> None:
-        self.compaction = compaction
-        self.last_checked = compaction.order
-        """Order of the last call that was checked."""
-        self.redone: dict[bytes, ToolCall] = {}
-        """Repeated calls by call and result."""
-        self.is_changed = False
-        """Whether a call has changed something since, so that repeating other calls is legitimate."""
-        self.earlier: list[Message] | None = None
-        """The last messages before the compaction; None until they are needed."""
-        self.last_compared = compaction.order
-        """Order of the last message that was compared with the earlier ones."""
-        self.compared = 0
-        """Number of messages that were compared."""
-        self.repeated: Message | None = None
-        """The first message that repeats an earlier one."""
-        self.repeats: Message | None = None
-        """The earlier message that it repeats."""
-
-    def copy(self) -> _SinceCompaction:
-        same = _SinceCompaction(self.compaction)
-        same.__dict__.update(self.__dict__)
-        same.redone = self.redone.copy()
-        return same
-
-
 class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
     """Compares what followed the last compactions of a session with what preceded them.
 
@@ -141,12 +117,14 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         self._seen: Recent[bytes, _Occurrences] = Recent(MAX_KNOWN)
         """Occurrences by the fingerprints of call and output."""
         self._prohibitions: list[tuple[Prohibition, AgentRun]] = []
-        self._after: list[_SinceCompaction] = []
+        self._after: list[SinceCompaction] = []
         self._scheduled: set[AgentRun] = set()
         """Heartbeats and scheduled jobs, whose messages were not written by a user."""
         self._is_sorted = True
         self._is_complete = True
-        """Whether all calls of the session are kept."""
+        """Whether all calls and messages of the session are kept."""
+        self._until = _END
+        """Order of the last call or message that is compared."""
 
     @classmethod
     def is_needed(cls, runs: list[AgentRun]) -> bool:
@@ -174,24 +152,25 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             self._calls.append(span)
             self._count(span)
             if len(self._calls) > 2 * MAX_KEPT_CALLS:
-                self._check()
+                self._check(self._calls)
                 del self._calls[:-MAX_KEPT_CALLS]
                 self._is_complete = False
         elif isinstance(span, Message):
             self._is_sorted &= not self._messages or self._messages[-1].order < span.order
             self._messages.append(_SessionMessage(span.order, span, self._runs[-1]))
             if len(self._messages) > 2 * MAX_KEPT_MESSAGES:
-                self._check()
+                self._check(self._messages)
                 del self._messages[:-MAX_KEPT_MESSAGES]
+                self._is_complete = False
             if span.is_user:
                 self._prohibitions += [(prohibition, self._runs[-1]) for prohibition in prohibitions_in(span)]
                 if len(self._prohibitions) > 2 * MAX_KEPT_MESSAGES:
                     del self._prohibitions[:-MAX_KEPT_MESSAGES]
         elif is_compaction(span):
-            self._after.append(_SinceCompaction(span))
-            if len(self._after) > MAX_KEPT_RUNS:
+            self._after.append(SinceCompaction(span))
+            if len(self._after) > 2 * MAX_COMPACTIONS:
                 # Agent runs can overlap, so that the last compactions are not those that were observed last.
-                self._check()
+                self._after.sort(key=_order_of_compaction)
                 del self._after[:-MAX_COMPACTIONS]
         elif span.event_type == "agent_start":
             self._start(self._runs[-1], is_scheduled=span.payload.get("trigger") in ("heartbeat", "cron"))
@@ -216,16 +195,22 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
     def findings(self) -> list[Draft]:
         if not self._is_sorted:
             self._sort()
+        self._until = _END
         for after in self._after[-MAX_COMPACTIONS:]:
             loss = self._contradicted(after.compaction) or self._redone(after) or self._repeated(after)
             if loss is not None:
                 return [_draft(self._scope_of(loss), loss)]
         return []
 
-    def _check(self) -> None:
-        """Compare what is kept, before a part of it is dropped."""
+    def _check(self, entries: Sequence[ToolCall | _SessionMessage]) -> None:
+        """Compare what is kept, before the first half of these entries is dropped.
+
+        Agent runs are observed in order of start, and can overlap. So what follows the start of the last one is
+        compared later, if possible: calls and messages of the next ones may still come before it.
+        """
         if not self._is_sorted:
             self._sort()
+        self._until = max(self._runs[-1].number, entries[len(entries) // 2].order)
         for after in self._after[-MAX_COMPACTIONS:]:
             _ = self._contradicted(after.compaction), self._redone(after), self._repeated(after)
 
@@ -235,13 +220,13 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         self._messages.sort(key=_order)
         self._prohibitions.sort(key=lambda prohibition: prohibition[0].message.order)
         self._is_sorted = True
-        self._after.sort(key=lambda each: each.compaction.order)
+        self._after.sort(key=_order_of_compaction)
         if not self._is_complete:
             return  # what was compared before is not known any more
         self._seen.clear()
         for call in self._calls:
             self._count(call)
-        self._after = [_SinceCompaction(after.compaction) for after in self._after]
+        self._after = [SinceCompaction(after.compaction) for after in self._after]
         for prohibition, _ in self._prohibitions:
             prohibition.violation, prohibition.last_checked = None, -1
 
@@ -257,7 +242,7 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             if run not in self._scheduled:
                 chosen.append(prohibition)
         for prohibition in reversed(chosen):
-            violation = prohibition.first_violation(self._calls)
+            violation = prohibition.first_violation(self._calls, self._until)
             if violation is None or violation.order < compaction.order:
                 continue
             later = self._messages_after(compaction)
@@ -277,10 +262,12 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
         start = bisect_right(self._messages, compaction.order, key=_order)
         return [entry.message for entry in self._messages[start:] if entry.run not in self._scheduled]
 
-    def _redone(self, after: _SinceCompaction) -> _Loss | None:
+    def _redone(self, after: SinceCompaction) -> _Loss | None:
         """Return calls that were repeated although nothing was changed that could lead to other results."""
         start = after.compaction.order
         for call in self._calls[bisect_right(self._calls, after.last_checked, key=_order) :]:
+            if call.order > self._until:
+                break
             after.last_checked = call.order
             if after.is_changed or call.kind is Kind.CHANGE:
                 after.is_changed = True
@@ -309,8 +296,10 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             calls=again,
         )
 
-    def _repeated(self, after: _SinceCompaction) -> _Loss | None:
+    def _repeated(self, after: SinceCompaction) -> _Loss | None:
         """Return a message that the user had to repeat, or a question that the agent repeated."""
+        if after.compaction.order > self._until:
+            return None
         if after.earlier is None:
             middle = bisect_right(self._messages, after.compaction.order, key=_order)
             comparable = (entry.message for entry in reversed(self._messages[:middle]) if self._is_comparable(entry))
@@ -330,9 +319,11 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
             messages=[message],
         )
 
-    def _compare(self, after: _SinceCompaction, earlier: list[Message]) -> None:
+    def _compare(self, after: SinceCompaction, earlier: list[Message]) -> None:
         """Search the new messages for the first one that repeats exactly one earlier message."""
         for entry in self._messages[bisect_right(self._messages, after.last_compared, key=_order) :]:
+            if entry.order > self._until:
+                return
             message, after.last_compared = entry.message, entry.order
             if not self._is_comparable(entry):
                 continue

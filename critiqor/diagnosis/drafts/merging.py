@@ -11,10 +11,14 @@ from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.waste import Waste
-from critiqor.model import SEVERITIES, Scope
+from critiqor.model import SEVERITIES, Scope, Severity
 
 MAX_PAST = 64
 """Drafts of one detector and agent run that are kept one by one. Of more, those with the same cause are joined."""
+
+
+MAX_JUDGED = 400
+"""The same for drafts of claims and hazards of a recording."""
 
 
 class PastDrafts:
@@ -68,6 +72,42 @@ def earliest_step(draft: Draft) -> str | None:
 
 def _earliest(*drafts: Draft) -> str | None:
     return min((step for draft in drafts if (step := earliest_step(draft)) is not None), default=None)
+
+
+class Explained:
+    """The tool calls that drafts explain, by type and severity of the draft: all that is kept of past ones."""
+
+    def __init__(self) -> None:
+        self.calls: dict[tuple[str, Severity], Orders] = {}
+
+    def add(self, draft: Draft) -> None:
+        """Add what a draft explains."""
+        if draft.explained_calls:
+            self.calls.setdefault((draft.type, draft.severity), Orders()).update(draft.explained_calls)
+
+
+class JudgedDrafts:
+    """Drafts of claims and hazards. Of many, those with the same cause in a session are joined."""
+
+    def __init__(self) -> None:
+        self.all: list[Draft] = []
+        self.explained = Explained()
+        """The tool calls that they explain."""
+        self._last: dict[Hashable, int] = {}
+        """Index of the last draft of each cause."""
+
+    def add(self, draft: Draft) -> None:
+        """Add a draft."""
+        self.explained.add(draft)
+        key = (draft.scope.session_key, draft.type, draft.about)
+        known = self._last.get(key)
+        if known is None or len(self.all) < MAX_JUDGED:
+            self._last[key] = len(self.all)
+            self.all.append(draft)
+            return
+        before = self.all[known]
+        scopes = dict.fromkeys((*(before.merged or (before.scope,)), draft.scope))
+        self.all[known] = replace(_joined(before, draft), merged=list(scopes))
 
 
 class JoinedDraft:

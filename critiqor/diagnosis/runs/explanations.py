@@ -9,22 +9,11 @@ from typing import NamedTuple
 from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.detectors import EXPLAINED_BY
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.merging import Explained
 from critiqor.model import Severity
 from critiqor.model.diagnosis import severity_rank
 
 _GRAVE = frozenset(("critical", "high"))
-
-
-class Explained:
-    """The tool calls that drafts explain, by type and severity of the draft: all that is kept of past ones."""
-
-    def __init__(self) -> None:
-        self.calls: dict[tuple[str, Severity], Orders] = {}
-
-    def add(self, draft: Draft) -> None:
-        """Add what a draft explains."""
-        if draft.explained_calls:
-            self.calls.setdefault((draft.type, draft.severity), Orders()).update(draft.explained_calls)
 
 
 class _Explanation(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from critiqor.spans.calls import ModelCall
 
-MAX_KEPT = 8192
+MAX_KEPT = 2048
 """Number of model calls that are kept at least, and at most twice as many."""
 
 

@@ -42,12 +42,16 @@ class Prohibition:
         same.violation, same.last_checked = self.violation, self.last_checked
         return same
 
-    def first_violation(self, calls: list[ToolCall]) -> ToolCall | None:
-        """Return the first call after the message that violates the prohibition; each call is checked once."""
+    def first_violation(self, calls: list[ToolCall], until: int) -> ToolCall | None:
+        """Return the first call after the message that violates the prohibition; each call is checked once.
+
+        `until` is the order of the last call that is checked.
+        """
         if self.violation is None:
             start = bisect_right(calls, max(self.last_checked, self.message.order), key=_order)
-            self.violation = next((call for call in calls[start:] if self._is_violated_by(call)), None)
-            self.last_checked = calls[-1].order if calls else -1
+            end = bisect_right(calls, until, key=_order)
+            self.violation = next((call for call in calls[start:end] if self._is_violated_by(call)), None)
+            self.last_checked = max(self.last_checked, calls[end - 1].order if end else -1)
         return self.violation
 
     def _is_violated_by(self, call: ToolCall) -> bool:

@@ -105,7 +105,7 @@ def without_clock(text: str) -> str:
 _WORD = re.compile(r"[^\W_]+")
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def words(text: str) -> frozenset[str]:
     """Return the words of a text in lower case."""
     return frozenset(_WORD.findall(text.lower()))

@@ -148,7 +148,7 @@ def _joined(run: RecordedTurn, turn: Turn | None) -> Turn:
     has_ended = run.has_ended or (turn is not None and turn.ended)
     requests = sorted((span for span in spans if span.kind == "provider"), key=lambda span: span.start)
     intervals = [Interval(span.start, span.end, "provider", "a request", span.failed) for span in requests]
-    shown = sorted(run.longest.items())
+    shown = sorted(run.longest())
     for number, (begin, until, kind, label, failed) in enumerate(shown):
         key = f"{kind}.{number}"
         if kind == "tool":

@@ -19,11 +19,11 @@ class RecordedTurn:
     """One agent run as the recorder saw it; times are milliseconds since 1970."""
 
     __slots__ = (
+        "_longest",
         "_recent",
         "_splitter",
         "end",
         "failed_requests",
-        "longest",
         "requests",
         "run",
         "run_id",
@@ -39,7 +39,8 @@ class RecordedTurn:
         self.requests = 0
         self.failed_requests = 0
         self.tools = 0
-        self.longest: Slowest[Interval] = Slowest(MAX_LONGEST)
+        self._longest: Slowest[Interval] | None = None
+        """The longest of older calls, if there were too many to keep."""
         self._splitter: Splitter | None = None
         """The sum of older calls, if there were too many to keep."""
         self._recent: list[Interval] = []
@@ -88,6 +89,13 @@ class RecordedTurn:
         splitter.add([*self._recent, *others])
         return splitter
 
+    def longest(self) -> list[Interval]:
+        """Return the longest calls, the longest first."""
+        slowest: Slowest[Interval] = Slowest(MAX_LONGEST)
+        _offer(slowest, self._longest.items() if self._longest is not None else [])
+        _offer(slowest, self._recent)
+        return slowest.items()
+
     def _add_span(self, span: Span[str], end: float, default_label: str, *, failed: bool) -> None:
         start = span.start_us / 1000
         if span.kind == "model":
@@ -104,9 +112,6 @@ class RecordedTurn:
         if interval.end > self.end:
             self.end = interval.end
         self._recent.append(interval)
-        duration = interval.end - interval.start
-        if duration >= self.longest.floor:
-            self.longest.offer(duration, (interval.start, interval.label), interval)
         if len(self._recent) >= MAX_RECENT:
             self._add_up()
 
@@ -116,4 +121,13 @@ class RecordedTurn:
         older = len(self._recent) // 2
         self._splitter = self._splitter or Splitter()
         self._splitter.add(self._recent[:older])
+        self._longest = self._longest or Slowest(MAX_LONGEST)
+        _offer(self._longest, self._recent[:older])
         del self._recent[:older]
+
+
+def _offer(slowest: Slowest[Interval], intervals: list[Interval]) -> None:
+    for interval in intervals:
+        duration = interval.end - interval.start
+        if duration >= slowest.floor:
+            slowest.offer(duration, (interval.start, interval.label), interval)

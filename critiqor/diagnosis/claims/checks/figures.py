@@ -60,8 +60,8 @@ class _Check:
             return None
         evidence = self._evidence
         lists_all = evidence.episode.lists_all
-        if not lists_all and not evidence.is_readable and not evidence.has_slips(value):
-            return None  # nothing that was recorded is like it
+        if not lists_all and not evidence.is_readable:
+            return self._slip(stance, value)
         if evidence.states(value) or (evidence.is_readable and evidence.is_converted(value, self._speech.text)):
             replaced = self._replaced(stance, value)
             evidence.accept(value)
@@ -78,6 +78,15 @@ class _Check:
         if evidence.is_readable:
             return self._derived(value)
         return self._claim(value, "unverifiable", "too many numbers were recorded", [])
+
+    def _slip(self, stance: Stance, value: Value) -> CheckedClaim | None:
+        """Return the contradiction of a value among many recorded numbers: there only a slip can be told."""
+        if not self._evidence.has_slips(value) or self._evidence.states(value):
+            return None
+        recorded = self._counterparts.find(stance, value)
+        if recorded is None:
+            return None
+        return self._contradicted(stance, value, recorded.fact.text, recorded.fact.call, recorded.severity)
 
     def _judge_date(self, stance: Stance, value: Value) -> CheckedClaim | None:
         year, month, day = value.date or (None, 0, 0)

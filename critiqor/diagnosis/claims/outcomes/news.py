@@ -63,15 +63,23 @@ def _with_returned_mail(call: EpisodeCall, calls: list[EpisodeCall], number: int
     for look in calls[number + 1 :]:
         if look.has_effect:
             continue
-        bounce = _BOUNCE.search(look.text) if any(sign in look.lowered for sign in _BOUNCE_SIGNS) else None
+        bounce = _bounce(look)
         if bounce or look.meaning.state == "failure":
             names = names or _names(call)
             if not names & {*_ID.findall(look.text), *_ADDRESS.findall(look.text)}:
                 continue
-            quote = look.text[max(0, bounce.start() - 20) : bounce.end() + 60] if bounce else look.meaning.quote
+            quote = bounce or look.meaning.quote
             news = msgspec.structs.replace(look.meaning, state="failure", quote=quote, reason="it was returned")
             return msgspec.structs.replace(call, known_meaning=news, result_id=look.result_id)
     return call
+
+
+def _bounce(look: EpisodeCall) -> str:
+    """Return the words with which an output says that a message was returned, with what is around; empty if none."""
+    if look.known_bounce is None:
+        found = _BOUNCE.search(look.text) if any(sign in look.lowered for sign in _BOUNCE_SIGNS) else None
+        look.known_bounce = look.text[max(0, found.start() - 20) : found.end() + 60] if found else ""
+    return look.known_bounce
 
 
 def _names(call: EpisodeCall) -> set[str]:

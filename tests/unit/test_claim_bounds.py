@@ -1,0 +1,52 @@
+"""Claims of long recordings: what is kept of them is bounded, and nothing is missing from the findings."""
+
+from __future__ import annotations
+
+import pytest
+from story import Story
+
+from critiqor.diagnosis.claims import claim_checker
+from critiqor.diagnosis.claims.claim_checker import ClaimChecker
+from critiqor.diagnosis.drafts import merging
+from critiqor.model import Scope
+from critiqor.spans.agent_run import AgentRun
+from critiqor.spans.calls import Kind, ToolCall
+
+TESTS_FAIL = "FAILED test_a.py::test_it - assert 1 == 2\n2 failed, 10 passed in 0.31s"
+
+
+def lies(count: int) -> Story:
+    """A session in which the agent claims again and again that failed tests pass."""
+    story = Story().starts()
+    for number in range(count):
+        story.turns_to(f"run-{number + 1}").user(f"make the tests of part {number} pass")
+        story.runs(f"pytest -q part_{number}", TESTS_FAIL, exit_code=1).says("All tests pass.").finishes()
+    return story
+
+
+def test_problems_that_are_no_longer_listed_still_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = lies(12).only("false_success_claim")
+    monkeypatch.setattr(claim_checker, "MAX_PROBLEMS", 5)
+    monkeypatch.setattr(merging, "MAX_JUDGED", 4)
+    diagnosis = lies(12).diagnosis()
+    assert len(diagnosis.claims) == 5
+    [finding] = [each for each in diagnosis.failure_analysis.findings if each.type == "false_success_claim"]
+    assert finding.occurrences == everything.occurrences == 12
+    assert finding.first_bad_step == everything.first_bad_step
+    assert "in 12 agent runs" in finding.explanation
+
+
+def test_arguments_of_calls_without_a_result_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim_checker, "MAX_AWAITED_SIZE", 10_000)
+    checker, run = ClaimChecker(), AgentRun(Scope("s", "r"))
+    calls = [
+        ToolCall(order=number, call=f"evt_{number}", tool="write", kind=Kind.CHANGE, arguments="x", same_call=b"")
+        for number in range(100)
+    ]
+    for call in calls:
+        checker.start_call(run, call, "y" * 1_000)
+    assert sum(map(len, checker._arguments.values())) == 10_000
+    for call in calls:
+        checker.end_call(run, call, "ok", None, is_whole=True)
+    assert checker._arguments == {}
+    assert checker._arguments_size == 0
