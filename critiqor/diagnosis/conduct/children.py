@@ -92,11 +92,13 @@ def _was_repeated(call: EpisodeCall, calls: list[EpisodeCall]) -> bool:
     keys = set(_KEY.findall(call.arguments))
     spawned = [each for each in calls if keys & set(_KEY.findall(each.text))] if keys else []
     task = content_stems(" ".join(argument_text(each) for each in (call, *spawned)))
+    others = [each for each in calls if each is not call and each not in spawned and each.order < call.order]
+    # What only this subagent was to deal with: its country, its file.
+    own = task - {stem for each in others for stem in content_stems(argument_text(each))}
     for later in calls:
         if later.order > call.order and later.meaning.state != "failure" and _unfinished(later) is None:
-            own = content_stems(argument_text(later))
-            same_tool = later.tool == call.tool or later.tool in {each.tool for each in spawned}
-            if same_tool and len(own & task) * 2 > len(own | task) * MIN_SAME_TASK * 2:
+            given = content_stems(argument_text(later))
+            if given & own or len(given & task) > MIN_SAME_TASK * len(given | task):
                 return True
     return False
 

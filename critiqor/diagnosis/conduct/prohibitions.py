@@ -22,7 +22,8 @@ MAX_ROWS = 40
 MIN_NAME = 3
 """Minimum number of characters of a name; of one in Chinese characters, two."""
 _CLAUSE = re.compile(
-    r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|\b(?:but|aber|pero|mais|mas|però|maar|ale|но|ama)\b",
+    r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|但是|但|でも|けど|しかし|하지만|그러나|لكن"
+    r"|\b(?:but|and|aber|und|pero|mais|mas|però|ma|maar|ale|но|ama)\b",
     re.IGNORECASE,
 )
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
@@ -69,9 +70,36 @@ def is_broken(clause: str, episode: Episode, call: EpisodeCall) -> str | None:
     spans = words("forbid").find(clause)
     for name in names_of(episode, call):
         at = _place(lowered, name)
-        if at >= 0 and any(_is_near(lowered, span, at) for span in spans):
+        if at >= 0 and any(_is_near(lowered, span, at) for span in spans) and _reaches(lowered[at + len(name) :], call):
             return name
-    return _does(lowered, clause, call)
+    return None if _names_somebody(lowered, episode, call) else _does(lowered, clause, call)
+
+
+def _reaches(rest: str, call: EpisodeCall) -> bool:
+    """Return whether a call reaches the place that a clause names last: do not commit to main."""
+    place = _PLACE.match(rest)
+    return place is None or place[1] in f"{call.arguments} {call.text}".lower()
+
+
+def _names_somebody(lowered: str, episode: Episode, call: EpisodeCall) -> bool:
+    """Return whether a clause names something that earlier results list: it forbids that, and nothing else."""
+    listed = [before.lowered for before in earlier_calls(episode, call)]
+    if _UNSPACED.search(lowered):
+        cells = (cell.strip() for text in listed for row in text.splitlines()[:MAX_ROWS] for cell in _CELL.split(row))
+        return any(cell in lowered for cell in cells if len(cell) > 1 and _UNSPACED.search(cell))
+    return any(
+        re.search(rf"(?m)(?:^\s*|[\"',/]){re.escape(word)}(?=[\s\"',/]|$)", text) is not None
+        for word in _WORD.findall(lowered)
+        if len(word) >= MIN_NAME
+        for text in listed
+        if word in text
+    )
+
+
+_PLACE = re.compile(
+    r"\w*\s+(?:to|on|in|into|auf|nach|zu|a|en|sur|dans|em|para|su|naar|op|do|na|в|на|к)\s+(?:the\s+|der\s+|die\s+|la\s+|el\s+)?"
+    r"([\w./-]{3,})"
+)
 
 
 def _does(lowered: str, clause: str, call: EpisodeCall) -> str | None:
