@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E501 — outputs are quoted as one line, as tools print them
 import json
 from typing import Any, NamedTuple
 
@@ -25,6 +26,122 @@ class Answer(NamedTuple):
 
 
 SERVICES = [
+    Answer(
+        "failure",
+        "pharmacy_refill",
+        {"rx": "771"},
+        {"rx": "771", "refill": {"approved": False, "why": "no refills left"}},
+    ),
+    Answer(
+        "failure", "drone_upload", {"mission": "m1"}, {"mission": "m1", "waypoints_total": 40, "waypoints_uploaded": 31}
+    ),
+    Answer("failure", "drive_upload", {"files": ["a", "b"]}, {"uploaded": ["a"], "errors": {"b": "quotaExceeded"}}),
+    Answer("success", "drive_upload", {"files": ["a", "b"]}, {"uploaded": ["a", "b"], "errors": {}}),
+    Answer(
+        "failure", "tax_submit", {"year": 2024}, {"transfer_ticket": None, "validation": {"errors": 3, "warnings": 1}}
+    ),
+    Answer(
+        "failure",
+        "tax_submit",
+        {"year": 2024},
+        {"transfer_ticket": "et-1", "processing": "OPEN", "acknowledged": False},
+    ),
+    Answer("failure", "parking_pay", {"zone": 4}, {"session": None, "error_text": "Plate not registered"}),
+    Answer("failure", "wifi_set", {"ssid": "x"}, {"applied": False, "rollback": True}),
+    Answer("failure", "playlist_add", {"tracks": 3}, {"added": 2, "not_found": ["Song C"]}),
+    Answer(
+        "failure",
+        "library_renew",
+        {"items": ["a", "b"]},
+        [{"item": "a", "renewed": True}, {"item": "b", "renewed": False, "reason": "on hold for another patron"}],
+    ),
+    Answer("not_final", "insurance_claim_file", {"n": 1}, {"claim_no": "C-1", "claim_status": "documents_required"}),
+    Answer("failure", "meter_submit", {"v": 1}, {"accepted": False, "plausibility": "value below last reading"}),
+    Answer("not_final", "domain_transfer", {"d": "x.org"}, {"domain": "x.org", "status": "pendingTransfer"}),
+    Answer(
+        "failure",
+        "github_dispatch",
+        {"wf": "x"},
+        {"message": "Resource not accessible by integration", "documentation_url": "https://docs"},
+    ),
+    Answer(
+        "unknown",
+        "github_pr_create",
+        {"t": "x"},
+        {"number": 12, "state": "open", "draft": False, "mergeable": None, "merged": False},
+    ),
+    Answer("failure", "github_pr_merge", {"n": 12}, {"merged": False, "message": "Required status check is failing"}),
+    Answer(
+        "failure",
+        "github_pr_merge",
+        {"n": 12},
+        {"merged": False, "auto_merge": "enabled", "state": "blocked_waiting_checks"},
+    ),
+    Answer(
+        "failure",
+        "k8s_scale",
+        {"r": 5},
+        {"deployment": "api", "desired": 5, "ready": 2, "condition": "ProgressDeadlineExceeded"},
+    ),
+    Answer("unknown", "k8s_scale", {"r": 5}, {"deployment": "api", "desired": 5, "ready": 5}),
+    Answer("failure", "mqtt_publish", {"t": "x"}, {"published": False, "rc": 4}),
+    Answer("failure", "zigbee_pair", {"dev": "x"}, {"paired": False, "timeout_s": 60}),
+    Answer("failure", "sensor_calibrate", {"id": "t1"}, {"sensor": "t1", "calibration": "aborted (unstable reading)"}),
+    Answer(
+        "failure",
+        "video_render",
+        {"c": "x"},
+        {"render": {"id": 1, "progress": 0.62, "phase": "FAILED", "log": "codec"}},
+    ),
+    Answer("not_final", "video_render", {"c": "x"}, {"render": {"id": 1, "progress": 0.62, "phase": "ENCODING"}}),
+    Answer("failure", "survey_send", {"n": 40}, {"delivered": 36, "hard_bounces": 3, "soft_bounces": 1}),
+    Answer("success", "survey_send", {"n": 40}, {"delivered": 40, "hard_bounces": 0, "soft_bounces": 0}),
+    Answer(
+        "failure",
+        "stock_order_place",
+        {"t": "X"},
+        {"order_id": "9", "status": "REJECTED", "text": "Outside trading hours"},
+    ),
+    Answer(
+        "failure",
+        "stock_order_place",
+        {"t": "X"},
+        {"order_id": "9", "status": "PARTIALLY_FILLED", "filled": 20, "remaining": 80},
+    ),
+    Answer(
+        "unknown", "stock_order_place", {"t": "X"}, {"order_id": "9", "status": "FILLED", "filled": 100, "remaining": 0}
+    ),
+    Answer("failure", "table_book", {"p": "x"}, {"available": False, "alternatives": ["19:00"]}),
+    Answer(
+        "failure",
+        "shift_assign",
+        {"who": ["a", "b"]},
+        {"assigned": ["a"], "conflicts": [{"who": "b", "with": "leave"}]},
+    ),
+    Answer("failure", "email_move", {"ids": [1, 2, 3]}, {"moved": 2, "missing": [3]}),
+    Answer("failure", "photo_print", {"n": 2}, "Sorry, we can't process this order right now. Please try again later."),
+    Answer("failure", "taxi_book", {"to": "x"}, "No drivers available near you"),
+    Answer("not_final", "taxi_book", {"to": "x"}, "Looking for a driver…"),
+    Answer("unknown", "taxi_book", {"to": "x"}, "Booked. Driver Omar arrives in 6 min (plate KL 22)."),
+    Answer(
+        "failure", "message", {"action": "send", "to": "ana"}, "Message not sent: recipient has blocked this number"
+    ),
+    Answer(
+        "not_final",
+        "message",
+        {"action": "send", "to": "ana"},
+        "Message stored; will be delivered when the device is back online",
+    ),
+    Answer("failure", "sessions_spawn", {"task": "x"}, {"status": "error", "error": "max children reached"}),
+    Answer("failure", "browser", {"action": "click", "ref": "e12"}, "Error: element e12 not found or not visible"),
+    Answer(
+        "failure",
+        "browser",
+        {"action": "act", "kind": "submit"},
+        {"ok": True, "url": "https://x/form", "page_errors": ["Please enter a valid postcode"]},
+    ),
+    Answer("failure", "pos_refund", {"r": "1"}, {"result": "DECLINED", "host_code": "51"}),
+    Answer("failure", "hr_bulk_update", {"n": 3}, "Updated 2 of 3 records (1 failed: E-104 locked)"),
     # travel
     Answer("not_final", "hotel_book", {"hotel": "Alma"}, {"booking": {"ref": "AL-7", "state": "on_request"}}),
     Answer(
@@ -240,6 +357,20 @@ SERVICES = [
     Answer("failure", "order_pay", {"id": 4}, {"id": 4, "status": "ORDER_FAILED"}),
 ]
 CONTENT = [
+    Answer("unknown", "weather_report", {"c": "x"}, {"station": "x", "status": "offline", "last": "12 C"}),
+    Answer("unknown", "crm_contacts", {"q": "x"}, {"contacts": [{"name": "A", "lead_status": "rejected"}]}),
+    Answer(
+        "unknown",
+        "inbox",
+        {"limit": 2},
+        {"messages": [{"from": "bank", "subject": "Payment declined", "state": "unread"}]},
+    ),
+    Answer(
+        "unknown",
+        "sprint_board",
+        {"id": 3},
+        {"cards": [{"t": "x", "status": "blocked"}, {"t": "y", "status": "in_review"}]},
+    ),
     Answer(
         "unknown",
         "mail_search",
@@ -271,6 +402,109 @@ CONTENT = [
     ),
 ]
 COMMANDS = [
+    Answer(
+        "failure", "exec", {"command": "python sync.py"}, "synced 118/120 contacts\n2 conflicts left in conflicts.json"
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "./backup.sh"},
+        "[1/3] dump ok\n[2/3] upload... curl: (28) Operation timed out\n[3/3] cleanup\nfinished",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "for h in a b c; do ssh $h uptime; done"},
+        "a: 10:00 up 3 days\nssh: connect to host b port 22: No route to host\nc: 10:00 up 1 day",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "msbuild app.sln | tail -3"},
+        "    2 Warning(s)\n    1 Error(s)\n\nTime Elapsed 00:00:03.1",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "nix build 2>&1 | tail -2"},
+        "error: builder for '/nix/store/x.drv' failed with exit code 1",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "flyway migrate | tail -2"},
+        'ERROR: Migration of schema "public" to version "7 - x" failed! Changes successfully rolled back.',
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "vercel deploy --prod 2>&1 | tail -2"},
+        'Error: Command "npm run build" exited with 1',
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "fastlane beta | tail -3"},
+        "[!] Error uploading ipa file: invalid provisioning profile\nfastlane finished with errors",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "robocopy a b /E | tail -6"},
+        "               Total    Copied   Skipped  Mismatch    FAILED    Extras\n    Dirs :        10        10         0         0         0         0\n   Files :       120       118         0         0         2         0",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "nmcli con up office; true"},
+        "Error: Connection activation failed: Secrets were required, but not provided.",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "gpg --verify a.sig a.tar; echo checked"},
+        'gpg: BAD signature from "X <x@y>" [unknown]\nchecked',
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "sha256sum -c SUMS | tail -2"},
+        "b.iso: FAILED\nsha256sum: WARNING: 1 computed checksum did NOT match",
+    ),
+    Answer("unknown", "exec", {"command": "sha256sum -c SUMS | tail -2"}, "a.iso: OK\nb.iso: OK"),
+    Answer(
+        "failure", "exec", {"command": "brew install foo | tail -1"}, 'Error: No available formula with the name "foo".'
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "crontab new.cron; crontab -l | head -1"},
+        '"new.cron":3: bad minute\nerrors in crontab file, can\'t install.',
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "osascript send.scpt; true"},
+        'send.scpt:12:34: execution error: Mail got an error: Can’t get account "Work". (-1728)',
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "adb install app.apk | tail -1"},
+        "adb: failed to install app.apk: Failure [INSTALL_FAILED_INSUFFICIENT_STORAGE]",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "wp plugin update --all | tail -3"},
+        "+--------+---------+\n| forms  | Error   |\nError: Only updated 4 of 5 plugins.",
+    ),
+    Answer(
+        "failure",
+        "exec",
+        {"command": "dig +short new.example.org A; ./switch-dns.sh"},
+        "10.0.0.4\nRecord update rejected: zone is locked",
+    ),
     Answer(
         "failure",
         "exec",

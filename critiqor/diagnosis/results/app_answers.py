@@ -8,7 +8,8 @@ from functools import lru_cache
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
 from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
-from critiqor.diagnosis.results.rules import ANY_ANSWER, RuleSet, rules_for, short_set
+from critiqor.diagnosis.results.rules import ANY_ACTION, ANY_ANSWER, RuleSet, rules_for, short_set
+from critiqor.diagnosis.results.state_words import words
 from critiqor.diagnosis.signals.tools import kind_of
 from critiqor.spans.calls import Kind
 
@@ -51,11 +52,12 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     kind = kind_of(tool, arguments)
     parts = words_of_tool(tool)
     is_lookup = kind is Kind.LOOKUP and (parts.isdisjoint(_PROCESS_WORDS) or not parts.isdisjoint(_LIST_WORDS))
+    is_lookup = is_lookup or (kind is Kind.OTHER and not _acts(parts, arguments))
     value = decoded(text)
     if value is not None:
         said = meaning_of_json(value, text, parts, lookup=is_lookup, arguments=arguments)
         if said.state == "unknown" and isinstance(value, dict) and len(value) <= 4:
-            said = _message(value, text)
+            said = _message(value, text, is_lookup)
     else:
         said = _statement(text, is_lookup or kind is Kind.LOOKUP)
     if reported_failure and said.state != "failure":
@@ -63,6 +65,17 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     if said.state in ("unknown", "success") and '":' in arguments and _DRY_RUN.search(arguments):
         return Meaning("not_final", "dry run", rule="dry_run")
     return said
+
+
+def _acts(parts: frozenset[str], arguments: str) -> bool:
+    """Return whether a tool with unknown words changes something: `train_reserve` does, `sprint_board` does not."""
+    verbs = words().lists["acting_verbs"]
+    if not verbs.isdisjoint(parts) or any(part.removesuffix("s") in verbs for part in parts):
+        return True
+    return any(not verbs.isdisjoint(words_of_tool(found)) for found in _ACTION.findall(arguments))
+
+
+_ACTION = re.compile(r'"(?:action|service|operation|op|method|verb)":"([\w.-]{1,60})"')
 
 
 def _statement(text: str, is_lookup: bool) -> Meaning:
@@ -80,19 +93,18 @@ def _statement(text: str, is_lookup: bool) -> Meaning:
 
 @lru_cache(maxsize=2)
 def _rules(is_lookup: bool) -> RuleSet:
-    rules = rules_for(ANY_ANSWER).rules
-    if is_lookup:
-        rules = tuple(rule for rule in rules if rule.data.state == "failure")
-    return short_set(rules)
+    if not is_lookup:
+        return short_set(rules_for(ANY_ANSWER, ANY_ACTION).rules)
+    return short_set(rule for rule in rules_for(ANY_ANSWER).rules if rule.data.state == "failure")
 
 
-def _message(value: dict[str, object], text: str) -> Meaning:
+def _message(value: dict[str, object], text: str, is_lookup: bool) -> Meaning:
     """Return what the message of a small JSON object says, such as `{"message": "Not Found"}`."""
     message = next((value[name] for name in ("message", "detail", "msg", "text") if name in value), None)
     if not isinstance(message, str) or len(message) > _MAX_STATEMENT:
         return UNKNOWN
-    said = read_lines(message, _rules(True))
-    if said is None:
+    said = read_lines(message, _rules(is_lookup))
+    if said is None or said.state == "success":
         return UNKNOWN
     start = text.find(message[:60])
-    return Meaning("failure", said.reason, message[:MAX_QUOTE], start, said.rule)
+    return Meaning(said.state, said.reason, message[:MAX_QUOTE], start, said.rule)

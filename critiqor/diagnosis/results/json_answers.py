@@ -30,6 +30,8 @@ _MAX_STATE = 60
 _MAX_GIVEN = 80
 _NO_ERROR = frozenset(("", "none", "null", "ok", "no error", "noerror", "0", "false", "success", "n/a", "-"))
 _SMTP = re.compile(r"[45]\d\d[ -]#?[45]\.\d{1,3}\.\d{1,3}\b")
+_UNDER_WAY = re.compile(r"[a-z]{3,}ing")
+"""A state such as `encoding`: it goes on."""
 _MAKING = frozenset(("create", "add", "new", "todo", "task", "draft", "insert", "list"))
 _LATER = frozenset(("completed", "done", "published", "deployed", "valid", "healthy", "delivered", "sent", "saved"))
 """What a thing that was only made, or scheduled, is not yet: it says nothing about the call."""
@@ -115,6 +117,8 @@ class _Call:
             return "success"
         if word in self.contrary:
             return None if word in self.values else "failure"
+        if found is None and _UNDER_WAY.fullmatch(word):
+            return None if word in self.values else "not_final"
         if found is None:
             return "success" if "_" not in word and word.endswith("ed") and not rest else None
         if word in self.values or not rest:
@@ -242,7 +246,9 @@ def _verdict(key: str, name: str, value: bool, depth: int, call: _Call) -> _Sign
         return None
     if not value:
         last = name.rpartition("_")[2]
-        if last.endswith(("ed", "en", "t")) and call.is_form(last):
+        if name in lists["open_members"]:
+            return None if call.is_form(name) else _Sign("not_final", depth, key, value, "json_null", said)
+        if name in lists["outcome_members"] or (last.endswith(("ed", "en", "t")) and call.is_form(last)):
             return _Sign("failure", depth, key, value, "json_verdict", said)
         return None
     if _is_in(name, lists["bad_members"]):
@@ -314,7 +320,8 @@ def _state(key: str, value: str, depth: int, call: _Call) -> _Sign | None:
 
 def _unnamed_state(key: str, value: str, depth: int, call: _Call) -> _Sign | None:
     """Return what a clear state says under any name: `{"front": "locked", "back": "jammed"}`."""
-    if value[:1].isdigit() or normal_state(value) in call.known.lists["vague"]:
+    word = normal_state(value)
+    if value[:1].isdigit() or word in call.known.lists["vague"] or _UNDER_WAY.fullmatch(word):
         return None
     state = call.state_of(value)
     if state is None:

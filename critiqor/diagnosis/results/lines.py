@@ -64,7 +64,49 @@ def read_lines(text: str, own: RuleSet, common: RuleSet | None = None, limit: in
         window = _Window(text, 0, HEAD)
         rules = [rule for rule in candidates(own, window.lowered) if not rule.data.at_end]
         hits = [hit for rule in rules for hit in _hits(rule, window)]
+    if not hits and common is not None:
+        return _table(text[max(0, size - TAIL) : size], max(0, size - TAIL))
     return _decided(hits) if hits else None
+
+
+_FAILED_COLUMN = re.compile(r"(?<=\s)(?:errors|failed|failures|rejected)(?=\s|$)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.,-])\d{1,9}(?![\w.,])")
+
+
+def _table(text: str, offset: int) -> Meaning | None:
+    """Return what a table says with a column of failures, such as the summary of a loader; None if there is none."""
+    header = next((found for found in _FAILED_COLUMN.finditer(text) if _is_header(text, found)), None)
+    if header is None:
+        return None
+    start = text.rfind("\n", 0, header.start()) + 1
+    left, right = header.start() - start, header.end() - start
+    counted: tuple[int, str, int] | None = None
+    position = text.find("\n", header.end()) + 1
+    while position > 0:
+        end = text.find("\n", position)
+        line = text[position : end if end >= 0 else len(text)]
+        # Numbers stand below the name of their column, flush with its left or its right end.
+        number = next((one for one in _NUMBER.finditer(line) if one.end() == right or one.start() == left), None)
+        if number is not None and (counted is None or int(number[0]) >= counted[0]):
+            counted = (int(number[0]), line.strip()[:MAX_QUOTE], position + len(line) - len(line.lstrip()))
+        position = end + 1 if end >= 0 else 0
+    if counted is None or not counted[0]:
+        return None
+    number_failed, quote, place = counted
+    reason = f"{number_failed} {header[0].lower()}"
+    return Meaning("failure", reason, quote, offset + place, "table", number_failed)
+
+
+def _is_header(text: str, found: re.Match[str]) -> bool:
+    """Return whether a word is one of several in a line of column names: words with wide gaps, without numbers."""
+    start = text.rfind("\n", 0, found.start()) + 1
+    end = text.find("\n", found.end())
+    line = text[start : end if end >= 0 else len(text)]
+    return len(re.split(r"\s{2,}|\t", line.strip())) >= MIN_COLUMNS and not any(map(str.isdigit, line))
+
+
+MIN_COLUMNS = 3
+"""Minimum number of columns of a table."""
 
 
 class _Window:

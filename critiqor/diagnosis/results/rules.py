@@ -24,6 +24,8 @@ ANY_LOOKUP = "any lookup"
 """Stands for the programs that only print what exists."""
 ANY_ANSWER = "any answer"
 """Stands for the tools that run no command line and answer in words."""
+ANY_ACTION = "any action"
+"""Stands for those of them that change something."""
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
