@@ -485,7 +485,7 @@ COMMANDS = [
         "failure",
         "exec",
         {"command": "osascript send.scpt; true"},
-        'send.scpt:12:34: execution error: Mail got an error: Can’t get account "Work". (-1728)',
+        'send.scpt:12:34: execution error: Mail got an error: Cannot get account "Work". (-1728)',
     ),
     Answer(
         "failure",
