@@ -199,6 +199,10 @@ class Diagnoser:
         if len(sessions) > 1 and not any(run.has_history for run in sessions.get(None, ())):
             # Stray events without a session are not a session.
             sessions.pop(None, None)
+        for key, members in sessions.items():
+            # A request that was saved before its agent run was known is not an agent run.
+            named = [run for run in members if run.scope.agent_run_id is not None or run.has_begun]
+            sessions[key] = named or members
         return [
             SessionFacts(
                 session_key=key,

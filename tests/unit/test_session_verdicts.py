@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from story import START, Story
+from story import START, Story, diagnose
 
 from critiqor.diagnosis import Diagnoser
 from critiqor.diagnosis.scoring import MAX_AGENT_RUNS, MAX_FINDINGS, MAX_SESSIONS, judge
@@ -359,3 +359,10 @@ def test_without_findings_of_allowed_types_another_session_can_be_the_worst() ->
     assert rule.explanation.startswith(
         "trust is 65 in session b, the worst of 2, without findings of allowed types, 50"
     )
+
+
+def test_a_request_that_was_saved_before_its_agent_run_was_known_is_no_agent_run() -> None:
+    story = Story().user("Look.").model().says("It is fine.").finishes()
+    early = msgspec.structs.replace(Story().user("Look.").events[0], agent_run_id=None)
+    [session] = diagnose([early, *story.events]).sessions
+    assert (session.agent_runs, session.agent_runs_total) == (["run-1"], 1)
