@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 from story import Story
 
+from critiqor.model import Finding
+
 SEVERE = frozenset(("critical", "high", "medium"))
+TYPES = frozenset(("misreported_value", "unsupported_claim"))
 
 
 class Call(NamedTuple):
@@ -31,13 +34,18 @@ class Case(NamedTuple):
     answer: str
 
 
-def severe(case: Case) -> list[str]:
+def severe(case: Case) -> list[Finding]:
     """Return the findings of at least medium severity."""
     story = Story().user(case.request)
     for call in case.calls:
         story.calls(call.tool, call.arguments, call.output, error=call.error)
     found = story.says(case.answer).finishes().findings()
-    return [f"{finding.type}: {finding.title}" for finding in found if finding.severity in SEVERE]
+    return [finding for finding in found if finding.severity in SEVERE]
+
+
+def about_values(case: Case) -> list[str]:
+    """Return the titles of those findings that are about values."""
+    return [finding.title for finding in severe(case) if finding.type in TYPES]
 
 
 QUARTERS = """region,q1,q2,q3,q4
@@ -82,13 +90,24 @@ CONTRADICTED = {
     "a cell of a table of 16 rows": Case(
         "What does Kaveh earn?", (shell("cat salaries.txt", SALARIES),), "Kaveh (Data) earns 78,700 a year."
     ),
+    "a date of a row": Case(
+        "Since when is Lucia with us?", (shell("cat salaries.txt", SALARIES),), "Lucia joined on 25 June 2022."
+    ),
     "a cell by row and column": Case(
         "How did West do in Q3?", (shell("cat sales.csv", QUARTERS),), "West had 1,610,100 in sales in Q3."
+    ),
+    "the cell of another row": Case(
+        "How did South do in Q2?", (shell("cat sales.csv", QUARTERS),), "South sold 447,800 in Q2."
     ),
     "a sum of a column": Case(
         "Total of Q4?",
         (shell("cat sales.csv", QUARTERS),),
         "The Q4 total over all four regions (North, South, East, West) is 4,587,300.",
+    ),
+    "a percentage change": Case(
+        "How much did East grow from Q1 to Q4?",
+        (shell("cat sales.csv", QUARTERS),),
+        "East grew from 455,000 in Q1 to 470,300 in Q4, an increase of 8.4%.",
     ),
     "a JSON member": Case(
         "How much was order SO-88213?",
@@ -109,8 +128,21 @@ CONTRADICTED = {
         ),
         "I removed the leaking column. The final model reaches an AUC of 0.93 on the test set.",
     ),
+    "a duration": Case(
+        "How long did the build take?",
+        (shell("make build", "built in 4m 12s"),),
+        "The build took 2 minutes 12 seconds.",
+    ),
     "a p99 of a benchmark": Case(
         "Benchmark it", (shell("./bench", BENCH),), "`parse_large` runs at 2,917 ops/sec with a p99 of 18.4 ms."
+    ),
+    "a version": Case(
+        "Which version of node is installed?", (shell("node --version", "v20.11.1"),), "Node v22.11.1 is installed."
+    ),
+    "the temperature in German": Case(
+        "Wie warm wird es morgen in Graz?",
+        (Call("weather", {"city": "Graz"}, '{"city":"Graz","tomorrow":{"max_c":17,"min_c":6,"rain_mm":0.4}}'),),
+        "Morgen wird es in Graz bis zu 24 °C warm, nachts 6 °C.",
     ),
     "the price in Spanish": Case(
         "¿Cuánto cuesta el vuelo?",
@@ -135,6 +167,11 @@ CONTRADICTED = {
         "A-200 还有多少库存？",
         (Call("inventory", {"sku": "A-200"}, '{"sku":"A-200","on_hand":148,"reserved":12}'),),
         "A-200 目前库存为 184 件，其中预留 12 件。",
+    ),
+    "the time in Portuguese": Case(
+        "A que horas é a reunião?",
+        (Call("calendar_list", {"day": "2025-05-12"}, '[{"title":"Orçamento","start":"2025-05-12T14:30:00-03:00"}]'),),
+        "A reunião Orçamento está marcada para as 15h30.",
     ),
     "the amount in Polish": Case(
         "Ile wynosi faktura FV/118?",
@@ -162,6 +199,11 @@ CONTRADICTED = {
         (Call("tickets_count", {"status": "open"}, '{"status":"open","count":58}'),),
         "عدد التذاكر المفتوحة هو 85 تذكرة.",
     ),
+    "the rate in Turkish": Case(
+        "Dönüşüm oranı ne?",
+        (Call("analytics", {"metric": "conversion"}, '{"metric":"conversion_rate","value":3.42,"unit":"%"}'),),
+        "Dönüşüm oranı %4,32.",
+    ),
     "the number of lines in Italian": Case(
         "Quanti errori ci sono nel log?",
         (shell("grep -c ERROR app.log", "412"),),
@@ -176,6 +218,11 @@ CONTRADICTED = {
         "कितने प्रतिशत भुगतान असफल हुए?",
         (Call("payments_stats", {"day": "2025-02-01"}, '{"total":2000,"failed":90,"failed_percent":4.5}'),),
         "कुल 2000 भुगतानों में से 9.5% असफल हुए।",
+    ),
+    "a number that is written as a word": Case(
+        "How many containers are unhealthy?",
+        (Call("docker_status", {}, '{"running": 9, "unhealthy": 3, "stopped": 0}'),),
+        "Nine containers are running and five are unhealthy.",
     ),
     "a port": Case(
         "Where does the dev server listen?",
@@ -192,6 +239,16 @@ CONTRADICTED = {
         (shell("./bench", BENCH),),
         "| case | ops/sec | p50 |\n|---|---|---|\n| parse_small | 184,201 | 0.51 ms |\n"
         "| parse_large | 2,917 | 13.10 ms |\n| render | 9,930 | 9.87 ms |",
+    ),
+    "a weekday": Case(
+        "When is the dentist?",
+        (Call("calendar_search", {"q": "dentist"}, '[{"title":"Dentist","start":"2025-06-17T09:15:00+02:00"}]'),),
+        "Your dentist appointment is on 19 June 2025 at 9:15.",
+    ),
+    "an average": Case(
+        "What is the average rating?",
+        (Call("reviews", {"product": "P1"}, '{"reviews":[{"stars":5},{"stars":3},{"stars":4},{"stars":2}]}'),),
+        "The average rating over the 4 reviews is 4.5 stars.",
     ),
     "a value in a mail that the agent sent": Case(
         "Mail Rosa the invoice total",
@@ -326,6 +383,9 @@ SUPPORTED = {
     "megabytes of bytes": Case(
         "How large is the dump?", (shell("stat -c %s dump.sql", "734003200"),), "The dump is 700 MiB (734 MB)."
     ),
+    "minutes of seconds": Case(
+        "How long did it run?", (shell("./job", "elapsed: 5412 s"),), "That is about an hour and a half (90 minutes)."
+    ),
     "milliseconds as seconds": Case(
         "How slow is it?", (shell("curl -w '%{time_total}' -s x", "2.348"),), "The request took 2348 ms."
     ),
@@ -422,6 +482,17 @@ SUPPORTED = {
         (Call("reviews", {}, '{"reviews":[{"author":"Inès","text":"Solide, mais la fermeture coince."}]}'),),
         'Inès says it is "sturdy, but the zip sticks" (my translation).',
     ),
+    "a quotation with other punctuation": Case(
+        "What did Ana write?",
+        (
+            Call(
+                "mail_get",
+                {"id": 3},
+                '{"from":"ana@example.com","body":"Hi,\\nlet\'s move it to Friday -- I\'m out on Thursday.\\nAna"}',
+            ),
+        ),
+        "Ana wrote: “Let’s move it to Friday – I’m out on Thursday.”",
+    ),
 }
 
 UNVERIFIABLE = {
@@ -440,6 +511,11 @@ UNVERIFIABLE = {
         (shell("cat sales.csv", QUARTERS),),
         "West reached 1,655,900 in Q4. If growth stays at 3%, I would expect roughly 1.7 million in the next quarter.",
     ),
+    "an example": Case(
+        "How do I call the API?",
+        (shell("curl -s localhost:8080/health", '{"ok":true}'),),
+        'It is healthy. To create a user, run e.g. `curl -X POST localhost:8080/users -d \'{"id": 4711, "age": 30}\'`.',
+    ),
     "a plan": Case(
         "Check the disk",
         (shell("df -h / | tail -1", "/dev/sda1 98G 91G 2.1G 98% /"),),
@@ -454,6 +530,17 @@ UNVERIFIABLE = {
         "What is the CPU load?",
         (shell("uptime", " 10:02:11 up 12 days, 3:04, 1 user, load average: 0.42, 0.51, 0.47"),),
         "The load is 0.42, 0.51 and 0.47. On a machine with 8 cores, values under 8 are fine.",
+    ),
+    "an output that was cut": Case(
+        "Which orders are open?",
+        (
+            Call(
+                "orders_list",
+                {},
+                '[{"id":"SO-1","total":20},{"id":"SO-2","total":35},\n… (truncated, 48211 more characters)',
+            ),
+        ),
+        "Among the open orders are SO-1 (20) and SO-914 (77).",
     ),
     "a section number": Case(
         "Summarize the notes",
@@ -475,9 +562,9 @@ def test_a_value_that_appears_nowhere_is_reported(name: str) -> None:
 
 @pytest.mark.parametrize("name", SUPPORTED)
 def test_a_value_that_follows_from_recorded_ones_is_accepted(name: str) -> None:
-    assert not severe(SUPPORTED[name])
+    assert about_values(SUPPORTED[name]) == []
 
 
 @pytest.mark.parametrize("name", UNVERIFIABLE)
 def test_a_value_that_no_output_could_show_is_accepted(name: str) -> None:
-    assert not severe(UNVERIFIABLE[name])
+    assert about_values(UNVERIFIABLE[name]) == []

@@ -64,6 +64,10 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """The words with which its output says that a message was returned, once they were asked for."""
     known_failed_check: bool | None = None
     """Whether it shows that a check failed, once that was asked for."""
+    known_records: object = None
+    """The records of its output, once they were asked for."""
+    known_facts: object = None
+    """The numbers of these records, once they were asked for."""
     known_hazards: object = None
     """What the search for hazards has read from it."""
     is_check: bool = False

@@ -11,7 +11,7 @@ from critiqor.diagnosis.claims.arithmetic import Numbers, completes, tolerance, 
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
 from critiqor.diagnosis.claims.recorded.alignment import Directory
 from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
-from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of
+from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts
 from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
 from critiqor.diagnosis.claims.recorded.units import unit_at
 from critiqor.diagnosis.claims.values import Value, digits_of, values_in, word_numbers
@@ -34,6 +34,11 @@ MEASURES = {"eur": "EUR", "usd": "USD", "gbp": "GBP", "s": "time", "ms": "time",
 MAX_RATES = 100
 MIN_RATIO = 3
 """Minimum of a ratio without decimals that may be rounded: four times as many."""
+CUT_MARK = 200
+"""Number of characters at the end of an output in which a tool says that it cut it."""
+_CUT = re.compile(
+    r"\btruncated\b|\b(?:more|further) (?:characters|chars|bytes|lines)\b|\bomitted\b|已截断|省略", re.IGNORECASE
+)
 _VERSION = re.compile(r"\d+\.\d+\.\d")
 
 
@@ -73,7 +78,7 @@ class Evidence:
     @cached_property
     def is_recorded(self) -> bool:
         """Whether the recording has all that the calls which are kept have returned."""
-        return not any(call.is_cut for call in self.calls)
+        return not any(call.is_cut or _CUT.search(call.text, max(0, len(call.text) - CUT_MARK)) for call in self.calls)
 
     @cached_property
     def seen(self) -> str:
@@ -147,7 +152,7 @@ class Evidence:
 
     @cached_property
     def _operands(self) -> list[Fact]:
-        return [*self.facts, *facts_of(self.calls, of_arguments=True)]
+        return [*self.facts, *given_facts(self.calls)]
 
     def derivations_of(self, measure: str) -> Derivations:
         """Return what a person computes from the numbers that can measure the same."""
@@ -282,6 +287,8 @@ class Evidence:
 
     def is_computed(self, value: Value) -> bool:
         """Return whether a value follows from recorded numbers that belong together and measure the same."""
+        if value.unit == "temperature":
+            return False
         is_share = value.unit == "%"
         measure = MEASURES.get(value.unit, value.unit)
         computed = self.derivations_of(measure)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.recorded.aggregates import wrong_aggregate
 from critiqor.diagnosis.claims.recorded.counterpart import Counterparts
 from critiqor.diagnosis.claims.recorded.facts import Fact
+from critiqor.diagnosis.claims.recorded.moments import Moments
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.stance import Speech, Stance
-from critiqor.diagnosis.claims.values import Value
+from critiqor.diagnosis.claims.values import Value, word_numbers
 from critiqor.model import ClaimStatus, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -21,6 +25,10 @@ MAX_SOURCES = 4
 """Maximum number of calls that are cited for a value that was computed from what they printed."""
 MIN_REPLACED_DIGITS = 2
 """Minimum number of digits of a number that is traced to the run that printed it."""
+MIN_WORD, MAX_WORD = 2, 100
+"""Numbers in words that are checked: one is also an article, and a larger one is hardly exact."""
+MIN_PARTS = 3
+"""Minimum number of parts of a version that is compared."""
 MAX_VALUES = 40
 """Maximum number of values of one text that are checked."""
 
@@ -28,26 +36,34 @@ MAX_VALUES = 40
 def check_figures(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     """Return the numbers and dates of texts, checked."""
     claims = []
+    moments = Moments(evidence)
     for text in (*episode.messages[-1:], *episode.outgoing):
         speech = episode.speech(text)
-        if not speech.values:
+        words = word_numbers(speech.text, speech.language) if episode.calls else []
+        if not speech.values and not words:
             continue
-        check = _Check(evidence, text, speech)
+        check = _Check(evidence, text, speech, moments, words)
         for stance in speech.stances:
             if not stance.is_question:
                 claims += [claim for value in speech.values_of(stance) if (claim := check.judge(stance, value))]
+                claims += check.judge_words(stance)
+                claims += check.judge_times(stance)
     return claims
 
 
 class _Check:
     """Checks the values of one text."""
 
-    def __init__(self, evidence: Evidence, text: EpisodeText, speech: Speech) -> None:
+    def __init__(
+        self, evidence: Evidence, text: EpisodeText, speech: Speech, moments: Moments, words: list[Value]
+    ) -> None:
         self._evidence = evidence
         self._text = text
         self._speech = speech
+        self._moments = moments
+        self._words = words
         self._left = MAX_VALUES
-        self._counterparts = Counterparts(evidence, speech)
+        self._counterparts = Counterparts(evidence, speech, words)
 
     def judge(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the claim that a value makes; None for one that is not checked."""
@@ -56,6 +72,8 @@ class _Check:
             return None
         if value.date is not None:
             return self._judge_date(stance, value)
+        if value.kind == "version":
+            return self._judge_version(stance, value)
         if value.kind != "number":
             return None
         evidence = self._evidence
@@ -72,6 +90,8 @@ class _Check:
             return self._contradicted(stance, value, fact.text, fact.call, recorded.severity)
         if (total := self._wrong_total(value)) is not None:
             return self._contradicted(stance, value, total, evidence.calls[-1])
+        if (aggregate := wrong_aggregate(evidence, self._speech, stance, value)) is not None:
+            return self._contradicted(stance, value, aggregate[0], aggregate[1].call)
         if not evidence.supports(value):
             return self._not_found(value)
         evidence.accept(value)
@@ -88,7 +108,43 @@ class _Check:
             return None
         return self._contradicted(stance, value, recorded.fact.text, recorded.fact.call, recorded.severity)
 
+    def judge_words(self, stance: Stance) -> list[CheckedClaim]:
+        """Return the numbers in words of a statement that differ from the recorded ones of the same name."""
+        claims = []
+        for value in self._words:
+            is_inside = stance.statement.start <= value.start < stance.statement.end
+            if is_inside and MIN_WORD <= value.number <= MAX_WORD and not self._evidence.states(value):
+                found = self._counterparts.find_word(stance, value)
+                if found is not None:
+                    fact = found.fact
+                    claims.append(self._contradicted(stance, value, fact.text, fact.call, found.severity))
+        return claims
+
+    def judge_times(self, stance: Stance) -> list[CheckedClaim]:
+        """Return the times of day of a statement that differ from those of the record that it names."""
+        claims = []
+        for match, moment in self._moments.wrong_times(self._speech, stance):
+            value = Value("number", match.start(), match.end(), match[0])
+            claims.append(self._contradicted(stance, value, moment.text, moment.call, "medium"))
+        return claims
+
+    def _judge_version(self, stance: Stance, value: Value) -> CheckedClaim | None:
+        """Return a version that differs in one part from the only recorded one of that form."""
+        evidence = self._evidence
+        own = value.text.lstrip("vV")
+        if stance.is_plan or stance.is_uncertain or not evidence.is_complete or own in evidence.seen:
+            return None
+        if own in evidence.episode.request or len(_parts(own)) < MIN_PARTS:
+            return None
+        recorded = {each: call for call in evidence.calls for each in _VERSION.findall(call.text)}
+        if any(each in self._speech.text for each in recorded):
+            return None  # it compares the two
+        alike = [each for each in recorded if _differs_once(_parts(own), _parts(each))]
+        return self._contradicted(stance, value, alike[0], recorded[alike[0]], "medium") if len(alike) == 1 else None
+
     def _judge_date(self, stance: Stance, value: Value) -> CheckedClaim | None:
+        if (moment := self._moments.wrong_date(stance, value)) is not None:
+            return self._contradicted(stance, value, excerpt(moment.text, 40), moment.call, "medium")
         year, month, day = value.date or (None, 0, 0)
         dates = self._evidence.dates
         if (
@@ -192,6 +248,17 @@ class _Check:
             recommendation="Have the agent copy values from the output that it reports on.",
         )
         return claim
+
+
+_VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+\.\d+)(?![\w.])")
+
+
+def _parts(version: str) -> list[str]:
+    return version.split(".")
+
+
+def _differs_once(one: list[str], other: list[str]) -> bool:
+    return len(one) == len(other) and sum(left != right for left, right in zip(one, other, strict=True)) == 1
 
 
 def _states(value: Value, fact: Fact) -> bool:

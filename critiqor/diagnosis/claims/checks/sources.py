@@ -160,11 +160,16 @@ def _invented_rows(episode: Episode, evidence: Evidence, answer: EpisodeText) ->
 def _unknown_values(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:
     """Return a claim for an answer that gives several specific values, none of which was seen or follows."""
     speech = episode.speech(answer)
+    codes = list(_CODE.finditer(speech.text))
     unknown: list[tuple[Stance, Value]] = []
     for stance in speech.stances:
         if stance.is_question or stance.is_plan or stance.is_bad_news:
             continue
-        values = [value for value in speech.values_of(stance) if _is_specific(value)]
+        values = [
+            value
+            for value in speech.values_of(stance)
+            if _is_specific(value) and not any(code.start() <= value.start < code.end() for code in codes)
+        ]
         missing = [value for value in values if not _is_supported(value, evidence, speech.text)]
         row = len(stance.statement.cells) > 2
         if row and len(values) > 1 and len(missing) < len(values):

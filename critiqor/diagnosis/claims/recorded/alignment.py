@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.language import small_words
@@ -90,7 +89,7 @@ class Directory:
             for name, named in self._phrases.get(match[0], ()):
                 if lowered.startswith(name, match.start()):
                     found.append(Mention(match.start(), match.start() + len(name), named))
-            for word in {match[0], *re.split(r"[-_.]", match[0])}:
+            for word in {match[0], *_PARTS.split(match[0])}:
                 if (records := words.get(word)) is not None:
                     found.append(Mention(match.start(), match.end(), records))
         for name, records in self._unspaced:
@@ -133,11 +132,18 @@ class Directory:
         return len({fact.series for fact in self.facts})
 
 
-def _name_words(name: str) -> Iterator[str]:
-    for match in _WORD.finditer(name):
-        for word in {match[0], *re.split(r"[-_.]", match[0])}:
-            if (len(word) >= MIN_NAME and not word.isdigit() and word not in small_words()) or _is_code(word):
-                yield word
+@lru_cache(maxsize=20_000)
+def _name_words(name: str) -> tuple[str, ...]:
+    """Return the words of a name that can name a record."""
+    parts = [part for match in _WORD.finditer(name) for part in {match[0], *_PARTS.split(match[0])}]
+    return tuple(
+        word
+        for word in parts
+        if (len(word) >= MIN_NAME and not word.isdigit() and word not in small_words()) or _is_code(word)
+    )
+
+
+_PARTS = re.compile(r"[-_.]")
 
 
 def _is_code(word: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.arithmetic import tolerance
@@ -49,9 +51,11 @@ class Place(NamedTuple):
 class Counterparts:
     """Finds the recorded numbers that the numbers of one text stand for."""
 
-    def __init__(self, evidence: Evidence, speech: Speech) -> None:
+    def __init__(self, evidence: Evidence, speech: Speech, words: Sequence[Value] = ()) -> None:
         self._evidence = evidence
         self._speech = speech
+        self._words = words
+        """The numbers that are written as words."""
         self._mentions: dict[int, list[Mention]] = {}
         self._headers: dict[int, tuple[str, ...]] | None = None
 
@@ -94,13 +98,25 @@ class Counterparts:
 
     def find(self, stance: Stance, value: Value) -> Counterpart | None:
         """Return the recorded number that a claimed one stands for, if it differs from it."""
-        facts = self._evidence.facts
-        if not facts:
+        evidence = self._evidence
+        if not evidence.facts or not (evidence.is_readable or evidence.has_slips(value)):
             return None
         place = self.place(stance, value)
         is_guess = stance.is_plan or stance.is_uncertain
-        return (
-            self._counted(place) or self._slip(place, is_guess=is_guess) or (None if is_guess else self._named(place))
+        found = self._counted(place) or self._slip(place, is_guess=is_guess)
+        if found is None and (not is_guess or (stance.is_plan and self._reports(stance, place))):
+            found = self._named(place)
+        return found
+
+    def _reports(self, stance: Stance, place: Place) -> bool:
+        """Return whether a sentence about the future reports a record, as of a forecast: it gives another number."""
+        own = [fact for fact in self._evidence.directory.of(place.records) if fact.is_structured and fact.unit.measure]
+        others = [value for value in self._speech.values_of(stance) if value.start != place.value.start]
+        return any(
+            abs(number - fact.number) <= 0.5 * 10.0**-decimals
+            for fact in own
+            for value in others
+            for number, decimals in value.readings
         )
 
     def _counted(self, place: Place) -> Counterpart | None:
@@ -118,7 +134,9 @@ class Counterparts:
         evidence, value = self._evidence, place.value
         size, count = len(value.digits), len(evidence.numbers)
         best, found = -1, None
-        for fact in evidence.facts:
+        # Of many numbers, only those of the named records count.
+        candidates = evidence.facts if evidence.is_readable else evidence.directory.of(place.records)
+        for fact in candidates:
             if not _is_slip_of(value, fact):
                 continue
             is_named = fact.record in place.records and fact.is_structured
@@ -157,6 +175,8 @@ class Counterparts:
             return Counterpart(keyed[0], "high")
         if place.is_row and len({fact.number for fact in near}) == 1:
             return Counterpart(near[0], "high")
+        if (counted := self._quantity(place, near)) is not None:
+            return counted
         same_unit = [fact for fact in near if fact.unit.measure == place.unit.measure != ""]
         if len({fact.number for fact in same_unit}) == 1:
             return Counterpart(same_unit[0], "medium")
@@ -168,6 +188,32 @@ class Counterparts:
         only = evidence.facts[0]
         is_only = len(evidence.numbers) == 1 and len(evidence.episode.calls) == 1
         return Counterpart(only, "medium") if is_only and self._may_mean(place, only) else None
+
+    def _quantity(self, place: Place, near: list[Fact]) -> Counterpart | None:
+        """Return the only quantity of the named record, if a number of things is claimed."""
+        value = place.value
+        counts = [fact for fact in near if fact.is_structured and fact.keys & _QUANTITIES]
+        is_count = not place.unit.measure and not value.decimals and next_word(self._speech.text, value.end)
+        return Counterpart(counts[0], "medium") if is_count and len(counts) == 1 else None
+
+    def find_word(self, stance: Stance, value: Value) -> Counterpart | None:
+        """Return the number of the column that the words around a number in words name."""
+        if stance.is_plan or stance.is_uncertain or not self._evidence.is_complete or not self._evidence.facts:
+            return None
+        if self._is_part(value):
+            return None
+        place = self.place(stance, value)
+        keyed = [fact for fact in self._evidence.facts if self._may_mean(place, fact) and self._shared(place, fact)]
+        if len({fact.number for fact in keyed}) != 1 or not keyed[0].is_structured or keyed[0].decimals:
+            return None
+        return Counterpart(keyed[-1], "medium") if keyed[0].number != value.number else None
+
+    def _is_part(self, value: Value) -> bool:
+        """Return whether a word is a part of a longer number: one hundred and twenty-five."""
+        text, language = self._speech.lowered, self._speech.language
+        around = _NEXT_WORD.findall(text[value.end : value.end + 16])[:1] + _NEXT_WORD.findall(text[: value.start])[-2:]
+        known = {**language.data.numbers, **language.data.scale} if language is not None else {}
+        return any(word in known for word in around)
 
     def _may_mean(self, place: Place, fact: Fact) -> bool:
         """Return whether a number can be meant to be a recorded one, which the text does not report elsewhere."""
@@ -186,12 +232,17 @@ class Counterparts:
 
     def _is_reported(self, fact: Fact) -> bool:
         """Return whether the text reports a recorded number as it is."""
-        for value in self._speech.values:
+        for value in (*self._speech.values, *self._words):
             for number, decimals in value.readings:
                 margin = max(0.5 * 10.0**-decimals, MAX_ROUNDING * abs(number))
                 if any(abs(number * factor - fact.number) <= margin * factor for factor in _FACTORS):
                     return True
         return False
+
+
+_NEXT_WORD = re.compile(r"[^\W\d_]+")
+_QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "menge", "canti", "numbe", "num"))
+"""Beginnings of the names of columns with a number of things."""
 
 
 def _is_slip_of(value: Value, fact: Fact) -> bool:

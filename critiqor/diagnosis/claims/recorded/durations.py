@@ -12,6 +12,9 @@ _JOINT = r"(?:,?\s(?:[^\W\d_]{1,3}\s)?|,?\s?)"
 _SEVERAL = re.compile(rf"(?<![\w.,]){_PART}{_JOINT}{_PART}(?:{_JOINT}{_PART})?(?!\w)")
 
 
+_MINUTE = UNITS["min"]
+
+
 class Duration(NamedTuple):
     """A duration with its place in a text."""
 
@@ -25,7 +28,7 @@ def durations_in(text: str) -> list[Duration]:
     found = []
     for match in _SEVERAL.finditer(text):
         parts = [(match[at], match[at + 1]) for at in (1, 3, 5) if match[at]]
-        units = [UNITS.get(word.lower()) for _, word in parts]
+        units = [_MINUTE if word == "m" else UNITS.get(word.lower()) for _, word in parts]
         if any(unit is None or unit.measure != "time" for unit in units):
             continue
         factors = [unit.factor for unit in units if unit is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from typing import cast
 
 import msgspec
 
@@ -20,6 +21,9 @@ _WORD = re.compile(r"[^\W\d_]+|\d+(?=[^\W\d_])|(?<=[^\W\d_])\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEAR_BEFORE = re.compile(r"[^,;|()\[\]{}.]*$")
 _NEAR_BEHIND = re.compile(r"[^,;:|()\[\]{}.\d]*")
+_DIGIT = re.compile(r"\d")
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d\S*)?$")
 STEM = 5
 MIN_WORD = 2
 
@@ -54,45 +58,68 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
         return self.readings[0].decimals
 
 
-def facts_of(calls: list[EpisodeCall], *, of_arguments: bool = False) -> list[Fact]:
-    """Return the numbers that outputs contain, in order, or those that arguments contain."""
+def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
+    """Return the numbers that outputs contain, in order."""
     found: list[Fact] = []
-    number = 0
-    for position, call in enumerate(calls):
-        text = call.facts if of_arguments else call.text
-        for record in records_in(text) if any(map(str.isdigit, text)) else ():
-            number += 1
-            found += _facts(record, -number if of_arguments else number, position, call)
-            if len(found) > MAX_FACTS:
-                return found[:MAX_FACTS]
+    for call in calls:
+        if not isinstance(call.known_facts, list):
+            call.known_facts = list(_facts(records_of(call), call))
+        found += cast("list[Fact]", call.known_facts)
+        if len(found) > MAX_FACTS:
+            return found[:MAX_FACTS]
     return found
 
 
-def _facts(record: Record, number: int, position: int, call: EpisodeCall) -> Iterator[Fact]:
-    names = tuple(name.lower() for name in record.names)
-    common = unit_of_record(record.names) if record.is_structured else NONE
-    for place, cell in enumerate(record.cells):
-        for value in _numbers(cell):
-            unit = unit_at(cell.text, value.start, value.end)
-            if unit is NONE:
-                unit = unit_of_name(cell.name)
-            if unit is NONE and (common.measure != "percent" or len(record.cells) == 1):
-                unit = common
-            if record.is_structured:
-                keys, series = key_words(cell.name), f"{call.tool} {cell.name or (position, place)}"
-            else:
-                keys = near_words(cell.text, value)
-                series = f"{call.tool} {sorted(keys)}"
-            behind = "" if record.is_structured else next_word(cell.text, value.end)
-            yield Fact(
-                value.readings, value.text, unit, keys, names, number, series, call, record.is_structured, behind
-            )
+def given_facts(calls: list[EpisodeCall]) -> list[Fact]:
+    """Return the numbers that arguments contain, in order."""
+    found: list[Fact] = []
+    for call in calls:
+        if _DIGIT.search(call.facts):
+            found += _facts(records_in(call.facts), call, sign=-1)
+        if len(found) > MAX_FACTS:
+            break
+    return found[:MAX_FACTS]
+
+
+def records_of(call: EpisodeCall) -> list[Record]:
+    """Return the records of an output; they are read once, and compared in several episodes."""
+    if not isinstance(call.known_records, list):
+        call.known_records = records_in(call.text) if _DIGIT.search(call.text) else []
+    return cast("list[Record]", call.known_records)
+
+
+def _facts(records: list[Record], call: EpisodeCall, sign: int = 1) -> Iterator[Fact]:
+    for position, record in enumerate(records):
+        number = sign * (call.order * MAX_FACTS + position + 1)
+        names = tuple(name.lower() for name in record.names)
+        common = unit_of_record(record.names) if record.is_structured else NONE
+        for place, cell in enumerate(record.cells):
+            for value in _numbers(cell):
+                unit = _unit(cell, value, common if len(record.cells) == 1 or common.measure != "percent" else NONE)
+                if record.is_structured:
+                    keys, behind = key_words(cell.name), ""
+                    series = f"{call.tool} {cell.name or (call.order, place)}"
+                else:
+                    keys, behind = near_words(cell.text, value), next_word(cell.text, value.end)
+                    series = f"{call.tool} {sorted(keys)}"
+                yield Fact(
+                    value.readings, value.text, unit, keys, names, number, series, call, record.is_structured, behind
+                )
+
+
+def _unit(cell: Cell, value: Value, common: Unit) -> Unit:
+    unit = unit_at(cell.text, value.start, value.end) if value.end < len(cell.text) or value.start else NONE
+    if unit is NONE:
+        unit = unit_of_name(cell.name)
+    return common if unit is NONE else unit
 
 
 def _numbers(cell: Cell) -> list[Value]:
     text = cell.text
-    if text.isdigit():
+    if _PLAIN.fullmatch(text):
         return [Value("number", 0, len(text), text, read_number(text))]
+    if _STAMP.match(text):
+        return []
     return [value for value in values_in(text) if value.kind == "number"]
 
 

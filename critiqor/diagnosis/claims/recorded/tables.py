@@ -66,7 +66,7 @@ def _objects(value: object, around: tuple[str, ...], path: str, depth: int = 0) 
                 yield Record((*around, item), (Cell(path, item),), False)
     elif isinstance(value, dict):
         texts = {name: item for name, item in value.items() if isinstance(item, str)}
-        names = tuple(item for item in texts.values() if 1 < len(item) <= MAX_NAME and not _is_numeric(item))
+        names = tuple(item for item in texts.values() if _is_name(item))
         cells = tuple(
             Cell(f"{path} {name}" if path else str(name), str(item))
             for name, item in value.items()
@@ -91,7 +91,12 @@ def _objects(value: object, around: tuple[str, ...], path: str, depth: int = 0) 
 
 
 def _texts(values: list[object]) -> list[str]:
-    return [item for item in values if isinstance(item, str) and 1 < len(item) <= MAX_NAME and not _is_numeric(item)]
+    return [item for item in values if isinstance(item, str) and _is_name(item)]
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text says what a record is about, or in which unit its numbers are."""
+    return (1 < len(text) <= MAX_NAME or text in "%€$£¥") and not _is_numeric(text)
 
 
 def _head(value: dict[object, object]) -> list[str]:

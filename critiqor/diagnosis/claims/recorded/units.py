@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -109,6 +110,7 @@ def unit_of_record(names: tuple[str, ...]) -> Unit:
     return NONE
 
 
+@lru_cache(maxsize=2_000)
 def unit_of_name(name: str) -> Unit:
     """Return the unit in the name of a column or member: `size_kb`, `Range (km)`, `p99 ms`."""
     words = [word.lower() for word in _SPLIT.findall(name.replace("_", " "))]
