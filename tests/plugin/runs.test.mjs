@@ -371,7 +371,7 @@ test("the request and the answer of a CLI backend come from its history, if no o
   assert.deepEqual(run.events().slice(1, 3).map((event) => event.payload.text), ["do it", "Done."]);
 });
 
-test("the history is not told again where messages were saved or model calls were visible", (t) => {
+test("the history is not recorded again where messages were saved or model calls were visible", (t) => {
   const tick = stopClock(t);
   const run = newRun(t);
   const claw = attach();
