@@ -68,6 +68,8 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """The records of its output, once they were asked for."""
     known_facts: object = None
     """The numbers of these records, once they were asked for."""
+    known_tables: object = None
+    """The tables in its output, once they were asked for."""
     known_hazards: object = None
     """What the search for hazards has read from it."""
     is_check: bool = False

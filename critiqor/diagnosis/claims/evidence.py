@@ -19,6 +19,8 @@ from critiqor.diagnosis.claims.values import Value, digits_of, values_in, word_n
 MAX_READ = 300
 """Maximum number of numbers in the outputs of an episode that are examined for arithmetic. With more of them, some
 combination has any result, so only the numbers themselves are looked up."""
+MAX_COMPARED = 300
+"""Maximum number of numbers in the outputs of an episode with which those of its texts are compared."""
 MAX_DERIVED = 40
 """Maximum number of values of an episode for which arithmetic is tried."""
 MAX_GIVEN = 24
@@ -105,6 +107,11 @@ class Evidence:
     def is_readable(self) -> bool:
         """Whether there are few enough numbers for arithmetic."""
         return len(self._digits) <= MAX_READ and len(self.raw) <= MAX_READ
+
+    @property
+    def is_vast(self) -> bool:
+        """Whether there are so many numbers that one of them is like any other, so that none contradicts another."""
+        return len(self._digits) > MAX_COMPARED
 
     @cached_property
     def outputs(self) -> Numbers:

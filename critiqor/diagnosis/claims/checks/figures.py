@@ -84,7 +84,7 @@ class _Check:
             replaced = self._replaced(stance, value)
             evidence.accept(value)
             return replaced or (self._found(value) if lists_all else None)
-        recorded = self._counterparts.find(stance, value)
+        recorded = None if evidence.is_vast else self._counterparts.find(stance, value)
         if recorded is not None:
             fact = recorded.fact
             return self._contradicted(stance, value, fact.text, fact.call, recorded.severity)
@@ -101,7 +101,8 @@ class _Check:
 
     def _slip(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the contradiction of a value among many recorded numbers: there only a slip can be told."""
-        if not self._evidence.has_slips(value) or self._evidence.states(value):
+        evidence = self._evidence
+        if evidence.is_vast or not evidence.has_slips(value) or evidence.states(value):
             return None
         recorded = self._counterparts.find(stance, value)
         if recorded is None:

@@ -55,12 +55,18 @@ def check_bindings(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         if not speech.values:
             continue
         if tables is None:
-            tables = [table for call in evidence.calls for table in _tables(call)]
+            tables = [table for call in evidence.calls for table in _tables_of(call)]
         for table in tables:
             mentioned = {name for name in table if name in speech.lowered}
             if mentioned:
                 claims += _mixed_up(text, speech, table, mentioned, evidence)
     return claims
+
+
+def _tables_of(call: EpisodeCall) -> list[Table]:
+    if not isinstance(call.known_tables, list):
+        call.known_tables = _tables(call)
+    return call.known_tables
 
 
 def _tables(call: EpisodeCall) -> list[Table]:

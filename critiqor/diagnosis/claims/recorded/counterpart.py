@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.arithmetic import tolerance
@@ -58,6 +59,8 @@ class Counterparts:
         """The numbers that are written as words."""
         self._mentions: dict[int, list[Mention]] = {}
         self._headers: dict[int, tuple[str, ...]] | None = None
+        self._reported: dict[float, bool] = {}
+        """Whether the text reports a recorded number, once that was asked for."""
 
     def place(self, stance: Stance, value: Value) -> Place:
         """Return where a number stands."""
@@ -232,12 +235,22 @@ class Counterparts:
 
     def _is_reported(self, fact: Fact) -> bool:
         """Return whether the text reports a recorded number as it is."""
+        recorded = fact.number
+        is_reported = self._reported.get(recorded)
+        if is_reported is None:
+            is_reported = any(low <= recorded <= high for low, high in self._ranges)
+            self._reported[recorded] = is_reported
+        return is_reported
+
+    @cached_property
+    def _ranges(self) -> list[tuple[float, float]]:
+        """Within which a recorded number is one that the text reports, rounded and in any unit."""
+        ranges = []
         for value in (*self._speech.values, *self._words):
             for number, decimals in value.readings:
                 margin = max(0.5 * 10.0**-decimals, MAX_ROUNDING * abs(number))
-                if any(abs(number * factor - fact.number) <= margin * factor for factor in _FACTORS):
-                    return True
-        return False
+                ranges += [((number - margin) * factor, (number + margin) * factor) for factor in _FACTORS]
+        return ranges
 
 
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
@@ -247,18 +260,23 @@ _QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "me
 
 def _is_slip_of(value: Value, fact: Fact) -> bool:
     """Return whether a number is a recorded one, rounded or not, with a slip."""
-    recorded, own = fact.readings[0], value.readings[0]
-    if own.number in (recorded.number * 10, recorded.number / 10, recorded.number - 1):
-        return False  # another unit, or all but one
-    if own.number and recorded.number and not 0.05 < own.number / recorded.number < 20:
+    (number, most), (own, least) = fact.readings[0], value.readings[0]
+    if own and number and not 0.05 < own / number < 20:
         return False
-    for decimals in {own.decimals, max(own.decimals, recorded.decimals)}:
-        claimed, other = f"{abs(own.number):.{decimals}f}", f"{abs(recorded.number):.{decimals}f}"
+    if own in (number * 10, number / 10, number - 1):
+        return False  # another unit, or all but one
+    for decimals in (least,) if most <= least else (least, most):
+        claimed, other = _written(own, decimals), _written(number, decimals)
         while decimals and claimed[-1] == other[-1] == "0":
             claimed, other, decimals = claimed[:-1], other[:-1], decimals - 1
         if is_slip(claimed.replace(".", "").lstrip("0"), other.replace(".", "").lstrip("0")):
             return True
     return False
+
+
+@lru_cache(maxsize=4_096)
+def _written(number: float, decimals: int) -> str:
+    return f"{abs(number):.{decimals}f}"
 
 
 _FACTORS = (1.0, 0.01, 100.0, 1e3, 1e-3, 1e6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
+from operator import ne
 
 
 def is_slip(claimed: str, recorded: str) -> bool:
@@ -11,9 +12,9 @@ def is_slip(claimed: str, recorded: str) -> bool:
     if min(len(claimed), len(recorded)) < 2 or claimed == recorded:
         return False
     if len(claimed) == len(recorded):
-        different = sum(one != other for one, other in zip(claimed, recorded, strict=True))
+        different = sum(map(ne, claimed, recorded))
         return different == 1 or (different <= 3 and sorted(claimed) == sorted(recorded))
-    shorter, longer = sorted((claimed, recorded), key=len)
+    shorter, longer = (claimed, recorded) if len(claimed) < len(recorded) else (recorded, claimed)
     return len(shorter) >= 3 and len(longer) == len(shorter) + 1 and shorter in (longer[1:], longer[:-1])
 
 
