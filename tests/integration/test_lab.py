@@ -21,6 +21,7 @@ from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_t
 from critiqor.diagnosis import FAILURE_TYPES, detectors
 from critiqor.diagnosis.claims import claim_checker
 from critiqor.diagnosis.claims.checked import CLAIM_TYPES, CheckedClaim
+from critiqor.diagnosis.claims.checks.all_checks import check_episode
 from critiqor.diagnosis.hazards import failure_types, hazards
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.runners.runner import PlayedScenario, Runner
@@ -93,8 +94,7 @@ def test_without_its_fault_nothing_is_found(name: str, faultless_plays: Plays) -
 
 def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the detector of one type, and what the check of claims finds of it."""
-    check = claim_checker.check_episode
-    monkeypatch.setattr(claim_checker, "check_episode", lambda episode: without(kind, check(episode)))
+    monkeypatch.setattr(claim_checker, "check_episode", lambda episode: without(kind, check_episode(episode)))
     if kind in CLAIM_TYPES:
         return
     if kind in failure_types.FAILURE_TYPES:
