@@ -58,8 +58,8 @@ RULE_SET_VERSION = "5"
 # findings are joined within a session only; the run has the trust of its worst session; imported evidence in which no
 # work of an agent is understood has no trust score.
 # 5: results that differ only in what changes by itself are the same; failures are grouped by cause; repetition that the
-# user ordered is no failure; costs without a price are estimated from list prices; answers in unknown languages and model
-# calls that a backend hides lower the confidence; a run that was interrupted before an agent began has no trust score.
+# user ordered is no failure; costs without a price are estimated from list prices; answers in unknown languages and
+# hidden model calls lower the confidence; a run that was interrupted before an agent began has no trust score.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 
