@@ -158,7 +158,7 @@ def class_bits(language: Language) -> list[tuple[str, int, int]]:
     return [(name, words.bit(f"actions.{name}"), words.bit(f"subjects.{name}")) for name in CLASSES]
 
 
-def _is_content(words: str, evidence: Evidence) -> bool:
+def is_content(words: str, evidence: Evidence) -> bool:
     """Return whether words of a clause come from an output: an order that was delivered is not the agent's deed."""
     content = stems({word for word in tokens(words) if len(word) >= MIN_WORD})
     return bool(content) and all(
@@ -177,7 +177,7 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
             continue
         action = CLASSES[name]
         words = speech.words(clause, f"actions.{name}")
-        if not words or all(_is_content(word, evidence) for word in words):
+        if not words or all(is_content(word, evidence) for word in words):
             continue
         has_subject = speech.has(clause, f"subjects.{name}") or _CHANNEL.search(clause.lowered) is not None
         if name == "send":
@@ -230,7 +230,7 @@ def _without_effects(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
 
 def _is_claimed(speech: Speech, clause: Stance, name: str, evidence: Evidence) -> bool:
     words = speech.words(clause, f"actions.{name}")
-    return any(not _is_content(word, evidence) for word in words)
+    return any(not is_content(word, evidence) for word in words)
 
 
 def _wanted_deeds(request: str, language: Language) -> set[str]:
@@ -248,7 +248,7 @@ def _wanted_deeds(request: str, language: Language) -> set[str]:
     return wanted | {
         name
         for name, entries in reported.items()
-        if any(_is_form_of(verb, entry) for verb in verbs for entry in entries)
+        if any(is_form_of(verb, entry) for verb in verbs for entry in entries)
     }
 
 
@@ -256,7 +256,7 @@ _SENTENCE = re.compile(r"[.!;:\n]")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-def _is_form_of(verb: str, reported: str) -> bool:
+def is_form_of(verb: str, reported: str) -> bool:
     """Return whether two words are forms of one verb: delete and deleted, send and sent."""
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(verb, reported, strict=False)))
     return shared >= MIN_STEM and shared * 4 >= 3 * min(len(verb), len(reported))

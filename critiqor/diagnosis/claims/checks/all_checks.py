@@ -21,6 +21,7 @@ from critiqor.diagnosis.claims.checks.weakening import check_weakening
 from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.items import check_items
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
+from critiqor.diagnosis.claims.deeds.requested import check_requested
 from critiqor.diagnosis.claims.deeds.unread import check_unread
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
@@ -49,6 +50,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_domains(episode, evidence),
         lambda: check_repetitions(episode),
         lambda: check_items(episode),
+        lambda: check_requested(episode, evidence),
         lambda: check_unread(episode, evidence),
     )
     found = [claim for check in checks for claim in check()]

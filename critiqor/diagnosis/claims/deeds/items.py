@@ -92,13 +92,13 @@ def _unwritten(episode: Episode, answer: EpisodeText, speech: Speech) -> list[Ch
     """Return the claim that tests, documents or the like were written, although no call writes any."""
     hits = _vocabulary().scan(speech.lowered)
     effects = [call for call in (*_earlier(episode), *episode.calls) if call.has_effect]
-    if not hits or not effects or any(map(_may_write_anything, effects)):
+    if not hits or not effects or any(map(may_do_anything, effects)):
         return []
     for name, written in _artifacts().items():
         bit = _vocabulary().bit(name)
         if any(written.search(call.facts) or written.search(call.tool) for call in effects if not call.is_check):
             continue
-        for clause in _done_clauses(speech):
+        for clause in done_clauses(speech):
             begin, end = clause.statement.start, clause.statement.end
             if any(hit.mark & bit and begin <= hit.start < end for hit in hits) and _writes(speech, clause):
                 return [unsupported(answer, clause, name, reason="no call writes anything of the kind", kind="action")]
@@ -110,8 +110,8 @@ def _earlier(episode: Episode) -> Iterator[EpisodeCall]:
         yield from each.calls
 
 
-def _may_write_anything(call: EpisodeCall) -> bool:
-    """Return whether a call can have written files that it does not name: a script, another agent."""
+def may_do_anything(call: EpisodeCall) -> bool:
+    """Return whether a call can have done what its arguments do not say: a script, another agent."""
     if call.tool.lower() in _OPAQUE or _GENERATES.search(call.line):
         return True
     return bool(call.line) and not call.is_check and any(one.kind == "script" for one in plan_of(call.line).programs)
@@ -122,7 +122,8 @@ def _writes(speech: Speech, clause: Stance) -> bool:
     return speech.has(clause, "actions.create") or speech.has(clause, "actions.change")
 
 
-def _done_clauses(speech: Speech) -> Iterator[Stance]:
+def done_clauses(speech: Speech) -> Iterator[Stance]:
+    """Yield the clauses of a text that report something good as a fact."""
     for stance in speech.stances:
         if stance.is_question or stance.is_attributed or stance.is_uncertain or stance.statement.cells:
             continue
@@ -148,7 +149,7 @@ def _untouched(episode: Episode, answer: EpisodeText, speech: Speech) -> list[Ch
     if not missing or unexplained or len(set(done.values())) < MIN_ITEMS:
         return []
     for item in missing:
-        clause = next((one for one in _done_clauses(speech) if _reports(speech, one, item, items)), None)
+        clause = next((one for one in done_clauses(speech) if _reports(speech, one, item, items)), None)
         if clause is not None:
             reason = f"no call is about “{item.text.strip()}”"
             return [unsupported(answer, clause, "target", reason=reason, kind="completeness")]
