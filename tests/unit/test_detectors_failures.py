@@ -199,8 +199,14 @@ def test_last_deed_that_failed_costs_trust_even_if_it_was_tried_often() -> None:
 
 
 def test_failed_lookup_that_nobody_mentions_weighs_little() -> None:
+    story = Story().user("what is new?").fails("read", {"path": "report.md"}, "EACCES: permission denied")
+    story.calls("read", {"path": "news.md"}, "Sales are up.")
+    assert story.says("Sales are up.").finishes().only("unresolved_tool_error").severity == "low"
+
+
+def test_content_of_a_file_that_could_not_be_read_is_made_up() -> None:
     story = Story().user("what does the report say?").fails("read", {"path": "report.md"}, "EACCES: permission denied")
-    assert story.says("It says that sales are up.").finishes().only("unresolved_tool_error").severity == "low"
+    assert "unsupported_claim" in story.says("It says that sales are up.").finishes().types()
 
 
 def test_check_that_failed_at_last_is_found() -> None:

@@ -1,6 +1,6 @@
-"""`false_success_claim`: an agent run reported success without answering.
+"""`false_success_claim`: success that is claimed in words, which `critiqor.diagnosis.claims` checks and reports.
 
-Success that is claimed in words is checked in `critiqor.diagnosis.claims`, which reports it with the same type.
+Here, an agent run is found that reported success without answering. It claims nothing, so it is a `premature_stop`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from critiqor.spans.calls import Kind, Message, Moment, ToolCall
 
 TYPE = "false_success_claim"
 MEANING = "the agent claimed success, but the recorded calls contradict it or do not support it"
+
+
+ENDED = "premature_stop"
+"""The type of an agent run that ended without an answer."""
 
 
 class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
@@ -55,17 +59,17 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
             return []
         return [
             Draft(
-                type=TYPE,
+                type=ENDED,
                 about=("no text",),
                 severity="medium",
                 confidence=70,
-                title="The agent run reported success without answering",
+                title="The agent run ended without an answer",
                 explanation="The agent's last message is empty, and it sent nothing through a tool either.",
                 evidence=cite_events([last.event_id, end.event_id]),
                 first_bad_step=last.event_id,
                 chain=[
                     CausalStep(last.event_id, "The answer is empty", None),
-                    CausalStep(end.event_id, "Reported as a success", "contradicted"),
+                    CausalStep(end.event_id, "Reported as a success", None),
                 ],
                 scope=self.run.scope,
                 recommendation="Check the stop reason and the output limit of the model, and ask the agent for a final "

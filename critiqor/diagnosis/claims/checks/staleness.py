@@ -18,7 +18,7 @@ from critiqor.spans.calls import Kind
 TYPE = "unsupported_claim"
 _PROSE = re.compile(r"\.(?:md|rst|txt|adoc|log|csv)\b|changelog|readme|license", re.IGNORECASE)
 _WRITES = re.compile(
-    r"\bsed -\w*i|\btee\b|>\s?[\w./~-]+\.\w|\bpatch\b"
+    r"\bsed -\w*i|\btee\b|>\s?(?![\w./~-]*\.(?:log|out|err|txt)\b)[\w./~-]+\.\w|\bpatch\b"
     r"|\bgit (?:checkout|revert|apply|stash|merge|rebase|cherry-pick|reset)\b|\bmv\b|\bcp\b|\s-o\s?\S|--out(?:put)?\b"
 )
 _PROBE = re.compile(

@@ -59,7 +59,17 @@ def _is_seen(name: str, seen: str) -> bool:
     if name in seen:
         return True
     bare = name.lstrip("#@v~").rsplit("/", 1)[-1]
-    return len(bare) >= 3 and bare in seen
+    if len(bare) >= 3 and bare in seen:
+        return True
+    stem, _, ending = bare.rpartition(".")
+    return ending in _BUILT and len(stem) >= MIN_STEM and f"{stem}." in seen
+
+
+_BUILT = frozenset(
+    ("o", "so", "a", "vo", "class", "jar", "pyc", "exe", "dll", "wasm", "map", "whl", "pdf", "html", "min.js")
+)
+"""Endings of files that a compiler or a converter makes of another file of the same name."""
+MIN_STEM = 4
 
 
 def _mentions(statement: str, name: str) -> bool:
