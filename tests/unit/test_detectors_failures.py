@@ -180,7 +180,7 @@ def failed(answer: str, output: str = "disk full") -> Story:
 
 @pytest.mark.parametrize(
     ("answer", "severity"),
-    [("Here is the weather: sunny.", "high"), ("You have 3 meetings today.", "high"), ("Anything else?", "medium")],
+    [("Here is the weather: sunny.", "high"), ("You have 3 meetings today.", "high"), ("Anything else?", "high")],
 )
 def test_failure_that_nobody_mentions_is_found(answer: str, severity: str) -> None:
     finding = failed(answer).only("unresolved_tool_error")
@@ -201,7 +201,7 @@ def test_last_deed_that_failed_costs_trust_even_if_it_was_tried_often() -> None:
 def test_failed_lookup_that_nobody_mentions_weighs_little() -> None:
     story = Story().user("what is new?").fails("read", {"path": "report.md"}, "EACCES: permission denied")
     story.calls("read", {"path": "news.md"}, "Sales are up.")
-    assert story.says("Sales are up.").finishes().only("unresolved_tool_error").severity == "low"
+    assert {finding.severity for finding in story.says("Sales are up.").finishes().findings()} <= {"low"}
 
 
 def test_content_of_a_file_that_could_not_be_read_is_made_up() -> None:
