@@ -11,7 +11,7 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText,
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.results.app_answers import words_of_tool
-from critiqor.diagnosis.results.state_words import words
+from critiqor.diagnosis.results.state_words import has_same_stem, words
 
 COMMON = frozenset(
     (
@@ -37,6 +37,8 @@ class _Subject(msgspec.Struct, frozen=True):
     """Beginnings of words of what the result says about the failure."""
     clear: set[str]
     """Beginnings of those that name a failure or that something is open: whoever uses them does not hide it."""
+    reasons: set[str]
+    """Beginnings of words with which the result says why."""
     distinct: set[str]
     """Words of the arguments that belong to no other call."""
     items: set[str]
@@ -52,7 +54,33 @@ def failure_words(call: EpisodeCall) -> set[str]:
         quoted = f"{quoted} {call.text[:_MAX_ANSWER]}" if len(call.text) <= _MAX_ANSWER else quoted
     elif not quoted:
         quoted = call.text[-600:]
-    return {word for word in tokens(quoted) if len(word) >= 3} - COMMON - small_words() - call.words
+    known = words().parts
+    said = {word for word in tokens(quoted) if len(word) >= 3 and known.get(word) != "success"}
+    return _telling(said, call)
+
+
+def _telling(said: set[str], call: EpisodeCall) -> set[str]:
+    """Return the words that say more about a failure than that the call was to do something."""
+    found = said - COMMON - small_words() - call.words
+    # `"renewed": false` says nothing else than that `library_renew` did not do it.
+    return {word for word in found if not any(has_same_stem(word, verb) for verb in words_of_tool(call.tool))}
+
+
+_REASONS = re.compile(
+    r'"(?:error|errors|reason|reasons|message|detail|details|hint|why|cause|note|description|error_text|error_message|msg)"'
+    r'\s*:\s*(\[?"(?:[^"\\]|\\.){0,300}")',
+    re.IGNORECASE,
+)
+
+
+def reason_words(call: EpisodeCall) -> set[str]:
+    """Return the words with which a result says why a call failed: an answer that uses several of them tells it."""
+    said = " ".join(_REASONS.findall(call.text[:4000])) if call.text[:1] in ("{", "[") else call.meaning.quote
+    return _telling({word for word in tokens(said) if len(word) >= MIN_REASON_WORD}, call)
+
+
+MIN_REASON_WORD = 4
+"""Minimum number of letters of a word of a reason."""
 
 
 def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
@@ -102,6 +130,7 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
         own=stems({word for word in named if len(word) >= 3}),
         reported=stems(failure_words(call)),
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
+        reasons=stems(reason_words(call)) - stems(tokens(episode.request)),
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
         items=_item_words(call),
         has_siblings=any(
@@ -119,9 +148,13 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
     beginnings = stems(said)
     if beginnings & subject.clear and not stance.is_question:
         return True
+    reasons = len(beginnings & subject.reasons)
+    if reasons >= MIN_REASONS or (reasons and said & subject.distinct):
+        return True
     is_about = bool(beginnings & subject.reported or said & subject.distinct)
     if stance.is_bad_news or _EXIT.search(stance.lowered):
-        if subject.has_siblings and not is_about and not _counts(speech, stance):
+        denies = speech.has(stance, "negations") and not stance.is_plan
+        if subject.has_siblings and not is_about and not denies and not _counts(speech, stance):
             return False
         # Bad news in a plan or an offer is often none: "tomorrow nobody has to get up for it".
         if not stance.is_plan or is_open or is_about or speech.has(stance, "trouble"):
@@ -152,6 +185,8 @@ def asks_about(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
     return bool(said & stems({word for word in named if len(word) >= 3}))
 
 
+MIN_REASONS = 2
+"""Minimum number of words of the reason in a statement that tells it."""
 MIN_CLEAR_WORD = 5
 """Minimum number of letters of a word that names a failure."""
 _REQUESTED = re.compile(
@@ -188,9 +223,10 @@ def _admits_items(speech: Speech, said: list[set[str]], subject: _Subject) -> bo
         if stance.is_bad_news or stance.is_limited or stance.is_uncertain or stance.is_question:
             return True
         # What is wrong with an item is often said in the next sentence.
-        if any(after.is_bad_news and not after.is_plan for after in speech.stances[number + 1 : number + 2]):
+        following = speech.stances[number + 1 : number + 2]
+        if any(after.is_bad_news and not after.is_plan and speech.has(after, "trouble") for after in following):
             return True
-    told = subject.clear | (subject.reported - stems(subject.items))
+    told = (subject.clear | subject.reasons) - stems(subject.items)
     return any(stems(words_said) & told for words_said in said)
 
 

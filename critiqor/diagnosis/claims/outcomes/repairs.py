@@ -39,7 +39,9 @@ def _unresolved_failures(episode: Episode) -> list[EpisodeCall]:
 
 _REMOVAL = frozenset(("rm", "rmdir", "unlink", "kill", "pkill", "killall"))
 """Programs after which something is gone, also if they fail because it was not there."""
-_MAKING = frozenset(("mkdir", "ln", "touch"))
+_MAKING = frozenset(
+    ("mkdir", "ln", "touch", "useradd", "adduser", "groupadd", "addgroup", "createdb", "createuser", "ssh-keygen")
+)
 """Programs after which something is there, also if they fail because it was there."""
 
 
