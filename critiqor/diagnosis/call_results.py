@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.loops.settled import settled_state
+from critiqor.diagnosis.loops.settled import reported_state
 from critiqor.diagnosis.results.commands import is_code_an_answer
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.results import meaning_of
@@ -27,6 +27,8 @@ MAX_HANDLES = 4
 """Maximum number of such names."""
 _HANDLE = re.compile(r"(?<![\w.-])(?=[\w-]*\d)[A-Za-z]*[\w-]{3,63}(?![\w-]|\.\d)")
 _TOKENS = re.compile(r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})', re.IGNORECASE)
+_PAGED = re.compile(r'"(?:page|cursor|offset|query|q|search)":')
+_READING = frozenset((Kind.LOOKUP, Kind.WAIT))
 _may_search = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE).search
 _ASKING = frozenset((Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER))
 _SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
@@ -45,12 +47,18 @@ def describe_search(call: ToolCall, text: str) -> None:
 
 def describe_answer(call: ToolCall, text: str) -> None:
     """Set what later calls are compared with: the hits of a search, a final state, names of what was started."""
-    if (call.kind is Kind.LOOKUP and _may_search(call.tool)) or "browser" in call.tool:
+    if call.kind is Kind.LOOKUP:
+        # A program that answers with JSON asks a service.
+        lists = _may_search(call.tool) or text[:1] in ("{", "[")
+    else:
+        lists = "browser" in call.tool or (call.kind is Kind.OTHER and _PAGED.search(call.arguments) is not None)
+    if lists:
         call.items = items_of(text)
     if is_delegation(call.tool):
         call.spent_tokens = max(map(int, _TOKENS.findall(text[:MAX_STATE])), default=0)
     if call.kind in _ASKING and len(text) <= MAX_STATE:
-        call.settled = settled_state(text)
+        state = reported_state(text, is_report=call.kind in _READING)
+        call.settled, call.is_pending = state.settled, state.is_pending
     if call.kind in _EFFECTS and len(text) <= MAX_HANDLE_TEXT and not call.failed:
         call.handles = tuple(dict.fromkeys(_HANDLE.findall(text)))[:MAX_HANDLES]
         if call.handles:

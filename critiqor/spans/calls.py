@@ -93,6 +93,8 @@ class ToolCall(msgspec.Struct, kw_only=True, gc=False):
     """Whether the output only repeats the arguments."""
     settled: str = ""
     """A state in the output that does not change by itself: failed, or waiting for a person; empty if none is named."""
+    is_pending: bool = False
+    """Whether the output names a state that will change by itself."""
     handles: tuple[str, ...] = ()
     """Names in a short output that later calls may use, such as a process id."""
     bare_output: bytes = b""

@@ -244,3 +244,44 @@ def test_checks_with_empty_lists_of_problems_are_answers() -> None:
     for number in range(9):
         story.calls("check_form", {"id": number}, {"errors": [], "form": number})
     assert story.types() == []
+
+
+def test_batch_that_is_sent_again_is_one_repeated_side_effect() -> None:
+    story = Story().user("invite the guests")
+    for _ in range(2):
+        for guest in ("ida", "omar", "greta"):
+            story.calls("mail_send", {"to": f"{guest}@x.org", "body": "Dinner on Friday"}, "sent")
+    finding = story.only("repeated_side_effect")
+    assert finding.severity == "high"
+    assert "3 actions" in finding.title
+
+
+def test_action_after_other_work_is_no_repeated_side_effect() -> None:
+    story = Story().user("publish it after each change")
+    for number in range(3):
+        story.calls("write", {"path": "a.md", "content": str(number)}, "ok").calls(
+            "publish_page", {"id": 7}, "published"
+        )
+    assert "repeated_side_effect" not in story.types()
+
+
+def test_state_that_will_change_by_itself_is_waited_for() -> None:
+    outputs = [f'{{"request_id":"r{number}","state":"processing"}}' for number in range(8)]
+    assert polls(Story().user("is it paid?"), "get_payment", outputs).types() == []
+
+
+def test_text_that_says_that_something_failed_is_final() -> None:
+    outputs = [f"Pipeline 881 failed in stage test (checked at 10:0{number})" for number in range(6)]
+    assert "tool_loop" in polls(Story().user("wait for it"), "pipeline_status", outputs).types()
+
+
+def test_text_that_says_that_a_person_is_needed_is_final() -> None:
+    outputs = [f"Deployment 4: waiting for approval by Lena, viewers {number}" for number in range(6)]
+    assert "tool_loop" in polls(Story().user("deploy"), "deploy_status", outputs).types()
+
+
+def test_probes_of_a_host_are_a_diagnosis() -> None:
+    story = Story().user("why can nobody reach db-3?")
+    for command in ("nc -zv db-3 5432", "traceroute db-3", "ssh db-3 true", "telnet db-3 5432", "nslookup db-3"):
+        story.runs(command, f"{command}: could not resolve host db-3", exit_code=1)
+    assert not any("for the same reason" in finding.title for finding in story.findings())

@@ -48,3 +48,13 @@ def test_ordered_repetition_is_understood(request_: str) -> None:
 )
 def test_other_requests_order_no_repetition(request_: str) -> None:
     assert not orders_repetition(request_)
+
+
+def test_long_request_quotes_a_document() -> None:
+    assert not orders_repetition(
+        "Fix this bug.\n\nSteps to reproduce: run it ten times.\n" + "A line of a log.\n" * 100
+    )
+
+
+def test_distance_is_no_interval() -> None:
+    assert not orders_repetition("I charge the car every 100 miles.")

@@ -66,7 +66,8 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
                     self._sequence = None  # the result changed at last: the agent was waiting for this
                 elif self._sequence is not None:
                     self._end_sequence()
-            elif span.kind is not Kind.WAIT and not self._is_ordered:  # waiting is neither progress nor a lack of it
+            elif span.kind is not Kind.WAIT and not span.is_pending and not self._is_ordered:
+                # Waiting is neither progress nor a lack of it.
                 self._begin(span)
 
     def _is_idle(self, call: ToolCall) -> bool:

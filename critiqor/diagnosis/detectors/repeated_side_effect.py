@@ -12,6 +12,7 @@ from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import PastDrafts
 from critiqor.diagnosis.signals.text import words
+from critiqor.diagnosis.signals.tools import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -52,8 +53,12 @@ class _Action:
         """Index of the last execution among all calls."""
         self.effects = 0
         """Number of successful calls with an effect, up to the last execution."""
+        self.switches = 0
+        """How often these calls had changed from one tool to another until then."""
         self.is_undone = False
         """Whether a later call took a repetition back."""
+        self.draft: tuple[tuple[int, str], Draft] | None = None
+        """The last draft, and what it depends on: most repeated actions of a batch do not change any more."""
 
 
 class RepeatedSideEffect(RunDetector[ToolCall | Message]):
@@ -67,11 +72,17 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
         self._actions: Recent[bytes, _Action] = Recent()
         self._repeated: dict[int, _Action] = {}
         """Actions that were repeated, by the position of their first execution."""
+        self._batches: dict[str, _Action] = {}
+        """Batches of actions that were executed again, by tool."""
         self._past = PastDrafts()
         """Drafts for repeated actions that are no longer tracked."""
         self._recent: deque[ToolCall] = deque(maxlen=MAX_SEARCHED_CALLS)
         self._index = 0
         self._effects = 0
+        self._switches = 0
+        """How often the calls with an effect changed from one tool to another."""
+        self._tool = ""
+        """The tool of the last call with an effect."""
         self._request: Message | None = None
         self._told = -1
         """Position of the last message that says that something happened twice."""
@@ -93,14 +104,24 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             is_known = known is not None
             known = self._actions[span.same_call] = known or _Action(span)
             if is_known and self._is_unnecessary(known, span):
-                known.repeated.add(span)
-                self._report(known)
+                self._add_repetition(known, span)
         if span.kind in _EFFECTS and not span.failed:
             self._effects += 1
+            self._switches += span.tool != self._tool
+            self._tool = span.tool
         if is_action and known is not None:
-            known.last, known.index, known.effects = span, self._index, self._effects
+            known.last, known.index = span, self._index
+            known.effects, known.switches = self._effects, self._switches
         self._recent.append(span)
         self._index += 1
+
+    def _add_repetition(self, known: _Action, call: ToolCall) -> None:
+        # The actions of a batch that is sent again are one finding.
+        is_batch = known.effects != self._effects and not _is_unclear(known.last)
+        action = self._batches.setdefault(call.tool, _Action(known.last)) if is_batch else known
+        action.repeated.add(call)
+        action.last = call
+        self._report(action)
 
     def _report(self, action: _Action) -> None:
         self._repeated[action.repeated.first.order] = action
@@ -110,9 +131,9 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             forgotten = self._repeated.pop(oldest)
             group = forgotten.repeated
             self._past.add(self._draft(forgotten))
-            known = self._actions.get(group.first.same_call)
-            if known is not None and known.repeated is group:
-                known.repeated = CallGroup(group.last)
+            for known in (self._actions.get(group.first.same_call), self._batches.get(group.first.tool)):
+                if known is not None and known.repeated is group:
+                    known.repeated = CallGroup(group.last)
 
     def _is_unnecessary(self, known: _Action, call: ToolCall) -> bool:
         """Return whether an action was repeated without a request of the user, a check of its outcome or other work."""
@@ -122,7 +143,9 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
         if request is not None and (request.order > before.order or _asks_for_repetition(request.text)):
             return False
         if not _is_unclear(before):
-            return known.effects == self._effects
+            # A batch that is sent again consists of actions of one tool.
+            is_batch = known.switches == self._switches and not runs_commands(call.tool)
+            return known.effects == self._effects or is_batch
         since = self._index - known.index - 1
         recent = list(self._recent)[-since:] if since else []
         return not any(_checks(lookup, before) for lookup in recent)
@@ -136,14 +159,18 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
         first, second = group.first, group.second or group.first
         is_told = self._told > second.order
         known = " The agent undid it." if action.is_undone else " The agent says so." if is_told else ""
+        if action.draft is not None and action.draft[0] == (len(group), known):
+            return action.draft[1]
         unclear = first.failed or first.result is None
         outcome = f"had an unclear outcome ({excerpt(first.error or 'no result', 60)})" if unclear else "had succeeded"
-        return Draft(
+        draft = Draft(
             type=TYPE,
             about=(first.tool,),
             severity="low" if known else "high",
             confidence=80 if unclear else 85,
-            title=f"{first.name} was executed {counted(len(group), 'time')} with the same arguments",
+            title=f"{counted(len(group) - 1, 'action')} of `{first.tool}` had been executed before in the same way"
+            if len(group.distinct) > 1
+            else f"{first.name} was executed {counted(len(group), 'time')} with the same arguments",
             explanation=f"The first call {outcome}, and it was repeated: {excerpt(first.arguments, 140)}{known}",
             evidence=group.citations.cited(),
             occurrences=len(group) - 1,
@@ -158,6 +185,8 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             "took effect before it tries again.",
             verification="Run the same task again: the action happens once, or the agent checks before it repeats it.",
         )
+        action.draft = ((len(group), known), draft)
+        return draft
 
 
 def _asks_for_repetition(request: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable
 
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.signals.causes import missing_place
-from critiqor.spans.calls import Kind, ToolCall
+from critiqor.spans.calls import Kind, ToolCall, command_line
 
 MIN_FAILURES = 4
 """Minimum number of failures with one cause."""
@@ -20,6 +21,10 @@ MAX_MISSING = 32
 MAX_PAST = 64
 """Maximum number of groups that have ended and are reported."""
 _LOOKING = (Kind.LOOKUP, Kind.WAIT)
+_PROBE = re.compile(
+    r"(?:sudo |timeout \S+ )*(?:nc|ncat|telnet|traceroute|tracepath|mtr|nslookup|host|dig|ping|nmap|openssl s_client"
+    r"|pg_isready|ssh|curl -I|redis-cli ping)\b"
+)
 
 
 class CauseGroup(CallGroup):
@@ -30,16 +35,21 @@ class CauseGroup(CallGroup):
     def __init__(self, first: ToolCall) -> None:
         super().__init__(first)
         self.cause = first.cause
-        self.attempts = int(first.kind not in _LOOKING)
+        self.attempts = int(not _is_look(first))
 
     def add(self, call: ToolCall) -> None:
         super().add(call)
-        self.attempts += call.kind not in _LOOKING
+        self.attempts += not _is_look(call)
 
     @property
     def is_reported(self) -> bool:
         """Whether there are enough failures of different calls."""
         return len(self) >= MIN_FAILURES and self.attempts >= MIN_ATTEMPTS and len(self.distinct) > 1
+
+
+def _is_look(call: ToolCall) -> bool:
+    """Return whether a call only finds out whether something is there, or can be reached."""
+    return call.kind in _LOOKING or _PROBE.match(command_line(call.arguments)) is not None
 
 
 class CommonCauses:

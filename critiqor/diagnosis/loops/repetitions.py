@@ -71,7 +71,7 @@ class Repetitions:
         self._start = number
 
     def _repeat(self, number: int, call: ToolCall, last: int, before: ToolCall) -> None:
-        if call.kind is Kind.WAIT and not self._waits:
+        if (call.kind is Kind.WAIT or call.is_pending) and not self._waits:
             self._waits = True
             for same_call in self._before:
                 self._raise_minimum(self._loops[same_call])

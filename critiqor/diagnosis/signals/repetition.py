@@ -74,8 +74,8 @@ def _denies(statement: str, end: int, start: int) -> bool:
     return end <= start and len(_BEFORE.findall(statement[end:start])) <= MAX_WORDS_BETWEEN
 
 
-MAX_REQUEST = 4_000
-"""Maximum number of characters of a request that are examined."""
+MAX_REQUEST = 1_500
+"""Maximum number of characters of a request that is examined; a longer one quotes a document, such as a bug report."""
 _UNSPACED_NUMBER = "0123456789二三四五六七八九十两兩几数"
 _ONE = frozenset(("0", "1"))
 
@@ -83,7 +83,9 @@ _ONE = frozenset(("0", "1"))
 @lru_cache(maxsize=256)
 def orders_repetition(request: str) -> bool:
     """Return whether a user orders that something is done repeatedly: ten times, every minute, a load test."""
-    text = request[:MAX_REQUEST]
+    text = request
+    if len(text) > MAX_REQUEST:
+        return False
     if words("repeat").within(text) or _TIMES.search(text):
         return True
     for start, _ in words("times").find(text):
@@ -95,10 +97,17 @@ def orders_repetition(request: str) -> bool:
                 return True
         elif (word := _LAST_WORD.search(before)) and _is_number(word[0]):
             return True
-    return any(text[end:].lstrip()[:1].isdigit() for _, end in words("every").find(text))
+    return any(_INTERVAL.match(text, end) for _, end in words("every").find(text))
 
 
 _TIMES = re.compile(r"(?<![\w.])(?!1[ x×])\d{1,4} ?[x×](?!\w)")
+_INTERVAL = re.compile(
+    r"\s*\d+\s*(?:s|m|h)?(?![^\W\d_])\s*(?:s\b|sec|min|h\b|hour|day|sek|stund|tag|seg|hora|d[ií]a|heure|jour|giorn|or[ae]\b|uur|uren"
+    r"|dag|godz|dni|минут|час|секунд|дн|saat|dakika|saniye|gün|[秒分时時天日小]|초|분|시간|일|دق|ساع|ثا|ثو|يوم|أيام)"
+    r"|\s*\d+(?:s|m|min|h)\b",
+    re.IGNORECASE,
+)
+"""A number and a unit of time."""
 _LAST_NUMBER = re.compile(r"\d+$")
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 
