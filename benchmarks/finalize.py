@@ -107,7 +107,7 @@ def main() -> None:
     print(f"the same if the recorder had other redaction rules: {again:.1f} (at most 12)")
     print(f"claims add {claims:.0%} (at most 30%)")
     print(f"bytes written ÷ journal bytes: {written:.2f} (at most 2.5)")
-    print(f"peak memory at 100,000 events: {large:.0f} MB (at most 150)")
+    print(f"peak memory at 100,000 events: {large:.0f} MB (at most 80)")
     print(f"peak memory at 100,000 events ÷ at 10,000: {large / small:.2f} (at most 2)")
 
 

@@ -64,6 +64,8 @@ class _Check:
         self._words = words
         self._left = MAX_VALUES
         self._counterparts = Counterparts(evidence, speech, words)
+        self._totals: dict[int, list[str]] = {}
+        """Sums of what was recorded, in order, as they are written with so many decimals."""
 
     def judge(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the claim that a value makes; None for one that is not checked."""
@@ -161,12 +163,16 @@ class _Check:
 
     def _wrong_total(self, value: Value) -> str | None:
         """Return the sum of what was recorded, if the claimed number differs from it by a slip only."""
-        if len(value.digits) <= MIN_DIGITS or not self._evidence.is_readable or self._evidence.supports(value):
+        digits = value.digits
+        if len(digits) <= MIN_DIGITS or not self._evidence.is_readable:
             return None
-        for total in sorted((*self._evidence.outputs.totals, *self._evidence.derivations.totals)):
-            written = f"{total:.{value.decimals}f}"
-            if is_slip(value.digits, "".join(filter(str.isdigit, written)).lstrip("0")):
-                return f"values that add up to {written}"
+        totals = self._totals.get(value.decimals)
+        if totals is None:
+            sums = sorted((*self._evidence.outputs.totals, *self._evidence.derivations.totals))
+            totals = self._totals[value.decimals] = [f"{total:.{value.decimals}f}" for total in sums]
+        for written in totals:
+            if is_slip(digits, written.lstrip("-").replace(".", "").lstrip("0")):
+                return None if self._evidence.supports(value) else f"values that add up to {written}"
         return None
 
     def _replaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
