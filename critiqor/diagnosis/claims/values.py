@@ -34,13 +34,14 @@ _EMAIL = re.compile(r"(?<![\w.])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PATH = re.compile(r"(?<![\w:@/.])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w")
 _FILE = re.compile(r"(?<![\w/.@-])[\w-]+\.[a-z][a-z0-9]{1,4}(?![\w(])")
 _IDENTIFIER = re.compile(
-    r"(?<![\w./@-])(?=[\w-]*\d)(?:[A-Z]{1,6}[-_]?\d{3,}[\w-]*|[A-Z0-9]{2,}-[A-Z0-9-]{3,}|[a-z]{2,6}_[A-Za-z0-9]{4,}"
+    r"(?<![\w/@-])(?<!(?<!\.)\.)(?=[\w-]*\d)(?:[A-Z]{1,6}[-_]?\d{3,}[\w-]*|[A-Z0-9]{2,}-[A-Z0-9-]{3,}|[a-z]{2,6}_[A-Za-z0-9]{4,}"
     r"|(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}|(?=[0-9]*[A-Z])[A-Z0-9]{6,})(?![\w])"
 )
 _DOI = re.compile(r"(?<![\w./])10\.\d{4,}/[^\s,;)\]>\"'*]*[\w]")
 _MAY_IDENTIFY = re.compile(r"(?s:\d(?<!\d.))(?:(?s:(?<=[\w-].))|\d*+(?:[\w-]|(?<=\d{6}))|0\.\d{4})")
 """A digit beside another character of a word, six digits, or the beginning of a DOI: each identifier has one."""
 _LONG_DIGITS = re.compile(r"(?s:\d(?<![\w.,+-].))(?:[ -]?\d){9,}(?![\w.,])")
+_PHONE = re.compile(r"(?<![\w+])\+\d(?:[ ()/.-]{0,2}\d){7,14}(?!\w)")
 _MAY_BE_DATE = re.compile(r"[-/.]\d\d?[-/.]")
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _MAY_BE_MONTH = re.compile(r"\d\d-[01]\d(?!\d)")
@@ -170,6 +171,7 @@ _OTHERS: tuple[tuple[ValueKind, re.Pattern[str], _Gate], ...] = (
     ("identifier", _DOI, _contains("10.")),
     ("path", _PATH, _contains("/")),
     ("path", _FILE, re.compile(r"\.[a-z][a-z0-9]").search),
+    ("identifier", _PHONE, _contains("+")),
     ("identifier", _LONG_DIGITS, _LONG_DIGITS.search),
     ("identifier", _IDENTIFIER, _MAY_IDENTIFY.search),
 )

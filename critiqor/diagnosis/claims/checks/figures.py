@@ -82,6 +82,8 @@ class _Check:
         lists_all = evidence.episode.lists_all
         if not lists_all and not evidence.is_readable:
             return self._slip(stance, value)
+        if (opposite := self._opposite(value)) is not None:
+            return self._contradicted(stance, value, opposite.text, opposite.call)
         if evidence.states(value) or (evidence.is_readable and evidence.is_converted(value, self._speech.text)):
             replaced = self._replaced(stance, value)
             evidence.accept(value)
@@ -110,6 +112,13 @@ class _Check:
         if recorded is None:
             return None
         return self._contradicted(stance, value, recorded.fact.text, recorded.fact.call, recorded.severity)
+
+    def _opposite(self, value: Value) -> Fact | None:
+        """Return the recorded number of which a value is the opposite: +7 °C for -7."""
+        if not value.text.startswith("+") or not self._evidence.is_readable:
+            return None
+        same = [fact for fact in self._evidence.facts if abs(fact.number) == abs(value.number)]
+        return same[-1] if same and all(fact.number < 0 for fact in same) else None
 
     def judge_words(self, stance: Stance) -> list[CheckedClaim]:
         """Return the numbers in words of a statement that differ from the recorded ones of the same name."""

@@ -7,13 +7,16 @@ import re
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.stance import Stance
+from critiqor.diagnosis.claims.recorded.derivations import Sorted
+from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.diagnosis.signals.outputs import finds_nothing
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 
 TYPE = "unsupported_claim"
+MIN_PHONE = 7
+"""Number of digits at the end of a phone number that are compared."""
 MIN_ROW_DIGITS = 2
 """A row with one number of more digits than these can be invented."""
 MIN_UNKNOWN_VALUES = 3
@@ -88,12 +91,25 @@ def _reported(episode: Episode, answer: EpisodeText, kind: str) -> list[tuple[St
             continue
         planned = [each.statement for each in speech.clauses(stance) if each.is_plan] if stance.is_plan else []
         for value in values:
-            in_plan = any(clause.start <= value.start < clause.end for clause in planned)
-            if not in_plan and not any(code.start() <= value.start < code.end() for code in codes):
+            is_phone = value.text.startswith("+")  # it can be reached at …
+            in_plan = not is_phone and any(clause.start <= value.start < clause.end for clause in planned)
+            if not in_plan and not _is_typed(stance, value, codes):
                 found.append((stance, value))
     return found
 
 
+def _is_typed(stance: Stance, value: Value, codes: list[re.Match[str]]) -> bool:
+    """Return whether a value is an example, or in a command to type."""
+    if _EXAMPLE.search(stance.lowered, 0, value.start - stance.statement.start):
+        return True
+    return any(code.start() <= value.start < code.end() for code in codes)
+
+
+_EXAMPLE = re.compile(
+    r"\be\.g\.|\bfor (?:example|instance)\b|\bsuch as\b|\bz\. ?b\.|\bzum beispiel\b|\bp\. ?ej\."
+    r"|\bpor (?:ejemplo|exemplo)\b|\bpar exemple\b|\bad esempio\b|\bbijv|\bnp\.|\bnaprzykład\b"
+    r"|\bнапример\b|\börneğin\b|例如|比如|例えば|たとえば|예를 들|مثلا"
+)
 _LONG = re.compile(r"\d{6,9}")
 """A number without separators that can be an identifier."""
 _STANDARD = re.compile(r"(?:ISO|RFC|SHA|UTF|IEEE|DIN|EN|ASCII|HTTP|ANSI|WCAG|IPV|MP|ES|CP|COVID)[-_ ]?\d", re.I)
@@ -111,6 +127,8 @@ def _is_known(value: Value, evidence: Evidence) -> bool:
     if text in evidence.seen or text in given:
         return True
     bare = re.sub(r"[\W_]", "", text)
+    if text.startswith("+"):
+        bare = bare[-MIN_PHONE:]  # the beginning of a phone number is written in several ways
     return len(bare) < 4 or bare in evidence.squeezed or bare in re.sub(r"[\W_]", "", given)
 
 
@@ -166,18 +184,21 @@ def _unknown_values(episode: Episode, evidence: Evidence, answer: EpisodeText) -
         if stance.is_question or stance.is_plan or stance.is_bad_news:
             continue
         values = [
-            value
-            for value in speech.values_of(stance)
-            if _is_specific(value) and not any(code.start() <= value.start < code.end() for code in codes)
+            value for value in speech.values_of(stance) if _is_specific(value) and not _is_typed(stance, value, codes)
         ]
         missing = [value for value in values if not _is_supported(value, evidence, speech.text)]
         row = len(stance.statement.cells) > 2
         if row and len(values) > 1 and len(missing) < len(values):
             missing = []
         unknown += [(stance, value) for value in missing]
+    unknown = [(stance, value) for stance, value in unknown if not _follows_from_others(value, speech, evidence)]
     # An empty memory does not count as a failed source: the agent may know the answer.
     sources = [call for call in episode.calls if not call.tool.startswith("memory")]
-    needed = 1 if sources and all(_is_empty(call) for call in episode.calls) else MIN_UNKNOWN_VALUES
+    needed = MIN_UNKNOWN_VALUES
+    if sources and all(_is_empty(call) for call in episode.calls):
+        needed = 1
+    elif not any(_DIGIT.search(call.text) for call in episode.calls):
+        needed = MIN_UNKNOWN_VALUES - 1
     weight = sum(2 if len(value.digits) > 3 else 1 for _, value in unknown)
     if weight < needed:
         return []
@@ -188,9 +209,32 @@ def _unknown_values(episode: Episode, evidence: Evidence, answer: EpisodeText) -
     return [claim]
 
 
+def _follows_from_others(value: Value, speech: Speech, evidence: Evidence) -> bool:
+    """Return whether a value is computed from another one of the text: from a price that the agent assumes."""
+    if not value.readings or not evidence.is_readable:
+        return False
+    others = [one.number for one in speech.values if one.readings and one.start != value.start][:MAX_OTHERS]
+    order = Sorted((*evidence.outputs.recorded, *others))
+    number, decimals = value.readings[0]
+    return any(
+        other and order.has(result, abs(result) * 0.5 * 10.0**-decimals / abs(number) + 1e-9)
+        for other in others
+        for result in ((number / other, number * other) if number else ())
+    )
+
+
+MAX_OTHERS = 20
+"""Maximum number of values of a text from which another one may be computed."""
+
+
 def _is_empty(call: EpisodeCall) -> bool:
     """Return whether a call brought nothing to report."""
-    return call.meaning.state == "failure" or not re.search(r"\d", call.text) or finds_nothing(call.text)
+    return call.meaning.state == "failure" or not _TEXT.search(call.text) or finds_nothing(call.text)
+
+
+_DIGIT = re.compile(r"\d")
+_TEXT = re.compile(r"[^\W_]{3}")
+"""What every output that says something has."""
 
 
 def _is_supported(value: Value, evidence: Evidence, text: str) -> bool:

@@ -148,7 +148,7 @@ class Counterparts:
                 continue
             certainty = 2 * is_named + bool(self._shared(place, fact)) + (same_unit and place.unit.measure != "")
             too_short = (size < 4 and count > MANY and not certainty) or (
-                size < 3 and (not same_unit or (count > FEW and certainty < 3))
+                size < 3 and (not same_unit or (count > FEW and certainty < 2 + is_named))
             )
             if certainty > best and not too_short and (is_named or not self._is_reported(fact)):
                 best, found = certainty, fact

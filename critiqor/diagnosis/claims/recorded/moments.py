@@ -31,7 +31,8 @@ _ZONE = re.compile(
     r"|huso|tijdzone|strefa|пояс\w*)\b|\b[A-Z][a-z]+/[A-Z][A-Za-z_]+\b|\b[A-Z][a-z]+ time\b"
     r"|时区|時區|現地時間|시간대|توقيت"
 )
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD = re.compile(r"[^\W_]{2,}")
+_STAMP = re.compile(r"\d+t\d+z?|\d+z")
 _PLAIN_NUMBER = re.compile(r"(?<![\d.:/t-])\d{1,3}(?![\d:/-])")
 """A number that is no part of a date or a time."""
 
@@ -141,7 +142,10 @@ def _moment(record: Record, call: EpisodeCall) -> Moment | None:
     if not dates and not times:
         return None
     words = frozenset(
-        word for text in texts for word in _WORD.findall(text.lower()) if len(word) >= MIN_NAME or not word.isascii()
+        word
+        for text in texts
+        for word in _WORD.findall(text.lower())
+        if (len(word) >= MIN_NAME or not word.isascii()) and not word.isdigit() and not _STAMP.fullmatch(word)
     )
     is_zoned = any(one[3] in ("Z", "UTC", "+00:00", "+0000") for one in stamps)
     shown = stamps[0][0] if stamps else joined

@@ -131,7 +131,7 @@ def _lines(text: str) -> Iterator[Record]:
         if _RULE.match(line) and line.strip():
             continue  # a rule below the header
         own = _sign(line)
-        if block and (own != sign or (sign != " " and line.count(sign) != block[0].count(sign))):
+        if block and (own != sign or not _continues(line, block[-1], sign)):
             yield from _rows(block, sign)
             block = []
         if own:
@@ -142,6 +142,15 @@ def _lines(text: str) -> Iterator[Record]:
         elif line.strip():
             yield from _line(line)
         heading = "" if own or _DIGIT.search(line) else line
+
+
+def _continues(line: str, before: str, sign: str) -> bool:
+    """Return whether a line has the columns of the row before it."""
+    if sign != " ":
+        return line.count(sign) == before.count(sign)
+    if len(_GAP.split(line.strip())) > 2:
+        return True
+    return len(_GAP.split(before.strip())) <= 2 and len(line.split()) == len(before.split())
 
 
 def _line(line: str) -> Iterator[Record]:

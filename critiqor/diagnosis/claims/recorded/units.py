@@ -33,9 +33,9 @@ _TIME = {
 _SIZE = {
     1.0: "b byte bytes octets байт バイト 字节 바이트",
     1e3: "kb kib кб",
-    1e6: "mb mib mo мб",
-    1e9: "gb gib go гб",
-    1e12: "tb tib to тб",
+    1e6: "mb mib мб",
+    1e9: "gb gib гб",
+    1e12: "tb tib тб",
 }
 _OTHER = {
     ("percent", 1.0): "% percent pct prozent procent процент процента процентов percentage パーセント",
@@ -48,7 +48,7 @@ _OTHER = {
     ("length", 1e-3): "mm",
     ("length", 1e-2): "cm",
     ("length", 1e3): "km kilometer kilometers kilometre kilometres kilómetros quilômetros км 公里",
-    ("length", 1609.344): "mi mile miles meile meilen milla millas mila",
+    ("length", 1609.344): "mi mile miles meile meilen milla millas",
     ("weight", 1.0): "kg kilo kilos kilogram kilograms кг 公斤",
     ("weight", 1e-3): "gram grams gramm gramos grammes",
     ("weight", 0.45359237): "lb lbs pound-mass",
@@ -56,13 +56,13 @@ _OTHER = {
     ("USD", 1.0): "$ usd dollar dollars dólares dollari доллар долларов دولار ドル 美元 달러",
     ("GBP", 1.0): "£ gbp pounds",
     ("yen", 1.0): "¥ ￥ jpy 円 yen cny rmb 元 块 人民币 yuan",
-    ("KRW", 1.0): "₩ krw 원 won",
+    ("KRW", 1.0): "₩ krw 원",
     ("INR", 1.0): "₹ inr rupees rupien रुपये रुपए",
     ("PLN", 1.0): "zł pln złotych złote złoty",
     ("RUB", 1.0): "₽ rub руб рубль рубля рублей",
-    ("TRY", 1.0): "₺ try tl lira",
+    ("TRY", 1.0): "₺ tl lira",
     ("CHF", 1.0): "chf franken sfr",
-    ("BRL", 1.0): "r$ brl reais real",
+    ("BRL", 1.0): "r$ brl reais",
 }
 UNITS: dict[str, Unit] = {
     **{word: Unit("time", factor) for factor, words in _TIME.items() for word in words.split()},
@@ -82,7 +82,7 @@ _BEFORE = re.compile(r"(R\$|[€$£¥￥₹₩₽₺%]|\b[A-Z]{3})\s?$")
 _BEHIND = re.compile(r"\s?(°\s?[CFcf](?!\w)|[€$£¥￥₹₩₽₺%℃℉]|[^\W\d_]+)")
 _SPLIT = re.compile(r"[^\W\d_]+|%")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_SHORT_KEYS = frozenset(("m", "d", "w", "b", "to", "go", "mo", "try", "real", "h", "c", "f", "won", "mi"))
+_SHORT_KEYS = frozenset(("m", "d", "w", "b", "h", "c", "f", "mi"))
 """Short names of units that a column rarely means."""
 
 
