@@ -285,3 +285,15 @@ def test_probes_of_a_host_are_a_diagnosis() -> None:
     for command in ("nc -zv db-3 5432", "traceroute db-3", "ssh db-3 true", "telnet db-3 5432", "nslookup db-3"):
         story.runs(command, f"{command}: could not resolve host db-3", exit_code=1)
     assert not any("for the same reason" in finding.title for finding in story.findings())
+
+
+def test_things_with_the_same_tags_are_different_answers() -> None:
+    story = Story().user("what are tickets 1 to 8 about?")
+    for number in range(1, 9):
+        answer = {
+            "id": number,
+            "tags": ["billing", "urgent"],
+            "text": f"Customer {number} writes: " + f"words {number} " * 30,
+        }
+        story.calls("get_ticket", {"id": number}, answer)
+    assert story.types() == []

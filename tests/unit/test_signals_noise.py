@@ -68,8 +68,8 @@ def test_only_the_latest_answers_are_kept() -> None:
 
 
 def test_hits_are_the_members_of_the_longest_list() -> None:
-    one = items_of('{"took_ms":4,"hits":[{"id":1},{"id":2}],"tags":["x"]}')
+    one = items_of('{"took_ms":4,"hits":[{"id":1,"title":"the first"},{"id":2,"title":"the second"}],"tags":["x"]}')
     assert len(one) == 2
-    assert items_of('{"took_ms":9,"hits":[{"id":2},{"id":1}]}') == one
+    assert items_of('{"took_ms":9,"hits":[{"id":2,"title":"the second"},{"id":1,"title":"the first"}]}') == one
     assert items_of("1. First hit\n2. Second hit\n") == items_of("1. Second hit\n2. First hit\n(91 ms)\n")
     assert items_of("nothing") == ()

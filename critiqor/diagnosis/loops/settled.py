@@ -17,7 +17,7 @@ MAX_REPORT = 200
 """Maximum number of characters of a text that only reports a state."""
 _may_tell_state = gate("tatus", "tate", "hase", "onclusion", "STATUS", "STATE")
 _LINE = re.compile(
-    r"^[\W_]*(?:\w+[ _-])?(?:status|state|phase|conclusion)[\"']?\s*(?:is\s*)?[:=]\s*"
+    r"^\W*+(?:\w{1,30}[ _-])?(?:status|state|phase|conclusion)[\"']?\s*(?:is\s*)?[:=]\s*"
     r"[\"']?([A-Za-z][\w -]{2,40}?)[\"']?\W*$",
     re.IGNORECASE | re.MULTILINE,
 )

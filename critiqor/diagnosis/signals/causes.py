@@ -51,7 +51,7 @@ _may_name_cause = gate(
     *("new connection", "no internet", "eacces", "eperm", "denied", "not permitted", "read-only", "erofs", "enoent"),
     *("no such", "not found", "can't cd", "cannot find", "does not exist"),
 )
-_PLACE = re.compile(r"(?:~|\.{1,2}|[\w@+-][\w.@+-]*)?(?:/[\w.@+,=-]+)+/?")
+_PLACE = re.compile(r"(?<![\w.@+/-])(?:~|\.{1,2}|[\w@+-][\w.@+-]*)?(?:/[\w.@+,=-]+)+/?")
 _HOST = re.compile(r"(?<![\w.-])((?:[\w-]+\.)*[\w-]+):(\d{2,5})\b")
 
 

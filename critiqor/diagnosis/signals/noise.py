@@ -24,6 +24,8 @@ MAX_ITEMS = 50
 """Maximum number of hits of a search that are compared."""
 MIN_ITEM = 8
 """Minimum number of characters of a line that is a hit."""
+MIN_SHARE = 0.4
+"""Minimum share of an answer that its list of hits takes."""
 _MAX_DEPTH = 6
 
 _NOISY = re.compile(
@@ -133,6 +135,8 @@ def items_of(text: str) -> tuple[int, ...]:
         except (msgspec.DecodeError, RecursionError):
             listed = []
         items = [canonical_json(item) for item in listed[:MAX_ITEMS]]
+        if len(listed) <= MAX_ITEMS and sum(map(len, items)) < MIN_SHARE * len(text):
+            return ()  # a list beside other members, such as the tags of a ticket, is not what was searched for
     else:
         lines = (_unnumbered(line).strip() for line in without_noise(text).splitlines())
         items = [line for line in lines if len(line) >= MIN_ITEM][:MAX_ITEMS]
