@@ -357,6 +357,12 @@ SERVICES = [
     Answer("failure", "order_pay", {"id": 4}, {"id": 4, "status": "ORDER_FAILED"}),
 ]
 CONTENT = [
+    Answer(
+        "success", "booking_cancel", {"id": "Q-7"}, {"id": "Q-7", "state": "cancelled", "refund_state": "processing"}
+    ),
+    Answer(
+        "not_final", "campo_prenota", {"campo": "tennis"}, {"prenotazione": "P-3", "stato": "in attesa di conferma"}
+    ),
     Answer("unknown", "weather_report", {"c": "x"}, {"station": "x", "status": "offline", "last": "12 C"}),
     Answer("unknown", "crm_contacts", {"q": "x"}, {"contacts": [{"name": "A", "lead_status": "rejected"}]}),
     Answer(

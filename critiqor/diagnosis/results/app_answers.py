@@ -9,7 +9,7 @@ from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
 from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.rules import ANY_ACTION, ANY_ANSWER, RuleSet, rules_for, short_set
-from critiqor.diagnosis.results.state_words import words
+from critiqor.diagnosis.results.state_words import has_same_stem, words
 from critiqor.diagnosis.signals.tools import kind_of
 from critiqor.spans.calls import Kind
 
@@ -69,12 +69,21 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
 
 def _acts(parts: frozenset[str], arguments: str) -> bool:
     """Return whether a tool with unknown words changes something: `train_reserve` does, `sprint_board` does not."""
+    return _has_verb(parts) or any(_has_verb(words_of_tool(found)) for found in _ACTION.findall(arguments))
+
+
+@lru_cache(maxsize=512)
+def _has_verb(parts: frozenset[str]) -> bool:
     verbs = words().lists["acting_verbs"]
     if not verbs.isdisjoint(parts) or any(part.removesuffix("s") in verbs for part in parts):
         return True
-    return any(not verbs.isdisjoint(words_of_tool(found)) for found in _ACTION.findall(arguments))
+    # Other forms of long verbs: `prenota` of `prenotare`.
+    return any(
+        has_same_stem(part, verb) for part in parts if len(part) >= _MIN_VERB for verb in verbs if len(verb) > _MIN_VERB
+    )
 
 
+_MIN_VERB = 6
 _ACTION = re.compile(r'"(?:action|service|operation|op|method|verb)":"([\w.-]{1,60})"')
 
 

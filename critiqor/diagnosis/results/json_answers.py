@@ -160,6 +160,9 @@ def meaning_of_json(
             strong = [sign for sign in strong if sign.rule != "json_word" or sign.state == "failure"]
         outermost = min((sign.depth for sign in states), default=0)
         decisive = [sign for sign in states if sign.depth == outermost]
+        if any("_" not in name_of(sign.key) for sign in decisive):
+            # The `state` of a booking outranks its `refund_state`, unless that failed.
+            decisive = [sign for sign in decisive if sign.state == "failure" or "_" not in name_of(sign.key)]
         candidates = failures + decisive + [sign for sign in strong if sign not in states]
         if decisive and max(SEVERITY[sign.state] for sign in decisive) < SEVERITY["failure"]:
             # A message that is `scheduled` is not sent yet, and a confirmed order may have no number yet.
