@@ -75,7 +75,10 @@ _REASONS = re.compile(
 
 def reason_words(call: EpisodeCall) -> set[str]:
     """Return the words with which a result says why a call failed: an answer that uses several of them tells it."""
-    said = " ".join(_REASONS.findall(call.text[:4000])) if call.text[:1] in ("{", "[") else call.meaning.quote
+    if call.text[:1] in ("{", "["):
+        said = " ".join(_REASONS.findall(call.text[:4000]))
+    else:
+        said = "" if call.is_check else call.meaning.quote  # "3 failed, 311 passed" is no reason, but a sum
     return _telling({word for word in tokens(said) if len(word) >= MIN_REASON_WORD}, call)
 
 
