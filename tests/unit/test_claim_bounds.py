@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from story import Story
 
+from critiqor.diagnosis import Diagnoser
 from critiqor.diagnosis.claims import claim_checker
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
+from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.drafts import merging
-from critiqor.model import Scope
+from critiqor.model import Coverage, Scope
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Kind, ToolCall
 
@@ -50,3 +54,26 @@ def test_arguments_of_calls_without_a_result_are_bounded(monkeypatch: pytest.Mon
         checker.end_call(run, call, "ok", None, is_whole=True)
     assert checker._arguments == {}
     assert checker._arguments_size == 0
+
+
+def test_judged_episodes_leave_nothing_that_only_garbage_collection_frees() -> None:
+    """It is paused while a run is finalized, so a circle of references would grow with the recording."""
+    story = Story().starts()
+    for number in range(8):
+        table = "\n".join(f"item{row}  {number * 100 + row * 7}  {row * 31 + number}" for row in range(12))
+        story.turns_to(f"run-{number + 1}").user(f"read table {number}").runs(f"cat table_{number}", table)
+        story.says(f"item3 has {number * 100 + 22}, and item5 has {number * 100 + 35}.").finishes()
+    diagnoser = Diagnoser()
+    before = _kept_calls()
+    gc.disable()
+    try:
+        for event in story.events:
+            diagnoser.observe(event)
+        diagnoser.conclude("run_001", "sha256:0", Coverage(agent_events=len(story.events)), "")
+        assert _kept_calls() == before
+    finally:
+        gc.enable()
+
+
+def _kept_calls() -> int:
+    return sum(isinstance(each, EpisodeCall) for each in gc.get_objects())

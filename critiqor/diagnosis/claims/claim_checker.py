@@ -177,6 +177,7 @@ class ClaimChecker:
 
     def _drop_call(self, episode: Episode) -> None:
         call = episode.calls.pop(0)
+        call.forget_numbers()
         dropped = [text for text in episode.outgoing if text.call is call]
         if dropped:
             episode.outgoing = [text for text in episode.outgoing if text.call is not call]
@@ -258,6 +259,12 @@ class ClaimChecker:
             each.release()
 
     def _judge(self, episode: Episode) -> None:
+        self._add_findings(episode)
+        for each in (episode, *episode.earlier):
+            for call in each.calls:
+                call.forget_numbers()
+
+    def _add_findings(self, episode: Episode) -> None:
         _forget_language(episode)
         for found in (*find_hazards(episode), *find_lapses(episode)):
             self.judged.add(found)

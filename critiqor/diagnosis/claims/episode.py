@@ -115,6 +115,13 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
         digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
         return dict(zip(map(int, digits), numbers, strict=True))
 
+    def forget_numbers(self) -> None:
+        """Forget its records, numbers and tables: they are large, and refer to the call.
+
+        Garbage collection is paused while a run is diagnosed, so what refers to each other would never be freed.
+        """
+        self.known_records = self.known_facts = self.known_tables = None
+
     @property
     def stems(self) -> frozenset[str]:
         """The beginnings of the words of its output."""
