@@ -24,6 +24,7 @@ _AS_WANTED = re.compile(
     re.IGNORECASE,
 )
 """Why an item that is left out is no loss."""
+_SIGNS = ("skip", "Skip", "SKIP", "left out", "left_out", "omitted", "excluded")
 _MAX_ITEMS = 50
 
 
@@ -31,9 +32,9 @@ def calls_with_skipped_items(episode: Episode) -> list[EpisodeCall]:
     """Return the calls with an effect that left out items, with that as their meaning."""
     found = []
     for call in episode.calls:
-        if not call.has_effect or call.is_check or call.meaning.state not in ("success", "unknown"):
+        if not call.has_effect or call.is_check or not any(sign in call.text for sign in _SIGNS):
             continue
-        if not any(sign in call.lowered for sign in ("skip", "left out", "left_out", "omitted", "excluded")):
+        if call.meaning.state not in ("success", "unknown"):
             continue
         meaning = _meaning(call)
         if meaning is not None and not _AS_WANTED.search(call.text):
