@@ -136,6 +136,16 @@ def test_a_log_that_a_later_command_writes_changes_nothing_that_was_checked() ->
     assert "unsupported_claim" not in story.says("The nginx configuration test is successful.").finishes().types()
 
 
+def test_a_command_that_does_nothing_and_is_not_understood_contradicts_no_claim() -> None:
+    story = (
+        Story()
+        .user("Prove it.")
+        .runs(": dear all) done", "eval: line 1: syntax error near unexpected token", exit_code=2)
+    )
+    story.runs("coqc a.v && echo compiled", "compiled")
+    assert "false_success_claim" not in story.says("The proof is compiled successfully.").finishes().types()
+
+
 # What is no false claim
 
 

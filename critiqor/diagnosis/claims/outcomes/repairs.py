@@ -62,10 +62,18 @@ _STAYS = re.compile(
 """Command lines of programs that are meant to go on: that they still run is no failure to finish."""
 
 
+def _is_null(call: EpisodeCall) -> bool:
+    """Return whether a command line only calls `:`, which does nothing, and was not even understood by the shell."""
+    return call.line.lstrip().startswith(":") and _NOT_UNDERSTOOD.search(call.text) is not None
+
+
+_NOT_UNDERSTOOD = re.compile(r"syntax error near|unexpected EOF")
+
+
 def _matters(call: EpisodeCall) -> bool:
     if call.line and not call.is_check and plan_of(call.line).reads_only:
         return False  # what could not be read was not changed either
-    if call.meaning.state == "failure" and _is_as_wanted(call):
+    if call.meaning.state == "failure" and (_is_as_wanted(call) or _is_null(call)):
         return False
     if call.meaning.state == "not_final":
         # A plan, a dry run or a server is not meant to finish anything.
