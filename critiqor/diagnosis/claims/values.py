@@ -40,7 +40,7 @@ _IDENTIFIER = re.compile(
 _DOI = re.compile(r"(?<![\w./])10\.\d{4,}/[^\s,;)\]>\"'*]*[\w]")
 _MAY_IDENTIFY = re.compile(r"(?s:\d(?<!\d.))(?:(?s:(?<=[\w-].))|\d*+(?:[\w-]|(?<=\d{6}))|0\.\d{4})")
 """A digit beside another character of a word, six digits, or the beginning of a DOI: each identifier has one."""
-_LONG_DIGITS = re.compile(r"(?s:\d(?<![\w.,+-].))(?:[ -]?\d){9,}(?![\w.,])")
+_LONG_DIGITS = re.compile(r"(?s:\d(?<![\w.,+-].))(?:[ -]?\d){9,}(?!\w|[.,]\d)")
 _PHONE = re.compile(r"(?<![\w+])\+\d(?:[ ()/.-]{0,2}\d){7,14}(?!\w)")
 _MAY_BE_DATE = re.compile(r"[-/.]\d\d?[-/.]")
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")

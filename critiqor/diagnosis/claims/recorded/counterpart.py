@@ -190,7 +190,7 @@ class Counterparts:
             return Counterpart(everywhere[-1], "medium")
         only = evidence.facts[0]
         is_only = len(evidence.numbers) == 1 and len(evidence.episode.calls) == 1
-        return Counterpart(only, "medium") if is_only and self._may_mean(place, only) else None
+        return Counterpart(only, "high") if is_only and self._may_mean(place, only) else None
 
     def _quantity(self, place: Place, near: list[Fact]) -> Counterpart | None:
         """Return the only quantity of the named record, if a number of things is claimed."""
