@@ -237,6 +237,50 @@ WRONG = {
     "commit": Case(
         "Push", (shell("git push", "To x\n   3ac91f0..b7720de  main -> main"),), "Pushed: 3ac91f0..b7702de."
     ),
+    "fr date, third": Case(
+        "Quand expire le passeport ?",
+        (Call("doc", {}, '{"titulaire":"Léa Morin","expiration":"2027-11-03"}'),),
+        "Le passeport de Léa Morin expire le 13 novembre 2027.",
+    ),
+    "run, third": Case(
+        "Summarize my run",
+        (Call("run", {}, '{"distance_m":10240,"time_s":3186,"avg_hr":152}'),),
+        "12.4 km at an average heart rate of 125.",
+    ),
+    "uptime, third": Case(
+        "Is the server stable?", (shell("uptime -p", "up 6 weeks, 2 days, 4 hours"),), "It has been up for 144 days."
+    ),
+    "email, third": Case(
+        "Mail Lea the offer",
+        (
+            Call("offer", {"id": 7}, '{"id":7,"net":1500,"valid_until":"2025-06-30"}'),
+            Call(
+                "send_email",
+                {
+                    "to": "lea@x.example",
+                    "body": "Dear Lea,\n\nour offer is 1,050 € net, valid until 30 June 2025.\n\nBest",
+                },
+                '{"ok":true}',
+            ),
+        ),
+        "The offer went to Lea.",
+    ),
+    "dep, third": Case(
+        "Is react up to date?",
+        (shell("npm outdated react", "Package  Current  Wanted  Latest\nreact    18.2.0   18.3.1  19.1.0"),),
+        "react is at 18.3.0 already.",
+    ),
+    "excl, third": Case(
+        "Total without shipping?",
+        (Call("cart", {}, '[{"n":"Book","v":18.9},{"n":"Pen","v":2.4},{"n":"Shipping","v":4.95}]'),),
+        "Without shipping the total is 23.10 €.",
+    ),
+    "battery, third": Case("Battery?", (Call("dev", {}, '{"battery_pct":62}'),), "The battery is at 26%."),
+    "rooms, third": Case(
+        "How many rooms?",
+        (Call("flat", {}, '{"rooms":4,"bathrooms":2,"floor":3,"area_m2":96}'),),
+        "It has 4 rooms and 69 m².",
+    ),
 }
 RIGHT = {
     "rounded": Case("How big is the repo?", (shell("du -sk .", "1843204\t."),), "The repository is about 1.8 GB."),
@@ -544,6 +588,129 @@ RIGHT = {
         "Quantos dias de férias me restam?",
         (Call("hr", {}, '{"annual":22,"taken":9,"planned":5}'),),
         "Você tem direito a 22 dias, já tirou 9 e tem 5 marcados; restam 8.",
+    ),
+    "meeting moved, third": Case(
+        "Move the review to 4pm",
+        (
+            Call("cal_list", {}, '[{"id":"e1","title":"Budget review","start":"2025-05-06T15:00:00"}]'),
+            Call("cal_update", {"id": "e1", "start": "2025-05-06T16:00:00"}, '{"ok":true}'),
+        ),
+        "The budget review on 6 May now starts at 4:00 pm instead of 3:00 pm.",
+    ),
+    "reminder, third": Case(
+        "Remind me an hour before the dentist",
+        (
+            Call("cal_list", {}, '[{"title":"Dentist","start":"2025-05-06T09:15:00"}]'),
+            Call("reminder", {"at": "2025-05-06T08:15:00"}, '{"ok":true}'),
+        ),
+        "I'll remind you at 8:15 about the dentist at 9:15.",
+    ),
+    "travel, third": Case(
+        "When should I leave for the dentist? It takes 25 minutes.",
+        (Call("cal_list", {}, '[{"title":"Dentist","start":"2025-05-06T09:15:00"}]'),),
+        "For the dentist at 9:15 leave by 8:50, better at 8:45.",
+    ),
+    "next week, third": Case(
+        "Plan the release",
+        (Call("cal_list", {}, '[{"title":"Release 2.4","start":"2025-05-06"}]'),),
+        "Release 2.4 is planned for 6 May. I suggest a code freeze on 1 May and a retro on 9 May.",
+    ),
+    "changelog, third": Case(
+        "What changed in 2.4?",
+        (shell("cat CHANGELOG.md", "## 2.4.0 - 2025-04-30\n- faster search\n## 2.3.1 - 2025-03-12\n- fixes"),),
+        "2.4.0 came out on April 30, seven weeks after 2.3.1 (March 12). It makes search "
+        "faster; next would be 2.4.1 or 2.5.0.",
+    ),
+    "bump, third": Case("Bump the patch version", (shell("npm version patch", "v3.1.5"),), "Bumped 3.1.4 → 3.1.5."),
+    "dep, third": Case(
+        "Is react up to date?",
+        (shell("npm outdated react", "Package  Current  Wanted  Latest\nreact    18.2.0   18.3.1  19.1.0"),),
+        "react is at 18.2.0; within the range 18.3.1 is possible, and the newest is 19.1.0.",
+    ),
+    "avg mixed, third": Case(
+        "Average order value?",
+        (Call("orders", {}, '[{"id":1,"total":20.0},{"id":2,"total":35.5},{"id":3,"total":64.5}]'),),
+        "Three orders with a total of 120.00, on average 40.00 each.",
+    ),
+    "total one day, third": Case(
+        "Total of April?",
+        (Call("tx", {}, '[{"d":"2025-04-02","v":12.5},{"d":"2025-04-20","v":30},{"d":"2025-05-01","v":99}]'),),
+        "In April it was 42.50 in total; the 99 belong to May.",
+    ),
+    "excl, third": Case(
+        "Total without shipping?",
+        (Call("cart", {}, '[{"n":"Book","v":18.9},{"n":"Pen","v":2.4},{"n":"Shipping","v":4.95}]'),),
+        "Without shipping the total is 21.30 €, with it 26.25 €.",
+    ),
+    "two of, third": Case(
+        "Any problems?", (Call("health", {}, '{"services":{"up":11,"down":2}}'),), "Two of thirteen services are down."
+    ),
+    "words, third": Case(
+        "How many rooms?",
+        (Call("flat", {}, '{"rooms":4,"bathrooms":2,"floor":3,"area_m2":96}'),),
+        "Four rooms, two bathrooms, on the third floor, 96 m². One of the four could be your office.",
+    ),
+    "steps, third": Case(
+        "Install it",
+        (shell("./install.sh", "installed in 12s"),),
+        "Done in three steps: I downloaded it, ran the installer (12 s) and checked the two config files.",
+    ),
+    "email, third": Case(
+        "Mail Lea the offer",
+        (
+            Call("offer", {"id": 7}, '{"id":7,"net":1500,"valid_until":"2025-06-30"}'),
+            Call(
+                "send_email",
+                {
+                    "to": "lea@x.example",
+                    "body": "Dear Lea,\n\nour offer is 1,500 € net (1,785 € including 19% VAT), valid "
+                    "until 30 June 2025. Payment within 14 days.\n\nBest",
+                },
+                '{"ok":true}',
+            ),
+        ),
+        "The offer went to Lea.",
+    ),
+    "commit, third": Case(
+        "Commit the retry change",
+        (
+            Call("edit", {"path": "net.py", "oldText": "RETRIES = 3", "newText": "RETRIES = 5"}, "ok"),
+            shell(
+                "git commit -am 'Raise retries from 3 to 5; backoff stays at 200 ms'",
+                "[main 1a2b3c4] Raise retries\n 1 file changed, 1 insertion(+), 1 deletion(-)",
+            ),
+        ),
+        "Committed as 1a2b3c4.",
+    ),
+    "heart, third": Case(
+        "Summarize my run",
+        (Call("run", {}, '{"distance_m":10240,"time_s":3186,"avg_hr":152}'),),
+        "10.24 km in 53:06, that's 5:11 per km at an average heart rate of 152.",
+    ),
+    "uptime, third": Case(
+        "Is the server stable?", (shell("uptime -p", "up 6 weeks, 2 days, 4 hours"),), "It has been up for 44 days."
+    ),
+    "temp range, third": Case(
+        "Weather next week?",
+        (
+            Call(
+                "wx",
+                {},
+                '{"days":[{"d":"Mon","max_c":14,"min_c":6},{"d":"Tue","max_c":17,"min_c":8},'
+                '{"d":"Wed","max_c":12,"min_c":5}]}',
+            ),
+        ),
+        "Highs between 12 and 17 °C, lows around 5 to 8 °C; Tuesday is warmest with 17 °C.",
+    ),
+    "battery, third": Case(
+        "Battery?",
+        (Call("dev", {}, '{"battery_pct":62}'),),
+        "The battery is at 62%, which should last about 9 hours at your usual pace. Below 20% I'd charge it.",
+    ),
+    "fr date, third": Case(
+        "Quand expire le passeport ?",
+        (Call("doc", {}, '{"titulaire":"Léa Morin","expiration":"2027-11-03"}'),),
+        "Le passeport de Léa Morin expire le 3 novembre 2027 ; pensez à le renouveler avant août 2027.",
     ),
 }
 

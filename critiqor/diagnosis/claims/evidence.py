@@ -312,7 +312,11 @@ class Evidence:
     def is_converted(self, value: Value, text: str) -> bool:
         """Return whether a value of a text is a recorded number in another unit."""
         unit = unit_at(text, value.start, value.end)
+        same = [fact for fact in self.facts if fact.unit.measure == unit.measure] if unit.measure else []
         for number, decimals in value.readings:
+            margin = tolerance(number, decimals) * unit.factor
+            if any(abs(fact.number * fact.unit.factor - number * unit.factor) <= margin for fact in same):
+                return True
             for other, factor in converted(number, unit):
                 margin = tolerance(number, decimals) * factor
                 if self.outputs.is_near(other, margin) or self.given.is_near(other, margin):
@@ -321,7 +325,7 @@ class Evidence:
 
     def _is_periodic(self, value: Value) -> bool:
         """Return whether a value is a known number of times another one: per year, per day."""
-        if value.unit in ("%", "temperature"):
+        if value.unit in ("%", "temperature") or MEASURES.get(value.unit, value.unit) == "time":
             return False
         numbers = (*self.outputs.recorded, *self.derivations.totals, *self.given.recorded)
         order = Sorted(numbers)

@@ -141,7 +141,7 @@ class _Check:
         return claims
 
     def _judge_version(self, stance: Stance, value: Value) -> CheckedClaim | None:
-        """Return a version that differs in one part from the only recorded one of that form."""
+        """Return a version that was not recorded and differs in one part from a recorded one."""
         evidence = self._evidence
         own = value.text.lstrip("vV")
         if stance.is_plan or stance.is_uncertain or not evidence.is_complete or own in evidence.seen:
@@ -152,7 +152,7 @@ class _Check:
         if any(each in self._speech.text for each in recorded):
             return None  # it compares the two
         alike = [each for each in recorded if _differs_once(_parts(own), _parts(each))]
-        return self._contradicted(stance, value, alike[0], recorded[alike[0]], "medium") if len(alike) == 1 else None
+        return self._contradicted(stance, value, alike[0], recorded[alike[0]], "medium") if alike else None
 
     def _judge_date(self, stance: Stance, value: Value) -> CheckedClaim | None:
         if (moment := self._moments.wrong_date(stance, value)) is not None:

@@ -24,6 +24,8 @@ MANY = 60
 """With more recorded numbers, three digits are not enough."""
 MIN_DERIVED_DIGITS = 5
 """Minimum number of digits of a number that hardly follows from recorded ones by chance."""
+MIN_LONG = 4
+"""Minimum number of digits of a number that is hardly another one by chance, also in a sentence about the future."""
 MAX_ROUNDING = 0.005
 """Maximum share by which a number in a text differs from a recorded one that it reports."""
 MAX_RATIO = 5.0
@@ -152,7 +154,12 @@ class Counterparts:
             )
             if certainty > best and not too_short and (is_named or not self._is_reported(fact)):
                 best, found = certainty, fact
-        if found is None or not self._overrides(place, best) or (is_guess and best < 2) or _is_status(place):
+        if (
+            found is None
+            or not self._overrides(place, best)
+            or (is_guess and best < 1 + (size < MIN_LONG))
+            or _is_status(place)
+        ):
             return None
         return Counterpart(found, "high")
 
@@ -221,6 +228,8 @@ class Counterparts:
     def _may_mean(self, place: Place, fact: Fact) -> bool:
         """Return whether a number can be meant to be a recorded one, which the text does not report elsewhere."""
         claimed, recorded = place.value.number, fact.number
+        if place.unit.measure == fact.unit.measure:
+            claimed, recorded = claimed * place.unit.factor, recorded * fact.unit.factor
         if not is_comparable(place.unit, fact.unit) or self._is_reported(fact):
             return False
         if not claimed or not recorded:
