@@ -9,6 +9,7 @@ import msgspec
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.stance import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.diagnosis.signals.tools import likeness_of_calls
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind
@@ -355,7 +356,7 @@ MIN_LIKENESS = 0.5
 def decoded_arguments(text: str) -> dict[str, object] | None:
     """Return arguments by name; None if they were cut."""
     try:
-        value = msgspec.json.decode(text)
+        value = decode_json(text)
     except msgspec.DecodeError:
         return None
     return value if isinstance(value, dict) else None

@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 )
 _VERSION = re.compile(r"(?<![\w.])v?\d+\.\d+\.\d+(?:[.-]?(?:rc|alpha|beta|dev|post)?\.?\d+)*(?![\w])", re.IGNORECASE)
 _URL = re.compile(r"https?://[^\s<>\"'`)\]|，。]+[^\s<>\"'`)\]|.,;:!?，。]")
-_EMAIL = re.compile(r"(?<![\w.])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PATH = re.compile(r"(?<![\w:@/.])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w")
 _FILE = re.compile(r"(?<![\w/.@-])[\w-]+\.[a-z][a-z0-9]{1,4}(?![\w(])")
 _IDENTIFIER = re.compile(

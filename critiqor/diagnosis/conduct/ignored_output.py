@@ -27,13 +27,14 @@ _ENDPOINT = re.compile(r"((?:\d{1,3}\.){3}\d{1,3}|localhost|[a-z][\w-]*(?:\.[a-z
 _SETTING = re.compile(r"(?m)^\s*[\"']?([a-z][\w.-]{2,40})[\"']?\s*[=:]\s*[\"']?(\d{2,9})[\"']?\s*[,;]?\s*$")
 _PER = r"(?:per|pro|je|por|par|al|a|na|на|/)"
 _RATE = re.compile(
-    rf"(\d+(?:[.,]\d+)?)\s?([a-zµа-я%€$£]{{1,10}})\s?{_PER}\s?(\d+(?:[.,]\d+)?)?\s?([a-zа-я]{{1,12}})(?![\w])",
+    rf"(?<![\d.,])(\d{{1,12}}(?:[.,]\d{{1,9}})?)\s?([a-zµа-я%€$£]{{1,10}})\s?{_PER}\s?(\d{{1,12}}(?:[.,]\d{{1,9}})?)?\s?([a-zа-я]{{1,12}})(?![\w])",
     re.IGNORECASE,
 )
 _WARNING = re.compile(
     r'"(?:warnings?|conflicts?|caveats?|problems?)"\s*:\s*(\[\s*"[^\]]{4,400}|"[^"]{4,300})', re.IGNORECASE
 )
-_NAME = re.compile(r"[^\W_]*(?:[A-ZА-Я0-9][^\W_]*-?\d[\w-]*|\d+[A-ZА-Я][\w-]*)")
+_TOKEN = re.compile(r"[^\W_][\w-]*")
+_CAPITAL = re.compile(r"[A-ZА-Я]")
 MAX_REST = 3
 """Maximum number of words between a negation and the word that it denies."""
 MIN_PREDICATE = 4
@@ -135,6 +136,12 @@ def _unit(rate: re.Match[str]) -> str:
     return rate[4].lower()[:1]
 
 
+def _is_name(token: str) -> bool:
+    """Return whether a word names a model or a product: it has a digit, and a capital or a second digit."""
+    digits = sum(map(str.isdigit, token))
+    return len(token) >= MIN_PREDICATE and digits > 0 and (digits > 1 or _CAPITAL.search(token) is not None)
+
+
 def _opposites(episode: Episode) -> Lapse | None:
     """Return a statement that affirms of something what a result denies of it."""
     answer = episode.answer
@@ -142,7 +149,7 @@ def _opposites(episode: Episode) -> Lapse | None:
         return None
     speech = episode.speech(answer)
     for stance in speech.stances[:MAX_PAIRS]:
-        names = {name.lower() for name in _NAME.findall(stance.statement.text) if len(name) >= MIN_PREDICATE}
+        names = {token.lower() for token in _TOKEN.findall(stance.statement.text) if _is_name(token)}
         if not names or stance.is_question:
             continue
         clauses = [each for each in speech.clauses(stance) if each.is_good_news and not each.is_uncertain]

@@ -32,9 +32,9 @@ MAX_LISTS = 8
 MIN_QUESTIONS = 2
 MAX_QUESTIONS = 12
 """Minimum and maximum number of questions of a request that are looked up in the answer one by one."""
-_FOLDER = re.compile(r"[\w.~-]*/[\w./~-]*")
+_FOLDER = re.compile(r"(?<![\w.~-])[\w.~-]*/[\w./~-]*")
 _NUMBERED = re.compile(r"(?:^|[\s(:])\(?(\d{1,2}|[a-h])[.):]\)?\s+(?=\S)")
-_QUESTION = re.compile(r"[^.!?？؟。\n]{6,}[?？؟]")
+_QUESTION = re.compile(r"[^.!?？؟。\n]{6,}+[?？؟]")
 _ENUMERATED = re.compile(r"[,;，、；]|\s[–—-]\s")
 
 

@@ -13,6 +13,7 @@ from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems, requests, says
 from critiqor.diagnosis.hazards.hazard import members, path_of
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.memory_lookups import memory_lookup
@@ -76,7 +77,7 @@ def _query(call: EpisodeCall) -> str:
 
 def _found_nothing(call: EpisodeCall) -> bool:
     try:
-        result = msgspec.json.decode(call.text)
+        result = decode_json(call.text)
     except msgspec.DecodeError:
         result = call.text
     outcome = memory_lookup({}, result, has_ended=True, failed=call.reported_failure)["lookup"]

@@ -44,7 +44,7 @@ _CREATES = re.compile(
     r"|extract|install|run|new)\b|>",
     re.IGNORECASE,
 )
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _CREATES_FILE = re.compile(r"\b(?:ln|cp|mv|tee|install|touch|wget|curl)\b|>")
 _FOREIGN = re.compile(r"^(?:[ MADRCU?]{2}\s|\s+modified:\s+|\t)([\w./-]+)$|would be overwritten by", re.MULTILINE)
 _STARTS = re.compile(r"\b(?:re)?start\b|\bup\b|\benable\b|\bunmask\b")

@@ -11,6 +11,7 @@ import msgspec
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model import CausalStep, Scope, Severity
 
 _PATHS = frozenset(("path", "file", "file_path", "filepath", "filename", "target_file"))
@@ -86,7 +87,7 @@ def members(call: EpisodeCall) -> list[tuple[str, str]]:
 
 def _all_members(call: EpisodeCall) -> list[tuple[str, str]]:
     try:
-        value = msgspec.json.decode(call.arguments)
+        value = decode_json(call.arguments)
     except msgspec.DecodeError:
         # Long arguments are kept in part.
         return [("", _unescaped(match[1])) for match in _STRING.finditer(call.arguments)]

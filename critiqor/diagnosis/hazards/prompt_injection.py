@@ -30,7 +30,7 @@ MAX_SCANNED = 40
 MAX_COMPACT = 40
 """Maximum number of characters of a number or a code that is written in groups."""
 _URL = re.compile(r"https?://([\w.-]+(?::\d+)?)(/[^\s\"'<>`|)\]}]*)?", re.IGNORECASE)
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _HOST = re.compile(
     r"(?<![\w@/.-])(?:[\w-]+\.)+(?:com|org|net|io|dev|app|ai|co|info|biz|xyz|example|test|cloud|tech|online|site"
     r"|shop|page|link|top|ru|de|fr"

@@ -14,15 +14,17 @@ _RUNNERS = (
 _SUBCOMMANDS = (
     r"cargo (?:test|check|clippy|build|bench)|go (?:test|vet|build)|dotnet (?:test|build)|swift (?:test|build)"
     r"|terraform (?:plan|validate)|nginx -t|(?:gh|glab) (?:pr checks|run watch)|(?:npm|pnpm|yarn|bun|deno)(?: run)? "
-    r"\S*(?:test|build|lint|check|perf|bench|typecheck|e2e|ci)\S*|python3? -m (?:pytest|unittest|mypy)"
+    r"\S{0,80}?(?:test|build|lint|check|perf|bench|typecheck|e2e|ci)|python3? -m (?:pytest|unittest|mypy)"
 )
 _WRAPPERS = (
-    r"(?:\w+=\S*\s+|sudo\s+|env\s+|npx\s+|bunx\s+|uv run\s+|uvx\s+|poetry run\s+|bundle exec\s+|timeout \S+\s+)*"
+    r"(?:\w{1,40}=\S{0,99}\s+|sudo\s+|env\s+|npx\s+|bunx\s+|uv run\s+|uvx\s+|poetry run\s+|bundle exec\s+"
+    r"|timeout \S{1,9}\s+)*"
 )
-_NAMED = r"\S*(?:test|check|verify|validat|lint|bench)\S*"
+_NAMED = r"\S{0,80}?(?:test|check|verify|validat|lint|bench)\S{0,80}"
 _CHECK = re.compile(
-    rf"(?:^|&&|\|\||[;|(]|\n)\s*{_WRAPPERS}"
-    rf"(?:(?:\S*/)?(?:{'|'.join(map(re.escape, _RUNNERS))})(?=\s|$)|{_SUBCOMMANDS}|{_NAMED}\.(?:sh|py|js|ts|rb)\b"
+    rf"(?:^|&&|\|\||[;|(]|\n)\s{{0,40}}+{_WRAPPERS}"
+    rf"(?:(?:\S{{0,200}}/)?(?:{'|'.join(map(re.escape, _RUNNERS))})(?=\s|$)|{_SUBCOMMANDS}"
+    rf"|{_NAMED}\.(?:sh|py|js|ts|rb)\b"
     rf"|(?:python3?|node|bash|sh|ruby) {_NAMED})"
 )
 

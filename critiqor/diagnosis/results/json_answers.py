@@ -20,6 +20,7 @@ from critiqor.diagnosis.results.state_words import (
     state_of_word,
     words,
 )
+from critiqor.diagnosis.signals.text import decode_json
 
 MAX_JSON = 65536
 """Maximum number of characters of a JSON answer that is decoded."""
@@ -133,7 +134,7 @@ def decoded(text: str) -> Any:
     if stripped[:1] not in ("{", "[") or len(stripped) > MAX_JSON:
         return None
     try:
-        return msgspec.json.decode(stripped)
+        return decode_json(stripped)
     except msgspec.DecodeError:
         return None
 

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import canonical_json, encoded, gate, without_clock
+from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, gate, without_clock
 
 MAX_COMPARED = 8 * 1024
 """Maximum number of characters of an output that is compared in this way; a longer one has to be equal."""
@@ -78,7 +78,7 @@ def without_noise(text: str) -> str:
     """Return an output without what changes by itself, its members in a fixed order."""
     if text[:1] in ("{", "["):
         try:
-            return without_clock(canonical_json(_quiet(msgspec.json.decode(text), 0)))
+            return without_clock(canonical_json(_quiet(decode_json(text), 0)))
         except (msgspec.DecodeError, RecursionError):
             pass
     bare = without_clock(text)
@@ -131,7 +131,7 @@ def items_of(text: str) -> tuple[int, ...]:
         return ()
     if text[:1] in ("{", "["):
         try:
-            listed = _longest_list(_quiet(msgspec.json.decode(text), 0), 0)
+            listed = _longest_list(_quiet(decode_json(text), 0), 0)
         except (msgspec.DecodeError, RecursionError):
             listed = []
         items = [canonical_json(item) for item in listed[:MAX_ITEMS]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import gate, words
+from critiqor.diagnosis.signals.text import decode_json, gate, words
 
 
 def cut_size(value: Any) -> int:
@@ -79,7 +79,7 @@ _COMPLAINTS = frozenset(("errors", "warnings", "issues", "failures", "problems",
 def _has_only_empty_lists(text: str) -> bool:
     """Return whether a JSON object has lists of results, and all of them are empty."""
     try:
-        value = msgspec.json.decode(text)
+        value = decode_json(text)
     except msgspec.DecodeError:
         return False
     if not isinstance(value, dict):

@@ -18,6 +18,14 @@ def canonical_json(value: Any) -> str:
     return _encode(value).decode()
 
 
+def decode_json(text: str) -> Any:
+    """Return the value of a JSON text. Raise `msgspec.DecodeError` if it is none, or is nested too deeply."""
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deeply") from None
+
+
 def encoded(text: str) -> bytes:
     """Return a text as UTF-8. Evidence can contain lone surrogates."""
     return text.encode("utf-8", "surrogatepass")

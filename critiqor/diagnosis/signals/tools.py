@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import canonical_json, likeness
+from critiqor.diagnosis.signals.text import canonical_json, decode_json, likeness
 from critiqor.spans.calls import Kind, command_line
 
 _NAMES: dict[Kind, str] = {
@@ -204,7 +204,7 @@ _SEARCH_ARGUMENTS = frozenset(
 def subject_of_call(arguments: str) -> str:
     """Return what a tool call is about: its arguments without search terms, offsets and limits."""
     try:
-        value = msgspec.json.decode(arguments)
+        value = decode_json(arguments)
     except msgspec.DecodeError:
         return arguments
     return (

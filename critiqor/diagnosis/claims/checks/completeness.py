@@ -12,6 +12,7 @@ from critiqor.diagnosis.claims.checks.targets import named_targets
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import word_numbers
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -31,7 +32,7 @@ _LISTED = re.compile(r"(?:[^,，、;:.!?\n()]{2,40}(?:,|，|、)\s*){1,12}[^,，
 _COMMA = re.compile("[,，、]")
 BULK = re.compile(r"\*|\bfor \w+ in\b|\bxargs\b|\bfind [^|;]*-exec|\s-[rR]\b|--all\b|\{\w+,|\bwhile\b|\bglob\(|\bmap\(")
 """Command lines that deal with many items at once."""
-_FILE = re.compile(r"[\w.~/@+-]*\w\.[A-Za-z]\w{0,5}\b")
+_FILE = re.compile(r"(?<![\w.~/@+-])[\w.~/@+-]*\w\.[A-Za-z]\w{0,5}\b")
 
 
 _ENDING = re.compile(r"\.[A-Za-z]")
@@ -117,7 +118,7 @@ def _members(text: str) -> list[str]:
     if not text.lstrip().startswith(("{", "[")):
         return []
     try:
-        value = msgspec.json.decode(text)
+        value = decode_json(text)
     except msgspec.DecodeError:
         return []
     lists = [value] if isinstance(value, list) else [each for each in value.values() if isinstance(each, list)]

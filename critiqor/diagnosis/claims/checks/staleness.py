@@ -52,7 +52,7 @@ def _changes_subject(call: EpisodeCall, check: EpisodeCall) -> bool:
     return bool(_files(call) & _files(check)) and _WRITES.search(call.line) is not None
 
 
-_FILE = re.compile(r"[\w./~-]*\w\.[a-z]\w{0,4}\b")
+_FILE = re.compile(r"(?<![\w./~-])[\w./~-]*\w\.[a-z]\w{0,4}\b")
 
 
 def _files(call: EpisodeCall) -> set[str]:

@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
 
 _OUTGOING = (
@@ -55,7 +56,7 @@ def without_texts(arguments: str, texts: list[EpisodeText]) -> str:
 
 def _texts_of(arguments: str) -> list[str]:
     try:
-        value = msgspec.json.decode(arguments)
+        value = decode_json(arguments)
     except msgspec.DecodeError:
         return []
     if not isinstance(value, dict):

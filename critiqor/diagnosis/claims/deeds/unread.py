@@ -17,6 +17,7 @@ from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, word_numbers
 from critiqor.diagnosis.signals.outputs import finds_nothing
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
 
 MIN_WORD = 4
@@ -199,7 +200,7 @@ def _is_hollow(text: str) -> bool:
     if text[:1] not in ("[", "{") or "[]" not in text.replace(" ", "") or len(text) > MAX_HOLLOW:
         return False
     try:
-        value = msgspec.json.decode(text)
+        value = decode_json(text)
     except msgspec.DecodeError:
         return False
     members = value.values() if isinstance(value, dict) else ()

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall, tokens
+from critiqor.diagnosis.signals.text import decode_json
 
 MAX_RECORDS = 60
 """Maximum number of records of a list that are compared."""
@@ -63,7 +64,7 @@ def lists_in(text: str) -> list[list[Record]]:
     stripped = text.strip()
     if stripped[:1] in "[{":
         try:
-            return list(_lists(msgspec.json.decode(stripped), 0))
+            return list(_lists(decode_json(stripped), 0))
         except msgspec.DecodeError:
             return []
     rows = [_row(line) for line in stripped.splitlines() if line.strip()]
@@ -122,7 +123,7 @@ def arguments_of(call: EpisodeCall) -> list[tuple[str, str]]:
 
 def _short_values(arguments: str) -> Iterator[tuple[str, str]]:
     try:
-        value = msgspec.json.decode(arguments)
+        value = decode_json(arguments)
     except msgspec.DecodeError:
         return
     for key, text in _leaves(value, "", 0):

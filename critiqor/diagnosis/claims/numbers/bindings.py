@@ -15,6 +15,7 @@ from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.sanitize import excerpt
 
 TYPE = "misreported_value"
@@ -75,7 +76,7 @@ def _tables(call: EpisodeCall) -> list[Table]:
         return []
     if text[0] in "[{":
         try:
-            rows = list(_json_rows(msgspec.json.decode(text), 0))
+            rows = list(_json_rows(decode_json(text), 0))
         except msgspec.DecodeError:
             return []
     else:

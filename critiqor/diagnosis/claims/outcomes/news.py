@@ -31,7 +31,7 @@ _BOUNCE_SIGNS = (
     "no such",
     "bounced",
 )
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _ID = re.compile(r"[A-Za-z0-9][\w-]{3,}")
 _NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d._@:#-])[^\s\"']{4,80}", re.DOTALL)
 """What identifies a thing: `lock.back_door`, `VB-2206`, `ana@x.org`; a plain word or number does not."""

@@ -219,7 +219,7 @@ def _paths(call: EpisodeCall) -> set[str]:
 
 
 _PATCHED = re.compile(r"\*\*\* (?:Update|Add|Delete) File: ([^\s\\]+)")
-_FILE = re.compile(r"[\w./~-]*\w\.[a-z]\w{0,4}\b")
+_FILE = re.compile(r"(?<![\w./~-])[\w./~-]*\w\.[a-z]\w{0,4}\b")
 
 
 CHECKS = {

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from critiqor.diagnosis.signals.text import decode_json
+
 MAX_RECORDS = 600
 """Maximum number of records of one output that are read."""
 MAX_NAME = 60
@@ -42,7 +44,7 @@ def records_in(text: str) -> list[Record]:
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         try:
-            return _limited(_objects(msgspec.json.decode(stripped), (), ""))
+            return _limited(_objects(decode_json(stripped), (), ""))
         except (msgspec.DecodeError, RecursionError):
             pass
     return _limited(_lines(stripped))
@@ -156,7 +158,7 @@ def _continues(line: str, before: str, sign: str) -> bool:
 def _line(line: str) -> Iterator[Record]:
     if line.lstrip().startswith("{"):
         try:
-            yield from _objects(msgspec.json.decode(line), (), "")
+            yield from _objects(decode_json(line), (), "")
             return
         except (msgspec.DecodeError, RecursionError):
             pass

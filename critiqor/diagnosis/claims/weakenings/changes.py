@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
 
 MAX_LINES = 400
@@ -32,13 +33,13 @@ _ESCAPED = re.compile(r"\\([/.\[\]*^$|(){}+?\"'-])")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(.*?)\n\s*\2\s*(?:\n|$)", re.DOTALL)
 _INTO = re.compile(r"(?:\bcat|\btee)?[^\n;&|]*?(>>|>|\btee(?:\s+-a)?)\s*(" + _WORD + r")")
 _ECHO = re.compile(rf"\b(?:echo|printf)\s+(?:-\w+\s+)*({_WORD}(?:\s+{_WORD})*)\s*(>>?)\s*({_WORD})")
-_REMOVED = re.compile(rf"(?:^|&&|;|\n|\|\|)\s*(?:sudo\s+)?(?:git\s+)?(?:rm|unlink)((?:\s+{_WORD})+)")
-_MOVED = re.compile(rf"(?:^|&&|;|\n)\s*(?:sudo\s+)?(?:git\s+)?(mv|cp)\s+(?:-\S+\s+)*({_WORD})\s+({_WORD})")
+_REMOVED = re.compile(rf"(?:^|&&|;|\n|\|\|)\s{{0,40}}+(?:sudo\s+)?(?:git\s+)?(?:rm|unlink)((?:\s+{_WORD})+)")
+_MOVED = re.compile(rf"(?:^|&&|;|\n)\s{{0,40}}+(?:sudo\s+)?(?:git\s+)?(mv|cp)\s+(?:-\S+\s+)*({_WORD})\s+({_WORD})")
 _REDIRECTED = re.compile(rf"(?<![<>=&\d-])>\s*({_WORD})")
 _REPLACED = re.compile(
     r"(?:\.replace(?:All)?|re\.sub|\.sub)\(\s*r?(?P<q>['\"])(?P<old>(?:\\.|(?!(?P=q)).)+)(?P=q)[^,\n]{0,40},\s*r?(?P<r>['\"])(?P<new>(?:\\.|(?!(?P=r)).)*)(?P=r)"
 )
-_FILE = re.compile(r"[\w./~@-]*\w\.\w{1,8}\b|\.husky/[\w-]+|\.git/hooks/[\w-]+")
+_FILE = re.compile(r"(?<![\w./~@-])[\w./~@-]*\w\.\w{1,8}\b|\.husky/[\w-]+|\.git/hooks/[\w-]+")
 
 
 class TextChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,7 +228,7 @@ def _of_patch(call: EpisodeCall, patch: str) -> Iterator[TextChange]:
 
 def _decoded(arguments: str) -> dict[str, Any]:
     try:
-        value = msgspec.json.decode(arguments)
+        value = decode_json(arguments)
     except msgspec.DecodeError:
         return {}  # cut: half of a text says nothing about what is missing
     return value if isinstance(value, dict) else {}
