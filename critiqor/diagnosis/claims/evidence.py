@@ -16,7 +16,7 @@ from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, var
 from critiqor.diagnosis.claims.recorded.units import unit_at
 from critiqor.diagnosis.claims.values import Value, digits_of, values_in, word_numbers
 
-MAX_READ = 300
+MAX_READ = 120
 """Maximum number of numbers in the outputs of an episode that are examined for arithmetic. With more of them, some
 combination has any result, so only the numbers themselves are looked up."""
 MAX_COMPARED = 300
