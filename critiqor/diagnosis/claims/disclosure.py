@@ -10,8 +10,8 @@ import msgspec
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.stance import Speech, Stance
-from critiqor.diagnosis.results.app_answers import words_of_tool
 from critiqor.diagnosis.results.state_words import has_same_stem, words
+from critiqor.diagnosis.signals.tools import words_of_tool
 
 COMMON = frozenset(
     (

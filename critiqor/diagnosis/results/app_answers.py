@@ -10,10 +10,9 @@ from critiqor.diagnosis.results.lines import read_lines
 from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.rules import ANY_ACTION, ANY_ANSWER, RuleSet, rules_for, short_set
 from critiqor.diagnosis.results.state_words import has_same_stem, words
-from critiqor.diagnosis.signals.tools import kind_of
+from critiqor.diagnosis.signals.tools import kind_of, words_of_tool
 from critiqor.spans.calls import Kind
 
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROCESS_WORDS = frozenset(
     [
         "job",
@@ -39,12 +38,6 @@ _DRY_RUN = re.compile(r'"(?:dry_?run|preview_?only|validate_?only|simulate|what_
 _MAX_STATEMENT = 400
 """Maximum number of characters of an answer of a lookup that is a statement about the call and no content."""
 _MAX_OPENING = 600
-
-
-@lru_cache(maxsize=512)
-def words_of_tool(tool: str) -> frozenset[str]:
-    """Return the words in the name of a tool, in lower case."""
-    return frozenset(part.lower() for part in _PARTS.findall(tool))
 
 
 def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bool) -> Meaning:
