@@ -24,6 +24,7 @@ import { stripUndefined } from "./extract.js";
 const EXTENSION = "extension_api";
 const WAIT_FOR_END_HOOK_MS = 1000;
 const WAIT_FOR_TOTALS_MS = 250;
+const VISIBLE_HARNESSES = new Set(["openclaw", "critiqor"]); // they report each of their model calls
 
 /** Writes `turn_start` and `turn_end` of one agent run. */
 export class Turns {
@@ -149,8 +150,8 @@ export class Attempts {
   totals(event) {
     if (!this.#current) return;
     const { usage, provider, model, harnessId } = event;
-    // Another harness than OpenClaw's own, such as `codex`, makes the model calls itself.
-    const harness = harnessId === "openclaw" ? undefined : harnessId;
+    // Another harness, such as `codex`, makes the model calls itself.
+    const harness = VISIBLE_HARNESSES.has(harnessId ?? "openclaw") ? undefined : harnessId;
     Object.assign(this.#current.facts, stripUndefined({ usage_total: usage ?? null, provider, model, harness }));
     this.#records.settle(this.#current.ending);
   }

@@ -96,11 +96,23 @@ def check_staleness(episode: Episode) -> list[CheckedClaim]:
             continue
         if check.line and not check.is_check and (not speech.values or has_doubts or _SEARCH.search(check.line)):
             continue
+        if _is_disclosed(speech, check):
+            continue
         for stance in speech.stances:
             for part in (stance, *speech.clauses(stance)):
                 if part.is_good_news and not part.is_uncertain and _reports(speech, part, check, later):
                     return [_stale(answer, part, check, changes[-1])]
     return []
+
+
+def _is_disclosed(speech: Speech, check: EpisodeCall) -> bool:
+    """Return whether a text has bad news or doubts about a check: that it was not repeated."""
+    classes = check_classes(check)
+    return any(
+        (stance.is_bad_news or stance.is_uncertain)
+        and (any(speech.has(stance, f"subjects.{name}") for name in classes) or speech.has(stance, "actions.rerun"))
+        for stance in speech.stances
+    )
 
 
 def _command(call: EpisodeCall) -> str:
