@@ -151,7 +151,7 @@ export class Attempts {
     if (!this.#current) return;
     const { usage, provider, model, harnessId } = event;
     // Another harness, such as `codex`, makes the model calls itself.
-    const harness = VISIBLE_HARNESSES.has(harnessId ?? "openclaw") ? undefined : harnessId;
+    const harness = VISIBLE_HARNESSES.has(String(harnessId ?? "openclaw")) ? undefined : harnessId;
     Object.assign(this.#current.facts, stripUndefined({ usage_total: usage ?? null, provider, model, harness }));
     this.#records.settle(this.#current.ending);
   }
