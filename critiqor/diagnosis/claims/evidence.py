@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date as calendar_date
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.arithmetic import Numbers, completes, tolerance, written_forms
@@ -34,6 +36,10 @@ MEASURES = {"eur": "EUR", "usd": "USD", "gbp": "GBP", "s": "time", "ms": "time",
 }
 """What the units of values measure."""
 MAX_RATES = 100
+DAY = 86_400.0
+"""Seconds of a day."""
+MAX_DAYS = 60
+"""Maximum number of days that are compared with each other."""
 MIN_RATIO = 3
 """Minimum of a ratio without decimals that may be rounded: four times as many."""
 CUT_MARK = 200
@@ -323,6 +329,27 @@ class Evidence:
                     return True
         return False
 
+    def is_elapsed(self, value: Value, text: str) -> bool:
+        """Return whether a value of a text is the time between two known days: valid for another 90 days."""
+        unit = unit_at(text, value.start, value.end)
+        if unit.measure != "time" or unit.factor < DAY:
+            return False
+        return any(
+            self._elapsed_days.has(number * unit.factor / DAY, max(1.0, 0.5 * unit.factor / DAY))
+            for number, _ in value.readings
+        )
+
+    @cached_property
+    def _elapsed_days(self) -> Sorted:
+        """The numbers of days between the days that outputs, requests and their times name."""
+        named = [each.date for each in self.dates]
+        for text in self.episode.requests:
+            found = values_in(text.text, self.episode.request_language, has_numbers=False)
+            found += values_in(text.timestamp, has_numbers=False)
+            named += [value.date for value in found if value.date is not None]
+        days = list(dict.fromkeys(day for date in named if (day := _ordinal(date)) is not None))[:MAX_DAYS]
+        return Sorted(abs(one - other) for one, other in combinations(days, 2))
+
     def _is_periodic(self, value: Value) -> bool:
         """Return whether a value is a known number of times another one: per year, per day."""
         if value.unit in ("%", "temperature") or MEASURES.get(value.unit, value.unit) == "time":
@@ -363,3 +390,12 @@ class Evidence:
         """Add a value of the answer that is supported: the next one may be computed from it."""
         if self.is_readable:
             self._accepted.append(value)
+
+
+def _ordinal(date: tuple[int | None, int, int]) -> int | None:
+    """Return the number of a day in the calendar; None if its year is not known or it does not exist."""
+    year, month, day = date
+    try:
+        return None if year is None else calendar_date(year, month, day).toordinal()
+    except ValueError:
+        return None

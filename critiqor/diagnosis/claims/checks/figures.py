@@ -84,7 +84,7 @@ class _Check:
             return self._slip(stance, value)
         if (opposite := self._opposite(value)) is not None:
             return self._contradicted(stance, value, opposite.text, opposite.call)
-        if evidence.states(value) or (evidence.is_readable and evidence.is_converted(value, self._speech.text)):
+        if evidence.states(value) or (evidence.is_readable and self._is_restated(value)):
             replaced = self._replaced(stance, value)
             evidence.accept(value)
             return replaced or (self._found(value) if lists_all else None)
@@ -102,6 +102,11 @@ class _Check:
         if evidence.is_readable:
             return self._derived(value)
         return self._claim(value, "unverifiable", "too many numbers were recorded", [])
+
+    def _is_restated(self, value: Value) -> bool:
+        """Return whether a value is a recorded one in another unit, or the time between two known days."""
+        text = self._speech.text
+        return self._evidence.is_converted(value, text) or self._evidence.is_elapsed(value, text)
 
     def _slip(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the contradiction of a value among many recorded numbers: there only a slip can be told."""

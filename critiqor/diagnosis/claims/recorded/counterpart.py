@@ -28,6 +28,8 @@ MIN_LONG = 4
 """Minimum number of digits of a number that is hardly another one by chance, also in a sentence about the future."""
 MAX_ROUNDING = 0.005
 """Maximum share by which a number in a text differs from a recorded one that it reports."""
+MIN_LABELLED_DIGITS = 3
+"""Minimum number of digits of a number that is compared with all numbers of its label: a smaller one may be a part."""
 MAX_RATIO = 5.0
 """A number that is more times as large as a recorded one is not meant to be that one."""
 
@@ -109,6 +111,8 @@ class Counterparts:
         place = self.place(stance, value)
         is_guess = stance.is_plan or stance.is_uncertain
         found = self._counted(place) or self._slip(place, is_guess=is_guess)
+        if found is None and not is_guess:
+            found = self._labelled(place)
         if found is None and (not is_guess or (stance.is_plan and self._reports(stance, place))):
             found = self._named(place)
         return found
@@ -134,6 +138,30 @@ class Counterparts:
         is_other = claimed == recorded - 1  # "the other 56 tests"
         return Counterpart(facts[-1], "high") if not is_other and _is_slip_of(place.value, facts[-1]) else None
 
+    def _labelled(self, place: Place) -> Counterpart | None:
+        """Return a number of the series that has the label of a claimed one, if that one does not follow from it.
+
+        What is said to be conversions comes from the column of conversions. That it happens to be a combination of
+        other numbers does not matter.
+        """
+        evidence, value = self._evidence, place.value
+        if not evidence.is_complete or not evidence.is_readable or len(value.digits) < MIN_LABELLED_DIGITS:
+            return None
+        labels = _labels(self._speech.text, place)
+        facts = [fact for fact in evidence.facts if fact.is_structured and fact.keys and fact.keys <= labels]
+        same = [fact for fact in facts if place.unit.measure == fact.unit.measure and self._may_mean(place, fact)]
+        if not same or _is_year(value) or len({fact.series for fact in facts}) > 1:
+            return None
+        own = Derivations(facts)
+        for number, decimals in value.readings:
+            margin = tolerance(number, decimals)
+            if own.has_amount(number, margin) or evidence.derivations.has_rate(number, margin, place.unit.measure):
+                return None
+            if evidence.given.is_near(number, margin):
+                return None
+        named = [fact for fact in same if fact.record in place.records] or same
+        return Counterpart(named[-1], "medium")
+
     def _slip(self, place: Place, *, is_guess: bool) -> Counterpart | None:
         """Return a recorded number that differs by a slip: one digit, or the order of digits."""
         evidence, value = self._evidence, place.value
@@ -141,9 +169,12 @@ class Counterparts:
         best, found = -1, None
         # Of many numbers, only those of the named records count.
         candidates = evidence.facts if evidence.is_readable else evidence.directory.of(place.records)
+        labels = _labels(self._speech.text, place) & evidence.directory.keys.keys()
         for fact in candidates:
             if not _is_slip_of(value, fact):
                 continue
+            if labels and fact.is_structured and fact.keys.isdisjoint(labels):
+                continue  # it is said to be a number of another column
             is_named = fact.record in place.records and fact.is_structured
             same_unit = place.unit.measure == fact.unit.measure
             if not (same_unit or is_named or is_comparable(place.unit, fact.unit)):
@@ -263,6 +294,21 @@ class Counterparts:
 
 
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
+_LABEL_BEFORE = re.compile(r"([^\W\d_][^\n\d:,;.()|•*]{1,30}?)[*_`\s]*[:=][*_`\s]*[€$£]?$")
+"""What stands before a colon and a number: `Conversions: 174`."""
+
+
+def _labels(text: str, place: Place) -> frozenset[str]:
+    """Return the beginnings of the words that label a number: the head of its column, or the word beside it."""
+    if place.is_row:
+        return place.keys
+    before = _LABEL_BEFORE.search(text, max(0, place.value.start - 40), place.value.start)
+    if before is not None:
+        return key_words(before[1])
+    behind = next_word(text, place.value.end)
+    return frozenset((behind,)) if behind else frozenset()
+
+
 _QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "menge", "canti", "numbe", "num"))
 """Beginnings of the names of columns with a number of things."""
 

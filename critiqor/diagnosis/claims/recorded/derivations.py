@@ -23,8 +23,6 @@ MAX_RUN = 12
 MAX_RESULTS = 60_000
 FEW = 6
 """With at most so many numbers, any two of them are combined."""
-MAX_MULTIPLIED = 100
-"""Maximum number of numbers that are multiplied by small ones: the price for two people."""
 MAX_OPERANDS = 40
 """Maximum number of operands that are combined with numbers from elsewhere."""
 
@@ -133,9 +131,6 @@ class Derivations:
                 yield sum(record)
                 products.append(record[0] * record[1])
         yield sum(products)
-        for number in self._numbers[-MAX_MULTIPLIED:]:
-            for factor in range(2, 10):
-                yield number * factor
 
     def _all_shares(self) -> Iterator[float]:
         counts = list(dict.fromkeys(self.counts))[:MAX_OPERANDS]

@@ -9,6 +9,7 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.sentences import Quotation, Statement, quotations
+from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -25,7 +26,7 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _SPEAKER = re.compile(
     r"(?:^|\n)[\s>*•\d.)-]*([^\W\d][^\n\"“”«»„:：]{1,38}?)[*_\s]*(?:\([^()\n]{1,40}\))?[*_\s]*[:：][*_\s]*[\"“«„「]?\s?$"
 )
-_SIGNED = re.compile(r"^[\"”»“」]?[*_\s]*(?:[—–~-]{1,2}|\()\s*[*_]*([^\W\d][^\n,(★☆*_]{1,38})")
+_SIGNED = re.compile(r"^[\"”»“」]?[*_\s>]*(?:[—–~-]{1,2}|\()\s*[*_]*([^\W\d][^\n,(★☆*_]{1,38})")
 
 
 def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
@@ -40,22 +41,23 @@ def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
 
 
 def _check(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[CheckedClaim]:
+    blocks = [_invented(text, one) for one in _output_like(text.text) if _is_made_up(one, evidence)]
     if not _MARKS.search(text.text):
-        return []
+        return blocks
     attributed = [stance.statement for stance in episode.speech(text).stances if stance.is_attributed]
     # Other quotations are the agent's own words, such as the draft of a message.
     checkable = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
     spoken = [one for one in checkable if _has_speaker(text.text, one, evidence)]
     other = [one for one in checkable if one not in spoken and _is_near(one, attributed)]
     if not spoken and not other:
-        return []
+        return blocks
     read = [call.text for call in episode.calls if call.kind is Kind.LOOKUP and call.meaning.state != "failure"]
     source = language_of("\n".join(read)[:4000]) if read else None
     # What the agent wrote into a file itself is no source of what somebody else said.
     given = normalize(episode.request)
     found = [(one, f"{evidence.results}\n{given}") for one in spoken]
     found += [(one, f"{evidence.seen}\n{given}") for one in other]
-    return [
+    return blocks + [
         _invented(text, quotation)
         for quotation, known in found
         if not _is_translated(quotation.text, source) and not _is_quoted_from(quotation.text, known)
@@ -63,6 +65,50 @@ def _check(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[Chec
 
 
 _MARKS = re.compile(r"[\"“«„「『]")
+
+
+def _output_like(text: str) -> list[Quotation]:
+    """Return the blocks of a text that can be an output: not code, not a command to type."""
+    if "```" not in text and "~~~" not in text:
+        return []
+    found = [one for one in quotations(text) if one.is_block]
+    return [one for one in found if _LOG_LINE.search(one.text) and not _CODE_TAG.search(text[: one.start])]
+
+
+_LOG_LINE = re.compile(
+    r"\d\d:\d\d:\d\d|^\s*(?:\[?(?:ERROR|WARN\w*|INFO|DEBUG|FATAL)\b)|\b\d+ (?:passed|failed|rows?|errors?|ok)\b"
+    r"|\b\d+(?:\.\d+)? ?(?:ms|s|MB|GB|%)(?!\w)",
+    re.MULTILINE,
+)
+"""What lines of logs and outputs have: a time, a level, a count or a measurement."""
+_CODE_TAG = re.compile(
+    r"(?:```|~~~)(?:py\w*|js|jsx|tsx?|java\w*|typescript|go|rust|c|cpp|cs|rb|ruby|php|sql|ya?ml|toml|ini|html|css|xml|diff"
+    r"|patch|dockerfile|make\w*|nginx|hcl|terraform|r|kotlin|swift)[ \t]*\n$",
+    re.IGNORECASE,
+)
+
+
+def _is_made_up(block: Quotation, evidence: Evidence) -> bool:
+    """Return whether several values of a block appear nowhere and follow from nothing, and its lines are new, too."""
+    specific = [value for value in values_in(block.text) if value.kind != "number" or len(value.digits) >= MIN_DIGITS]
+    known = f"{evidence.seen}\n{normalize(evidence.episode.request)}"
+    unknown = {value.text for value in specific if value.text.lower() not in known and not _follows(value, evidence)}
+    unknown |= {time for time in _CLOCK.findall(block.text) if time not in known}
+    if len(unknown) < MIN_UNKNOWN or 3 * len(unknown) < len({value.text for value in specific}):
+        return False
+    lines = [line for line in block.text.splitlines() if _WORD.search(line)]
+    return 3 * sum(not _is_quoted_from(line, known) for line in lines) >= 2 * len(lines)
+
+
+def _follows(value: Value, evidence: Evidence) -> bool:
+    return value.kind == "number" and evidence.supports(value)
+
+
+MIN_DIGITS = 3
+"""Minimum number of digits of a number in a block that says where it comes from."""
+MIN_UNKNOWN = 2
+"""Minimum number of values of a block that appear nowhere else."""
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 
 
 def _is_near(quotation: Quotation, attributed: list[Statement]) -> bool:
@@ -97,6 +143,7 @@ def _is_quoted_from(text: str, known: str) -> bool:
     words, joint, size = _WORD.findall(normalize(text)), " ", 4
     if _UNSPACED.search(text):
         words, joint, size = list("".join(words)), "", 5
+    size = min(size, max(1, len(words)))
     squeezed = joint.join(_WORD.findall(known))
     windows = [joint.join(words[at : at + size]) for at in range(len(words) - size + 1)]
     return sum(window in squeezed for window in windows) * 3 >= len(windows)
