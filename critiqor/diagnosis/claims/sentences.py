@@ -23,6 +23,7 @@ _ABBREVIATION = re.compile(
 )
 _ROW = re.compile(r"^\s*\|?(?:[^|\n]*\|){2,}[^|\n]*$|^\s*\|.*\|\s*$")
 _RULE = re.compile(r"^[\s|:+=_*-]+$")
+_QUOTED = re.compile(r"\s*(?:>\s*)+")
 _BULLET = re.compile(r"^\s*(?:[-*+•‣·]|\d{1,3}[.)]|#{1,6})\s+")
 _QUOTE = re.compile(
     r"“([^”\n]{2,600})”|«\s?([^»\n]{2,600}?)\s?»|„([^“”\n]{2,600})[“”]|「([^」\n]{2,300})」|『([^』\n]{2,300})』|(?<![\w\"])\"([^\"\n]{2,600})\"(?![A-Za-z0-9_])"
@@ -37,6 +38,8 @@ class Statement(msgspec.Struct, frozen=True, gc=False):
     text: str
     cells: tuple[str, ...] = ()
     """The cells of a row; empty if it is no row."""
+    is_quoted: bool = False
+    """Whether it is in a quoted block: the words of somebody else, or a draft."""
 
 
 class Quotation(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +53,7 @@ class Quotation(msgspec.Struct, frozen=True, gc=False):
 
 
 def statements(text: str) -> list[Statement]:
-    """Return the statements of a text in order, without fenced blocks and quoted lines."""
+    """Return the statements of a text in order, without fenced blocks."""
     return list(_statements(text[:MAX_CHARACTERS]))
 
 
@@ -61,7 +64,11 @@ def _statements(text: str) -> Iterator[Statement]:
     header: tuple[str, ...] = ()
     for line in _LINE.finditer(plain):
         content = line[0]
-        if not content.strip() or content.lstrip().startswith(">"):
+        if not content.strip():
+            continue
+        if quoted := _QUOTED.match(content):
+            for statement in _sentences(plain, line.start() + quoted.end(), line.end()):
+                yield msgspec.structs.replace(statement, is_quoted=True)
             continue
         if "|" in content and _ROW.match(content):
             if _RULE.match(content):

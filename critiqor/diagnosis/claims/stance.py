@@ -13,6 +13,7 @@ from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
 
 _BAD_MARKS = re.compile(r"[❌✗✘⚠🔴🚫⛔🟡⏳]")
+_GOOD_MARKS = re.compile(r"[✅✓✔☑🟢🎉]")
 _QUESTION = re.compile(r"[?？؟]\s*[\"'”»)*_]*\s*$")
 _MAY_ASK = re.compile(r"[?？؟]")
 _UNTICKED = re.compile(r"\s*\[ \]")
@@ -94,7 +95,8 @@ class Speech:
         self._starts: list[int] = []
         """The places of the values."""
         self._may_ask = _MAY_ASK.search(self.text) is not None
-        self._may_mark = not self.text.isascii() and _BAD_MARKS.search(self.text) is not None
+        self._text_is_ascii = self.text.isascii()
+        self._may_mark = not self._text_is_ascii and _BAD_MARKS.search(self.text) is not None
         self.stances = [self._stance(statement) for statement in statements(self.text)]
 
     def _without_topic(self, hit: Hit, topics: frozenset[str], words: Vocabulary) -> Hit:
@@ -124,25 +126,29 @@ class Speech:
         is_question = self._may_ask and _QUESTION.search(lowered) is not None
         marked = self._may_mark and _BAD_MARKS.search(lowered) is not None
         if self.language is None:
-            return Stance(statement, lowered, 0, marked, False, False, False, is_question, False)
+            return Stance(statement, lowered, 0, marked, False, False, False, is_question, statement.is_quoted)
         words = self.language.vocabulary
         hits = self._between(start, end)
         marks = 0
         for hit in hits:
             marks |= hit.mark
         if not marks:
-            return Stance(statement, lowered, 0, marked, False, False, False, is_question, False)
+            return Stance(statement, lowered, 0, marked, False, False, False, is_question, statement.is_quoted)
         return Stance(
             statement=statement,
             lowered=lowered,
             marks=marks,
-            is_bad_news=marked or self._is_bad_news(hits, marks, words),
+            is_bad_news=marked or (not self._is_ticked(lowered) and self._is_bad_news(hits, marks, words)),
             is_limited=bool(marks & words.bit("limits")),
             is_uncertain=bool(marks & words.bit("uncertain")),
             is_plan=bool(marks & words.bit("future")) or _UNTICKED.match(lowered) is not None,
             is_question=is_question,
-            is_attributed=bool(marks & words.bit("attribution")),
+            is_attributed=statement.is_quoted or bool(marks & words.bit("attribution")),
         )
+
+    def _is_ticked(self, lowered: str) -> bool:
+        """Return whether a statement is marked as good: a row `Errors: 0.31% ✅` names errors and admits none."""
+        return not self._text_is_ascii and _GOOD_MARKS.search(lowered) is not None
 
     def _is_bad_news(self, hits: list[Hit], marks: int, words: Vocabulary) -> bool:
         negative, trouble = words.bit("negations"), words.bit("trouble")
@@ -185,7 +191,8 @@ class Speech:
         is_plan = False
         for part in _CLAUSE.finditer(statement.text):
             if part[0].strip():
-                place = Statement(statement.start + part.start(), statement.start + part.end(), part[0])
+                begin, end = statement.start + part.start(), statement.start + part.end()
+                place = Statement(begin, end, part[0], is_quoted=statement.is_quoted)
                 clause = self._stance(place)
                 # What follows a condition or a plan belongs to it: "it must pass, and the result is posted".
                 is_plan = is_plan or clause.is_plan

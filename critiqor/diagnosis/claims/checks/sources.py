@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.disclosure import is_disclosed
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.recorded.derivations import Sorted
@@ -35,7 +36,8 @@ def check_sources(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         *_addresses(episode, evidence, answer),
         *_invented_rows(episode, evidence, answer),
     ]
-    claims = claims or _unknown_values(episode, evidence, answer)
+    for text in (answer, *episode.outgoing):
+        claims = claims or _unknown_values(episode, evidence, text)
     return claims if evidence.is_complete else [_unverifiable(claim, evidence) for claim in claims]
 
 
@@ -175,13 +177,28 @@ def _invented_rows(episode: Episode, evidence: Evidence, answer: EpisodeText) ->
     return []
 
 
-def _unknown_values(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:
-    """Return a claim for an answer that gives several specific values, none of which was seen or follows."""
-    speech = episode.speech(answer)
+_FORMULA = re.compile(r"\d[\w.,]*\s?(?:[×*÷+]|x(?= ?[$€£]?\d)|/(?= \d))\s?[$€£]?\d")
+"""Arithmetic that a statement shows: everybody can check it."""
+
+
+def _has_lost_source(episode: Episode, text: EpisodeText) -> bool:
+    """Return whether something could not be read, was not read later either, and a text does not say so."""
+    lost = [call for call in episode.calls if not call.has_effect and call.meaning.state == "failure"]
+    read = [call for call in episode.calls if not call.has_effect and call.meaning.state != "failure"]
+    return any(
+        not any(other.order > call.order and other.tool == call.tool for other in read)
+        and not is_disclosed(episode, call, text)
+        for call in lost
+    )
+
+
+def _unknown_values(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[CheckedClaim]:
+    """Return a claim for a text that gives several specific values, none of which was seen or follows."""
+    speech = episode.speech(text)
     codes = list(_CODE.finditer(speech.text))
     unknown: list[tuple[Stance, Value]] = []
     for stance in speech.stances:
-        if stance.is_question or stance.is_plan or stance.is_bad_news:
+        if stance.is_question or stance.is_plan or stance.is_bad_news or _FORMULA.search(stance.statement.text):
             continue
         values = [
             value for value in speech.values_of(stance) if _is_specific(value) and not _is_typed(stance, value, codes)
@@ -197,13 +214,13 @@ def _unknown_values(episode: Episode, evidence: Evidence, answer: EpisodeText) -
     needed = MIN_UNKNOWN_VALUES
     if sources and all(_is_empty(call) for call in episode.calls):
         needed = 1
-    elif not any(_DIGIT.search(call.text) for call in episode.calls):
+    elif not any(_DIGIT.search(call.text) for call in episode.calls) or _has_lost_source(episode, text):
         needed = MIN_UNKNOWN_VALUES - 1
     weight = sum(2 if len(value.digits) > 3 else 1 for _, value in unknown)
     if weight < needed:
         return []
     stance, value = unknown[0]
-    claim = _unsupported(answer, stance, value, "values")
+    claim = _unsupported(text, stance, value, "values")
     claim.calls = sources if needed == 1 else []
     claim.reason = f"{counted(len(unknown), 'value')} of the answer: neither recorded nor following from the recording"
     return [claim]

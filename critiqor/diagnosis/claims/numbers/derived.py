@@ -17,11 +17,19 @@ TYPE = "misreported_value"
 MAX_TIMES = 60
 """Maximum number of different times of day in the outputs; with more, each time is a plausible one."""
 SHIFT = 15
-"""Time zones differ by a multiple of so many minutes."""
+"""Time zones differ by a multiple of so many minutes; if none is named, only those that differ by hours are meant."""
+HOUR = 60
 MAX_MINUTES = 24 * 60
 SLACK = 1.5
 """Largest difference in percent, or relative one of a factor, that rounding explains."""
 _TIME = re.compile(r"(?<![\d:.,-])([01]?\d|2[0-3])(?::|h)([0-5]\d)(?![\d:%]|,\d)(?:\s?([ap])\.?m\b)?", re.IGNORECASE)
+_STAMP = re.compile(r"(?<=\d[T ])([01]\d|2[0-3]):([0-5]\d)()(?::[\d.]+)?(?:Z|\s?UTC|[+-]\d\d:?\d\d)")
+"""A time that is written with its zone: a person reads it in another one."""
+_ZONED = re.compile(
+    r"\b(?:UTC|GMT|[ECMPBI]S?[SD]?T|CES?T|JST|KST|MSK)\b|time ?zone|local time|zeitzone|ortszeit|fuso|fuseau|huso"
+    r"|tijdzone|strefa|пояс|时区|時區|現地時間|시간대|توقيت|\b[A-Z][a-z]+ time\b",
+    re.IGNORECASE,
+)
 _DURATION = re.compile(r"(\d{1,3})\s?(?:'|min\b|mins\b|minut\w*|minuten|分|분|мин)", re.IGNORECASE)
 _FACTOR = re.compile(
     r"\s?(?:x\b|×|times\b|-?fach\b|mal\b|fois\b|veces\b|vezes\b|volte\b|keer\b|razy\b|раза?\b|kat\b|倍|배|مرات|أضعاف)",
@@ -60,6 +68,8 @@ def _times(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[Ch
     if not said:
         return
     recorded = {_minutes(match): (match, call) for call in evidence.calls for match in _TIME.finditer(call.text)}
+    step = SHIFT if _ZONED.search(f"{evidence.episode.request}\n{speech.text}") else HOUR
+    zoned = {_minutes(match) for call in evidence.calls for match in _STAMP.finditer(call.text)}
     if not recorded or len(recorded) > MAX_TIMES:
         return
     given = f"{evidence.episode.request}\n{evidence.seen}"
@@ -67,7 +77,8 @@ def _times(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[Ch
     lengths = {int(minutes) for minutes in _DURATION.findall(f"{given}\n{speech.text}")}
     for match in said:
         minutes = _minutes(match)
-        if any(_follows(minutes, other, lengths) for other in known):
+        is_shifted = any(abs(minutes - other) % step == 0 for other in (zoned if step == HOUR else known))
+        if is_shifted or any(_follows(minutes, other, lengths) for other in known):
             continue
         wrote = f"{int(match[1])}{match[2]}"
         for other, call in recorded.values():
@@ -78,16 +89,21 @@ def _times(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[Ch
 
 
 def _follows(minutes: int, other: int, lengths: set[int]) -> bool:
-    """Return whether a time is another one, in another time zone or some recorded minutes before or after it."""
+    """Return whether a time is another one, on a clock of 12 hours, or some recorded minutes before or after."""
     difference = abs(minutes - other)
-    return difference % SHIFT == 0 or difference in lengths or MAX_MINUTES - difference in lengths
+    return difference % (MAX_MINUTES // 2) == 0 or difference in lengths or MAX_MINUTES - difference in lengths
 
 
 def _changes(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[CheckedClaim]:
     """Yield the percentages and factors beside two recorded numbers that cannot be computed from these."""
     for stance in speech.stances:
         values = [value for value in speech.values_of(stance) if value.kind == "number"]
-        if not stance.is_asserted or not MIN_TOGETHER <= len(values) <= MAX_TOGETHER or stance.statement.cells:
+        if (
+            stance.is_plan
+            or stance.is_question
+            or not MIN_TOGETHER <= len(values) <= MAX_TOGETHER
+            or stance.statement.cells
+        ):
             continue
         for value in values:
             is_factor = _FACTOR.match(speech.text, value.end) is not None
@@ -98,7 +114,7 @@ def _changes(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[
                 continue
             if evidence.outputs.states(value) or evidence.requested.states(value):
                 continue
-            if not is_factor and evidence.supports(value):
+            if not is_factor and evidence.supports(value) and not _is_change(speech, stance, ends, value):
                 continue
             first, second = (one.number for one in ends)
             if first > 0 and second > 0 and first != second and not _agrees(value, first, second, is_factor=is_factor):
@@ -107,6 +123,24 @@ def _changes(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[
                 yield _contradicted(text, stance, value.start, value.end, expected, None)
 
 
+def _is_change(speech: Speech, stance: Stance, ends: list[Value], value: Value) -> bool:
+    """Return whether a percentage is said to be the change from one number to the other."""
+    between = speech.lowered[ends[0].end : ends[1].start]
+    behind = speech.lowered[ends[1].end : value.start]
+    if not 0 < value.start - ends[1].end <= MAX_BEHIND or not _TO.search(between):
+        return False
+    return value.text[:1] in "+-−" or "(" in behind or _CHANGE.search(behind) is not None
+
+
+MAX_BEHIND = 40
+"""Maximum number of characters between the end of a change and how large it is."""
+_TO = re.compile(r"→|->|\b(?:to|auf|a|à|para|naar|na|do|до|na)\b|から|到|至|에서|إلى|['’]?(?:e|a|ye|ya)\b")
+_CHANGE = re.compile(
+    r"\b(?:increas|decreas|ris|rose|grow|grew|growth|drop|fell|fall|declin|up\b|down\b|chang|gain|loss|improv|anstieg|steiger"
+    r"|zuwachs|rückgang|wachs|veränder|plus|minus|aument|subid|increment|caíd|disminu|hausse|baisse|augment|diminu|alta\b"
+    r"|queda|cresc|calo|stijg|daling|wzrost|spadek|рост|сниж|увелич|паден|artış|düşüş|azal)|增|减|減|涨|升|降|증가|감소|زياد|انخفاض"
+)
+"""Words for a change, in the languages that the answers are read in."""
 MIN_TOGETHER = 3
 MAX_TOGETHER = 4
 """Numbers of a statement about one change: both ends and the change, and maybe one more."""

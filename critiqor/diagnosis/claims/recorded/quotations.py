@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
-from critiqor.diagnosis.claims.episode import Episode, EpisodeText
+from critiqor.diagnosis.claims.episode import Episode, EpisodeText, decoded_arguments, named_paths
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.sentences import Quotation, Statement, quotations
@@ -31,8 +31,14 @@ _SIGNED = re.compile(r"^[\"”»“」]?[*_\s>]*(?:[—–~-]{1,2}|\()\s*[*_]*([
 
 def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     """Return the quotations of the answer and of texts for others that appear nowhere in what was seen."""
-    texts = [*episode.messages[-1:], *episode.outgoing] if episode.calls else []
-    claims = [claim for text in texts for claim in _check(episode, evidence, text)]
+    if not episode.calls:
+        return []
+    texts = [*episode.messages[-1:], *episode.outgoing]
+    is_literal = any(_VERBATIM.search(text.text.lower()) for text in (*episode.requests, *texts))
+    claims = [claim for text in texts for claim in _check(episode, evidence, text, is_literal=is_literal)]
+    # Of a document, only what is to be literal is looked up: the rest of it is the agent's own work.
+    documents = _documents(episode) if is_literal else []
+    claims += [claim for text in documents for claim in _check_literal(episode, evidence, text)]
     if not evidence.is_complete:
         for claim in claims:
             claim.status, claim.problem = "unverifiable", None
@@ -40,19 +46,74 @@ def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
     return claims
 
 
-def _check(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[CheckedClaim]:
+_VERBATIM = re.compile(
+    r"\bverbatim|\bword[- ]for[- ]word|\bliteral|\bexact (?:words?|quotes?|lines?|wording)|\bdirect quotes?|\bwörtlich"
+    r"|\bwortwörtlich|\bo-ton|\btextual|palabra por palabra|\btextuellement|mot pour mot|\bpalavra por palavra"
+    r"|\bna íntegra|\bletterlijk|\btestual|parola per parola|\bdosłown|słowo w słowo|дословн|слово в слово"
+    r"|\bkelimesi kelimesine|\baynen\b|原文|逐字|原话|一字一句|そのまま|그대로|원문|حرفي"
+)
+"""Words with which somebody asks for, or promises, the words of a source as they are."""
+_PROSE = re.compile(r"\.(?:md|markdown|txt|rst|adoc|html?|docx?|eml|tex)$", re.IGNORECASE)
+_CONTENTS = ("content", "text", "newText", "new_string", "new_str", "body", "append")
+
+
+def _documents(episode: Episode) -> list[EpisodeText]:
+    """Return the documents that the agent wrote for people to read."""
+    found = []
+    for call in episode.calls:
+        if call.kind is Kind.CHANGE and any(map(_PROSE.search, named_paths(call.arguments))):
+            arguments = decoded_arguments(call.arguments) or {}
+            texts = [text for name in _CONTENTS if isinstance(text := arguments.get(name), str)]
+            found += [EpisodeText(order=call.order, event_id=call.call_id, text=text, call=call) for text in texts]
+    return found
+
+
+def _check_literal(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[CheckedClaim]:
+    """Return the quotations of a text that are in no output, if all of them are to be literal."""
+    quoted = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
+    quoted += [Quotation(one.start(1), one.end(1), one[1], False) for one in _INLINE.finditer(text.text)]
+    known = f"{evidence.results}\n{normalize(episode.request)}"
+    source = _language_of_outputs(episode) if quoted else None
+    return [
+        _invented(text, one)
+        for one in quoted
+        if not _is_translated(one.text, source) and not _is_quoted_from(one.text, known)
+    ]
+
+
+_INLINE = re.compile(r"`([^`\n]*[^\W\d_]{2,}[ =:][^`\n]*[ =:][^`\n]{8,})`")
+"""A line of a log in a sentence."""
+
+
+def _language_of_outputs(episode: Episode) -> Language | None:
+    """Return the language of what the agent has read; None if it is not known."""
+    read = [call.text for call in episode.calls if call.kind is Kind.LOOKUP and call.meaning.state != "failure"]
+    text = "\n".join(read)[:4000]
+    return language_of(text) if len(text) >= MIN_SOURCE else None
+
+
+MIN_SOURCE = 120
+"""Minimum number of characters that show in which language a source is."""
+
+
+def _check(episode: Episode, evidence: Evidence, text: EpisodeText, *, is_literal: bool) -> list[CheckedClaim]:
     blocks = [_invented(text, one) for one in _output_like(text.text) if _is_made_up(one, evidence)]
     if not _MARKS.search(text.text):
         return blocks
-    attributed = [stance.statement for stance in episode.speech(text).stances if stance.is_attributed]
+    if is_literal and _VERBATIM.search(text.text.lower()):
+        return blocks + _check_literal(episode, evidence, text)
+    attributed = [
+        stance.statement
+        for stance in episode.speech(text).stances
+        if stance.is_attributed and not stance.statement.is_quoted
+    ]
     # Other quotations are the agent's own words, such as the draft of a message.
     checkable = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
     spoken = [one for one in checkable if _has_speaker(text.text, one, evidence)]
     other = [one for one in checkable if one not in spoken and _is_near(one, attributed)]
     if not spoken and not other:
         return blocks
-    read = [call.text for call in episode.calls if call.kind is Kind.LOOKUP and call.meaning.state != "failure"]
-    source = language_of("\n".join(read)[:4000]) if read else None
+    source = _language_of_outputs(episode)
     # What the agent wrote into a file itself is no source of what somebody else said.
     given = normalize(episode.request)
     found = [(one, f"{evidence.results}\n{given}") for one in spoken]
