@@ -7,7 +7,7 @@ import re
 from critiqor.diagnosis.loops.settled import reported_state
 from critiqor.diagnosis.results.commands import is_code_an_answer
 from critiqor.diagnosis.results.exit_codes import stated_code
-from critiqor.diagnosis.results.results import meaning_of
+from critiqor.diagnosis.results.meaning import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.noise import items_of

@@ -12,7 +12,7 @@ from critiqor.diagnosis.results.exit_codes import is_answer, stated_code
 from critiqor.diagnosis.results.http_answers import meaning_of_transfer, sends
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.programs import Program, programs_in, programs_of
 from critiqor.diagnosis.results.rules import (
     ANY_COMMAND,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis.results.json_items import counts_of, item_name, names_of
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, SEVERITY, UNKNOWN, Meaning, ResultState
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, SEVERITY, UNKNOWN, Meaning, ResultState
 from critiqor.diagnosis.results.state_words import (
     Words,
     has_same_stem,

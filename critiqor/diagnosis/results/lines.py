@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, SEVERITY, Meaning, ResultState
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, SEVERITY, Meaning, ResultState
 from critiqor.diagnosis.results.rules import Rule, RuleSet, candidates
 
 HEAD, TAIL = 1024, 4096

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from critiqor.diagnosis.results.meaning import ResultState
+from critiqor.diagnosis.results.meaning_struct import ResultState
 from critiqor.diagnosis.results.rules import FOLDER
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
