@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.loops.settled import reported_state
-from critiqor.diagnosis.results.commands import is_code_an_answer
+from critiqor.diagnosis.results.command_results import is_code_an_answer
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.meaning import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause

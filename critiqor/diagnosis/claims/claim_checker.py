@@ -31,7 +31,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import JudgedDrafts
 from critiqor.diagnosis.hazards.hazards import find_hazards
-from critiqor.diagnosis.results.checks import is_check
+from critiqor.diagnosis.results.check_commands import is_check
 from critiqor.diagnosis.signals.secrets import REDACTION_MARK
 from critiqor.model import CausalStep, Claim, Event, Scope, TaskOutcome
 from critiqor.model.sanitize import excerpt, sanitize_line

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from critiqor.diagnosis.results.app_answers import meaning_of_answer
-from critiqor.diagnosis.results.commands import meaning_of_command
+from critiqor.diagnosis.results.command_results import meaning_of_command
 from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.diagnosis.results.lines import plain
 from critiqor.diagnosis.results.meaning_struct import Meaning

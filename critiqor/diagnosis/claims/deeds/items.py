@@ -18,7 +18,7 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import normalize, small_words
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.vocabulary import Vocabulary
-from critiqor.diagnosis.results.commands import plan_of
+from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.spans.calls import Kind
 
 ARTIFACTS = Path(__file__).with_name("artifacts.toml")
