@@ -26,11 +26,11 @@ from critiqor.diagnosis.claims.episode import (
 )
 from critiqor.diagnosis.claims.lookups import Lookups
 from critiqor.diagnosis.claims.task import combine, task_of
-from critiqor.diagnosis.conduct.conduct import find_lapses
+from critiqor.diagnosis.conduct.all_lapses import find_lapses
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import JudgedDrafts
-from critiqor.diagnosis.hazards.hazards import find_hazards
+from critiqor.diagnosis.hazards.all_hazards import find_hazards
 from critiqor.diagnosis.results.check_commands import is_check
 from critiqor.diagnosis.signals.secrets import REDACTION_MARK
 from critiqor.model import CausalStep, Claim, Event, Scope, TaskOutcome
