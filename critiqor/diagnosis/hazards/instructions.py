@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from critiqor.diagnosis.hazards.decoding import comments, decoded, may_hide, unseen, visible
+from critiqor.diagnosis.hazards.hidden_text import comments, decoded, may_hide, unseen, visible
 from critiqor.diagnosis.hazards.words import words
 
 MAX_BEFORE, MAX_AFTER = 500, 400
