@@ -13,7 +13,7 @@ from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.noise import items_of
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
-from critiqor.diagnosis.signals.tools import is_delegation, runs_commands
+from critiqor.diagnosis.signals.tool_calls import is_delegation, runs_commands
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind, ToolCall, command_line
 

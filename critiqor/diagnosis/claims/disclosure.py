@@ -11,7 +11,7 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText,
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.results.state_words import has_same_stem, words
-from critiqor.diagnosis.signals.tools import words_of_tool
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
 COMMON = frozenset(
     (

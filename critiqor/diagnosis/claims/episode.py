@@ -10,7 +10,7 @@ from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.stance import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
 from critiqor.diagnosis.signals.text import decode_json
-from critiqor.diagnosis.signals.tools import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind
 

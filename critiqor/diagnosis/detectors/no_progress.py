@@ -8,7 +8,7 @@ from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.loops.clusters import begins_chapter
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -12,7 +12,7 @@ from critiqor.diagnosis.drafts.merging import MAX_PAST, PastDrafts
 from critiqor.diagnosis.loops.cascades import Cascades, Streak, is_code
 from critiqor.diagnosis.loops.common_causes import CauseGroup, CommonCauses
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tools import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -13,7 +13,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tools import likeness_of_calls, runs_commands
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls, runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

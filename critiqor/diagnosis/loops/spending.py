@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.drafts.call_groups import CallGroup
-from critiqor.diagnosis.signals.tools import is_delegation
+from critiqor.diagnosis.signals.tool_calls import is_delegation
 from critiqor.spans.calls import Kind, ModelCall, ToolCall
 
 MIN_PIECES = 4

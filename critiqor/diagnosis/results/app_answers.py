@@ -10,7 +10,7 @@ from critiqor.diagnosis.results.lines import read_lines
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.rules import ANY_ACTION, ANY_ANSWER, RuleSet, rules_for, short_set
 from critiqor.diagnosis.results.state_words import has_same_stem, words
-from critiqor.diagnosis.signals.tools import kind_of, words_of_tool
+from critiqor.diagnosis.signals.tool_calls import kind_of, words_of_tool
 from critiqor.spans.calls import Kind
 
 _PROCESS_WORDS = frozenset(

@@ -11,7 +11,7 @@ from critiqor.diagnosis.results.command_results import meaning_of_command
 from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.diagnosis.results.lines import plain
 from critiqor.diagnosis.results.meaning_struct import Meaning
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.spans.calls import command_line
 
 _WORDS_OF_COMMAND = re.compile(r'"(?:command|cmd)":(\[(?:"(?:[^"\\]|\\.)*",?)+\])')

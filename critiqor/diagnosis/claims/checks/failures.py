@@ -23,7 +23,7 @@ from critiqor.diagnosis.claims.outcomes.skipped import RULE as SKIPPED
 from critiqor.diagnosis.claims.outcomes.skipped import calls_with_skipped_items
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.signals.errors import error_line
-from critiqor.diagnosis.signals.tools import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
 from critiqor.model import ClaimKind, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

@@ -11,7 +11,7 @@ import msgspec
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.results import Meaning
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
-from critiqor.diagnosis.signals.tools import words_of_tool
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.spans.calls import Kind
 
 _BOUNCE = re.compile(
