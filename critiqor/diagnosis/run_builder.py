@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.call_results import (
+from critiqor.diagnosis.call_descriptions import (
     MAX_OUTPUT,
     describe_answer,
     describe_failure,
