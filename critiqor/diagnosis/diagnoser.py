@@ -21,11 +21,11 @@ from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.detectors.tool_misuse import with_true_advice
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.explained_drafts import without_explained
 from critiqor.diagnosis.drafts.merging import earliest_step
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.registry import DetectorRegistry
-from critiqor.diagnosis.runs.explanations import without_explained
 from critiqor.diagnosis.runs.totals import Totals
 from critiqor.diagnosis.scoring import RECORDER_TYPES, SessionFacts, confidence_lost, judge
 from critiqor.diagnosis.waste import Waste, WastedCalls
