@@ -27,7 +27,7 @@ from critiqor.model.diagnosis import ContextAnalysis, GraphEdge, LatencyAnalysis
 from critiqor.model.timeline import SpanNode, TimelineSummary, Turn
 from critiqor.model.usage import CostAnalysis
 from critiqor.privacy import vocabulary
-from critiqor.privacy.vocabulary import WITHHELD
+from critiqor.privacy.replacements import WITHHELD
 
 _REASONS = frozenset(
     (

@@ -7,7 +7,7 @@ from typing import Any
 from critiqor.model import Coverage, Event
 from critiqor.model.evidence import RecorderFacts
 from critiqor.privacy import vocabulary
-from critiqor.privacy.vocabulary import WITHHELD, anonymous_name
+from critiqor.privacy.replacements import WITHHELD, anonymous_name
 
 _NUMBERS = (
     *("requestPayloadBytes", "timeToFirstByteMs", "contextTokenBudget", "exit_code", "exitCode", "attempt", "turn"),

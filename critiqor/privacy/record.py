@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from critiqor.model import Metadata, RunHead, Seal, Timestamps, Transition
 from critiqor.privacy import vocabulary
-from critiqor.privacy.vocabulary import AGENT, WITHHELD
+from critiqor.privacy.replacements import AGENT, WITHHELD
 
 
 def anonymous_head(head: RunHead) -> RunHead:
