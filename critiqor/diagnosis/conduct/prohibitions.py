@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.claims.call_arguments import members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import normalize
-from critiqor.diagnosis.hazards.hazard import earlier_calls, members
+from critiqor.diagnosis.hazards.session_history import earlier_calls
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.command_lines import parse_command_line
 from critiqor.diagnosis.results.programs import programs_in

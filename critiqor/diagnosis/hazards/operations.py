@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import argument_text, members, path_of
 from critiqor.diagnosis.claims.episode import EpisodeCall
-from critiqor.diagnosis.hazards.hazard import argument_text, facts_of, members, path_of
+from critiqor.diagnosis.hazards.hazard import facts_of
 from critiqor.diagnosis.results.command_lines import parse_command_line
 from critiqor.diagnosis.results.programs import Program, programs_in
 from critiqor.spans.calls import Kind

@@ -8,8 +8,8 @@ import re
 import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, tokens
-from critiqor.diagnosis.hazards.hazard import requests_of
 from critiqor.diagnosis.hazards.operations import Operation
+from critiqor.diagnosis.hazards.session_history import requests_of
 from critiqor.diagnosis.hazards.words import words
 
 _CLAUSE = re.compile(

@@ -6,16 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.call_arguments import MIN_LIKENESS
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS, asks_about, is_disclosed
-from critiqor.diagnosis.claims.episode import (
-    MIN_LIKENESS,
-    Episode,
-    EpisodeCall,
-    EpisodeText,
-    stems,
-    tokens,
-)
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
 from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.destinations.records import Mismatch, Record, arguments_of, lists_in
+from critiqor.diagnosis.claims.destinations.records import Mismatch, Record, lists_in
 from critiqor.diagnosis.claims.destinations.requested import ENVIRONMENTS, mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.stance import Stance

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from critiqor.diagnosis.claims.destinations.records import Mismatch, arguments_of
+from critiqor.diagnosis.claims.call_arguments import arguments_of
+from critiqor.diagnosis.claims.destinations.records import Mismatch
 from critiqor.diagnosis.claims.destinations.siblings import sibling_mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of
