@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import msgspec
 
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.results.state_words import has_same_stem, words
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
 COMMON = frozenset(

@@ -9,6 +9,7 @@ import msgspec
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.stance import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind
 
@@ -21,8 +22,6 @@ MAX_OUTPUT = 12_000
 """Maximum number of characters that are kept of the arguments and of the output of a call: beginning and end."""
 EFFECTS = frozenset((Kind.ACTION, Kind.CHANGE, Kind.COMMAND, Kind.OTHER))
 """Kinds of calls that may change something."""
-_TOKEN = re.compile(r"[^\W_]{2,}")
-_STEM = 5
 _RAW_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 MAX_DIGITS = 40
 """Maximum number of characters of a number that is compared by its digits."""
@@ -287,17 +286,3 @@ class Episode(msgspec.Struct, kw_only=True):
             parts += [part for call in episode.calls for part in (call.facts, call.text)]
             parts += [text.text for text in (*episode.requests, *episode.messages)]
         return "\n".join(parts).lower()
-
-
-def tokens(text: str) -> set[str]:
-    """Return the words of a text in lower case."""
-    pieces = set(text.lower().split())
-    words = {piece for piece in pieces if piece.isalnum()}
-    if len(words) < len(pieces):
-        words.update(_TOKEN.findall(" ".join(pieces - words)))
-    return {word for word in words if len(word) > 1}
-
-
-def stems(words: set[str]) -> set[str]:
-    """Return the beginnings of words, so that inflected forms are equal."""
-    return {word[:_STEM] for word in words}

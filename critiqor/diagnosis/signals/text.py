@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+_TOKEN = re.compile(r"[^\W_]{2,}")
+_STEM = 5
+
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -144,3 +147,17 @@ def new_words(answer: str, question: str) -> frozenset[str]:
     """Return the distinctive words of a text that are not in the question it answers; none if too few or too many."""
     words = distinctive_words(answer) - distinctive_words(question)
     return words if MIN_WORDS <= len(words) <= MAX_WORDS else frozenset()
+
+
+def tokens(text: str) -> set[str]:
+    """Return the words of a text in lower case."""
+    pieces = set(text.lower().split())
+    words = {piece for piece in pieces if piece.isalnum()}
+    if len(words) < len(pieces):
+        words.update(_TOKEN.findall(" ".join(pieces - words)))
+    return {word for word in words if len(word) > 1}
+
+
+def stems(words: set[str]) -> set[str]:
+    """Return the beginnings of words, so that inflected forms are equal."""
+    return {word[:_STEM] for word in words}

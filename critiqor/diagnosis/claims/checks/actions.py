@@ -8,10 +8,11 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, normalize
 from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model import ClaimKind
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

@@ -8,10 +8,11 @@ from functools import lru_cache
 from critiqor.diagnosis.claims.arithmetic import Numbers
 from critiqor.diagnosis.claims.call_arguments import arguments_of, named_paths
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.outcomes.repairs import check_classes, gives_result
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
+from critiqor.diagnosis.signals.text import tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 

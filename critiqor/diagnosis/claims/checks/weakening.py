@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import normalize
 from critiqor.diagnosis.claims.sentences import statements
 from critiqor.diagnosis.claims.stance import Stance
@@ -18,6 +18,7 @@ from critiqor.diagnosis.claims.weakenings.measured_values import added_exception
 from critiqor.diagnosis.claims.weakenings.mentions import is_named, is_requested
 from critiqor.diagnosis.claims.weakenings.patterns import occurs, pattern, search
 from critiqor.diagnosis.claims.weakenings.signs import Sign, may_have_signs, signs_of
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import MAX_DEPTH, named_values
-from critiqor.diagnosis.claims.episode import EpisodeCall, tokens
-from critiqor.diagnosis.signals.text import decode_json
+from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.signals.text import decode_json, tokens
 
 MAX_RECORDS = 60
 """Maximum number of records of a list that are compared."""
