@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.arithmetic import Numbers, completes, tolerance, written_forms
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
+from critiqor.diagnosis.claims.numbers import Numbers, completes, tolerance, written_forms
 from critiqor.diagnosis.claims.recorded.alignment import Directory
 from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
 from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts

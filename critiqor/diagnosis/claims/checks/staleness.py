@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from critiqor.diagnosis.claims.arithmetic import Numbers
 from critiqor.diagnosis.claims.call_arguments import arguments_of, named_paths
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
+from critiqor.diagnosis.claims.numbers import Numbers
 from critiqor.diagnosis.claims.outcomes.repairs import check_classes, gives_result
 from critiqor.diagnosis.claims.stance import Speech, Stance
 from critiqor.diagnosis.claims.values import Value

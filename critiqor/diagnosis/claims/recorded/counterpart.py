@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.arithmetic import tolerance
 from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.numbers import tolerance
 from critiqor.diagnosis.claims.recorded.alignment import Mention
 from critiqor.diagnosis.claims.recorded.derivations import Derivations
 from critiqor.diagnosis.claims.recorded.facts import Fact, key_words, near_words, next_word
