@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.destinations.records import Mismatch, Record, lists_in
-from critiqor.diagnosis.claims.destinations.requested import ENVIRONMENTS, mismatches
+from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
+from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.stance import Stance
 from critiqor.model.sanitize import excerpt

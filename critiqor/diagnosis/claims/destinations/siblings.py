@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from critiqor.diagnosis.claims.destinations.records import Mismatch
+from critiqor.diagnosis.claims.destinations.record_lists import Mismatch
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 
 _NAME = re.compile(r"(?<![\w@-])[^\W\d_][^\W_]*(?:[_-][^\W_]+)+(?![\w@-])")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from critiqor.diagnosis.claims.call_arguments import arguments_of
-from critiqor.diagnosis.claims.destinations.records import Mismatch
+from critiqor.diagnosis.claims.destinations.record_lists import Mismatch
 from critiqor.diagnosis.claims.destinations.siblings import sibling_mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of
