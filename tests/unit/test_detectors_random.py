@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from story import Story, diagnose
 
 from critiqor.diagnosis.claims.assertions import admits_failure
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.model import Event
 
 OURS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Stance
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model import ClaimKind, ClaimStatus, Severity
 
 CLAIM_TYPES: dict[str, str] = {

@@ -9,7 +9,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.results.state_words import has_same_stem, words
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model.sanitize import excerpt, sanitize_line

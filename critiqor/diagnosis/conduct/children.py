@@ -9,7 +9,7 @@ import msgspec
 from critiqor.diagnosis.claims.call_arguments import argument_text
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems
 from critiqor.model.sanitize import excerpt

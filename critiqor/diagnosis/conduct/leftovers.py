@@ -16,7 +16,7 @@ from critiqor.diagnosis.claims.checks.completeness import (
     stem_of,
 )
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.stops import only_urges, stop

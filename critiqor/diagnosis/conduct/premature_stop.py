@@ -7,7 +7,7 @@ import re
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import Language, normalize
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.leftovers import find_leftovers
 from critiqor.diagnosis.conduct.stops import only_urges, stop

@@ -10,7 +10,7 @@ import msgspec
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.checks.targets import named_targets
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import word_numbers
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.formatting import counted

@@ -15,7 +15,7 @@ from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, re
 from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series
 from critiqor.diagnosis.claims.outcomes.skipped import RULE as SKIPPED
 from critiqor.diagnosis.claims.outcomes.skipped import calls_with_skipped_items
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.errors import error_line
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.diagnosis.signals.tool_calls import likeness_of_calls

@@ -10,7 +10,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
 from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, mismatches
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Stance
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 

@@ -10,7 +10,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import normalize
 from critiqor.diagnosis.claims.sentences import statements
-from critiqor.diagnosis.claims.stance import Stance
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.weakenings.changes import Files, TextChange, may_change
 from critiqor.diagnosis.claims.weakenings.check_files import is_expected, is_setting, is_test
 from critiqor.diagnosis.claims.weakenings.check_runs import counts_of, has_options, passes, sign_of_counts, signs_of_run

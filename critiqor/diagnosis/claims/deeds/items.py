@@ -16,7 +16,7 @@ from critiqor.diagnosis.claims.deeds.unsupported import unsupported
 from critiqor.diagnosis.claims.disclosure import DEEDS
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import normalize, small_words
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.vocabulary import Vocabulary
 from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.spans.calls import Kind

@@ -7,7 +7,7 @@ import re
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments, have_same_target, named_paths
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.spans.calls import Kind

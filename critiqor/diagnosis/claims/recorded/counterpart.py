@@ -14,7 +14,7 @@ from critiqor.diagnosis.claims.recorded.facts import Fact, key_words, near_words
 from critiqor.diagnosis.claims.recorded.record_names import Mention
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.recorded.units import Unit, is_comparable, unit_at, unit_of_name
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.model import Severity
 
