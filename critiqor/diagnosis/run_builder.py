@@ -20,8 +20,8 @@ from critiqor.diagnosis.call_descriptions import (
     describe_search,
     is_expected_failure,
 )
-from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
+from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.runs.request_log import RequestLog

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from story import Story, diagnose
 
-from critiqor.diagnosis.claims.assertions import admits_failure
+from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.model import Event
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from critiqor.diagnosis.claims.checks.completeness import (
+from critiqor.diagnosis.claims.destinations.item_lists import (
     BULK,
     Items,
     is_named_by,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.bounds.orders import Orders
-from critiqor.diagnosis.claims.assertions import admits_failure
+from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.drafts.call_groups import name_calls

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
-from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, mismatches
+from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, replaced_values
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt
@@ -40,7 +40,7 @@ def check_recipients(episode: Episode) -> list[CheckedClaim]:
     mixup = _mixup(episode, answer)
     if mixup is not None:
         return [_mixed_up(answer, mixup)]
-    for mismatch in mismatches(episode):
+    for mismatch in replaced_values(episode):
         stance = _claim(episode, answer, mismatch)
         if stance is not None:
             return [_mismatched(answer, stance, mismatch)]
