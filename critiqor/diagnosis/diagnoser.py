@@ -175,7 +175,7 @@ class Diagnoser:
             primary_diagnosis=PrimaryDiagnosis(main.type, main.id, main.severity, main.title) if main else None,
             sessions=verdict.sessions,
             sessions_left_out=verdict.sessions_left_out,
-            claims=numbered(checker.claims),
+            claims=_numbered(checker.claims),
             failure_analysis=FailureAnalysis(findings, verdict.left_out),
             causal_graph=graph,
             cost_analysis=cost,
@@ -217,7 +217,7 @@ class Diagnoser:
         ]
 
 
-def numbered(claims: list[Claim]) -> list[Claim]:
+def _numbered(claims: list[Claim]) -> list[Claim]:
     """Return the claims with their ids."""
     return [msgspec.structs.replace(claim, id=f"claim_{number:03d}") for number, claim in enumerate(claims, 1)]
 

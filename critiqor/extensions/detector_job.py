@@ -62,14 +62,14 @@ def main() -> None:
         for extension in job.detectors:
             result.write(msgspec.json.encode(DetectorStart(extension.name)) + b"\n")
             try:
-                end = DetectorEnd(extension.name, run_detector(extension, Path(job.evidence)))
+                end = DetectorEnd(extension.name, _run_detector(extension, Path(job.evidence)))
                 line = _checked(end)
             except BaseException as error:  # a detector may also raise SystemExit
                 line = msgspec.json.encode(DetectorEnd(extension.name, error=describe_error(error)))
             result.write(line + b"\n")
 
 
-def run_detector(extension: Extension, evidence: Path) -> list[Finding]:
+def _run_detector(extension: Extension, evidence: Path) -> list[Finding]:
     """Load a detector, register it like a built-in one, and return what it finds."""
     from critiqor.diagnosis.detectors import BUILT_IN
     from critiqor.diagnosis.diagnoser import detect

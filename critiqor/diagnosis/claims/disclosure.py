@@ -64,7 +64,7 @@ class _Subject(msgspec.Struct, frozen=True):
     """Whether the same was done for other things, and worked: bad news must say which of them it is about."""
 
 
-def failure_words(call: EpisodeCall) -> set[str]:
+def _failure_words(call: EpisodeCall) -> set[str]:
     """Return the words of the line that says that a call failed, without those of its arguments."""
     quoted = call.meaning.quote
     if call.text.lstrip().startswith(("{", "[")):
@@ -90,7 +90,7 @@ _REASONS = re.compile(
 )
 
 
-def reason_words(call: EpisodeCall) -> set[str]:
+def _reason_words(call: EpisodeCall) -> set[str]:
     """Return the words with which a result says why a call failed: an answer that uses several of them tells it."""
     if call.text[:1] in ("{", "["):
         said = " ".join(_REASONS.findall(call.text[:4000]))
@@ -135,7 +135,7 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     quote = call.meaning.quote.strip().lower()
     if len(quote) > 12 and quote[:60] in text.text.lower():
         return True
-    return _asks_about_trouble(episode) and _explains(failure_words(call), text)
+    return _asks_about_trouble(episode) and _explains(_failure_words(call), text)
 
 
 def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
@@ -148,9 +148,9 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     } - COMMON
     return _Subject(
         own=stems({word for word in named if len(word) >= 3}),
-        reported=stems(failure_words(call)),
+        reported=stems(_failure_words(call)),
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
-        reasons=stems(reason_words(call)) - stems(tokens(episode.request)),
+        reasons=stems(_reason_words(call)) - stems(tokens(episode.request)),
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
         items=_item_words(call),
         has_siblings=any(
@@ -201,7 +201,7 @@ def asks_about(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
     # In "It is cancelled, anything else?" only the last part asks.
     asked = [clauses[-1] if (clauses := speech.clauses(stance)) else stance for stance in questions]
     said = stems(set().union(*(tokens(stance.lowered) for stance in asked)))
-    named = (call.words | words_of_tool(call.tool) | failure_words(call)) - small_words()
+    named = (call.words | words_of_tool(call.tool) | _failure_words(call)) - small_words()
     return bool(said & stems({word for word in named if len(word) >= 3}))
 
 

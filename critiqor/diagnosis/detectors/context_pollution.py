@@ -52,7 +52,7 @@ class _Result(msgspec.Struct, gc=False):
     next_request: ModelCall | None = None
 
 
-class GiantResults:
+class _GiantResults:
     """The results of one agent run that each take a large part of the context window."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._results = GiantResults()
+        self._results = _GiantResults()
         self._largest: list[ToolCall] = []
         self._last: ModelCall | None = None
         self._over = _LargeRequests()

@@ -120,7 +120,7 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         language = speech.language
         if language is None:
             continue
-        bits = class_bits(language)
+        bits = _class_bits(language)
         classes = sum(verbs for _, verbs, _ in bits)
         wanted: set[str] | None = None
         for stance in speech.stances:
@@ -149,11 +149,11 @@ def _wanted(episode: Episode, language: Language) -> set[str]:
     marks = 0
     for hit in language.vocabulary.scan(normalize(episode.request)):
         marks |= hit.mark
-    return {name for name, verbs, nouns in class_bits(language) if marks & (verbs | nouns)}
+    return {name for name, verbs, nouns in _class_bits(language) if marks & (verbs | nouns)}
 
 
 @cache
-def class_bits(language: Language) -> list[tuple[str, int, int]]:
+def _class_bits(language: Language) -> list[tuple[str, int, int]]:
     """Return the classes of actions with the bits of their verbs and of their nouns in the vocabulary of a language."""
     words = language.vocabulary
     return [(name, words.bit(f"actions.{name}"), words.bit(f"subjects.{name}")) for name in CLASSES]
@@ -173,7 +173,7 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
     `wanted` holds the classes that the user asked for. `has_effects`: the agent did something, maybe this.
     """
     names = []
-    for name, verbs, _ in class_bits(speech.language) if speech.language is not None else ():
+    for name, verbs, _ in _class_bits(speech.language) if speech.language is not None else ():
         if not clause.marks & verbs:
             continue
         action = CLASSES[name]

@@ -83,7 +83,7 @@ def _weakened_checks(episode: Episode) -> list[Weakening]:
     # What comes last is not followed by anything that could hide it.
     if not says_it_fails and not any(shows_failed_check(call) for call in episode.calls[:-1]):
         return []
-    if not any(may_weaken(call) for call in episode.calls):
+    if not any(_may_weaken(call) for call in episode.calls):
         return []
     files = Files()
     files.mention(episode.request)
@@ -128,7 +128,7 @@ def _is_moved(one: Weakening, written: list[TextChange]) -> bool:
     return bool(names) and all(name in elsewhere for name in names)
 
 
-def may_weaken(call: EpisodeCall) -> bool:
+def _may_weaken(call: EpisodeCall) -> bool:
     """Return whether a call can have made a check weaker: most commands and changes are about something else."""
     if call.line and (has_options(call.line) or counts_of(call.text) is not None):
         return True

@@ -46,7 +46,7 @@ _ENVIRONMENT_SIGNS: dict[str, tuple[str, ...]] = {
 """What a text that names an environment contains: such a part is found much faster than the pattern."""
 
 
-def environments_in(text: str) -> list[str]:
+def _environments_in(text: str) -> list[str]:
     """Return the environments that a text in lower case names."""
     return [
         name
@@ -141,7 +141,7 @@ def _branches(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterato
 
 
 def _environments(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
-    named = environments_in(asked.lower())
+    named = _environments_in(asked.lower())
     if len(named) != 1:
         return
     [wanted] = named
@@ -155,7 +155,7 @@ def _environments(episode: Episode, calls: list[EpisodeCall], asked: str) -> Ite
             shown += f"\n{call.text}"
         elif call in calls:
             shown += "\n".join(["", *(line for line in call.text.splitlines() if _PLACED.search(line))])
-        seen.update(environments_in(shown.lower().replace("_", " ")))
+        seen.update(_environments_in(shown.lower().replace("_", " ")))
     others = seen - {wanted}
     if wanted in seen or len(others) != 1:
         return
@@ -240,7 +240,7 @@ def _digits(text: str) -> str:
 
 def _amounts(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
     actions = [call for call in calls if call.kind is Kind.ACTION]
-    paid = [(call, text) for call in actions for key, text in arguments_of_numbers(call) if _AMOUNT_KEY.search(key)]
+    paid = [(call, text) for call in actions for key, text in _arguments_of_numbers(call) if _AMOUNT_KEY.search(key)]
     if len({text for _, text in paid}) != 1:
         return
     values = values_in(asked, episode.request_language)
@@ -257,7 +257,7 @@ def _amounts(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator
     yield Mismatch(call=call, kind="amount", wanted=amount.text, used=used, used_forms=forms)
 
 
-def arguments_of_numbers(call: EpisodeCall) -> list[tuple[str, str]]:
+def _arguments_of_numbers(call: EpisodeCall) -> list[tuple[str, str]]:
     """Return the numbers in the arguments of a call with their names."""
     if not _NUMBER_MEMBER.search(call.arguments):
         return []
