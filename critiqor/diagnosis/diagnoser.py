@@ -222,8 +222,8 @@ def _numbered(claims: list[Claim]) -> list[Claim]:
     return [msgspec.structs.replace(claim, id=f"claim_{number:03d}") for number, claim in enumerate(claims, 1)]
 
 
-def detect(recording: Recording, detectors: DetectorRegistry) -> list[Finding]:
-    """Return what the given detectors find in a complete recording: neither scored nor numbered."""
+def diagnose_with(recording: Recording, detectors: DetectorRegistry) -> list[Finding]:
+    """Diagnose a complete recording with the given detectors alone: findings that are neither scored nor numbered."""
     causes = _by_cause(Detection(recording, detectors).conclude(None))
     return [_finding(cause, same, Waste()) for cause, same in causes.items()]
 

@@ -28,7 +28,7 @@ from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
 from critiqor.diagnosis.signals.language_coverage import LanguageCoverage
-from critiqor.diagnosis.signals.noise import Answers
+from critiqor.diagnosis.signals.noise import NoiselessAnswers
 from critiqor.diagnosis.signals.outputs import cut_digests, cut_size
 from critiqor.diagnosis.signals.repetition import orders_repetition, tells_repetition
 from critiqor.diagnosis.signals.reported_numbers import amount
@@ -152,7 +152,7 @@ class RunBuilder:
         self.tools = ToolCatalog()
         self.languages = LanguageCoverage()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
-        self._answers = Answers()
+        self._answers = NoiselessAnswers()
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
         """Tests that run in the background: session key, and OpenClaw's id of the process."""

@@ -72,7 +72,7 @@ def main() -> None:
 def _run_detector(extension: Extension, evidence: Path) -> list[Finding]:
     """Load a detector, register it like a built-in one, and return what it finds."""
     from critiqor.diagnosis.detectors import BUILT_IN
-    from critiqor.diagnosis.diagnoser import detect
+    from critiqor.diagnosis.diagnoser import diagnose_with
     from critiqor.diagnosis.recording import Recording
     from critiqor.diagnosis.registry import DetectorRegistry
     from critiqor.errors import RegistrationError
@@ -87,7 +87,7 @@ def _run_detector(extension: Extension, evidence: Path) -> list[Finding]:
     recording = Recording()
     for event in read_sealed_events(evidence):
         recording.observe(event)
-    findings = detect(recording, detectors)
+    findings = diagnose_with(recording, detectors)
     if other := next((finding.type for finding in findings if finding.type != extension.name), None):
         raise RegistrationError(f"it returned a draft of type {other}")
     return findings

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.shell import HEAD_CHARS, LATEST_CHARS, TAIL_CHARS, ExecTool, CommandOutput
+from critiqor.agentloop.tools.shell import HEAD_CHARS, LATEST_CHARS, TAIL_CHARS, CommandOutput, ExecTool
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 

@@ -10,7 +10,7 @@ import msgspec
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.speech import Speech, Stance
-from critiqor.diagnosis.results.state_words import has_same_stem, words
+from critiqor.diagnosis.results.state_words import has_same_stem, state_words
 from critiqor.diagnosis.signals.text import gate, stems, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
@@ -71,7 +71,7 @@ def _failure_words(call: EpisodeCall) -> set[str]:
         quoted = f"{quoted} {call.text[:_MAX_ANSWER]}" if len(call.text) <= _MAX_ANSWER else quoted
     elif not quoted:
         quoted = call.text[-600:]
-    known = words().parts
+    known = state_words().parts
     said = {word for word in tokens(quoted) if len(word) >= 3 and known.get(word) != "success"}
     return _telling(said, call)
 
@@ -140,7 +140,7 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
 
 def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     named = (call.words | words_of_tool(call.tool) | tokens(episode.request)) - small_words()
-    known = words().parts
+    known = state_words().parts
     state = tokens(call.meaning.quote.rpartition('":')[2] or call.meaning.quote)
     is_state = call.meaning.rule in ("json_state", "json_word", "json_items")
     clear = {

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.results.json_answers import decoded
-from critiqor.diagnosis.results.state_words import normal_state, words
+from critiqor.diagnosis.results.state_words import normal_state, state_words
 from critiqor.diagnosis.signals.text import gate
 from critiqor.spans.calls import ToolCall
 
@@ -64,17 +64,17 @@ def reported_state(text: str, *, is_report: bool) -> ReportedState:
 
 def _judged(state: str) -> ReportedState:
     word = normal_state(state)
-    lists = words().lists
+    lists = state_words().lists
     if word in lists["final_failure"] or word in lists["needs_person"] or not _BY_HAND.isdisjoint(word.split("_")):
         return ReportedState(word)
-    return ReportedState(is_pending=words().states.get(word) == "not_final")
+    return ReportedState(is_pending=state_words().states.get(word) == "not_final")
 
 
 def _state_in(value: Any, depth: int) -> str:
     """Return the state of an object itself, not of the members of a list in it."""
     if not isinstance(value, dict):
         return ""
-    states = words().lists["state_members"]
+    states = state_words().lists["state_members"]
     for name, member in value.items():
         if isinstance(member, str) and (name.lower() in states or name.lower().endswith(("_status", "_state"))):
             return member

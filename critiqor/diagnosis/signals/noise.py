@@ -157,14 +157,14 @@ class _Answer(NamedTuple):
     mark: bytes
 
 
-class Answers:
+class NoiselessAnswers:
     """The last outputs of calls: whether a call that is made again gets the same answer."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, _Answer] = OrderedDict()
 
     def mark(self, key: Hashable, text: str, mark: bytes) -> bytes:
-        """Return the mark of an output: that of the last output of the same call if both are the same answer.
+        """Return the mark of an output: that of the last one of the same call if both are the same without noise.
 
         `mark` identifies the output itself.
         """

@@ -11,7 +11,8 @@ from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS, asks_about, is_disclosed
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
+from critiqor.diagnosis.claims.outcomes.check_classes import CHECKS, check_classes
+from critiqor.diagnosis.claims.outcomes.repairs import repeats, resolves, unresolved_failures
 from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series
 from critiqor.diagnosis.claims.outcomes.skipped import RULE as SKIPPED
 from critiqor.diagnosis.claims.outcomes.skipped import calls_with_skipped_items

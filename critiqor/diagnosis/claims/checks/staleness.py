@@ -9,7 +9,7 @@ from critiqor.diagnosis.claims.call_arguments import arguments_of, named_paths
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.numbers import Numbers
-from critiqor.diagnosis.claims.outcomes.repairs import check_classes, gives_result
+from critiqor.diagnosis.claims.outcomes.check_classes import check_classes, gives_result
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.diagnosis.signals.text import tokens
