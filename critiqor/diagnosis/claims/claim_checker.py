@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.all_checks import check_episode
 from critiqor.diagnosis.claims.deeds.outgoing import outgoing_texts, without_texts
@@ -26,6 +25,7 @@ from critiqor.diagnosis.claims.episode import (
 )
 from critiqor.diagnosis.claims.lookups import Lookups
 from critiqor.diagnosis.claims.task import combine, task_of
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.conduct.all_lapses import find_lapses
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.bounds.orders import Orders
-from critiqor.diagnosis.bounds.recent import Recent
+from critiqor.diagnosis.collections.orders import Orders
+from critiqor.diagnosis.collections.recent import Recent
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft

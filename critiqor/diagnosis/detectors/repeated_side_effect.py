@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from critiqor.diagnosis.bounds.recent import Recent
 from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.collections.recent import Recent
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.disclosure import admits_failure
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.drafts.call_groups import name_calls
