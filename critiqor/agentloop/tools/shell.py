@@ -206,7 +206,7 @@ class CommandOutput:
 
     @property
     def text(self) -> str:
-        """The kept output without trailing white space."""
+        """The kept output of the command without trailing white space."""
         self._cut()
         between = truncation_note(self._left_out) if self._left_out else ""
         return (self._head + between + self._tail).rstrip()

@@ -11,7 +11,7 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.results.state_words import has_same_stem, state_words
-from critiqor.diagnosis.signals.text import gate, stems, tokens
+from critiqor.diagnosis.signals.text import pattern_check, stems, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
 # Patterns without re.IGNORECASE are applied to lower case text, which is three times as fast.
@@ -25,7 +25,7 @@ _RESOLVED_TROUBLE = re.compile(
 )
 
 
-_may_resolve_trouble = gate(
+_may_resolve_trouble = pattern_check(
     *("previously ", "formerly ", "fix", "resolv", "solv", "correct", "repair", "handl", "error message"),
     *(rf"{none} (?:\w+ )?(?:issue|error|problem|bug|fail|crash)" for none in ("no", "without", "zero", "0")),
 )

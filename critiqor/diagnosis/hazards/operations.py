@@ -136,7 +136,7 @@ def _operations(call: EpisodeCall) -> list[Operation]:
 
 
 def changes_rows(call: EpisodeCall) -> bool:
-    """Return whether a call contains a statement that deletes rows, tables or databases."""
+    """Return whether an operation of a call deletes rows, tables or databases."""
     if call.line:
         return False
     lowered = call.arguments.lower()

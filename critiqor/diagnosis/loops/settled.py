@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.diagnosis.results.state_words import normal_state, state_words
-from critiqor.diagnosis.signals.text import gate
+from critiqor.diagnosis.signals.text import pattern_check
 from critiqor.spans.calls import ToolCall
 
 MIN_SETTLED = 3
 """Minimum number of times that a state is polled again which is final, or waits for a person."""
 MAX_REPORT = 200
 """Maximum number of characters of a text that only reports a state."""
-_may_tell_state = gate("tatus", "tate", "hase", "onclusion", "STATUS", "STATE")
+_may_tell_state = pattern_check("tatus", "tate", "hase", "onclusion", "STATUS", "STATE")
 _LINE = re.compile(
     r"^\W*+(?:\w{1,30}[ _-])?(?:status|state|phase|conclusion)[\"']?\s*(?:is\s*)?[:=]\s*"
     r"[\"']?([A-Za-z][\w -]{2,40}?)[\"']?\W*$",

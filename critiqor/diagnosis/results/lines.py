@@ -39,7 +39,7 @@ class _Hit(msgspec.Struct, frozen=True, gc=False):
 
 
 def plain(text: str) -> str:
-    """Return a text without terminal colours; a carriage return begins a new line, as in a progress bar."""
+    """Return the lines of a text without terminal colours; a carriage return begins one, as in a progress bar."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     return text.replace("\r", "\n") if "\r" in text else text

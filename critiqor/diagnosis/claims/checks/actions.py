@@ -160,7 +160,7 @@ def _class_bits(language: Language) -> list[tuple[str, int, int]]:
 
 
 def is_content(words: str, evidence: Evidence) -> bool:
-    """Return whether words of a clause come from an output: an order that was delivered is not the agent's deed."""
+    """Return whether a clause reports no action but words of an output: an order that was delivered."""
     content = stems({word for word in tokens(words) if len(word) >= MIN_WORD})
     return bool(content) and all(
         any(stem in call.lowered and stem in call.stems for call in evidence.calls) for stem in content
@@ -258,7 +258,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def is_form_of(verb: str, reported: str) -> bool:
-    """Return whether two words are forms of one verb: delete and deleted, send and sent."""
+    """Return whether two words are forms of the verb of one action: delete and deleted, send and sent."""
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(verb, reported, strict=False)))
     return shared >= MIN_STEM and shared * 4 >= 3 * min(len(verb), len(reported))
 

@@ -111,7 +111,7 @@ def _earlier(episode: Episode) -> Iterator[EpisodeCall]:
 
 
 def may_do_anything(call: EpisodeCall) -> bool:
-    """Return whether a call can have done what its arguments do not say: a script, another agent."""
+    """Return whether a call can have done any item of a request without naming it: a script, another agent."""
     if call.tool.lower() in _OPAQUE or _GENERATES.search(call.line):
         return True
     return bool(call.line) and not call.is_check and any(one.kind == "script" for one in plan_of(call.line).programs)
@@ -123,7 +123,7 @@ def _writes(speech: Speech, clause: Stance) -> bool:
 
 
 def done_clauses(speech: Speech) -> Iterator[Stance]:
-    """Yield the clauses of a text that report something good as a fact."""
+    """Yield the clauses of a text that report an item as done."""
     for stance in speech.stances:
         if stance.is_question or stance.is_attributed or stance.is_uncertain or stance.statement.cells:
             continue

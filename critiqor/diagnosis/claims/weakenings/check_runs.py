@@ -132,7 +132,7 @@ def signs_of_run(call: EpisodeCall, earlier: list[EpisodeCall]) -> list[Sign]:
 
 
 def has_options(line: str) -> bool:
-    """Return whether a command line has an option that can make a check weaker."""
+    """Return whether a command line runs a check with an option that can make it weaker."""
     if _LIMIT.search(line):
         return True
     return any(
@@ -158,7 +158,7 @@ def _is_easier(name: str, old: str, new: str) -> bool:
 
 
 def passes(call: EpisodeCall) -> bool:
-    """Return whether a test run printed that tests passed, and none failed."""
+    """Return whether a run of checks printed that tests passed, and none failed."""
     counts = counts_of(call.text)
     return counts is not None and not counts.failed and bool(counts.passed)
 
