@@ -118,7 +118,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @lru_cache(maxsize=256)
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text in lower case, names with `_` as one."""
+    """Return the words of a text in lower case, single letters included."""
     return frozenset(_WORD.findall(text.lower()))
 
 
@@ -150,7 +150,7 @@ def new_words(answer: str, question: str) -> frozenset[str]:
 
 
 def tokens(text: str) -> set[str]:
-    """Return the words of a text in lower case."""
+    """Return the words of a text in lower case, without single letters."""
     pieces = set(text.lower().split())
     words = {piece for piece in pieces if piece.isalnum()}
     if len(words) < len(pieces):
