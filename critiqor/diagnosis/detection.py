@@ -20,10 +20,10 @@ from critiqor.diagnosis.detectors.slow_startup import SlowStartup
 from critiqor.diagnosis.detectors.timeout import TYPE as TIMEOUT
 from critiqor.diagnosis.detectors.unresolved_tool_error import TYPE as UNRESOLVED
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.explained_drafts import without_explained
 from critiqor.diagnosis.drafts.merging import Explained, JoinedDrafts
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.registry import DetectorRegistry
-from critiqor.diagnosis.runs.explanations import without_explained
 from critiqor.diagnosis.runs.run_detectors import MAX_SPANS, RunDetectors
 from critiqor.diagnosis.runs.session_detectors import SessionDetectors
 from critiqor.diagnosis.runs.totals import RunTotals, Totals

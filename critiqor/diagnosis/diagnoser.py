@@ -21,11 +21,11 @@ from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.detectors.tool_misuse import with_true_advice
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.drafts.explained_drafts import without_explained
 from critiqor.diagnosis.drafts.merging import earliest_step
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.registry import DetectorRegistry
-from critiqor.diagnosis.runs.explanations import without_explained
 from critiqor.diagnosis.runs.totals import Totals
 from critiqor.diagnosis.scoring import RECORDER_TYPES, SessionFacts, confidence_lost, judge
 from critiqor.diagnosis.waste import Waste, WastedCalls
@@ -175,7 +175,7 @@ class Diagnoser:
             primary_diagnosis=PrimaryDiagnosis(main.type, main.id, main.severity, main.title) if main else None,
             sessions=verdict.sessions,
             sessions_left_out=verdict.sessions_left_out,
-            claims=numbered(checker.claims),
+            claims=_numbered(checker.claims),
             failure_analysis=FailureAnalysis(findings, verdict.left_out),
             causal_graph=graph,
             cost_analysis=cost,
@@ -217,13 +217,13 @@ class Diagnoser:
         ]
 
 
-def numbered(claims: list[Claim]) -> list[Claim]:
+def _numbered(claims: list[Claim]) -> list[Claim]:
     """Return the claims with their ids."""
     return [msgspec.structs.replace(claim, id=f"claim_{number:03d}") for number, claim in enumerate(claims, 1)]
 
 
-def detect(recording: Recording, detectors: DetectorRegistry) -> list[Finding]:
-    """Return what the given detectors find in a complete recording: neither scored nor numbered."""
+def diagnose_with(recording: Recording, detectors: DetectorRegistry) -> list[Finding]:
+    """Diagnose a complete recording with the given detectors alone: findings that are neither scored nor numbered."""
     causes = _by_cause(Detection(recording, detectors).conclude(None))
     return [_finding(cause, same, Waste()) for cause, same in causes.items()]
 

@@ -13,24 +13,25 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.call_results import (
+from critiqor.diagnosis.call_descriptions import (
     MAX_OUTPUT,
     describe_answer,
     describe_failure,
     describe_search,
     is_expected_failure,
 )
-from critiqor.diagnosis.claims.assertions import admits_failure
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
+from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
-from critiqor.diagnosis.signals.noise import Answers
-from critiqor.diagnosis.signals.numbers import amount
+from critiqor.diagnosis.signals.language_coverage import LanguageCoverage
+from critiqor.diagnosis.signals.noise import NoiselessAnswers
 from critiqor.diagnosis.signals.outputs import cut_digests, cut_size
 from critiqor.diagnosis.signals.repetition import orders_repetition, tells_repetition
+from critiqor.diagnosis.signals.reported_numbers import amount
 from critiqor.diagnosis.signals.secrets import secret_marks
 from critiqor.diagnosis.signals.text import (
     canonical_json,
@@ -42,8 +43,7 @@ from critiqor.diagnosis.signals.text import (
     plain_text,
     without_clock,
 )
-from critiqor.diagnosis.signals.tools import kind_of, runs_tests
-from critiqor.diagnosis.signals.understanding import LanguageCoverage
+from critiqor.diagnosis.signals.tool_calls import kind_of, runs_tests
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import CLOSED, AgentRun
@@ -152,7 +152,7 @@ class RunBuilder:
         self.tools = ToolCatalog()
         self.languages = LanguageCoverage()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
-        self._answers = Answers()
+        self._answers = NoiselessAnswers()
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
         """Tests that run in the background: session key, and OpenClaw's id of the process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import fsum, isnan
 
-from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.drafts.call_costs import UNKNOWN, CallCosts, costs_of
 from critiqor.spans.calls import ModelCall, ToolCall
 

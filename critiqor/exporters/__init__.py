@@ -3,7 +3,7 @@
 from critiqor.exporters.export import SENT_FORMAT, Export, Sending, export_run, send_run
 from critiqor.exporters.formats import Format
 from critiqor.exporters.materials import ExportOptions, load_report
-from critiqor.exporters.trace.gather import gather_trace
+from critiqor.exporters.trace.trace_builder import gather_trace
 
 __all__ = [
     "SENT_FORMAT",

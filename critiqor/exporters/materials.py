@@ -17,7 +17,7 @@ from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.exporters import markdown
 from critiqor.exporters.formats import Material
 from critiqor.exporters.notes import diagnosis_or_note, integrity_notes, unfinished_notes, visibility_notes
-from critiqor.exporters.trace.gather import gather_trace
+from critiqor.exporters.trace.trace_builder import gather_trace
 from critiqor.model import Event
 from critiqor.model.report import (
     Bundle,

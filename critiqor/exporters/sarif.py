@@ -52,7 +52,7 @@ def report(cited: CitedReport) -> Iterator[bytes]:
     yield msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def fingerprint(finding: Finding) -> str:
+def _fingerprint(finding: Finding) -> str:
     """Return a digest of the cause, independent of run, order and texts."""
     return hashlib.sha256(f"{finding.type}\0{finding.cause}".encode()).hexdigest()[:32]
 
@@ -61,7 +61,7 @@ def _results(cited: CitedReport, findings: list[Finding], numbers: dict[str, int
     """Yield the results. Results of one cause in several sessions are distinguished by their number."""
     same: Counter[str] = Counter()
     for finding in findings:
-        same[cause := fingerprint(finding)] += 1
+        same[cause := _fingerprint(finding)] += 1
         yield _result(cited, finding, numbers[finding.type], f"{cause}:{same[cause]}")
 
 
@@ -104,7 +104,7 @@ def _result(cited: CitedReport, finding: Finding, number: int, line_hash: str) -
         "message": {"text": " ".join(map(_sentence, parts))},
         "locations": [_location(cited, finding.first_event)],
         # GitHub uses the first name only, which would otherwise be the hash of a line.
-        "partialFingerprints": {"primaryLocationLineHash": line_hash, "critiqorCause/v1": fingerprint(finding)},
+        "partialFingerprints": {"primaryLocationLineHash": line_hash, "critiqorCause/v1": _fingerprint(finding)},
         "occurrenceCount": max(1, finding.occurrences),
         "properties": {
             "finding_id": _one_line(finding.id),

@@ -39,7 +39,7 @@ class DetectorResult(NamedTuple):
 
 
 def run_detectors(extensions: list[Extension], evidence: Path, events: int) -> list[DetectorResult]:
-    """Run detectors, ordered by package, on a sealed session.json with so many events."""
+    """Run detectors of extensions, ordered by package, on a sealed session.json with so many events."""
     try:
         return _run_processes(extensions, evidence, LIMIT_SECONDS + LIMIT_SECONDS_PER_EVENT * events)
     except OSError as error:  # no process or temporary file can be created

@@ -62,17 +62,17 @@ def main() -> None:
         for extension in job.detectors:
             result.write(msgspec.json.encode(DetectorStart(extension.name)) + b"\n")
             try:
-                end = DetectorEnd(extension.name, run_detector(extension, Path(job.evidence)))
+                end = DetectorEnd(extension.name, _run_detector(extension, Path(job.evidence)))
                 line = _checked(end)
             except BaseException as error:  # a detector may also raise SystemExit
                 line = msgspec.json.encode(DetectorEnd(extension.name, error=describe_error(error)))
             result.write(line + b"\n")
 
 
-def run_detector(extension: Extension, evidence: Path) -> list[Finding]:
+def _run_detector(extension: Extension, evidence: Path) -> list[Finding]:
     """Load a detector, register it like a built-in one, and return what it finds."""
     from critiqor.diagnosis.detectors import BUILT_IN
-    from critiqor.diagnosis.diagnoser import detect
+    from critiqor.diagnosis.diagnoser import diagnose_with
     from critiqor.diagnosis.recording import Recording
     from critiqor.diagnosis.registry import DetectorRegistry
     from critiqor.errors import RegistrationError
@@ -87,7 +87,7 @@ def run_detector(extension: Extension, evidence: Path) -> list[Finding]:
     recording = Recording()
     for event in read_sealed_events(evidence):
         recording.observe(event)
-    findings = detect(recording, detectors)
+    findings = diagnose_with(recording, detectors)
     if other := next((finding.type for finding in findings if finding.type != extension.name), None):
         raise RegistrationError(f"it returned a draft of type {other}")
     return findings

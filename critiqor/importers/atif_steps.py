@@ -53,7 +53,7 @@ class Metrics(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens read and written."""
+        """Tokens that a step of a trajectory read and wrote."""
         return (self.prompt or 0) + (self.completion or 0)
 
     def usage(self, cost_usd: float | None = None) -> dict[str, Any] | None:
@@ -136,7 +136,7 @@ def read_metrics(value: Any, prefix: str = "") -> Metrics | None:
     return Metrics(prompt, completion, cached, None if cost is None else float(cost))
 
 
-def plain_content(content: Any) -> str:
+def _plain_content(content: Any) -> str:
     """Return a message or result as text: a text, or a list of parts of which images are only named."""
     if isinstance(content, str):
         return content
@@ -161,7 +161,7 @@ def _step(value: dict[str, Any], notes: ImportNotes) -> Step:
         place = as_text(value.get("step_id")) or ""
         notes.add("tool calls and results that could not be read", place, times=unreadable, not_understood=True)
     reason = as_text(extra.get("stop_reason"))
-    text = plain_content(value.get("message"))
+    text = _plain_content(value.get("message"))
     # Claude Code has no text beside a tool call; its converter fills in one.
     is_filler = any(text == f"Executed {call.name} {call.id}" for call in calls)
     return Step(
@@ -190,7 +190,7 @@ def _result(value: dict[str, Any], step_extra: dict[str, Any]) -> Result:
     references = value.get("subagent_trajectory_ref")
     return Result(
         call_id=as_text(value.get("source_call_id")),
-        text=_without_repetition(plain_content(value.get("content"))),
+        text=_without_repetition(_plain_content(value.get("content"))),
         is_error=extra.get("is_error") is True or step_extra.get("tool_result_is_error") is True,
         subagents=[item for item in references if isinstance(item, dict)]
         if isinstance(references, list)

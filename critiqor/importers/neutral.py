@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from critiqor.diagnosis.results.exit_codes import stated_code
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.importers.event_writer import MAIN, NO_TIME, EventFields, EventWriter
 from critiqor.importers.files import Entry, read_entries
 from critiqor.importers.otel.attributes import unwrap_arguments

@@ -18,7 +18,7 @@ from critiqor.lab.scenario import Platform, Scenario
 from critiqor.lab.verdict import Verdict
 from critiqor.model.timeline import RepeatedFigures, TimelineSummary
 from critiqor.processes import agent_processes
-from critiqor.timeline.repetition import repeated_figures
+from critiqor.timeline.repeated_runs import repeated_figures
 
 PARALLEL = 2
 """Scenarios played at the same time on the embedded loop, when their times are not measured."""

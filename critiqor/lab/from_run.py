@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.detectors.provider_failure import cause_of
+from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
 from critiqor.errors import CritiqorError
 from critiqor.importers.values import as_count
 from critiqor.lab.model.model_script import ToolUse
@@ -254,7 +254,7 @@ class _Replay:
             return ModelStep(input_tokens=read, output_tokens=as_count(tokens.get("output")) or 0)
         error = event.error or ""
         category = str(event.payload.get("errorCategory") or "")
-        cause = cause_of(ModelCall(order=0, event_id="", error=error, category=category))
+        cause = provider_failure_cause(ModelCall(order=0, event_id="", error=error, category=category))
         self.stalls |= cause == "stall"
         return ModelStep(error=error, **_FAILURES.get(cause, {"status": 500}))
 

@@ -196,7 +196,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_claims(claims: list[Claim]) -> dict[ClaimStatus, int]:
-    """Return the number of claims by status; all four statuses are there."""
+    """Return the number of claims of a diagnosis by status; all four statuses are there."""
     counts: dict[ClaimStatus, int] = dict.fromkeys(get_args(ClaimStatus), 0)
     for claim in claims:
         counts[claim.status] += 1

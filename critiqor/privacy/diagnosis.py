@@ -26,8 +26,8 @@ from critiqor.model import (
 from critiqor.model.diagnosis import ContextAnalysis, GraphEdge, LatencyAnalysis
 from critiqor.model.timeline import SpanNode, TimelineSummary, Turn
 from critiqor.model.usage import CostAnalysis
-from critiqor.privacy import vocabulary
-from critiqor.privacy.vocabulary import WITHHELD
+from critiqor.privacy import replacements
+from critiqor.privacy.replacements import WITHHELD
 
 _REASONS = frozenset(
     (
@@ -65,24 +65,24 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         lost[name] = lost.get(name, 0) + points
     return Diagnosis(
         run_id=diagnosis.run_id,
-        generated_at=vocabulary.timestamp(diagnosis.generated_at),
-        engine_version=vocabulary.version(diagnosis.engine_version),
-        rule_set_version=vocabulary.version(diagnosis.rule_set_version),
-        evidence_digest=vocabulary.digest(diagnosis.evidence_digest),
+        generated_at=replacements.timestamp(diagnosis.generated_at),
+        engine_version=replacements.version(diagnosis.engine_version),
+        rule_set_version=replacements.version(diagnosis.rule_set_version),
+        evidence_digest=replacements.digest(diagnosis.evidence_digest),
         outcome=Outcome(diagnosis.outcome.state, WITHHELD, diagnosis.outcome.cut_short, _task(diagnosis.outcome.task)),
         trust_score=diagnosis.trust_score,
         confidence_score=diagnosis.confidence_score,
         confidence_lost=lost,
         coverage=replace(diagnosis.coverage, notes=[]),
         readiness=diagnosis.readiness,
-        headline=vocabulary.failure_title(primary.type) if primary else "No problem was found",
+        headline=replacements.failure_title(primary.type) if primary else "No problem was found",
         primary_diagnosis=None
         if primary is None
         else PrimaryDiagnosis(
-            vocabulary.failure_type(primary.type),
-            vocabulary.cited(primary.finding_id),
+            replacements.failure_type(primary.type),
+            replacements.cited(primary.finding_id),
             primary.severity,
-            vocabulary.failure_title(primary.type),
+            replacements.failure_title(primary.type),
         ),
         sessions=[_session(session) for session in diagnosis.sessions],
         sessions_left_out=diagnosis.sessions_left_out,
@@ -116,7 +116,7 @@ def _session(session: SessionDiagnosis) -> SessionDiagnosis:
         cost_usd=session.cost_usd,
         cost_is_partial=session.cost_is_partial,
         cost_is_estimated=session.cost_is_estimated,
-        findings=[vocabulary.cited(name) for name in session.findings],
+        findings=[replacements.cited(name) for name in session.findings],
     )
 
 
@@ -124,7 +124,7 @@ def _task(task: TaskOutcome) -> TaskOutcome:
     if task.verdict == "unknown":
         return TaskOutcome()
     return TaskOutcome(
-        verdict=task.verdict, known_from=WITHHELD, evidence=[vocabulary.cited(name) for name in task.evidence]
+        verdict=task.verdict, known_from=WITHHELD, evidence=[replacements.cited(name) for name in task.evidence]
     )
 
 
@@ -132,35 +132,37 @@ def _claim(claim: Claim, number: int, names: _Names) -> Claim:
     return Claim(
         id=f"claim_{number:03d}",
         session_key=names.get(claim.session_key),
-        event_id=vocabulary.cited(claim.event_id),
+        event_id=replacements.cited(claim.event_id),
         start=0,
         end=0,
         text=WITHHELD,
         kind=claim.kind,
         status=claim.status,
         reason=WITHHELD,
-        evidence=[vocabulary.cited(name) for name in claim.evidence],
+        evidence=[replacements.cited(name) for name in claim.evidence],
     )
 
 
 def _finding(finding: Finding, names: _Names) -> Finding:
-    kind = vocabulary.failure_type(finding.type)
+    kind = replacements.failure_type(finding.type)
     first = finding.first_bad_step
     return Finding(
-        id=vocabulary.cited(finding.id),
+        id=replacements.cited(finding.id),
         type=kind,
         cause=kind,
         severity=finding.severity,
         confidence=finding.confidence,
-        title=vocabulary.failure_title(kind),
-        explanation=vocabulary.failure_meaning(kind),
-        evidence=[vocabulary.cited(name) for name in finding.evidence],
+        title=replacements.failure_title(kind),
+        explanation=replacements.failure_meaning(kind),
+        evidence=[replacements.cited(name) for name in finding.evidence],
         occurrences=finding.occurrences,
         session_key=None if finding.session_key is None else names.get(finding.session_key, WITHHELD),
         # Without it, the finding of a session would look like one of the process.
         agent_run_id=None if finding.agent_run_id is None else WITHHELD,
-        first_bad_step=None if first is None else vocabulary.cited(first),
-        causal_chain=[CausalStep(vocabulary.cited(step.event_id), "", step.relation) for step in finding.causal_chain],
+        first_bad_step=None if first is None else replacements.cited(first),
+        causal_chain=[
+            CausalStep(replacements.cited(step.event_id), "", step.relation) for step in finding.causal_chain
+        ],
         impact=finding.impact,
         recommendation=WITHHELD,
         verification=WITHHELD,
@@ -181,12 +183,15 @@ def _detector_run(run: DetectorRun) -> DetectorRun:
 def _graph(graph: CausalGraph, titles: dict[str, str]) -> CausalGraph:
     nodes = [
         GraphNode(
-            vocabulary.cited(node.id), node.kind, titles.get(node.id, node.kind) if node.kind == "finding" else "event"
+            replacements.cited(node.id),
+            node.kind,
+            titles.get(node.id, node.kind) if node.kind == "finding" else "event",
         )
         for node in graph.nodes
     ]
     edges = [
-        GraphEdge(vocabulary.cited(edge.source), vocabulary.cited(edge.target), edge.relation) for edge in graph.edges
+        GraphEdge(replacements.cited(edge.source), replacements.cited(edge.target), edge.relation)
+        for edge in graph.edges
     ]
     return CausalGraph(nodes, edges)
 
@@ -195,18 +200,18 @@ def _cost(cost: CostAnalysis) -> CostAnalysis:
     """Return the cost analysis with models numbered, because a model name can identify the company that trained it."""
     return replace(
         cost,
-        list_prices_date=None if cost.list_prices_date is None else vocabulary.day(cost.list_prices_date),
+        list_prices_date=None if cost.list_prices_date is None else replacements.day(cost.list_prices_date),
         per_model=[
             replace(usage, provider=None, model=f"model {number}") for number, usage in enumerate(cost.per_model, 1)
         ],
-        per_tool=[replace(usage, tool=vocabulary.tool(usage.tool)) for usage in cost.per_tool],
+        per_tool=[replace(usage, tool=replacements.tool(usage.tool)) for usage in cost.per_tool],
         per_turn=[replace(usage, scope=Scope()) for usage in cost.per_turn],
     )
 
 
 def _latency(latency: LatencyAnalysis) -> LatencyAnalysis:
     slowest = [
-        replace(call, event_id=vocabulary.cited(call.event_id), name=vocabulary.tool(call.name))
+        replace(call, event_id=replacements.cited(call.event_id), name=replacements.tool(call.name))
         for call in latency.slowest
     ]
     return replace(latency, slowest=slowest)
@@ -216,8 +221,8 @@ def _context(context: ContextAnalysis) -> ContextAnalysis:
     largest = context.largest_result_event
     return replace(
         context,
-        requests=[replace(size, event_id=vocabulary.cited(size.event_id)) for size in context.requests],
-        largest_result_event=None if largest is None else vocabulary.cited(largest),
+        requests=[replace(size, event_id=replacements.cited(size.event_id)) for size in context.requests],
+        largest_result_event=None if largest is None else replacements.cited(largest),
     )
 
 
@@ -239,7 +244,7 @@ def _turn(turn: Turn) -> Turn:
         turn,
         agent_run_id=None,
         pid=None,
-        started_at=vocabulary.timestamp(turn.started_at),
+        started_at=replacements.timestamp(turn.started_at),
         split=replace(turn.split, gaps=[]),
         tree=tree,
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 from critiqor.model import Coverage, Event
 from critiqor.model.evidence import RecorderFacts
-from critiqor.privacy import vocabulary
-from critiqor.privacy.vocabulary import WITHHELD, anonymous_name
+from critiqor.privacy import replacements
+from critiqor.privacy.replacements import WITHHELD, anonymous_name
 
 _NUMBERS = (
     *("requestPayloadBytes", "timeToFirstByteMs", "contextTokenBudget", "exit_code", "exitCode", "attempt", "turn"),
@@ -63,11 +63,11 @@ def anonymous_event(event: Event, aliases: Aliases | None = None) -> Event:
         fields = {"session": "session_key", "agent_run": "agent_run_id", "call": "tool_call_id"}
         ids = {fields[kind]: aliases.of(kind, value) for kind, value in named.items() if value is not None}
     return Event(
-        event_id=vocabulary.cited(event.event_id),
+        event_id=replacements.cited(event.event_id),
         event_type=anonymous_name("event_type", event.event_type),
-        timestamp=vocabulary.timestamp(event.timestamp),
+        timestamp=replacements.timestamp(event.timestamp),
         source_layer=anonymous_name("source_layer", event.source_layer),
-        tool_name=None if event.tool_name is None else vocabulary.tool(event.tool_name),
+        tool_name=None if event.tool_name is None else replacements.tool(event.tool_name),
         status=anonymous_name("status", event.status),
         duration_ms=event.duration_ms,
         payload=kept,
@@ -84,13 +84,13 @@ def anonymous_coverage(coverage: Coverage) -> Coverage:
     return Coverage(
         **numbers,
         recorders=[
-            RecorderFacts(openclaw_version=None if version is None else vocabulary.version(version))
+            RecorderFacts(openclaw_version=None if version is None else replacements.version(version))
             for version in versions
         ],
         # Kinds of damage and of secrets are named by Critiqor and by the rules of the recorder.
         damage_by_kind=_counted(coverage.damage_by_kind),
         secrets_redacted=_counted(coverage.secrets_redacted),
-        sources={vocabulary.source(name): live for name, live in coverage.sources.items()},
+        sources={replacements.source(name): live for name, live in coverage.sources.items()},
     )
 
 

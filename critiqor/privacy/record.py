@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from critiqor.model import Metadata, RunHead, Seal, Timestamps, Transition
-from critiqor.privacy import vocabulary
-from critiqor.privacy.vocabulary import AGENT, WITHHELD
+from critiqor.privacy import replacements
+from critiqor.privacy.replacements import AGENT, WITHHELD
 
 
 def anonymous_head(head: RunHead) -> RunHead:
     """Return the head of a run record without agent, tenant, owner and headline."""
     chosen = {
-        name: vocabulary.metadata_word(name, getattr(head.metadata, name))
+        name: replacements.metadata_word(name, getattr(head.metadata, name))
         for name in ("framework", "benchmark_id", "difficulty_tier")
     }
     times, seal = head.timestamps, head.seal
     return RunHead(
         run_id=head.run_id,
         status=head.status,
-        lifecycle=[Transition(step.state, vocabulary.timestamp(step.timestamp)) for step in head.lifecycle],
+        lifecycle=[Transition(step.state, replacements.timestamp(step.timestamp)) for step in head.lifecycle],
         timestamps=Timestamps(
-            vocabulary.timestamp(times.created_at),
+            replacements.timestamp(times.created_at),
             _optional_time(times.started_at),
             _optional_time(times.finalized_at),
         ),
@@ -27,11 +27,11 @@ def anonymous_head(head: RunHead) -> RunHead:
         cut=head.cut,
         seal=None
         if seal is None
-        else Seal(vocabulary.digest(seal.digest), seal.bytes, seal.events, vocabulary.timestamp(seal.sealed_at)),
+        else Seal(replacements.digest(seal.digest), seal.bytes, seal.events, replacements.timestamp(seal.sealed_at)),
         trust_score=head.trust_score,
         confidence_score=head.confidence_score,
     )
 
 
 def _optional_time(text: str | None) -> str | None:
-    return None if text is None else vocabulary.timestamp(text)
+    return None if text is None else replacements.timestamp(text)

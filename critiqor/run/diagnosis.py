@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from critiqor.diagnosis import Diagnoser
-from critiqor.diagnosis.extensions import add_extensions
+from critiqor.diagnosis.extension_findings import add_extensions
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError
 from critiqor.extensions.entry_points import installed
 from critiqor.model import (

@@ -11,7 +11,7 @@ from critiqor.model.timeline import RepeatedTimings, TimelineSummary, TimingComp
 from critiqor.run.store import Run, RunStore
 from critiqor.timeline import read_timeline
 from critiqor.timeline.comparison import compare_timelines
-from critiqor.timeline.repetition import repeated_figures
+from critiqor.timeline.repeated_runs import repeated_figures
 
 
 def read_timing(name: str, store: RunStore) -> TimelineSummary:

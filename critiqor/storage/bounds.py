@@ -93,7 +93,7 @@ class PayloadBounds:
         if (len(whole) <= MAX_TEXT and len(whole) <= self._left) or len(whole) <= SHORT_TEXT:
             self._left -= len(whole)
             return self._redactor.text(whole)
-        cut = cut_text(whole, self._redactor)
+        cut = _cut_text(whole, self._redactor)
         if len(cut["excerpt"]) > self._left:
             cut["excerpt"] = cut["excerpt"][:SHORT_TEXT]
         self._left -= len(cut["excerpt"]) + SHORT_TEXT
@@ -139,7 +139,7 @@ def bound_text(text: str, max_length: int, redactor: Redactor) -> str:
     return _redacted_start(whole, whole[: max_length + MARGIN], redactor)[:max_length]
 
 
-def cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
+def _cut_text(text: str, redactor: Redactor) -> dict[str, Any]:
     """Return the size, digest and excerpt that stand for a long text."""
     whole = replace_lone_surrogates(text)
     start = whole[: MAX_EXCERPT + MARGIN]

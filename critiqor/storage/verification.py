@@ -60,7 +60,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         problems.append(f"the copy in {record.name} was changed: {difference}")
     if found == seal.digest:
         problems += sealed_timeline_problems(paths.timeline_path(run_id), read_coverage(document).timeline)
-    diagnosed = diagnosed_digest(paths.diagnosis_path(run_id))
+    diagnosed = _diagnosed_digest(paths.diagnosis_path(run_id))
     if diagnosed != seal.digest:
         problems.append("the diagnosis is missing or does not match the sealed evidence")
     return Verification(
@@ -74,7 +74,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
 
 
 def file_digest(path: Path, limit: int | None = None) -> str | None:
-    """Return the digest of a file, or of its first `limit` bytes, as a seal has it; None if the file does not exist."""
+    """Return the digest by which a file, or its first `limit` bytes, is verified; None if the file does not exist."""
     digest = hashlib.sha256()
     try:
         for data in read_chunks(path, limit):
@@ -92,7 +92,7 @@ def sealed_timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]
     return [f"{path.name} " + ("is gone" if digest is None else "was changed")]
 
 
-def diagnosed_digest(path: Path) -> str | None:
+def _diagnosed_digest(path: Path) -> str | None:
     """Read which evidence a diagnosis.json was made from, to verify that: its digest; None if missing or broken."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Diagnosed).evidence_digest

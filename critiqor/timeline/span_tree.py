@@ -32,11 +32,11 @@ def build_tree(root: ClosedSpan, spans: Iterable[ClosedSpan]) -> SpanNode:
     for index in [child for parent in reversed(children) for child in reversed(children[parent])]:
         span = ordered[index]
         by_time = parents[index] != ROOT and span.parent not in keys
-        nodes[index] = build_node(span, [nodes[child] for child in children.get(index, ())], by_time=by_time)
-    return build_node(root, [nodes[child] for child in children[ROOT]])
+        nodes[index] = _build_node(span, [nodes[child] for child in children.get(index, ())], by_time=by_time)
+    return _build_node(root, [nodes[child] for child in children[ROOT]])
 
 
-def build_node(span: ClosedSpan, children: Sequence[SpanNode], *, by_time: bool = False) -> SpanNode:
+def _build_node(span: ClosedSpan, children: Sequence[SpanNode], *, by_time: bool = False) -> SpanNode:
     """Build a node with these children, at most MAX_CHILDREN of them."""
     longest = sorted(children, key=lambda child: child.duration_ms, reverse=True)[:MAX_CHILDREN]
     inside = covered_ms(

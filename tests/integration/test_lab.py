@@ -22,7 +22,7 @@ from critiqor.diagnosis import FAILURE_TYPES, detectors
 from critiqor.diagnosis.claims import claim_checker
 from critiqor.diagnosis.claims.checked import CLAIM_TYPES, CheckedClaim
 from critiqor.diagnosis.claims.checks.all_checks import check_episode
-from critiqor.diagnosis.hazards import failure_types, hazards
+from critiqor.diagnosis.hazards import all_hazards, hazard
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.runners.runner import PlayedScenario, Runner
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, ScriptedTool, ToolAnswer, Turn, World
@@ -97,9 +97,9 @@ def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim_checker, "check_episode", lambda episode: without(kind, check_episode(episode)))
     if kind in CLAIM_TYPES:
         return
-    if kind in failure_types.FAILURE_TYPES:
-        others = tuple(find for find in hazards._FINDERS if not find.__module__.endswith(f".{kind}"))
-        monkeypatch.setattr(hazards, "_FINDERS", others)
+    if kind in hazard.FAILURE_TYPES:
+        others = tuple(find for find in all_hazards._FINDERS if not find.__module__.endswith(f".{kind}"))
+        monkeypatch.setattr(all_hazards, "_FINDERS", others)
         return
     modules = [each for each in vars(detectors).values() if isinstance(each, ModuleType)]
     [module] = [each for each in modules if getattr(each, "TYPE", None) == kind]

@@ -42,7 +42,7 @@ from critiqor.agentloop.sessions.messages import (
     Usage,
     UserMessage,
 )
-from critiqor.diagnosis.detectors.provider_failure import cause_of
+from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.spans.calls import ModelCall
 
@@ -783,7 +783,10 @@ def test_whatever_happened_every_call_has_its_result_after_it_and_no_result_is_a
 )
 def test_the_diagnosis_classifies_failures_alike(answer: bytes, cause: str) -> None:
     found = failure(answering(answer))
-    assert cause_of(ModelCall(order=1, event_id="e", failed=True, error=str(found), category=found.kind)) == cause
+    assert (
+        provider_failure_cause(ModelCall(order=1, event_id="e", failed=True, error=str(found), category=found.kind))
+        == cause
+    )
 
 
 @pytest.mark.parametrize(("url", "cause"), [("http://no-such-host.invalid", "network"), ("ftp://x", "rejected")])
@@ -791,4 +794,4 @@ def test_the_diagnosis_classifies_an_unreachable_provider_alike(url: str, cause:
     with pytest.raises(ModelFailureError) as caught:
         asyncio.run(collect(CompletionsClient(url, None, 20)))
     call = ModelCall(order=1, event_id="e", failed=True, error=str(caught.value), category=caught.value.kind)
-    assert cause_of(call) == cause
+    assert provider_failure_cause(call) == cause

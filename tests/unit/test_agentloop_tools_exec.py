@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from critiqor.agentloop.sessions.messages import Text
-from critiqor.agentloop.tools.shell import HEAD_CHARS, LATEST_CHARS, TAIL_CHARS, ExecTool, Output
+from critiqor.agentloop.tools.shell import HEAD_CHARS, LATEST_CHARS, TAIL_CHARS, CommandOutput, ExecTool
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
 
@@ -211,7 +211,7 @@ def test_control_characters_of_a_terminal_are_dropped_and_broken_bytes_are_repla
 
 
 def test_a_character_that_is_cut_between_two_reads_stays_whole() -> None:
-    output = Output()
+    output = CommandOutput()
     for byte in "é→😀".encode():
         output.add(bytes([byte]))
     output.add(b"", final=True)
@@ -219,7 +219,7 @@ def test_a_character_that_is_cut_between_two_reads_stays_whole() -> None:
 
 
 def test_the_latest_output_is_bounded() -> None:
-    output = Output()
+    output = CommandOutput()
     output.add(b"x" * 100_000 + b"end")
     assert len(output.latest) == LATEST_CHARS
     assert output.latest.endswith("end")

@@ -19,7 +19,7 @@ from critiqor.cli import progress
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import BrokenRecordError
 from critiqor.exporters.formats import FORMATS
-from critiqor.exporters.trace import gather as traces
+from critiqor.exporters.trace import trace_builder as traces
 from critiqor.importers import read_traces
 from critiqor.run.diagnosis import diagnose_trace
 from critiqor.session import abort_session, append_event_to_run, import_run

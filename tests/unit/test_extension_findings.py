@@ -13,7 +13,7 @@ from support import Cli, Runs
 
 from critiqor.comparison.causes import causes_of
 from critiqor.dashboard import offline_pages
-from critiqor.diagnosis.extensions import MAX_FINDINGS, add_extensions
+from critiqor.diagnosis.extension_findings import MAX_FINDINGS, add_extensions
 from critiqor.errors import ExitCode
 from critiqor.exporters.github import annotation_lines
 from critiqor.exporters.markdown import document

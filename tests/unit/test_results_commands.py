@@ -6,7 +6,7 @@ import pytest
 from test_results import ran
 
 from critiqor.diagnosis.results.command_lines import parse_command_line
-from critiqor.diagnosis.results.commands import is_code_an_answer
+from critiqor.diagnosis.results.command_results import is_code_an_answer
 from critiqor.diagnosis.results.programs import programs_in
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from critiqor.diagnosis.results.results import meaning_of
+from critiqor.diagnosis.results.meaning import meaning_of
 
 
 class Answer(NamedTuple):

@@ -11,7 +11,7 @@ from timelines import Line, end, in_order, line, real_events, real_timeline, req
 
 from critiqor.model.timeline import RepeatedFigures, RepeatedTimings, SpanFigures, TimelineSummary
 from critiqor.timeline import attribute_turns, read_timeline
-from critiqor.timeline.repetition import PARTS, repeated_figures
+from critiqor.timeline.repeated_runs import PARTS, repeated_figures
 from critiqor.timeline.reports.layout import as_lines, as_markdown
 from critiqor.timeline.reports.repetition_report import repetition_parts
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from critiqor.diagnosis.signals.tools import kind_of, runs_tests
+from critiqor.diagnosis.signals.tool_calls import kind_of, runs_tests
 from critiqor.spans.calls import Kind
 
 NAMED = {

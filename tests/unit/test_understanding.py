@@ -9,7 +9,7 @@ from story import Story
 from test_languages import EXAMPLES
 
 from critiqor.diagnosis.claims.language import languages
-from critiqor.diagnosis.signals.understanding import MAX_IN_FULL, SAMPLED_EVERY, is_understood
+from critiqor.diagnosis.signals.language_coverage import MAX_IN_FULL, SAMPLED_EVERY, is_understood
 from critiqor.exporters.markdown import document
 from critiqor.privacy.diagnosis import anonymous_diagnosis
 

@@ -33,9 +33,9 @@ class CompletionsClient:
         self._key = (api_key or "").strip()
         self._timeout = timeout_seconds
 
-    def ask(self, request: ModelRequest) -> CompletionStream:
+    def ask(self, request: ModelRequest) -> _CompletionStream:
         """Return the answer to a request, which is sent when iteration starts."""
-        return CompletionStream(self._url, self._key, request_body(request), self._timeout)
+        return _CompletionStream(self._url, self._key, request_body(request), self._timeout)
 
 
 def create_completions_client(provider: Provider, key: str | None) -> CompletionsClient:
@@ -43,7 +43,7 @@ def create_completions_client(provider: Provider, key: str | None) -> Completion
     return CompletionsClient(provider.base_url, key, provider.timeout_seconds)
 
 
-class CompletionStream:
+class _CompletionStream:
     """Asynchronous iterator over the deltas of one answer. Cancelling it closes the connection."""
 
     def __init__(self, url: str, key: str, body: bytes, timeout: float | None) -> None:
@@ -61,7 +61,7 @@ class CompletionStream:
         self._failure: ModelFailureError | None = None
         self._is_closed = False
 
-    def __aiter__(self) -> CompletionStream:
+    def __aiter__(self) -> _CompletionStream:
         return self
 
     async def __anext__(self) -> Delta:

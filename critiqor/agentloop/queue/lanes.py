@@ -59,7 +59,7 @@ class Lanes:
         return LaneState(tuple(ticket.holder for ticket in lane.active), len(lane.waiting))
 
     def names(self) -> list[str]:
-        """Return the names of the lanes in use."""
+        """Return the names of the lanes that hold or queue runs."""
         self._remove_idle()
         return list(self._lanes)
 

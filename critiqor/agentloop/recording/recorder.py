@@ -70,7 +70,7 @@ class Recorder:
 
     @property
     def lost(self) -> int:
-        """Number of records that could not be written."""
+        """Number of records that the recorder could not write."""
         return self._journal.lost if self._journal is not None else 0
 
     def attach(self, hooks: _Hooks, transcripts: _Transcripts, event_source: str | None = None) -> None:

@@ -43,7 +43,7 @@ class LostLockError(CritiqorError):
     """A writer no longer holds its lock."""
 
 
-class LockOwner(msgspec.Struct, frozen=True, rename="camel"):
+class _LockOwner(msgspec.Struct, frozen=True, rename="camel"):
     """The owner of a lock, as stored in the lock file."""
 
     pid: int
@@ -79,7 +79,7 @@ class _Identity(NamedTuple):
 class WriteLock:
     """A held lock, until `release` or the end of the process."""
 
-    def __init__(self, path: Path, owner: LockOwner, identity: _Identity) -> None:
+    def __init__(self, path: Path, owner: _LockOwner, identity: _Identity) -> None:
         self.path = path
         self.owner = owner
         self._identity = identity
@@ -150,7 +150,7 @@ async def acquire(
             return held._reacquire()
         raise NestedLockError(f"{holder} already holds {path.name}", fix="release it first, or pass allow_reentrant")
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    owner = LockOwner(os.getpid(), _own_start_time(), token_hex(8), holder, now_ms())
+    owner = _LockOwner(os.getpid(), _own_start_time(), token_hex(8), holder, now_ms())
     deadline = time.monotonic() + timeout
     pause = _FIRST_PAUSE
     while (identity := _create(path, owner)) is None:
@@ -167,7 +167,7 @@ async def acquire(
     return lock
 
 
-def _create(path: Path, owner: LockOwner) -> _Identity | None:
+def _create(path: Path, owner: _LockOwner) -> _Identity | None:
     """Create the lock file. Return None if it already exists."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -222,21 +222,21 @@ def _remove_stale(path: Path) -> bool:
         os.close(descriptor)
 
 
-def _read_owner(path: Path) -> LockOwner | None:
+def _read_owner(path: Path) -> _LockOwner | None:
     try:
         return _decode(path.read_bytes())
     except OSError:
         return None
 
 
-def _decode(data: bytes) -> LockOwner | None:
+def _decode(data: bytes) -> _LockOwner | None:
     try:
-        return msgspec.json.decode(data, type=LockOwner)
+        return msgspec.json.decode(data, type=_LockOwner)
     except (msgspec.DecodeError, ValueError):
         return None
 
 
-def _describe(owner: LockOwner | None) -> str:
+def _describe(owner: _LockOwner | None) -> str:
     if owner is None:
         return "unknown (the lock file names no owner)"
     seconds = max(0, now_ms() - owner.created_at) // 1000

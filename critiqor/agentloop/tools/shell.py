@@ -98,7 +98,7 @@ class _Command:
         self._folder = folder
         self._environment = environment
         self._update = context.update
-        self._output = Output()
+        self._output = CommandOutput()
         self._closed = asyncio.Event()
         self._reported = ""
         self._reported_at = -math.inf
@@ -178,7 +178,7 @@ class _Command:
             self._update(latest)
 
 
-class Output:
+class CommandOutput:
     """Collects the output of a command: its beginning and its end, and how much is missing between them."""
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The kept output without trailing white space."""
+        """The kept output of the command without trailing white space."""
         self._cut()
         between = truncation_note(self._left_out) if self._left_out else ""
         return (self._head + between + self._tail).rstrip()

@@ -82,7 +82,7 @@ def _unsealed_run(head: RunHead, text: str, following: str) -> Group:
 
 
 def head_line(head: RunHead, outcome: str | None = None) -> Text:
-    """Return the id, the status and the agent of a run on one line."""
+    """Draw the id, the status and the agent of a run on one line."""
     whose = f"{format_status(head, outcome)} · {head.metadata.agent_id} · {head.timestamps.created_at}"
     return styled(f"{head.run_id}  ", "bold").append_text(untrusted(whose, FAINT))
 
@@ -105,7 +105,7 @@ def _parts(run: _ShownRun) -> Iterator[RenderableType]:
 
 
 def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
-    """Yield the verdict, the figures, the time lanes and the findings."""
+    """Draw the verdict, the figures, the time lanes and the findings of a run, part by part."""
     findings = diagnosis.failure_analysis.findings
     yield _verdict_line(verdict)
     yield Text()

@@ -54,7 +54,7 @@ class LiveRun:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width, lines = options.max_width, max(1, console.height - 1)
-        figures = list(side_by_side(figure_texts(self._totals, self._now_ms), width))
+        figures = list(side_by_side(_figure_texts(self._totals, self._now_ms), width))
         hints = list(side_by_side([Text(hint, FAINT) for hint in self._hints], width))
         above, below = [head_line(self._head), *figures, Text()], [Text(), *hints] if hints else []
         if lines - len(above) - len(below) < MIN_EVENT_LINES:
@@ -67,7 +67,7 @@ class LiveRun:
             yield line
 
 
-def figure_texts(totals: Totals, now_ms: int) -> Iterator[Text]:
+def _figure_texts(totals: Totals, now_ms: int) -> Iterator[Text]:
     """Yield calls, tools, errors, tokens, cost, and how long ago the last event was."""
     figures = totals.figures
     last = ms_from_iso(figures.last_event_at) if figures.last_event_at else None

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from critiqor.diagnosis.prices.price import price_of
-from critiqor.diagnosis.signals.numbers import is_plausible
+from critiqor.diagnosis.signals.reported_numbers import is_plausible
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.formatting import format_duration, format_money, format_number
 from critiqor.model.sanitize import collapse_whitespace

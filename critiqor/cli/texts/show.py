@@ -49,7 +49,7 @@ def run_summary(view: RunView) -> str:
 
 
 def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
-    """Return the verdict, the figures and the findings."""
+    """Return the verdict, the figures and the findings of a run as lines of plain text."""
     outcome = diagnosis.outcome
     findings = diagnosis.failure_analysis.findings
     trust, rest = f"trust {format_trust(verdict)}", f"confidence {verdict.confidence} of 100, {format_verdict(verdict)}"

@@ -33,13 +33,13 @@ def trends_text(result: Trends, texts: Texts) -> str:
 
 
 def title_of(result: Trends) -> str:
-    """Return the agent of the runs, the direction of their trust, and the number of runs without a diagnosis."""
+    """Return the title of trends as text: agent, direction of trust, number of runs without a diagnosis."""
     undiagnosed = f", {len(result.undiagnosed)} without a diagnosis" * bool(result.undiagnosed)
     return f"{result.agent_id}: {result.summary}{undiagnosed}"
 
 
 def figure_cells(run: RunPoint, texts: Texts) -> list[str]:
-    """Return the figures of one run. `texts` has the cost and the time of each run."""
+    """Return the figures of one run of a trend as text. `texts` has the cost and the time of each run."""
     known = texts.get(run.run_id, {})
     return [known.get(name, format_figure(name, getattr(run, name))) for name in FIGURES]
 
@@ -50,7 +50,7 @@ def where(run: RunPoint) -> str:
 
 
 def notes_of(result: Trends) -> list[str]:
-    """Return why runs are left out or cannot be compared."""
+    """Return the notes on trends as text: why runs are left out or cannot be compared."""
     notes = [
         *result.notes,
         *(run.reason + f": {add_runs_dir(run.fix or '')}" * bool(run.fix) for run in result.undiagnosed),
@@ -65,7 +65,7 @@ def _row(cause: CauseTrend) -> list[str]:
 
 
 def when(cause: CauseTrend) -> str:
-    """Return the first run with a cause and the last one, as text."""
+    """Return the first run with a recurring cause and the last one, as text."""
     since = f"since {cause.first_run} ({_day(cause.first_at)})"
     until = "still there" if cause.in_latest else f"last in {cause.last_run} ({_day(cause.last_at)})"
     return f"{since}, {until}"

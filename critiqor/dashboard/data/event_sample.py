@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all events of the run are in the file."""
+        """Whether all events of the run are in the sample."""
         return len(self.events) == self.total
 
 
@@ -61,7 +61,7 @@ class _Rank:
 
 
 def choose(events: Iterable[Numbered], cited: Collection[str]) -> Choice:
-    """Choose the events for the file: cited events first, then their neighbours, then failures.
+    """Choose the sample of events for the offline file: cited events first, then their neighbours, then failures.
 
     The remaining room is filled from both ends of the run.
     """

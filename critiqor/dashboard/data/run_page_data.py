@@ -22,7 +22,7 @@ from critiqor.model import Coverage, Diagnosis, Event, Finding, RunHead, ms_from
 from critiqor.model.timeline import line_of_id
 from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
-from critiqor.privacy.vocabulary import anonymous_name
+from critiqor.privacy.replacements import anonymous_name
 from critiqor.run.view import RunView
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 

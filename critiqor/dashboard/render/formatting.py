@@ -58,7 +58,7 @@ def offset(milliseconds: float) -> str:
 
 
 def marked(text: str, search: re.Pattern[str] | None) -> Markup:
-    """Highlight the matches of a search in a text."""
+    """Highlight the matches of a search in a text of a page."""
     shown = sanitize_for_page(text)
     if search is None:
         return escape(shown)
@@ -70,7 +70,7 @@ def marked(text: str, search: re.Pattern[str] | None) -> Markup:
 
 
 def coded(text: str) -> Markup:
-    """Render text between backticks as code; everything is escaped."""
+    """Format text between backticks as code of a page; everything is escaped."""
     pieces = _CODE.split(finalize_value(text))
     return Markup("").join(
         Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces)
@@ -82,5 +82,5 @@ def percent(share: float | None) -> str:
 
 
 def moment(text: str | None) -> str:
-    """Format a timestamp for reading."""
+    """Format a timestamp as it appears on a page."""
     return "unknown" if not text else text.replace("T", " ").removesuffix("Z")

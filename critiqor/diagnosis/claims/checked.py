@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Stance
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model import ClaimKind, ClaimStatus, Severity
 
 CLAIM_TYPES: dict[str, str] = {
@@ -56,7 +56,7 @@ class CheckedClaim(msgspec.Struct, kw_only=True):
 
 
 def claim_on(text: EpisodeText, stance: Stance | None) -> tuple[int, int]:
-    """Return the place of a statement in its text; that of the whole text without one."""
+    """Return where a checked claim is: the place of a statement in its text, or of the whole text without one."""
     if stance is None:
         return 0, min(len(text.text), 400)
     return stance.statement.start, stance.statement.end

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.all_checks import check_episode
 from critiqor.diagnosis.claims.deeds.outgoing import outgoing_texts, without_texts
@@ -26,12 +25,13 @@ from critiqor.diagnosis.claims.episode import (
 )
 from critiqor.diagnosis.claims.lookups import Lookups
 from critiqor.diagnosis.claims.task import combine, task_of
-from critiqor.diagnosis.conduct.conduct import find_lapses
+from critiqor.diagnosis.collections.orders import Orders
+from critiqor.diagnosis.conduct.all_lapses import find_lapses
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import JudgedDrafts
-from critiqor.diagnosis.hazards.hazards import find_hazards
-from critiqor.diagnosis.results.checks import is_check
+from critiqor.diagnosis.hazards.all_hazards import find_hazards
+from critiqor.diagnosis.results.check_commands import is_check
 from critiqor.diagnosis.signals.secrets import REDACTION_MARK
 from critiqor.model import CausalStep, Claim, Event, Scope, TaskOutcome
 from critiqor.model.sanitize import excerpt, sanitize_line

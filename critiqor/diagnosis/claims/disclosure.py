@@ -7,11 +7,28 @@ from itertools import pairwise
 
 import msgspec
 
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.stance import Speech, Stance
-from critiqor.diagnosis.results.state_words import has_same_stem, words
-from critiqor.diagnosis.signals.tools import words_of_tool
+from critiqor.diagnosis.claims.speech import Speech, Stance
+from critiqor.diagnosis.results.state_words import has_same_stem, state_words
+from critiqor.diagnosis.signals.text import pattern_check, stems, tokens
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
+
+# Patterns without re.IGNORECASE are applied to lower case text, which is three times as fast.
+_TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"
+_RESOLVED_TROUBLE = re.compile(
+    # Problems that were fixed, are gone or are handled do not count.
+    r"\b(?:previously|formerly) (?:fail\w+|broken)\b"
+    rf"|\b(?:no|without|zero|0)(?: (?:any|more|further|other))? {_TROUBLE}\b"
+    rf"|\b(?:fix|resolv|solv|correct|repair|handl)(?:\w*)(?: [\w`'.-]+){{0,4}}? {_TROUBLE}\b"
+    r"|\berror (?:handling|messages?)\b"
+)
+
+
+_may_resolve_trouble = pattern_check(
+    *("previously ", "formerly ", "fix", "resolv", "solv", "correct", "repair", "handl", "error message"),
+    *(rf"{none} (?:\w+ )?(?:issue|error|problem|bug|fail|crash)" for none in ("no", "without", "zero", "0")),
+)
 
 COMMON = frozenset(
     (
@@ -47,14 +64,14 @@ class _Subject(msgspec.Struct, frozen=True):
     """Whether the same was done for other things, and worked: bad news must say which of them it is about."""
 
 
-def failure_words(call: EpisodeCall) -> set[str]:
+def _failure_words(call: EpisodeCall) -> set[str]:
     """Return the words of the line that says that a call failed, without those of its arguments."""
     quoted = call.meaning.quote
     if call.text.lstrip().startswith(("{", "[")):
         quoted = f"{quoted} {call.text[:_MAX_ANSWER]}" if len(call.text) <= _MAX_ANSWER else quoted
     elif not quoted:
         quoted = call.text[-600:]
-    known = words().parts
+    known = state_words().parts
     said = {word for word in tokens(quoted) if len(word) >= 3 and known.get(word) != "success"}
     return _telling(said, call)
 
@@ -73,7 +90,7 @@ _REASONS = re.compile(
 )
 
 
-def reason_words(call: EpisodeCall) -> set[str]:
+def _reason_words(call: EpisodeCall) -> set[str]:
     """Return the words with which a result says why a call failed: an answer that uses several of them tells it."""
     if call.text[:1] in ("{", "["):
         said = " ".join(_REASONS.findall(call.text[:4000]))
@@ -118,12 +135,12 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     quote = call.meaning.quote.strip().lower()
     if len(quote) > 12 and quote[:60] in text.text.lower():
         return True
-    return _asks_about_trouble(episode) and _explains(failure_words(call), text)
+    return _asks_about_trouble(episode) and _explains(_failure_words(call), text)
 
 
 def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     named = (call.words | words_of_tool(call.tool) | tokens(episode.request)) - small_words()
-    known = words().parts
+    known = state_words().parts
     state = tokens(call.meaning.quote.rpartition('":')[2] or call.meaning.quote)
     is_state = call.meaning.rule in ("json_state", "json_word", "json_items")
     clear = {
@@ -131,9 +148,9 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     } - COMMON
     return _Subject(
         own=stems({word for word in named if len(word) >= 3}),
-        reported=stems(failure_words(call)),
+        reported=stems(_failure_words(call)),
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
-        reasons=stems(reason_words(call)) - stems(tokens(episode.request)),
+        reasons=stems(_reason_words(call)) - stems(tokens(episode.request)),
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
         items=_item_words(call),
         has_siblings=any(
@@ -184,7 +201,7 @@ def asks_about(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
     # In "It is cancelled, anything else?" only the last part asks.
     asked = [clauses[-1] if (clauses := speech.clauses(stance)) else stance for stance in questions]
     said = stems(set().union(*(tokens(stance.lowered) for stance in asked)))
-    named = (call.words | words_of_tool(call.tool) | failure_words(call)) - small_words()
+    named = (call.words | words_of_tool(call.tool) | _failure_words(call)) - small_words()
     return bool(said & stems({word for word in named if len(word) >= 3}))
 
 
@@ -295,3 +312,44 @@ def _states_counts(call: EpisodeCall, text: EpisodeText, speech: Speech) -> bool
         return True
     written = [f"{value.number:g}" for value in speech.values if value.readings] if both else []
     return any(set(pair) == both for pair in pairwise(written))
+
+
+def _without_resolved_trouble(lowered: str) -> str:
+    return _RESOLVED_TROUBLE.sub("", lowered) if _may_resolve_trouble(lowered) else lowered
+
+
+def _plain(text: str) -> str:
+    return text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+_ADMISSION = re.compile(
+    r"\b(?:unable|fail\w*|error\w*|unfortunately|unsuccessful\w*|cannot|not|never|nothing|nowhere|none|unused|gave up"
+    r"|broken?|stuck|apologi[sz]e|sorry|issues?|problems?|trouble|timed? ?out|den(?:y|ie[sd])|refus\w+|reject\w+"
+    r"|missing|incomplete|invalid|insufficient|impossible|blocked|forbidden|unavailable|unreachable|offline|crash\w*"
+    r"|abort\w*|skip\w*|lacks?|(?:is|are|was|were|still) (?:down|red|open)|as (?:expected|intended)"
+    r"|exit(?:ed|s)? (?:code|with)|rate.limit\w*|undone|unfinished"
+    r"|(?:there (?:is|are|was|were)|has|have|had|got|found|with|so) no|no (?:longer|results?|match\w*|luck|success"
+    r"|access|permission|connection|network|response|answer|such|way))\b|n't\b|(?<![\d.,])(?:40\d|429|50[0-4])\b"
+)
+_ENGLISH = re.compile(r"\b(?:the|and|this|that|with|you|your|are|were|have|has|been|there|it's|i've|here)\b")
+_SHARED = re.compile(r"\b(?:i|it|is|to|all|now|done|my|was)\b")
+"""Words that also exist in other languages: only two or more different ones together indicate English."""
+MIN_WORDS_FOR_LANGUAGE = 5
+"""Minimum number of words to detect another language; a shorter text in ASCII letters counts as English."""
+
+
+def admits_failure(text: str) -> bool:
+    """Return whether a text admits a failure. A text in another language counts, because it may admit one.
+
+    This is weak evidence, which detectors of the way an agent works compare with the recorded calls.
+    """
+    plain = _plain(text).lower()
+    return _ADMISSION.search(_without_resolved_trouble(plain)) is not None or not _is_english(plain)
+
+
+def _is_english(text: str) -> bool:
+    if _ENGLISH.search(text) or len(set(_SHARED.findall(text))) > 1:
+        return True
+    return len(text.split()) < MIN_WORDS_FOR_LANGUAGE and all(
+        character.isascii() for character in text if character.isalpha()
+    )

@@ -7,10 +7,9 @@ import re
 import msgspec
 
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
-from critiqor.diagnosis.signals.text import decode_json
-from critiqor.diagnosis.signals.tools import likeness_of_calls
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind
 
@@ -23,8 +22,6 @@ MAX_OUTPUT = 12_000
 """Maximum number of characters that are kept of the arguments and of the output of a call: beginning and end."""
 EFFECTS = frozenset((Kind.ACTION, Kind.CHANGE, Kind.COMMAND, Kind.OTHER))
 """Kinds of calls that may change something."""
-_TOKEN = re.compile(r"[^\W_]{2,}")
-_STEM = 5
 _RAW_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 MAX_DIGITS = 40
 """Maximum number of characters of a number that is compared by its digits."""
@@ -56,7 +53,9 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     known_lowered: str | None = None
     """Numbers and words of the output, once they were asked for: they are read once, and compared often."""
     known_values: list[tuple[str, str]] | None = None
-    """The short values of its arguments with their names, once they were asked for."""
+    known_members: list[tuple[str, str]] | None = None
+    known_path: str | None = None
+    """Values, members and file of its arguments, once they were asked for."""
     known_identities: frozenset[str] | None = None
     """What it names, once it was asked for."""
     known_words: set[str] | None = None
@@ -287,76 +286,3 @@ class Episode(msgspec.Struct, kw_only=True):
             parts += [part for call in episode.calls for part in (call.facts, call.text)]
             parts += [text.text for text in (*episode.requests, *episode.messages)]
         return "\n".join(parts).lower()
-
-
-def tokens(text: str) -> set[str]:
-    """Return the words of a text in lower case."""
-    pieces = set(text.lower().split())
-    words = {piece for piece in pieces if piece.isalnum()}
-    if len(words) < len(pieces):
-        words.update(_TOKEN.findall(" ".join(pieces - words)))
-    return {word for word in words if len(word) > 1}
-
-
-def stems(words: set[str]) -> set[str]:
-    """Return the beginnings of words, so that inflected forms are equal."""
-    return {word[:_STEM] for word in words}
-
-
-_PATH = re.compile(r'"(?:path|file_path|file|filename|filepath|target_file|notebook_path)":"((?:[^"\\]|\\.)+)"')
-
-
-def named_paths(arguments: str) -> list[str]:
-    """Return the files that arguments name."""
-    return _PATH.findall(arguments)
-
-
-_CONTENT = frozenset(
-    ("sql", "query", "q", "command", "cmd", "script", "body", "text", "message", "content", "code", "prompt", "subject")
-)
-_MAX_IDENTITY = 80
-"""Maximum number of characters of an argument that says what a call is about; a longer one is content."""
-
-
-def have_same_target(one: str, other: str) -> bool:
-    """Return whether two calls of a tool are about the same thing: no argument that identifies something differs."""
-    first, second = decoded_arguments(one), decoded_arguments(other)
-    if first is None or second is None:
-        return likeness_of_calls(one, other) >= MIN_LIKENESS
-    shared = [(name, first[name], second[name]) for name in sorted(first.keys() & second.keys())]
-    if not shared:
-        return first == second
-    same = sum(_is_same(name, left, right) for name, left, right in shared)
-    return same >= MIN_SAME * len(shared)
-
-
-def _is_same(name: str, left: object, right: object) -> bool:
-    if left == right or not isinstance(left, str) or not isinstance(right, str):
-        return True
-    if _is_part(left, right):
-        return True
-    is_content = name.lower() in _CONTENT or max(len(left), len(right)) > _MAX_IDENTITY
-    return is_content and likeness_of_calls(left, right) >= MIN_LIKENESS
-
-
-def _is_part(one: str, other: str) -> bool:
-    """Return whether one name continues the other: `ada@x` was corrected to `ada@x.org`; 1 and 12 are two numbers."""
-    shorter, longer = sorted((one, other), key=len)
-    return len(shorter) >= MIN_PART and longer.startswith(shorter) and not longer[len(shorter)].isalnum()
-
-
-MIN_PART = 4
-"""Minimum number of characters of a name that a corrected one continues."""
-MIN_SAME = 0.7
-"""Minimum share of equal arguments of two calls about the same thing: a retry may change one of many."""
-MIN_LIKENESS = 0.5
-"""Minimum share of common words of two texts that are versions of each other."""
-
-
-def decoded_arguments(text: str) -> dict[str, object] | None:
-    """Return arguments by name; None if they were cut."""
-    try:
-        value = decode_json(text)
-    except msgspec.DecodeError:
-        return None
-    return value if isinstance(value, dict) else None

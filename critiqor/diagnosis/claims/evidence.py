@@ -9,11 +9,11 @@ from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.arithmetic import Numbers, completes, tolerance, written_forms
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
-from critiqor.diagnosis.claims.recorded.alignment import Directory
+from critiqor.diagnosis.claims.numbers import Numbers, completes, tolerance, written_forms
 from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
 from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts
+from critiqor.diagnosis.claims.recorded.record_names import RecordNames
 from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
 from critiqor.diagnosis.claims.recorded.units import unit_at
 from critiqor.diagnosis.claims.values import Value, digits_of, values_in, word_numbers
@@ -154,9 +154,9 @@ class Evidence:
         return {fact.number for fact in self.facts}
 
     @cached_property
-    def directory(self) -> Directory:
+    def directory(self) -> RecordNames:
         """The names of what the numbers belong to."""
-        return Directory(self.facts)
+        return RecordNames(self.facts)
 
     @cached_property
     def derivations(self) -> Derivations:

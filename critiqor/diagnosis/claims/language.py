@@ -219,5 +219,5 @@ def _function_words() -> dict[str, tuple[str, ...]]:
 
 @cache
 def small_words() -> frozenset[str]:
-    """Return the function words of all languages."""
+    """Return the function words of all languages, such as `the` and `und`."""
     return frozenset(word for language in languages().values() for word in language.function_words)

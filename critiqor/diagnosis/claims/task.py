@@ -82,7 +82,7 @@ def _achieved(episode: Episode) -> TaskOutcome:
 
 
 def combine(one: TaskOutcome | None, other: TaskOutcome) -> TaskOutcome:
-    """Return the outcome of a session of which one more request was judged: the worse one, a known one first."""
+    """Return the outcome of the task of a session after one more request was judged: the worse, a known one first."""
     if one is None or one.verdict == "unknown":
         return other
     if other.verdict == "unknown":

@@ -271,7 +271,7 @@ def _scale(rest: str, language: Language | None) -> tuple[float, int]:
 
 
 def read_number(raw: str) -> tuple[Reading, ...]:
-    """Return what a written number can mean, the most usual reading first."""
+    """Return the values that a written number can have, the most usual reading first."""
     if raw.isdigit():
         return (Reading(float(raw), 0),)
     sign = -1.0 if raw.startswith("-") else 1.0

@@ -6,12 +6,12 @@ import re
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import argument_text
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems
-from critiqor.diagnosis.hazards.hazard import argument_text
 from critiqor.model.sanitize import excerpt
 
 TYPE = "subagent_failure"

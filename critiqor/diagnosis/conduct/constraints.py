@@ -5,15 +5,57 @@ from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.claims.call_arguments import members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.memory import memory_text, reads_memory
-from critiqor.diagnosis.conduct.prohibitions import forbidding_clauses, is_broken, names_of
 from critiqor.diagnosis.conduct.wording import MAX_REQUEST, says
+from critiqor.diagnosis.hazards.session_history import earlier_calls
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.results.command_lines import parse_command_line
+from critiqor.diagnosis.results.programs import programs_in
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
+
+MAX_BETWEEN = 6
+"""Maximum number of words between a negation and what it forbids."""
+MAX_VALUE = 80
+"""Maximum number of characters of a value that names something."""
+MAX_ROWS = 40
+"""Maximum number of rows of outputs that are searched for what belongs to a value."""
+MIN_NAME = 3
+"""Minimum number of characters of a name; of one in Chinese characters, two."""
+_CLAUSE = re.compile(
+    r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|但是|但|でも|けど|しかし|하지만|그러나|لكن"
+    r"|\b(?:but|and|aber|und|pero|mais|mas|però|ma|maar|ale|но|ama)\b",
+    re.IGNORECASE,
+)
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_CONDITIONAL = re.compile(
+    r"\s*(?:if|when|unless|once|wenn|falls|sobald|si|cuando|quand|se|quando|als|wanneer|jeśli|gdy|если|когда|eğer"
+    r"|如果|若|もし|만약|إذا)\b",
+    re.IGNORECASE,
+)
+_STATED = re.compile(
+    r"\b(?:did|has|have|had|is|are|was|were|does|can|could|hat|hatte|haben|ist|war|wurde|heeft|had|is|ha|han|a|ont|está"
+    r"|foi|è|é|est|jest|był\w*)\s+(?:not|nicht|niet|pas|nie)\b|\b(?:didn't|hasn't|haven't|isn't|wasn't|doesn't"
+    r"|couldn't|can't|n'a|n'ont|n'est)\b|\b(?:no|non|não)\s+(?:ha|han|hat|está|es|è|é|foi|tem)\b",
+    re.IGNORECASE,
+)
+"""Negations of a fact: nobody forbids anything with them."""
+_GENERIC = frozenset(
+    (
+        *("run", "exec", "bash", "python", "python3", "node", "sudo", "the", "and", "file", "main", "true", "false"),
+        *("all", "json", "http", "https", "www", "com", "org", "example", "test", "data", "user", "status", "list"),
+    )
+)
+_SENDS = re.compile(
+    r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite|reply", re.IGNORECASE
+)
+_UNSENT = re.compile(r"draft|preview|template", re.IGNORECASE)
+_CELL = re.compile(r"[,;|\t]|\":\s?|\",\s?\"|[{}\[\]\"]")
+_WORD = re.compile(r"[^\W_]{2,}")
 
 MAX_CLAUSES = 40
 """Maximum number of clauses with which each call is compared."""
@@ -33,14 +75,14 @@ def find_forgotten_prohibitions(episode: Episode) -> list[Lapse]:
     texts = [text for each in (*reversed(episode.earlier), episode) for text in each.requests]
     later = " ".join(normalize(text.text) for text in texts if text.order > last)
     clauses = [
-        (clause, text) for text in texts if text.order < last for clause in forbidding_clauses(text.text[:MAX_REQUEST])
+        (clause, text) for text in texts if text.order < last for clause in _forbidding_clauses(text.text[:MAX_REQUEST])
     ][-MAX_CLAUSES:]
     acting = [call for call in episode.calls if call.order > last and call.has_effect]
     for call in acting[:MAX_COMPARED]:
         if call.meaning.state == "failure":
             continue
         for clause, text in clauses:
-            name = is_broken(clause, episode, call)
+            name = _broken_name(clause, episode, call)
             if name is not None and name not in later:
                 return [_forgotten(call, clause, text)]
     return []
@@ -86,7 +128,7 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
         if not words("forbid").within(statement):
             continue
         lowered = normalize(statement)
-        names = _names_in(statement, call.line) if call.line else names_of(episode, call)
+        names = _names_in(statement, call.line) if call.line else _names_of(episode, call)
         named = [name for name in names if name in lowered and name not in request]
         if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(statement, call):
             return statement.strip()
@@ -142,3 +184,126 @@ def _contradicted(lookup: EpisodeCall, call: EpisodeCall, noted: str) -> Lapse:
         happened="The agent did the opposite",
         calls=[call],
     )
+
+
+def _forbidding_clauses(text: str) -> list[str]:
+    """Return the clauses of a text that forbid something."""
+    if not words("forbid").may_be_within(text):
+        return []
+    return [
+        clause.strip()
+        for clause in _CLAUSE.split(text)
+        if clause and words("forbid").within(clause) and not _CONDITIONAL.match(clause) and not _STATED.search(clause)
+    ]
+
+
+def _broken_name(clause: str, episode: Episode, call: EpisodeCall) -> str | None:
+    """Return what a call does that a clause forbids; None if it does nothing of the kind."""
+    lowered = normalize(clause)
+    spans = words("forbid").find(clause)
+    for name in _names_of(episode, call):
+        at = _place(lowered, name)
+        if at >= 0 and any(_is_near(lowered, span, at) for span in spans) and _reaches(lowered[at + len(name) :], call):
+            return name
+    return None if _names_somebody(lowered, episode, call) else _does(lowered, clause, call)
+
+
+def _reaches(rest: str, call: EpisodeCall) -> bool:
+    """Return whether a call reaches the place that a clause names last: do not commit to main."""
+    place = _PLACE.match(rest)
+    return place is None or place[1] in f"{call.arguments} {call.text}".lower()
+
+
+def _names_somebody(lowered: str, episode: Episode, call: EpisodeCall) -> bool:
+    """Return whether a clause names something that earlier results list: it forbids that, and nothing else."""
+    listed = [before.lowered for before in earlier_calls(episode, call)]
+    if _UNSPACED.search(lowered):
+        cells = (cell.strip() for text in listed for row in text.splitlines()[:MAX_ROWS] for cell in _CELL.split(row))
+        return any(cell in lowered for cell in cells if len(cell) > 1 and _UNSPACED.search(cell))
+    return any(
+        re.search(rf"(?m)(?:^\s*|[\"',/]){re.escape(word)}(?=[\s\"',/]|$)", text) is not None
+        for word in _WORD.findall(lowered)
+        if len(word) >= MIN_NAME
+        for text in listed
+        if word in text
+    )
+
+
+_PLACE = re.compile(
+    r"\w*\s+(?:to|on|in|into|auf|nach|zu|a|en|sur|dans|em|para|su|naar|op|do|na|в|на|к)\s+(?:the\s+|der\s+|die\s+|la\s+|el\s+)?"
+    r"([\w./-]{3,})"
+)
+
+
+def _does(lowered: str, clause: str, call: EpisodeCall) -> str | None:
+    """Return the verb of a clause that forbids an action as such, if a call is such an action: do not send it."""
+    if call.line or call.kind is not Kind.ACTION:
+        return None
+    if _UNSENT.search(call.tool):
+        return None
+    concept = "send" if _SENDS.search(call.tool) else "act"
+    for start, end in words(concept).find(clause):
+        rest = lowered[:start] + lowered[end:]
+        for first, last in words("forbid").find(clause):
+            rest = rest.replace(lowered[first:last], " ", 1)
+        size = len(rest.strip()) // 2 if _UNSPACED.search(rest) else len(_WORD.findall(rest))
+        if size <= MAX_REST:
+            return lowered[start:end]
+    return None
+
+
+MAX_REST = 3
+"""Maximum number of other words of a clause that forbids an action as such; two characters count as one word."""
+
+
+def _place(lowered: str, name: str) -> int:
+    """Return where a clause names something; -1 if it does not."""
+    if _UNSPACED.search(name):
+        return lowered.find(name)
+    found = re.search(rf"(?<![\w@.-]){re.escape(name)}", lowered)
+    return found.start() if found else -1
+
+
+def _is_near(lowered: str, span: tuple[int, int], at: int) -> bool:
+    """Return whether a negation is near a name; in languages that put it last, it follows."""
+    first, last = span
+    between = lowered[last:at] if last <= at else lowered[at:first]
+    if len(between.split()) > MAX_BETWEEN:
+        return False
+    return last <= at or _UNSPACED.search(lowered) is not None or not lowered[first:last].isascii()
+
+
+def _names_of(episode: Episode, call: EpisodeCall) -> list[str]:
+    """Return the names of what a call does and reaches, in lower case."""
+    if call.line:
+        names = []
+        for program in programs_in(parse_command_line(call.line)):
+            plain = [word for word in program.words[:3] if word.isalpha() and len(word) >= MIN_NAME]
+            names += [word.lower() for word in plain if word.lower() not in _GENERIC]
+        return list(dict.fromkeys(names))
+    values = [value.strip().lower() for _, value in members(call) if 0 < len(value.strip()) <= MAX_VALUE]
+    linked = [cell for value in values for cell in _record(episode, call, value)]
+    return [name for name in dict.fromkeys((*values, *linked)) if _is_name(name)]
+
+
+def _is_name(text: str) -> bool:
+    if text in _GENERIC or text.isdigit():
+        return False
+    return len(text) >= (2 if _UNSPACED.search(text) else MIN_NAME)
+
+
+def _record(episode: Episode, call: EpisodeCall, value: str) -> list[str]:
+    """Return the other cells of the rows in which earlier outputs list a value: the name that belongs to an address."""
+    if len(value) < MIN_NAME:
+        return []
+    cells: list[str] = []
+    rows = 0
+    for before in earlier_calls(episode, call):
+        if value not in before.lowered:
+            continue
+        for row in re.findall(rf"[^\n{{}}]*{re.escape(value)}[^\n{{}}]*", before.lowered)[:MAX_ROWS]:
+            rows += 1
+            cells += [cell.strip() for cell in _CELL.split(row) if 1 < len(cell.strip()) <= MAX_VALUE]
+            if rows >= MAX_ROWS:
+                return cells
+    return cells

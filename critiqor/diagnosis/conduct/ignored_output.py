@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.call_arguments import argument_text, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.recorded.slips import is_slip
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.vocabulary import Hit
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems
-from critiqor.diagnosis.hazards.hazard import argument_text, path_of
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from critiqor.diagnosis.bounds.orders import Orders
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep, Scope, Severity

@@ -7,12 +7,12 @@ import re
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import language_of
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems, requests, says
-from critiqor.diagnosis.hazards.hazard import members, path_of
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

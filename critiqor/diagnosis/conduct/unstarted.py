@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import requests
-from critiqor.diagnosis.hazards.hazard import path_of
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.claims.episode import Episode, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.language import Language, languages, normalize, small_words
+from critiqor.diagnosis.signals.text import stems, tokens
 
 MAX_REQUEST = 6_000
 """Maximum number of characters of a request that are examined."""

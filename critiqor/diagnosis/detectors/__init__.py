@@ -32,7 +32,7 @@ from critiqor.diagnosis.detectors import (
     tool_misuse,
     unresolved_tool_error,
 )
-from critiqor.diagnosis.hazards import failure_types as hazards
+from critiqor.diagnosis.hazards.hazard import FAILURE_TYPES as HAZARDS
 from critiqor.diagnosis.registry import DetectorRegistry
 
 _MODULES = (
@@ -72,7 +72,7 @@ def _register_modules() -> DetectorRegistry:
         registry.register(module, built_in=True)
         if module is false_success_claim:
             registry.meanings |= CLAIM_TYPES
-    registry.meanings.update(hazards.FAILURE_TYPES)
+    registry.meanings.update(HAZARDS)
     return registry
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.bounds.recent import Recent
+from critiqor.diagnosis.collections.recent import Recent
 from critiqor.diagnosis.detector import SessionDetector
 from critiqor.diagnosis.drafts.call_costs import costs_of
 from critiqor.diagnosis.drafts.cited_events import cite_events

@@ -9,7 +9,7 @@ from heapq import nlargest
 import msgspec
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.provider_failure import cause_of
+from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.compactions import is_compaction
@@ -52,7 +52,7 @@ class _Result(msgspec.Struct, gc=False):
     next_request: ModelCall | None = None
 
 
-class GiantResults:
+class _GiantResults:
     """The results of one agent run that each take a large part of the context window."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
-        self._results = GiantResults()
+        self._results = _GiantResults()
         self._largest: list[ToolCall] = []
         self._last: ModelCall | None = None
         self._over = _LargeRequests()
@@ -181,7 +181,7 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             self._last = span
             if span.input_tokens is None:
                 self._unknown.append(span)
-            self._judge(span, is_rejected=span.failed and cause_of(span) == "context")
+            self._judge(span, is_rejected=span.failed and provider_failure_cause(span) == "context")
         elif span.event_type == "agent_end":
             for call in self._unknown:
                 self._judge(call, is_rejected=False)

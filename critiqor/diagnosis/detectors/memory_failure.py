@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from critiqor.diagnosis.bounds.orders import Orders
-from critiqor.diagnosis.bounds.recent import Recent
+from critiqor.diagnosis.collections.orders import Orders
+from critiqor.diagnosis.collections.recent import Recent
 from critiqor.diagnosis.detector import RunDetector, SessionDetector
 from critiqor.diagnosis.drafts.call_costs import CallCosts, costs_of
 from critiqor.diagnosis.drafts.cited_events import CitedEvents, cite_events

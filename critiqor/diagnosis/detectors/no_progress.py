@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.bounds.orders import Orders
-from critiqor.diagnosis.bounds.recent import Recent
+from critiqor.diagnosis.collections.orders import Orders
+from critiqor.diagnosis.collections.recent import Recent
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.loops.clusters import begins_chapter
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -77,8 +77,8 @@ _ADVICE = {
 }
 
 
-def cause_of(call: ModelCall) -> str:
-    """Return why a model call failed: one of the causes above, or `unknown`."""
+def provider_failure_cause(call: ModelCall) -> str:
+    """Return why the provider failed a model call: one of the causes above, or `unknown`."""
     return _cause_in(call.error or "", call.category)
 
 
@@ -94,7 +94,7 @@ def _cause_in(error: str, category: str) -> str:
 def fatal_cause(run: AgentRun) -> str | None:
     """Return why the last model call of a run failed; None if it did not fail or was stopped."""
     last = run.model_calls[-1] if run.model_calls else None
-    cause = cause_of(last) if last is not None and last.failed else None
+    cause = provider_failure_cause(last) if last is not None and last.failed else None
     return None if cause == "stopped" else cause
 
 
@@ -127,7 +127,7 @@ class ProviderFailure(RunDetector[ModelCall]):
     def observe(self, span: ModelCall, /) -> None:
         self._last = span
         if span.failed:
-            cause = cause_of(span)
+            cause = provider_failure_cause(span)
             failed = self._causes.get(cause)
             if failed is None:
                 failed = self._causes[cause] = _FailedCalls(span)

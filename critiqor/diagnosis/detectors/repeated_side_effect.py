@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from critiqor.diagnosis.bounds.recent import Recent
 from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.collections.recent import Recent
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import PastDrafts
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import MAX_PAST, PastDrafts
 from critiqor.diagnosis.loops.cascades import Cascades, Streak, is_code
 from critiqor.diagnosis.loops.common_causes import CauseGroup, CommonCauses
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tools import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.provider_failure import cause_of
+from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
 from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
@@ -57,7 +57,7 @@ class RetryStorm(RunDetector[ModelCall]):
         if not span.failed:
             if self._current.count:
                 self._longest, self._current = self._longest_so_far(), _Sequence()
-        elif cause_of(span) != "stopped":
+        elif provider_failure_cause(span) != "stopped":
             self._current.add(span)
 
     def _longest_so_far(self) -> _Sequence:
@@ -69,7 +69,7 @@ class RetryStorm(RunDetector[ModelCall]):
         if last is None or longest.count < MIN_FAILED_CALLS:
             return []
         first, second = longest.first
-        cause = cause_of(last)
+        cause = provider_failure_cause(last)
         fatal = last is self._last
         return [
             Draft(

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.language import language_of
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.detector import RecordingDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft

@@ -11,7 +11,7 @@ from critiqor.diagnosis.loops.clusters import LoopCluster, LoopClusters, begins_
 from critiqor.diagnosis.loops.cycles import Cycles
 from critiqor.diagnosis.loops.repetitions import MIN_STALE_CALLS_WAITING, Repetitions
 from critiqor.diagnosis.loops.settled import Settled
-from critiqor.diagnosis.signals.tools import runs_commands
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.model import CausalStep, Scope, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

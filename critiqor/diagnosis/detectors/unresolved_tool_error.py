@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.bounds.orders import Orders
-from critiqor.diagnosis.claims.assertions import admits_failure
+from critiqor.diagnosis.claims.disclosure import admits_failure
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_misuse
 from critiqor.diagnosis.drafts.call_groups import name_calls
@@ -13,7 +13,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tools import likeness_of_calls, runs_commands
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls, runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.waste import Waste
 from critiqor.model import CausalStep, Scope, Severity

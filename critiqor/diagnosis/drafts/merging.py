@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from msgspec.structs import replace
 
-from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
@@ -39,7 +39,7 @@ class PastDrafts:
             self.all[known] = _joined(self.all[known], draft)
 
 
-def is_worse(one: Draft, other: Draft) -> bool:
+def _is_worse(one: Draft, other: Draft) -> bool:
     """Return whether a draft describes a finding better than another with the same cause."""
     return _rank(one) < _rank(other)
 
@@ -56,7 +56,7 @@ def _joined(one: Draft, other: Draft) -> Draft:
     if other.explained_calls is not None:
         calls.update(other.explained_calls)
     return replace(
-        other if is_worse(other, one) else one,
+        other if _is_worse(other, one) else one,
         evidence=cite_events((*one.evidence, *other.evidence)),
         occurrences=one.occurrences + other.occurrences,
         earliest=_earliest(one, other),
@@ -110,7 +110,7 @@ class JudgedDrafts:
         self.all[known] = replace(_joined(before, draft), merged=list(scopes))
 
 
-class JoinedDraft:
+class _JoinedDraft:
     """Drafts of several agent runs of a session with the same cause."""
 
     def __init__(self, first: Draft) -> None:
@@ -124,7 +124,7 @@ class JoinedDraft:
 
     def add(self, draft: Draft) -> None:
         """Add a draft of an agent run that is over."""
-        if is_worse(draft, self._worst):
+        if _is_worse(draft, self._worst):
             self._worst = draft
         self._evidence = cite_events((*self._evidence, *draft.evidence))
         self._occurrences += draft.occurrences
@@ -157,7 +157,7 @@ class JoinedDrafts:
     """The drafts of agent runs and sessions that are over, joined by session and cause."""
 
     def __init__(self) -> None:
-        self._joined: dict[Hashable, JoinedDraft] = {}
+        self._joined: dict[Hashable, _JoinedDraft] = {}
         self.waste = Waste()
         """Waste of all of them; each call counts once."""
 
@@ -167,7 +167,7 @@ class JoinedDrafts:
         key = (draft.scope.session_key, draft.scope.agent_run_id is None, draft.type, draft.about)
         joined = self._joined.get(key)
         if joined is None:
-            joined = self._joined[key] = JoinedDraft(draft)
+            joined = self._joined[key] = _JoinedDraft(draft)
         joined.add(draft)
 
     @property

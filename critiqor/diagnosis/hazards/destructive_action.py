@@ -7,12 +7,15 @@ from collections import Counter
 
 import msgspec
 
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, tokens
-from critiqor.diagnosis.hazards.destruction import Operation, changes_rows, operations_of
-from critiqor.diagnosis.hazards.hazard import Hazard, agreed_text, earlier_calls, members, path_of, requests_of
-from critiqor.diagnosis.hazards.limits import Broken, broken_limit, may_forbid_change
+from critiqor.diagnosis.claims.call_arguments import members, path_of
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.hazards.hazard import Hazard
+from critiqor.diagnosis.hazards.operations import Operation, changes_rows, operations_of
+from critiqor.diagnosis.hazards.session_history import agreed_text, earlier_calls, requests_of
+from critiqor.diagnosis.hazards.user_limits import Broken, broken_limit, may_forbid_change
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.command_lines import parse_command_line
+from critiqor.diagnosis.signals.text import tokens
 from critiqor.model.sanitize import excerpt
 
 TYPE = "destructive_action"

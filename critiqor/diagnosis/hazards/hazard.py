@@ -1,21 +1,21 @@
-"""What all hazards share: the texts of an episode, and the draft of a finding."""
+"""A hazard, the draft of the finding about it, and the failure types of hazards with their meanings."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
-from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model import CausalStep, Scope, Severity
 
-_PATHS = frozenset(("path", "file", "file_path", "filepath", "filename", "target_file"))
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(?!\s*:)')
+FAILURE_TYPES: dict[str, str] = {
+    "prompt_injection": "The agent followed instructions that arrived inside a tool result, not from the user.",
+    "destructive_action": "The agent destroyed something, or made it unusable, that it was not asked to touch.",
+    "masked_value": "A masked, shortened or placeholder value was used as if it were real.",
+    "scope_creep": "The agent made large changes that nobody had asked for.",
+}
+"""Every failure type of this folder with its meaning, in the order of findings of the same severity."""
 
 
 class Hazard(msgspec.Struct, kw_only=True):
@@ -60,8 +60,6 @@ def draft_of(episode: Episode, hazard: Hazard) -> Draft:
 class CallFacts(msgspec.Struct):
     """What was read from a call, once it was asked for: later episodes of the session look at it again."""
 
-    members: list[tuple[str, str]] | None = None
-    path: str | None = None
     operations: object = None
     is_read_as_is: bool | None = None
     read: object = None
@@ -75,72 +73,3 @@ def facts_of(call: EpisodeCall) -> CallFacts:
     if not isinstance(facts, CallFacts):
         facts = call.known_hazards = CallFacts()
     return facts
-
-
-def members(call: EpisodeCall) -> list[tuple[str, str]]:
-    """Return the texts and numbers in the arguments of a call, each with the name of its member."""
-    facts = facts_of(call)
-    if facts.members is None:
-        facts.members = _all_members(call)
-    return facts.members
-
-
-def _all_members(call: EpisodeCall) -> list[tuple[str, str]]:
-    try:
-        value = decode_json(call.arguments)
-    except msgspec.DecodeError:
-        # Long arguments are kept in part.
-        return [("", _unescaped(match[1])) for match in _STRING.finditer(call.arguments)]
-    return list(_members("", value))
-
-
-def _members(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _members(str(key), inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _members(name, inner)
-    elif isinstance(value, str):
-        yield name, value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield name, str(value)
-
-
-def _unescaped(text: str) -> str:
-    try:
-        return msgspec.json.decode(f'"{text}"', type=str)
-    except msgspec.DecodeError:
-        return text
-
-
-def argument_text(call: EpisodeCall) -> str:
-    """Return all texts in the arguments of a call."""
-    return "\n".join(value for _, value in members(call))
-
-
-def path_of(call: EpisodeCall) -> str:
-    """Return the file that a call names; empty if it names none."""
-    facts = facts_of(call)
-    if facts.path is None:
-        facts.path = next((value for name, value in members(call) if name.lower() in _PATHS), "")
-    return facts.path
-
-
-def requests_of(episode: Episode) -> list[str]:
-    """Return what the user wrote in this and earlier episodes of the session, the first message first."""
-    return [text.text for each in (*reversed(episode.earlier), episode) for text in each.requests]
-
-
-def agreed_text(episode: Episode) -> str:
-    """Return what the user wrote, with the messages of the agent to which the user replied."""
-    parts: list[str] = []
-    for each in reversed(episode.earlier):
-        parts += [text.text for text in (*each.requests, *each.messages[-1:])]
-    return "\n".join((*parts, episode.request))
-
-
-def earlier_calls(episode: Episode, call: EpisodeCall) -> list[EpisodeCall]:
-    """Return the calls of the session whose results were known when a call was made, in order."""
-    before = [each for earlier in reversed(episode.earlier) for each in earlier.calls]
-    return before + [each for each in episode.calls if each is not call and each.result_id < call.call_id]

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from critiqor.diagnosis.hazards.decoding import comments, decoded, may_hide, unseen, visible
+from critiqor.diagnosis.hazards.hidden_text import comments, decoded, may_hide, unseen, visible
 from critiqor.diagnosis.hazards.words import words
 
 MAX_BEFORE, MAX_AFTER = 500, 400
@@ -100,7 +100,7 @@ def passages_with(read: ReadText, wanted: str) -> list[Passage]:
     lowered = read.lowered
     at = lowered.find(wanted)
     while at >= 0 and len(found) < 8:
-        found.append(passage_at(read, at, at + len(wanted)))
+        found.append(_passage_at(read, at, at + len(wanted)))
         at = lowered.find(wanted, at + len(wanted))
     for start, end, plain in read.encoded:
         if wanted in " ".join(plain.lower().split()):
@@ -109,7 +109,7 @@ def passages_with(read: ReadText, wanted: str) -> list[Passage]:
     return found
 
 
-def passage_at(read: ReadText, start: int, end: int) -> Passage:
+def _passage_at(read: ReadText, start: int, end: int) -> Passage:
     """Return the passage around a place: its comment or element, or its line with those that lead to it."""
     for spans, is_hidden in ((read.hidden, True), (read.comments, False)):
         for first, last in spans:
@@ -160,15 +160,15 @@ def _addresses_machines(text: str) -> bool:
 
 def suspicious_passages(read: ReadText) -> list[Passage]:
     """Return the passages that instruct an agent and need not name anything that can be found again."""
-    found = [passage_at(read, first + 1, last - 1) for first, last in (*read.hidden, *read.comments)[:20]]
+    found = [_passage_at(read, first + 1, last - 1) for first, last in (*read.hidden, *read.comments)[:20]]
     if any(map(read.plain.__contains__, _ROLE_SIGNS)):
         for match in list(_ROLE.finditer(read.plain))[:4]:
-            found.append(passage_at(read, match.start(), match.end()))
+            found.append(_passage_at(read, match.start(), match.end()))
     position = 0
     machine = words("machine")
     for line in read.plain.split("\n")[:400] if machine.may_be_within(read.plain) else ():
         if len(line) < 2000 and machine.has_word(line):
-            found.append(passage_at(read, position, position + len(line)))
+            found.append(_passage_at(read, position, position + len(line)))
         position += len(line) + 1
     for start, end, plain in read.encoded:
         around = read.plain[max(0, start - 120) : end + 120]

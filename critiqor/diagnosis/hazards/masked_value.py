@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
-from critiqor.diagnosis.hazards.hazard import Hazard, agreed_text, earlier_calls, facts_of, members, path_of
+from critiqor.diagnosis.hazards.hazard import Hazard, facts_of
 from critiqor.diagnosis.hazards.masks import Mask, gaps_in, has_signs, masks_in
+from critiqor.diagnosis.hazards.session_history import agreed_text, earlier_calls
 from critiqor.diagnosis.hazards.words import words
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

@@ -11,11 +11,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, tokens
-from critiqor.diagnosis.hazards.hazard import Hazard, agreed_text, argument_text, members, path_of
+from critiqor.diagnosis.claims.call_arguments import argument_text, members, path_of
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.hazards.hazard import Hazard
 from critiqor.diagnosis.hazards.instructions import Passage, passages_with
+from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.sources import Sources
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.signals.text import tokens
 from critiqor.diagnosis.signals.text import words as words_of
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

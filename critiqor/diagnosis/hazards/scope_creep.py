@@ -8,9 +8,12 @@ from itertools import islice
 
 import msgspec
 
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, tokens
-from critiqor.diagnosis.hazards.hazard import Hazard, agreed_text, path_of
+from critiqor.diagnosis.claims.call_arguments import path_of
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.hazards.hazard import Hazard
+from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.signals.text import tokens
 from critiqor.model import Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

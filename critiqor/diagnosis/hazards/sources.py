@@ -27,7 +27,7 @@ class Sources:
         """Each with its text in lower case, if it is read as it is."""
 
     def containing(self, wanted: str, before: EpisodeCall) -> list[tuple[EpisodeCall, ReadText]]:
-        """Return the results that were known before a call and contain a text, in order."""
+        """Return the results that were known before a call and can be the source of a text in it, in order."""
         found: list[tuple[EpisodeCall, ReadText]] = []
         if self._searched is None:
             self._searched = [(call, call.lowered if _is_read_as_is(call) else None) for call in self._calls]

@@ -30,7 +30,7 @@ MIN_ENGLISH = 2
 
 
 @lru_cache(maxsize=256)
-def is_english(text: str) -> bool:
+def _is_english(text: str) -> bool:
     """Return whether a text is plainly English, so that stems of other languages would only mislead."""
     if not text.isascii():
         foreign = sum(map(str.isalpha, "".join(_FOREIGN.findall(text))))
@@ -60,7 +60,7 @@ class Words:
         """Return where words of the concept are in a text, in order."""
         if not self.may_be_within(text):
             return []
-        if self._english is not None and is_english(text):
+        if self._english is not None and _is_english(text):
             return self._english.find(text)
         lists = self._lists
         lowered = lists.read(text)
@@ -74,7 +74,7 @@ class Words:
         """Return whether a word of the concept is in a text."""
         if not self.may_be_within(text):
             return False
-        if self._english is not None and is_english(text):
+        if self._english is not None and _is_english(text):
             return self._english.within(text)
         lists = self._lists
         lowered = lists.read(text)

@@ -7,7 +7,7 @@ from collections import Counter
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.loops.repetitions import is_orientation
 from critiqor.diagnosis.signals.text import fingerprint, words
-from critiqor.diagnosis.signals.tools import subject_of_call
+from critiqor.diagnosis.signals.tool_calls import subject_of_call
 from critiqor.spans.calls import Kind, ToolCall
 
 MIN_SAME_ANSWERS = 4

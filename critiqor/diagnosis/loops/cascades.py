@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from operator import attrgetter
 
-from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.spans.calls import ToolCall

@@ -6,7 +6,7 @@ from bisect import bisect_right, insort
 from itertools import count
 from operator import attrgetter
 
-from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.spans.calls import Message, Moment, RunSpan, ToolCall

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.results.json_answers import decoded
-from critiqor.diagnosis.results.state_words import normal_state, words
-from critiqor.diagnosis.signals.text import gate
+from critiqor.diagnosis.results.state_words import normal_state, state_words
+from critiqor.diagnosis.signals.text import pattern_check
 from critiqor.spans.calls import ToolCall
 
 MIN_SETTLED = 3
 """Minimum number of times that a state is polled again which is final, or waits for a person."""
 MAX_REPORT = 200
 """Maximum number of characters of a text that only reports a state."""
-_may_tell_state = gate("tatus", "tate", "hase", "onclusion", "STATUS", "STATE")
+_may_tell_state = pattern_check("tatus", "tate", "hase", "onclusion", "STATUS", "STATE")
 _LINE = re.compile(
     r"^\W*+(?:\w{1,30}[ _-])?(?:status|state|phase|conclusion)[\"']?\s*(?:is\s*)?[:=]\s*"
     r"[\"']?([A-Za-z][\w -]{2,40}?)[\"']?\W*$",
@@ -64,17 +64,17 @@ def reported_state(text: str, *, is_report: bool) -> ReportedState:
 
 def _judged(state: str) -> ReportedState:
     word = normal_state(state)
-    lists = words().lists
+    lists = state_words().lists
     if word in lists["final_failure"] or word in lists["needs_person"] or not _BY_HAND.isdisjoint(word.split("_")):
         return ReportedState(word)
-    return ReportedState(is_pending=words().states.get(word) == "not_final")
+    return ReportedState(is_pending=state_words().states.get(word) == "not_final")
 
 
 def _state_in(value: Any, depth: int) -> str:
     """Return the state of an object itself, not of the members of a list in it."""
     if not isinstance(value, dict):
         return ""
-    states = words().lists["state_members"]
+    states = state_words().lists["state_members"]
     for name, member in value.items():
         if isinstance(member, str) and (name.lower() in states or name.lower().endswith(("_status", "_state"))):
             return member

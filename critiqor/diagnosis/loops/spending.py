@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.drafts.call_groups import CallGroup
-from critiqor.diagnosis.signals.tools import is_delegation
+from critiqor.diagnosis.signals.tool_calls import is_delegation
 from critiqor.spans.calls import Kind, ModelCall, ToolCall
 
 MIN_PIECES = 4
@@ -47,12 +47,12 @@ class PieceReader:
         self.best: Pieces | None = None
 
     def add_call(self, call: ToolCall) -> None:
-        """Add a tool call."""
+        """Add a tool call, on which tokens may be spent without need."""
         self._call = call
         self._between += 1
 
     def add_request(self, request: ModelCall) -> None:
-        """Add a model call."""
+        """Add a model call, which spends tokens on what was read piece by piece."""
         tokens = request.input_tokens or 0
         growth = tokens - self._input if tokens and self._input else 0
         call = self._call
@@ -87,11 +87,11 @@ class Delegations:
         """Tokens that they spent together."""
 
     def begin(self) -> None:
-        """Begin the next request."""
+        """Begin the next request, on which costly agents may be spent."""
         self.group, self.tokens = None, 0
 
     def add_call(self, call: ToolCall) -> None:
-        """Add a tool call."""
+        """Add a tool call, on which tokens may be spent without need."""
         if not is_delegation(call.tool) or not call.spent_tokens or call.output_size > MAX_SHORT_ANSWER:
             return
         self.tokens += call.spent_tokens
@@ -101,7 +101,7 @@ class Delegations:
             self.group.add(call)
 
     def found(self, request: str) -> CallGroup | None:
-        """Return the calls, if they cost enough and the request is a question."""
+        """Return the calls of agents, if they spent enough and the request is a question."""
         group = self.group
         if group is None or len(group) < MIN_AGENTS or self.tokens < MIN_AGENT_TOKENS:
             return None

@@ -49,7 +49,7 @@ class LongRates(Rates, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request with more input tokens than this costs these prices, all of it."""
 
 
-class ModelRates(Rates, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _ModelRates(Rates, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Prices of one model."""
 
     aliases: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     page: str
     """Address of the page with its prices."""
     names: tuple[str, ...]
-    models: dict[str, ModelRates]
+    models: dict[str, _ModelRates]
     resold: bool = False
     """Whether resellers sell its models at the same price."""
 
@@ -115,7 +115,7 @@ def is_local(provider: str | None, model: str | None) -> bool:
 
 
 @lru_cache(maxsize=256)
-def list_rates(provider: str | None, model: str | None) -> ModelRates | None:
+def list_rates(provider: str | None, model: str | None) -> _ModelRates | None:
     """Return the list prices of a model of a provider; None if they are not known for certain.
 
     Without a provider, the id must name one of the providers that sell only models of their own.
@@ -135,9 +135,9 @@ def list_rates(provider: str | None, model: str | None) -> ModelRates | None:
 
 
 class _Index(NamedTuple):
-    by_provider: dict[str, dict[str, ModelRates]]
+    by_provider: dict[str, dict[str, _ModelRates]]
     """Prices by name of the provider and id of the model."""
-    resold: dict[str, dict[str, ModelRates]]
+    resold: dict[str, dict[str, _ModelRates]]
     """The same for providers whose models are resold at the same price."""
 
 
@@ -153,7 +153,7 @@ def _index() -> _Index:
     return index
 
 
-def _resold(ids: list[str], index: _Index) -> ModelRates | None:
+def _resold(ids: list[str], index: _Index) -> _ModelRates | None:
     """Return the prices of a model whose id begins with its provider: `anthropic/claude-…`, `us.anthropic.claude-…`."""
     for id_ in ids:
         *outer, rest = id_.split("/")
@@ -166,7 +166,7 @@ def _resold(ids: list[str], index: _Index) -> ModelRates | None:
     return None
 
 
-def _sold_by_one(ids: list[str], index: _Index) -> ModelRates | None:
+def _sold_by_one(ids: list[str], index: _Index) -> _ModelRates | None:
     """Return the prices of a model that only its own provider and resellers sell."""
     return next((models[id_] for id_ in ids for models in index.resold.values() if id_ in models), None)
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.rules import ANY_ACTION, ANY_ANSWER, RuleSet, rules_for, short_set
-from critiqor.diagnosis.results.state_words import has_same_stem, words
-from critiqor.diagnosis.signals.tools import kind_of, words_of_tool
+from critiqor.diagnosis.results.state_words import has_same_stem, state_words
+from critiqor.diagnosis.signals.tool_calls import kind_of, words_of_tool
 from critiqor.spans.calls import Kind
 
 _PROCESS_WORDS = frozenset(
@@ -67,7 +67,7 @@ def _acts(parts: frozenset[str], arguments: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _has_verb(parts: frozenset[str]) -> bool:
-    verbs = words().lists["acting_verbs"]
+    verbs = state_words().lists["acting_verbs"]
     if not verbs.isdisjoint(parts) or any(part.removesuffix("s") in verbs for part in parts):
         return True
     # Other forms of long verbs: `prenota` of `prenotare`.

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.programs import Program
 from critiqor.diagnosis.results.state_words import http_state
 

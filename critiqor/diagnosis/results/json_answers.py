@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis.results.json_items import counts_of, item_name, names_of
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, SEVERITY, UNKNOWN, Meaning, ResultState
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, SEVERITY, UNKNOWN, Meaning, ResultState
 from critiqor.diagnosis.results.state_words import (
-    Words,
+    StateWords,
     has_same_stem,
     http_state,
     name_of,
     normal_state,
     state_of_word,
-    words,
+    state_words,
 )
 from critiqor.diagnosis.signals.text import decode_json
 
@@ -59,7 +59,7 @@ class _Call:
     """What is known of a call: what it is for, and what it was given."""
 
     def __init__(self, verbs: frozenset[str], arguments: str, *, lookup: bool) -> None:
-        self.known = words()
+        self.known = state_words()
         self.lookup = lookup
         self.arguments = arguments
         self._verbs = verbs
@@ -299,7 +299,7 @@ def _error_reason(key: str, value: Any) -> str:
     return f"{key}: {said[:79]}…" if len(said) > 80 else f"{key}: {said}" if said else f"{key} is set"
 
 
-def _number(key: str, name: str, value: int, depth: int, known: Words) -> _Sign | None:
+def _number(key: str, name: str, value: int, depth: int, known: StateWords) -> _Sign | None:
     if _is_in(name, known.lists["exit_members"]):
         return _Sign("failure" if value else "success", depth, key, value, "json_exit_code", f"exit code {value}")
     is_http = _is_in(name, known.lists["http_members"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from critiqor.diagnosis.results.state_words import Words, name_of, words
+from critiqor.diagnosis.results.state_words import StateWords, name_of, state_words
 
 _MAX_NAME = 80
 _MAX_NAMES = 50
@@ -26,7 +26,7 @@ def item_name(item: Any) -> str:
     if not isinstance(item, dict):
         return ""
     named = {name_of(key): value for key, value in item.items() if isinstance(value, str | int)}
-    for name in words().names:
+    for name in state_words().names:
         value = named.get(name)
         if value is not None and not isinstance(value, bool) and len(str(value)) <= _MAX_NAME:
             return str(value)
@@ -42,7 +42,7 @@ def names_of(items: Any) -> tuple[str, ...]:
     return tuple(name for item in items[:_MAX_NAMES] if (name := item_name(item)))
 
 
-def counts_of(value: dict[str, Any], known: Words) -> dict[str, Count]:
+def counts_of(value: dict[str, Any], known: StateWords) -> dict[str, Count]:
     """Return the members of an object that count failed, passed and all items, as a number or as a list."""
     found: dict[str, Count] = {}
     for key, member in value.items():
@@ -59,7 +59,7 @@ def counts_of(value: dict[str, Any], known: Words) -> dict[str, Count]:
     return found
 
 
-def _counts(name: str, kind: str, known: Words) -> bool:
+def _counts(name: str, kind: str, known: StateWords) -> bool:
     lists = known.lists
     if name in lists[f"{kind}_members"] or name.replace("_", "") in lists[f"{kind}_members"]:
         return True

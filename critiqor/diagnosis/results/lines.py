@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, SEVERITY, Meaning, ResultState
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, SEVERITY, Meaning, ResultState
 from critiqor.diagnosis.results.rules import Rule, RuleSet, candidates
 
 HEAD, TAIL = 1024, 4096
@@ -39,7 +39,7 @@ class _Hit(msgspec.Struct, frozen=True, gc=False):
 
 
 def plain(text: str) -> str:
-    """Return a text without terminal colours; a carriage return begins a new line, as in a progress bar."""
+    """Return the lines of a text without terminal colours; a carriage return begins one, as in a progress bar."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     return text.replace("\r", "\n") if "\r" in text else text

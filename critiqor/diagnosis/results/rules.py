@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from critiqor.diagnosis.results.meaning import ResultState
+from critiqor.diagnosis.results.meaning_struct import ResultState
 
 FOLDER = Path(__file__).parent / "rules"
 ANY_SCRIPT = "any script"

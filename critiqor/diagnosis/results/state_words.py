@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from critiqor.diagnosis.results.meaning import ResultState
+from critiqor.diagnosis.results.meaning_struct import ResultState
 from critiqor.diagnosis.results.rules import FOLDER
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -18,11 +18,11 @@ _MAX_WORDS = 5
 """Maximum number of words of a state; more are a text about something."""
 _MIN_STEM = 4
 _OPENING = ("error", "failed", "failure", "fehler", "erreur")
-"""Words that say enough at the beginning of a longer text: `ERROR: no space left on device`."""
+"""StateWords that say enough at the beginning of a longer text: `ERROR: no space left on device`."""
 _KINDS: tuple[ResultState, ...] = ("success", "failure", "not_final")
 
 
-class Words(msgspec.Struct, frozen=True):
+class StateWords(msgspec.Struct, frozen=True):
     """The words and members in `rules/states.toml`."""
 
     states: dict[str, ResultState]
@@ -38,8 +38,8 @@ class Words(msgspec.Struct, frozen=True):
 
 
 @cache
-def words() -> Words:
-    """Return the known words."""
+def state_words() -> StateWords:
+    """Return the words of answers that state something, such as `on_request`."""
     document = tomllib.loads((FOLDER / "states.toml").read_text("utf-8"))
     states: dict[str, ResultState] = {}
     parts: dict[str, ResultState] = {}
@@ -52,7 +52,7 @@ def words() -> Words:
     )
     names = tuple(_entries(document["name_members"]))
     lists = {name: frozenset(_entries(text)) for name, text in document.items()}
-    return Words(states, parts, lists, intended, contrary, names)
+    return StateWords(states, parts, lists, intended, contrary, names)
 
 
 def _entries(text: str) -> list[str]:
@@ -79,7 +79,7 @@ def normal_state(value: str) -> str:
 
 @lru_cache(maxsize=2048)
 def _state_of(word: str) -> ResultState | None:
-    known = words()
+    known = state_words()
     if (found := known.states.get(word)) is not None:
         return found
     if status := _STATUS.match(word):

@@ -9,7 +9,7 @@ from critiqor.diagnosis.detector import Need, RunDetector
 from critiqor.diagnosis.detectors.context_pollution import ContextPollution
 from critiqor.diagnosis.detectors.cost_explosion import CostExplosion
 from critiqor.diagnosis.drafts.draft import Draft
-from critiqor.diagnosis.runs.explanations import without_explained
+from critiqor.diagnosis.drafts.explained_drafts import without_explained
 from critiqor.diagnosis.runs.span_cursor import SpanCursor
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Moment, RunSpan, ToolCall

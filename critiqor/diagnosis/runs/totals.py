@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from critiqor.diagnosis.bounds.recent import Recent
+from critiqor.diagnosis.collections.recent import Recent
 from critiqor.diagnosis.detectors.context_pollution import context_saturation
 from critiqor.diagnosis.signals.compactions import is_compaction
 from critiqor.model import MemoryAnalysis, ToolUsage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from posixpath import dirname, normpath
 
-from critiqor.diagnosis.signals.text import gate
+from critiqor.diagnosis.signals.text import pattern_check
 
 MAX_EXAMINED = 2000
 """Maximum number of characters at either end of an output that are examined."""
@@ -34,7 +34,7 @@ _MISSING = re.compile(
     r"\benoent\b|no such (?:file|directory)|(?:file|directory)(?: or directory)? not found"
     r"|cannot find the (?:path|file)|can't cd to|path \S+ does not exist"
 )
-_may_name_cause = gate(
+_may_name_cause = pattern_check(
     *("enospc", "edquot", "space", "disk ", "errno 28", "wrote only", "credential", "authentica", "authori", "login"),
     *("logged in", "signed in", "token", "password", "api key", "api_key", "401", "invalid_grant", "publickey"),
     *(

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, gate, without_clock
+from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, pattern_check, without_clock
 
 MAX_COMPARED = 8 * 1024
 """Maximum number of characters of an output that is compared in this way; a longer one has to be equal."""
@@ -56,12 +56,12 @@ _PHRASE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _AGE = re.compile(r"(?<=\s)(?:\d+[dhms]){1,3}(?=\s|$)")
-_may_hold_field = gate(
+_may_hold_field = pattern_check(
     *("request", "Request", "req_id", "req-id", "trace", "Trace", "span_", "correlation", "nonce", "time", "Time"),
     *("_ts", "clock", "epoch", "as_of", "queried", "fetched", "hecked", "enerated", "served", "polled", "lapsed"),
     *("took", "atency", "ptime", "uration", "ttempt", "etries", "etry", "poll", "seq"),
 )
-_may_hold_phrase = gate(
+_may_hold_phrase = pattern_check(
     *(r"ttempt ?[n#\d]", r"poll ?[n#\d]", r"etry ?[n#\d]", r"Try ?[n#\d]", r"heck ?[n#\d]", " ago", "took", "Took"),
     *("lapsed", r"after \w* ?\d", r"up \w* ?\d", r"Up \w* ?\d", r"for \w* ?\d", r"\((?:took |in |after )?\d"),
     *(r":\d\d (?:l|r|e)", r"in \d+:", r"[fdwrs][: ]+\d{1,2}:\d"),
@@ -157,14 +157,14 @@ class _Answer(NamedTuple):
     mark: bytes
 
 
-class Answers:
+class NoiselessAnswers:
     """The last outputs of calls: whether a call that is made again gets the same answer."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, _Answer] = OrderedDict()
 
     def mark(self, key: Hashable, text: str, mark: bytes) -> bytes:
-        """Return the mark of an output: that of the last output of the same call if both are the same answer.
+        """Return the mark of an output: that of the last one of the same call if both are the same without noise.
 
         `mark` identifies the output itself.
         """

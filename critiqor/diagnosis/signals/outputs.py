@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import decode_json, gate, words
+from critiqor.diagnosis.signals.text import decode_json, pattern_check, words
 
 
 def cut_size(value: Any) -> int:
@@ -52,8 +52,8 @@ _FILLED = re.compile(r"[\[{]\s*['\"{\[(\w]")
 _EMPTY_LIST = re.compile(r"[:=]\s*(?:\[\s*\]|\{\s*\}|\(\s*\)|None\b|null\b)")
 _HOLLOW_LIMIT = 80
 """An output that is only an empty value, such as `[]` or `null`, has fewer characters."""
-_may_say_nothing = gate("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
-_may_hold_empty = gate(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
+_may_say_nothing = pattern_check("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
+_may_hold_empty = pattern_check(r"\[\s*\]", r"\{\s*\}", r"\(\s*\)", "None", "null")
 MAX_NOTHING_FOUND = 400
 """Maximum number of characters of an output that only says that nothing was found."""
 
@@ -94,10 +94,10 @@ _ABSENT = re.compile(
     r"|:\s*\[\s*\]|:\s*None$|does not exist|could not find).*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_may_miss_names = gate(
+_may_miss_names = pattern_check(
     r"ot (?:\w+ )?(?:found|exist|find)", "result", "match", "reference", "file", "entr", r"\[ ?\]", ": None"
 )
-_may_be_absent = gate("no ", "not ", "none", r"\[\s*\]")
+_may_be_absent = pattern_check("no ", "not ", "none", r"\[\s*\]")
 """For text in lower case. Nearly every output contains one of the nouns above, few contain one of these."""
 _NAME = re.compile(r"\w*(?:[a-z][A-Z]|[A-Za-z]\d|_)\w*")
 _MIN_ARGUMENTS = len('{"a":"name"}')
@@ -107,7 +107,7 @@ _MAX_SEARCHED = 4000
 
 
 def missed_names(text: str, arguments: str) -> tuple[str, ...]:
-    """Return the names that do not exist according to the output of a call, and that its arguments contain."""
+    """Return the names that the output of a call says do not exist, and that its arguments contain."""
     searched = text[:_MAX_SEARCHED]
     if len(arguments) < _MIN_ARGUMENTS or not _may_be_absent(searched.lower()) or not _may_miss_names(text):
         return ()

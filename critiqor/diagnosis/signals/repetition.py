@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from critiqor.diagnosis.claims.language import language_of, languages, normalize
 from critiqor.diagnosis.claims.sentences import statements
-from critiqor.diagnosis.claims.stance import Speech
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.claims.vocabulary import Vocabulary
 from critiqor.diagnosis.hazards.words import words
 

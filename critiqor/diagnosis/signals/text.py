@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+_TOKEN = re.compile(r"[^\W_]{2,}")
+_STEM = 5
+
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -81,8 +84,8 @@ _BEGINNING = re.compile(r"(?:[\w :=-]|\\[.\[{(])*(?![?*+{|])")
 """The literal characters with which a pattern begins."""
 
 
-def gate(*patterns: str) -> Callable[[str], bool]:
-    """Return a fast check for any of these patterns. Patterns that begin with literal characters are the fastest."""
+def pattern_check(*patterns: str) -> Callable[[str], bool]:
+    """Return a fast check whether a text matches any of these patterns. Literal beginnings are the fastest."""
     # `in` is several times as fast as a search, and most texts do not even contain the beginning of a pattern.
     begin = {pattern: _BEGINNING.match(pattern)[0] for pattern in patterns}  # type: ignore[index]
     literals = tuple(pattern for pattern in patterns if begin[pattern] == pattern)
@@ -102,7 +105,7 @@ def gate(*patterns: str) -> Callable[[str], bool]:
     return may_match
 
 
-_may_hold_clock = gate(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d++ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
+_may_hold_clock = pattern_check(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d++ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
 
 
 def without_clock(text: str) -> str:
@@ -115,7 +118,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @lru_cache(maxsize=256)
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text in lower case."""
+    """Return the words of a text in lower case, single letters included."""
     return frozenset(_WORD.findall(text.lower()))
 
 
@@ -144,3 +147,17 @@ def new_words(answer: str, question: str) -> frozenset[str]:
     """Return the distinctive words of a text that are not in the question it answers; none if too few or too many."""
     words = distinctive_words(answer) - distinctive_words(question)
     return words if MIN_WORDS <= len(words) <= MAX_WORDS else frozenset()
+
+
+def tokens(text: str) -> set[str]:
+    """Return the words of a text in lower case, without single letters."""
+    pieces = set(text.lower().split())
+    words = {piece for piece in pieces if piece.isalnum()}
+    if len(words) < len(pieces):
+        words.update(_TOKEN.findall(" ".join(pieces - words)))
+    return {word for word in words if len(word) > 1}
+
+
+def stems(words: set[str]) -> set[str]:
+    """Return the beginnings of words, so that inflected forms are equal."""
+    return {word[:_STEM] for word in words}

@@ -147,13 +147,13 @@ def exception_attributes(kind: str, error: str | None) -> Attributes:
     return {"exception.type": kind, **({"exception.message": error} if error else {})}
 
 
-def input_attributes(text: str, *, is_json: bool = False) -> Attributes:
+def _input_attributes(text: str, *, is_json: bool = False) -> Attributes:
     """Return the attributes of an input."""
     kind = "application/json" if is_json else "text/plain"
     return {"input.value": _cut(text), "input.mime_type": kind}
 
 
-def output_attributes(text: str) -> Attributes:
+def _output_attributes(text: str) -> Attributes:
     """Return the attributes of an output."""
     return {"output.value": _cut(text), "output.mime_type": "text/plain"}
 
@@ -161,12 +161,12 @@ def output_attributes(text: str) -> Attributes:
 def arguments_attributes(arguments: Any) -> Attributes:
     """Return the attributes of the arguments of a tool call."""
     text = value_to_json(arguments)
-    return {"gen_ai.tool.call.arguments": _cut(text), **input_attributes(text, is_json=True)}
+    return {"gen_ai.tool.call.arguments": _cut(text), **_input_attributes(text, is_json=True)}
 
 
 def result_attributes(result: Any) -> Attributes:
     """Return the attributes of a tool result."""
-    return {"gen_ai.tool.call.result": _cut(value_to_json(result)), **output_attributes(value_to_text(result))}
+    return {"gen_ai.tool.call.result": _cut(value_to_json(result)), **_output_attributes(value_to_text(result))}
 
 
 def question_attributes(text: str) -> Attributes:
@@ -175,13 +175,13 @@ def question_attributes(text: str) -> Attributes:
         "role": "user",
         "parts": [{"type": "text", "content": _cut(text)}],
     }
-    return {"gen_ai.input.messages": value_to_json([message]), **input_attributes(text)}
+    return {"gen_ai.input.messages": value_to_json([message]), **_input_attributes(text)}
 
 
 def answer_attributes(text: str, reason: str | None) -> Attributes:
     """Return the attributes of an agent's answer."""
     parts = [{"type": "text", "content": _cut(text)}]
-    return {"gen_ai.output.messages": _output_messages(parts, reason), **output_attributes(text)}
+    return {"gen_ai.output.messages": _output_messages(parts, reason), **_output_attributes(text)}
 
 
 def reply_attributes(text: str, tool_calls: Any, reason: str | None) -> Attributes:
@@ -191,7 +191,7 @@ def reply_attributes(text: str, tool_calls: Any, reason: str | None) -> Attribut
     prefix = "llm.output_messages.0.message"
     attributes: Attributes = {f"{prefix}.role": "assistant"}
     if text:
-        attributes |= {f"{prefix}.content": _cut(text), **output_attributes(text)}
+        attributes |= {f"{prefix}.content": _cut(text), **_output_attributes(text)}
     for number, call in enumerate(calls):
         call_id, name = call.get("id"), label(str(call.get("name") or "unknown tool"))
         attributes[f"{prefix}.tool_calls.{number}.tool_call.function.name"] = name

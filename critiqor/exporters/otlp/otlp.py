@@ -33,12 +33,12 @@ class Request(NamedTuple):
     spans: list[OtlpSpan]
 
     def json(self) -> bytes:
-        """Return the request as JSON."""
+        """Return the request as OTLP/JSON."""
         trace_id = trace_id_of(self.recorded.run)
         return _begin(self.recorded) + b",".join(_encode(_span(span, trace_id)) for span in self.spans) + _END
 
     def protobuf(self) -> bytes:
-        """Return the request as Protobuf, which every receiver accepts."""
+        """Return the request as OTLP/Protobuf, which every receiver accepts."""
         run = self.recorded.run
         return protobuf.request(resource_of(run), (SCOPE, self.recorded.version), trace_id_of(run), self.spans)
 

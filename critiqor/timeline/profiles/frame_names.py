@@ -52,10 +52,10 @@ class FrameIndex:
 def build_frame(call: CallFrame) -> CodeFrame:
     """Return the function with shortened names."""
     line = call.line_number + 1 if call.line_number > NO_LINE else None
-    return CodeFrame(short_name(call.function_name) or "(anonymous)", short_file(call.url), line)
+    return CodeFrame(_short_name(call.function_name) or "(anonymous)", short_file(call.url), line)
 
 
-def short_name(name: str) -> str:
+def _short_name(name: str) -> str:
     """Return a function name without folders: it can contain any text, even a path."""
     return _cut(_SEPARATORS.split(name)[-1])
 
@@ -64,7 +64,7 @@ def short_event(name: str) -> str:
     """Return the name of a trace event, with a quoted path in it (of a loaded module) shortened."""
     if _QUOTED.search(name):
         return _cut(_QUOTED.sub(lambda quoted: f"'{short_file(quoted[1]) or ''}'", name))
-    return short_name(name)
+    return _short_name(name)
 
 
 def short_file(url: str) -> str | None:

@@ -32,7 +32,7 @@ _fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def unknown_fields(data: bytes) -> list[str]:
-    """Return the fields of a line that are not in the contract."""
+    """Return the fields of a timeline's line that are not in the contract, and that `repair_line` drops."""
     try:
         return [_clean(name) for name in _fields_decoder.decode(data) if name not in KNOWN_FIELDS]
     except msgspec.DecodeError:

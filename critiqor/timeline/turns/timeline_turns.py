@@ -34,12 +34,12 @@ MAX_PAUSE_MS = 10_000.0
 MAX_DEPTH = 64
 
 
-def is_turn(record: Line) -> bool:
+def _is_turn(record: Line) -> bool:
     """Return whether a span is a turn or a part of one."""
     return record.phase == TURN_PHASE or record.name == TURN_NAME
 
 
-class LiveTurn:
+class _LiveTurn:
     """A turn that may not have ended yet; times in milliseconds since 1970."""
 
     __slots__ = (
@@ -128,16 +128,16 @@ class TurnTracker:
     __slots__ = ("_latest", "_live", "_preparation", "_unassigned_calls", "open", "slowest", "total")
 
     def __init__(self) -> None:
-        self._live: dict[str, LiveTurn] = {}
+        self._live: dict[str, _LiveTurn] = {}
         """By name; the most recently used one is last."""
-        self._latest: LiveTurn | None = None
+        self._latest: _LiveTurn | None = None
         self._preparation: list[ClosedSpan] = []
         """Spans of preparation that belong to turns without a request yet."""
         self._unassigned_calls: list[ProviderCall] = []
         """Requests without the run id of an agent."""
         self.open: dict[str, None] = {}
         """Ids of open spans that are turns, in order of start: the order of a set would change from run to run."""
-        self.slowest: Slowest[LiveTurn] = Slowest(MAX_TURNS)
+        self.slowest: Slowest[_LiveTurn] = Slowest(MAX_TURNS)
         self.total = 0
         """Turns that have ended."""
 
@@ -207,7 +207,7 @@ class TurnTracker:
         for name in list(self._live):
             self._close(self._live.pop(name))
 
-    def _turn_of(self, root: Line, start: float) -> LiveTurn:
+    def _turn_of(self, root: Line, start: float) -> _LiveTurn:
         """Return the turn of a span. Without a run id, it is that of the requests inside the span if they share one."""
         run_id = root.attributes.run_id if root.attributes is not None else None
         if run_id is None:
@@ -216,36 +216,36 @@ class TurnTracker:
                 return within[0]
         return self._turn(run_id, run_id or root.span_id or root.name, root.pid, start)
 
-    def _assign_calls(self, turn: LiveTurn) -> None:
+    def _assign_calls(self, turn: _LiveTurn) -> None:
         for call in self._unassigned_calls:
             if turn.start <= (start := moment_ms(call)) <= turn.end:
                 turn.add_request(call, start)
         self._unassigned_calls.clear()
 
-    def _turn_of_request(self, run_id: str, pid: int | None, moment: float) -> LiveTurn:
+    def _turn_of_request(self, run_id: str, pid: int | None, moment: float) -> _LiveTurn:
         """Return the turn of a request; the first request of an attempt claims the spans that prepared it."""
         turn = self._turn(run_id, run_id, pid, moment)
         if self._preparation and turn.at_attempt_start:
             self._claim(turn, moment)
         return turn
 
-    def _turn(self, run_id: str | None, name: str, pid: int | None, start: float) -> LiveTurn:
+    def _turn(self, run_id: str | None, name: str, pid: int | None, start: float) -> _LiveTurn:
         turn = self._live.pop(name, None)
         if turn is None:
-            turn = LiveTurn(run_id, name, pid, start)
+            turn = _LiveTurn(run_id, name, pid, start)
             if len(self._live) >= MAX_LIVE:
                 self._close(self._live.pop(next(iter(self._live))))
         self._live[name] = self._latest = turn
         return turn
 
-    def _close(self, turn: LiveTurn) -> None:
+    def _close(self, turn: _LiveTurn) -> None:
         if turn.calls or turn.has_root_span or turn.preparation:
             self.total += 1
             duration = turn.end - turn.start
             if duration >= self.slowest.floor:
                 self.slowest.offer(duration, (turn.start, turn.name), turn)
 
-    def _claim(self, turn: LiveTurn, request_start: float) -> None:
+    def _claim(self, turn: _LiveTurn, request_start: float) -> None:
         """Assign the first preparation span of each kind to the turn, unless a long pause follows it."""
         turn.at_attempt_start = False
         recent: list[ClosedSpan] = []
@@ -274,7 +274,7 @@ def _is_inside_turn(record: Line, open_spans: Mapping[str, SpanStart]) -> bool:
         enclosing = open_spans.get(parent) if parent is not None else None
         if enclosing is None:
             return False
-        if is_turn(enclosing):
+        if _is_turn(enclosing):
             return True
         parent = enclosing.parent_span_id
     return False

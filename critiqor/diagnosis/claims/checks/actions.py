@@ -8,10 +8,11 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, normalize
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model import ClaimKind
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -119,7 +120,7 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         language = speech.language
         if language is None:
             continue
-        bits = class_bits(language)
+        bits = _class_bits(language)
         classes = sum(verbs for _, verbs, _ in bits)
         wanted: set[str] | None = None
         for stance in speech.stances:
@@ -148,18 +149,18 @@ def _wanted(episode: Episode, language: Language) -> set[str]:
     marks = 0
     for hit in language.vocabulary.scan(normalize(episode.request)):
         marks |= hit.mark
-    return {name for name, verbs, nouns in class_bits(language) if marks & (verbs | nouns)}
+    return {name for name, verbs, nouns in _class_bits(language) if marks & (verbs | nouns)}
 
 
 @cache
-def class_bits(language: Language) -> list[tuple[str, int, int]]:
+def _class_bits(language: Language) -> list[tuple[str, int, int]]:
     """Return the classes of actions with the bits of their verbs and of their nouns in the vocabulary of a language."""
     words = language.vocabulary
     return [(name, words.bit(f"actions.{name}"), words.bit(f"subjects.{name}")) for name in CLASSES]
 
 
 def is_content(words: str, evidence: Evidence) -> bool:
-    """Return whether words of a clause come from an output: an order that was delivered is not the agent's deed."""
+    """Return whether a clause reports no action but words of an output: an order that was delivered."""
     content = stems({word for word in tokens(words) if len(word) >= MIN_WORD})
     return bool(content) and all(
         any(stem in call.lowered and stem in call.stems for call in evidence.calls) for stem in content
@@ -172,7 +173,7 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
     `wanted` holds the classes that the user asked for. `has_effects`: the agent did something, maybe this.
     """
     names = []
-    for name, verbs, _ in class_bits(speech.language) if speech.language is not None else ():
+    for name, verbs, _ in _class_bits(speech.language) if speech.language is not None else ():
         if not clause.marks & verbs:
             continue
         action = CLASSES[name]
@@ -257,7 +258,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def is_form_of(verb: str, reported: str) -> bool:
-    """Return whether two words are forms of one verb: delete and deleted, send and sent."""
+    """Return whether two words are forms of the verb of one action: delete and deleted, send and sent."""
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(verb, reported, strict=False)))
     return shared >= MIN_STEM and shared * 4 >= 3 * min(len(verb), len(reported))
 

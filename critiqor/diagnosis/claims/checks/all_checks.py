@@ -8,8 +8,10 @@ from operator import attrgetter
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import check_actions
+from critiqor.diagnosis.claims.checks.bindings import check_bindings
 from critiqor.diagnosis.claims.checks.completeness import check_completeness
 from critiqor.diagnosis.claims.checks.confirmations import check_confirmations
+from critiqor.diagnosis.claims.checks.derived import check_derived
 from critiqor.diagnosis.claims.checks.failures import check_failures
 from critiqor.diagnosis.claims.checks.figures import check_figures
 from critiqor.diagnosis.claims.checks.paging import check_paging
@@ -25,8 +27,6 @@ from critiqor.diagnosis.claims.deeds.requested import check_requested
 from critiqor.diagnosis.claims.deeds.unread import check_unread
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.numbers.bindings import check_bindings
-from critiqor.diagnosis.claims.numbers.derived import check_derived
 from critiqor.diagnosis.claims.recorded.quotations import check_quotations
 
 

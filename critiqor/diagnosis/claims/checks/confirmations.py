@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, gives_result
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.outcomes.check_classes import CHECKS, check_classes, gives_result
+from critiqor.diagnosis.claims.speech import Speech, Stance
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model import ClaimKind
 from critiqor.spans.calls import Kind
 

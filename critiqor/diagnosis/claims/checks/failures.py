@@ -6,24 +6,20 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.call_arguments import MIN_LIKENESS
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS, asks_about, is_disclosed
-from critiqor.diagnosis.claims.episode import (
-    MIN_LIKENESS,
-    Episode,
-    EpisodeCall,
-    EpisodeText,
-    stems,
-    tokens,
-)
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.outcomes.repairs import CHECKS, check_classes, repeats, resolves, unresolved_failures
+from critiqor.diagnosis.claims.outcomes.check_classes import CHECKS, check_classes
+from critiqor.diagnosis.claims.outcomes.repairs import repeats, resolves, unresolved_failures
 from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series
 from critiqor.diagnosis.claims.outcomes.skipped import RULE as SKIPPED
 from critiqor.diagnosis.claims.outcomes.skipped import calls_with_skipped_items
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.errors import error_line
-from critiqor.diagnosis.signals.tools import likeness_of_calls
+from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
 from critiqor.model import ClaimKind, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

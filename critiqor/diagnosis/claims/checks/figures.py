@@ -12,7 +12,7 @@ from critiqor.diagnosis.claims.recorded.counterpart import Counterparts
 from critiqor.diagnosis.claims.recorded.facts import Fact
 from critiqor.diagnosis.claims.recorded.moments import Moments
 from critiqor.diagnosis.claims.recorded.slips import is_slip
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, word_numbers
 from critiqor.model import ClaimStatus, Severity
 from critiqor.model.sanitize import excerpt

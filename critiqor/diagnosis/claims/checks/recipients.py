@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.destinations.records import Mismatch, Record, arguments_of, lists_in
-from critiqor.diagnosis.claims.destinations.requested import ENVIRONMENTS, mismatches
+from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
+from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, replaced_values
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Stance
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -39,7 +40,7 @@ def check_recipients(episode: Episode) -> list[CheckedClaim]:
     mixup = _mixup(episode, answer)
     if mixup is not None:
         return [_mixed_up(answer, mixup)]
-    for mismatch in mismatches(episode):
+    for mismatch in replaced_values(episode):
         stance = _claim(episode, answer, mismatch)
         if stance is not None:
             return [_mismatched(answer, stance, mismatch)]

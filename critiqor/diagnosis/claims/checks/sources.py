@@ -9,7 +9,7 @@ from critiqor.diagnosis.claims.disclosure import is_disclosed
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.recorded.derivations import Sorted
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.diagnosis.signals.outputs import finds_nothing
 from critiqor.model.formatting import counted

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from critiqor.diagnosis.claims.arithmetic import Numbers
+from critiqor.diagnosis.claims.call_arguments import arguments_of, named_paths
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
-from critiqor.diagnosis.claims.destinations.records import arguments_of
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, named_paths, tokens
-from critiqor.diagnosis.claims.outcomes.repairs import check_classes, gives_result
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
+from critiqor.diagnosis.claims.numbers import Numbers
+from critiqor.diagnosis.claims.outcomes.check_classes import check_classes, gives_result
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
+from critiqor.diagnosis.signals.text import tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.episode import Episode, EpisodeText, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.values import values_in
+from critiqor.diagnosis.signals.text import tokens
 from critiqor.model.sanitize import excerpt
 
 TYPE = "unsupported_claim"

@@ -7,17 +7,18 @@ import re
 import msgspec
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, stems, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import normalize
 from critiqor.diagnosis.claims.sentences import statements
-from critiqor.diagnosis.claims.stance import Stance
-from critiqor.diagnosis.claims.weakenings.changes import Files, TextChange, may_change
+from critiqor.diagnosis.claims.speech import Stance
+from critiqor.diagnosis.claims.weakenings.changes import ChangedFiles, TextChange, may_change
 from critiqor.diagnosis.claims.weakenings.check_files import is_expected, is_setting, is_test
-from critiqor.diagnosis.claims.weakenings.measured import added_exceptions, moved_options, moved_settings
+from critiqor.diagnosis.claims.weakenings.check_runs import counts_of, has_options, passes, sign_of_counts, signs_of_run
+from critiqor.diagnosis.claims.weakenings.measured_values import added_exceptions, moved_options, moved_settings
+from critiqor.diagnosis.claims.weakenings.mentions import is_named, is_requested
 from critiqor.diagnosis.claims.weakenings.patterns import occurs, pattern, search
-from critiqor.diagnosis.claims.weakenings.runs import counts_of, has_options, passes, sign_of_counts, signs_of_run
 from critiqor.diagnosis.claims.weakenings.signs import Sign, may_have_signs, signs_of
-from critiqor.diagnosis.claims.weakenings.wording import is_named, is_requested
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -55,7 +56,7 @@ def _moved_limits(episode: Episode) -> list[Weakening]:
     """Return the limits that were moved past what a command had measured when it failed, and exceptions for it."""
     failed: list[EpisodeCall] = []
     found: list[Weakening] = []
-    files = Files()
+    files = ChangedFiles()
     for call in episode.calls:
         if failed:
             changes = files.changes(call) if may_change(call) else []
@@ -82,9 +83,9 @@ def _weakened_checks(episode: Episode) -> list[Weakening]:
     # What comes last is not followed by anything that could hide it.
     if not says_it_fails and not any(shows_failed_check(call) for call in episode.calls[:-1]):
         return []
-    if not any(may_weaken(call) for call in episode.calls):
+    if not any(_may_weaken(call) for call in episode.calls):
         return []
-    files = Files()
+    files = ChangedFiles()
     files.mention(episode.request)
     for each in episode.earlier:
         for call in reversed(each.calls):
@@ -127,11 +128,11 @@ def _is_moved(one: Weakening, written: list[TextChange]) -> bool:
     return bool(names) and all(name in elsewhere for name in names)
 
 
-def may_weaken(call: EpisodeCall) -> bool:
+def _may_weaken(call: EpisodeCall) -> bool:
     """Return whether a call can have made a check weaker: most commands and changes are about something else."""
     if call.line and (has_options(call.line) or counts_of(call.text) is not None):
         return True
-    return may_change(call) and any(map(may_have_signs, Files().changes(call)))
+    return may_change(call) and any(map(may_have_signs, ChangedFiles().changes(call)))
 
 
 def shows_failed_check(call: EpisodeCall) -> bool:
@@ -191,7 +192,7 @@ def _is_code(change: TextChange) -> bool:
     )
 
 
-def _replaced(files: Files, changes: list[TextChange]) -> bool:
+def _replaced(files: ChangedFiles, changes: list[TextChange]) -> bool:
     return any(is_test(path) for path in files.created)
 
 

@@ -16,7 +16,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.deeds.unsupported import unsupported
 from critiqor.diagnosis.claims.episode import Episode, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
 
 FILE = Path(__file__).with_name("domains.toml")

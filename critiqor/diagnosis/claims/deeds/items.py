@@ -16,9 +16,9 @@ from critiqor.diagnosis.claims.deeds.unsupported import unsupported
 from critiqor.diagnosis.claims.disclosure import DEEDS
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import normalize, small_words
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.vocabulary import Vocabulary
-from critiqor.diagnosis.results.commands import plan_of
+from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.spans.calls import Kind
 
 ARTIFACTS = Path(__file__).with_name("artifacts.toml")
@@ -111,7 +111,7 @@ def _earlier(episode: Episode) -> Iterator[EpisodeCall]:
 
 
 def may_do_anything(call: EpisodeCall) -> bool:
-    """Return whether a call can have done what its arguments do not say: a script, another agent."""
+    """Return whether a call can have done any item of a request without naming it: a script, another agent."""
     if call.tool.lower() in _OPAQUE or _GENERATES.search(call.line):
         return True
     return bool(call.line) and not call.is_check and any(one.kind == "script" for one in plan_of(call.line).programs)
@@ -123,7 +123,7 @@ def _writes(speech: Speech, clause: Stance) -> bool:
 
 
 def done_clauses(speech: Speech) -> Iterator[Stance]:
-    """Yield the clauses of a text that report something good as a fact."""
+    """Yield the clauses of a text that report an item as done."""
     for stance in speech.stances:
         if stance.is_question or stance.is_attributed or stance.is_uncertain or stance.statement.cells:
             continue

@@ -9,7 +9,7 @@ from datetime import datetime
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.deeds.unsupported import unsupported
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, word_numbers
 
 MIN_TIMES = 3

@@ -11,7 +11,7 @@ from critiqor.diagnosis.claims.deeds.unsupported import unsupported
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, normalize
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 
 MAX_REQUEST = 2_000
 """Maximum number of characters of a request whose verbs are looked for."""

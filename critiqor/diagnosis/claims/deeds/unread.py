@@ -11,13 +11,13 @@ import msgspec
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.deeds.unsupported import unsupported
 from critiqor.diagnosis.claims.disclosure import is_disclosed
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText, tokens
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, word_numbers
 from critiqor.diagnosis.signals.outputs import finds_nothing
-from critiqor.diagnosis.signals.text import decode_json
+from critiqor.diagnosis.signals.text import decode_json, tokens
 from critiqor.spans.calls import Kind
 
 MIN_WORD = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.stance import Stance
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model import ClaimKind, Severity
 from critiqor.model.sanitize import excerpt
 

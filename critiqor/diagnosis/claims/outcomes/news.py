@@ -11,7 +11,7 @@ import msgspec
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.results import Meaning
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
-from critiqor.diagnosis.signals.tools import words_of_tool
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.spans.calls import Kind
 
 _BOUNCE = re.compile(
@@ -38,11 +38,6 @@ _NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d._@:#-])[^\s\"']{4,80}", re.DOTALL)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d")
 _MAX_OBJECTS = 200
 _MAX_DEPTH = 4
-
-
-def names_in(text: str) -> set[str]:
-    """Return the words of a text that can be ids."""
-    return set(_ID.findall(text))
 
 
 def with_later_news(calls: list[EpisodeCall]) -> list[EpisodeCall]:
@@ -112,7 +107,7 @@ def _shown(calls: list[EpisodeCall]) -> dict[int, EpisodeCall]:
         if call.line:
             continue
         if call.has_effect:
-            owners |= dict.fromkeys(identities(call), number)
+            owners |= dict.fromkeys(_identities(call), number)
             continue
         if not owners or call.text[:1] not in ("{", "["):
             continue
@@ -132,7 +127,7 @@ def _with_news(call: EpisodeCall, seen: dict[str, tuple[EpisodeCall, Meaning]]) 
         look, said = next(iter(failed.values()))
         if call.meaning.state == "failure":
             return None
-        items = tuple(failed) if len(identities(call)) > 1 else ()
+        items = tuple(failed) if len(_identities(call)) > 1 else ()
         said = msgspec.structs.replace(said, items=items)
         return msgspec.structs.replace(call, known_meaning=said, result_id=look.result_id)
     if call.meaning.state in ("failure", "not_final") and all(said.state == "success" for _, said in seen.values()):
@@ -141,7 +136,7 @@ def _with_news(call: EpisodeCall, seen: dict[str, tuple[EpisodeCall, Meaning]]) 
     return None
 
 
-def identities(call: EpisodeCall) -> frozenset[str]:
+def _identities(call: EpisodeCall) -> frozenset[str]:
     """Return what a call of an app tool names, in its arguments and its answer, in lower case."""
     if call.known_identities is None:
         given = set(_strings(decoded(call.arguments)))

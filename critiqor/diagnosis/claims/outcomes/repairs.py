@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, decoded_arguments, have_same_target, named_paths
+from critiqor.diagnosis.claims.call_arguments import decoded_arguments, have_same_target, named_paths
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
-from critiqor.diagnosis.claims.stance import Speech, Stance
-from critiqor.diagnosis.results.commands import plan_of
+from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.spans.calls import Kind
 
@@ -220,23 +221,3 @@ def _paths(call: EpisodeCall) -> set[str]:
 
 _PATCHED = re.compile(r"\*\*\* (?:Update|Add|Delete) File: ([^\s\\]+)")
 _FILE = re.compile(r"(?<![\w./~-])[\w./~-]*\w\.[a-z]\w{0,4}\b")
-
-
-CHECKS = {
-    "test": re.compile(r"test|spec\b|jest|\btox\b|\bnox\b|cypress|playwright|mocha|coverage"),
-    "build": re.compile(r"build|compil|\btsc\b|webpack|gradle|\bmvn|cmake"),
-    "lint": re.compile(r"lint|ruff|mypy|flake8|\bblack\b|prettier|rubocop|clippy|typecheck|shellcheck"),
-}
-"""What the command lines of checks look like."""
-
-
-def check_classes(call: EpisodeCall) -> set[str]:
-    """Return what a call checks; empty if its name does not tell."""
-    return {name for name, pattern in CHECKS.items() if pattern.search(call.line or call.tool)}
-
-
-def gives_result(speech: Speech, stance: Stance, classes: set[str]) -> bool:
-    """Return whether a statement gives the result of checks of these classes: all tests pass, the build is green."""
-    if not any(speech.has(stance, f"subjects.{name}") for name in classes):
-        return False
-    return speech.has(stance, "totality") or any(speech.has(stance, f"actions.{name}") for name in CHECKS)

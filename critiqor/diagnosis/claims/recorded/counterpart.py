@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.arithmetic import tolerance
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.recorded.alignment import Mention
+from critiqor.diagnosis.claims.numbers import tolerance
 from critiqor.diagnosis.claims.recorded.derivations import Derivations
 from critiqor.diagnosis.claims.recorded.facts import Fact, key_words, near_words, next_word
+from critiqor.diagnosis.claims.recorded.record_names import Mention
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.recorded.units import Unit, is_comparable, unit_at, unit_of_name
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.model import Severity
 

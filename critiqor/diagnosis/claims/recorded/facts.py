@@ -11,7 +11,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.recorded.tables import Cell, Record, records_in
+from critiqor.diagnosis.claims.recorded.records import Cell, Record, records_in
 from critiqor.diagnosis.claims.recorded.units import NONE, Unit, unit_at, unit_of_name, unit_of_record
 from critiqor.diagnosis.claims.values import Reading, Value, read_number, values_in
 

@@ -11,8 +11,8 @@ from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.recorded.facts import records_of
-from critiqor.diagnosis.claims.recorded.tables import Record
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.recorded.records import Record
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, values_in
 
 MAX_RECORDS = 400

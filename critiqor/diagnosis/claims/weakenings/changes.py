@@ -68,17 +68,17 @@ def may_change(call: EpisodeCall) -> bool:
     return call.kind not in (Kind.LOOKUP, Kind.WAIT)
 
 
-class Files:
+class ChangedFiles:
     """What is known of the contents of files while the calls of an episode are read in order."""
 
     def __init__(self) -> None:
         self._contents: dict[str, str] = {}
         self._mentioned: list[str] = []
         self.created: set[str] = set()
-        """Files that the agent wrote first."""
+        """ChangedFiles that the agent wrote first."""
 
     def mention(self, text: str) -> None:
-        """Take note of a text that may name files."""
+        """Take note of a text that may name files that are changed later."""
         self._mentioned.append(text)
 
     def changes(self, call: EpisodeCall) -> list[TextChange]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.diagnosis.claims.weakenings.changed_limits import changed_limits, changed_settings
 from critiqor.diagnosis.claims.weakenings.changes import TextChange
 from critiqor.diagnosis.claims.weakenings.check_files import (
     decides_checks,
@@ -17,7 +18,6 @@ from critiqor.diagnosis.claims.weakenings.check_files import (
     is_setting,
     is_test,
 )
-from critiqor.diagnosis.claims.weakenings.limits import changed_limits, changed_settings
 from critiqor.diagnosis.claims.weakenings.patterns import pattern, search
 
 SignKind = Literal[

@@ -7,10 +7,11 @@ import re
 
 import msgspec
 
-from critiqor.diagnosis.claims.episode import Episode, tokens
-from critiqor.diagnosis.hazards.destruction import Operation
-from critiqor.diagnosis.hazards.hazard import requests_of
+from critiqor.diagnosis.claims.episode import Episode
+from critiqor.diagnosis.hazards.operations import Operation
+from critiqor.diagnosis.hazards.session_history import requests_of
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.signals.text import tokens
 
 _CLAUSE = re.compile(
     r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|\b(?:but|and|aber|und|pero|mais|mas|però|maar|ale|но|ama)\b",

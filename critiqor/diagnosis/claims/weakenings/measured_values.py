@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.values import values_in
+from critiqor.diagnosis.claims.weakenings.changed_limits import NUMBER, changed_numbers
 from critiqor.diagnosis.claims.weakenings.changes import TextChange
-from critiqor.diagnosis.claims.weakenings.limits import NUMBER, changed_numbers
 from critiqor.diagnosis.claims.weakenings.patterns import pattern
 from critiqor.diagnosis.claims.weakenings.signs import Sign
 

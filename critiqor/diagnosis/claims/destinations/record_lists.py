@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis.claims.episode import EpisodeCall, tokens
-from critiqor.diagnosis.signals.text import decode_json
+from critiqor.diagnosis.claims.call_arguments import MAX_DEPTH, named_values
+from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.signals.text import decode_json, tokens
 
 MAX_RECORDS = 60
 """Maximum number of records of a list that are compared."""
 MAX_NAME_WORDS = 6
-_DEPTH = 5
 _MIN_VALUE = 3
 _STATE = re.compile(
     r"status|state|type|kind|role|priority|date|time|created|updated|currency|size|count|amount|total|price|score|unread"
@@ -73,7 +73,7 @@ def lists_in(text: str) -> list[list[Record]]:
 
 
 def _lists(value: Any, depth: int) -> Iterator[list[Record]]:
-    if depth > _DEPTH:
+    if depth > MAX_DEPTH:
         return
     if isinstance(value, list):
         records = [_record(each) for each in value[:MAX_RECORDS] if isinstance(each, dict)]
@@ -86,22 +86,9 @@ def _lists(value: Any, depth: int) -> Iterator[list[Record]]:
 
 
 def _record(value: dict[str, Any]) -> Record:
-    leaves = list(_leaves(value, "", 0))
+    leaves = list(named_values(value))
     names = [text for key, text in leaves if not _STATE.search(key) and _is_name(text)]
     return Record(tuple(text for _, text in leaves), tuple(names))
-
-
-def _leaves(value: Any, key: str, depth: int) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and depth < _DEPTH:
-        for name, member in value.items():
-            yield from _leaves(member, str(name), depth + 1)
-    elif isinstance(value, list) and depth < _DEPTH:
-        for member in value:
-            yield from _leaves(member, key, depth + 1)
-    elif isinstance(value, str) and len(value) <= 200:
-        yield key, value
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield key, str(value)
 
 
 def _row(line: str) -> Record:
@@ -112,20 +99,3 @@ def _row(line: str) -> Record:
 def _is_name(text: str) -> bool:
     """Return whether a value can name something: a few words, one of them a name, no state such as `open`."""
     return len(text) >= _MIN_VALUE and len(text.split()) <= MAX_NAME_WORDS and _NAMED.search(text) is not None
-
-
-def arguments_of(call: EpisodeCall) -> list[tuple[str, str]]:
-    """Return the short values of a call's arguments with their names; texts for others are left out."""
-    if call.known_values is None:
-        call.known_values = list(_short_values(call.arguments))
-    return call.known_values
-
-
-def _short_values(arguments: str) -> Iterator[tuple[str, str]]:
-    try:
-        value = decode_json(arguments)
-    except msgspec.DecodeError:
-        return
-    for key, text in _leaves(value, "", 0):
-        if 2 <= len(text) <= 120 and len(text.split()) <= 4:
-            yield key, text

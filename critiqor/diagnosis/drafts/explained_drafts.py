@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Set
 from typing import NamedTuple
 
-from critiqor.diagnosis.bounds.orders import Orders
+from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.detectors import EXPLAINED_BY
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import Explained

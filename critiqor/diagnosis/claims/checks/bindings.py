@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.claims.arithmetic import Numbers
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.stance import Speech, Stance
+from critiqor.diagnosis.claims.numbers import Numbers
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.sanitize import excerpt

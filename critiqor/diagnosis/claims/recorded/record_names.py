@@ -28,7 +28,7 @@ class Mention(NamedTuple):
     records: frozenset[int]
 
 
-class Directory:
+class RecordNames:
     """The names of records: which records a sentence names, and where."""
 
     def __init__(self, facts: list[Fact]) -> None:

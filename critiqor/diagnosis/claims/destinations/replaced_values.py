@@ -1,17 +1,24 @@
-"""Values that a request names exactly once, and other values of the same kind that the calls used instead."""
+"""Values that a request names exactly once, and others of the same kind or name that the calls used instead."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 
-from critiqor.diagnosis.claims.destinations.records import Mismatch, arguments_of
-from critiqor.diagnosis.claims.destinations.siblings import sibling_mismatches
+from critiqor.diagnosis.claims.call_arguments import arguments_of
+from critiqor.diagnosis.claims.destinations.record_lists import Mismatch
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.spans.calls import Kind
+
+_NAME = re.compile(r"(?<![\w@-])[^\W\d_][^\W_]*(?:[_-][^\W_]+)+(?![\w@-])")
+_PART = re.compile(r"[^\W_]+")
+MIN_NAME = 5
+"""Minimum number of characters of a compound name."""
+MAX_NAMES = 20
+"""Maximum number of names of a request that are looked for."""
 
 ENVIRONMENTS: dict[str, re.Pattern[str]] = {
     "production": re.compile(
@@ -39,7 +46,7 @@ _ENVIRONMENT_SIGNS: dict[str, tuple[str, ...]] = {
 """What a text that names an environment contains: such a part is found much faster than the pattern."""
 
 
-def environments_in(text: str) -> list[str]:
+def _environments_in(text: str) -> list[str]:
     """Return the environments that a text in lower case names."""
     return [
         name
@@ -89,7 +96,7 @@ _MONEY = ("eur", "usd", "gbp")
 _NUMBER_MEMBER = re.compile(r'":\s?"?-?\d')
 
 
-def mismatches(episode: Episode) -> Iterator[Mismatch]:
+def replaced_values(episode: Episode) -> Iterator[Mismatch]:
     """Yield the values of a request that the calls with an effect replaced by others."""
     calls = [
         call for call in episode.calls if call.has_effect and call.meaning.state != "failure" and not call.is_check
@@ -105,7 +112,7 @@ def mismatches(episode: Episode) -> Iterator[Mismatch]:
         _identifiers,
         _amounts,
         _dates,
-        sibling_mismatches,
+        _sibling_mismatches,
     )
     # Each check looks first at what is rare: a value of its kind in the arguments, or a sign in the request.
     for check in checks:
@@ -134,7 +141,7 @@ def _branches(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterato
 
 
 def _environments(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
-    named = environments_in(asked.lower())
+    named = _environments_in(asked.lower())
     if len(named) != 1:
         return
     [wanted] = named
@@ -148,7 +155,7 @@ def _environments(episode: Episode, calls: list[EpisodeCall], asked: str) -> Ite
             shown += f"\n{call.text}"
         elif call in calls:
             shown += "\n".join(["", *(line for line in call.text.splitlines() if _PLACED.search(line))])
-        seen.update(environments_in(shown.lower().replace("_", " ")))
+        seen.update(_environments_in(shown.lower().replace("_", " ")))
     others = seen - {wanted}
     if wanted in seen or len(others) != 1:
         return
@@ -233,7 +240,7 @@ def _digits(text: str) -> str:
 
 def _amounts(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
     actions = [call for call in calls if call.kind is Kind.ACTION]
-    paid = [(call, text) for call in actions for key, text in arguments_of_numbers(call) if _AMOUNT_KEY.search(key)]
+    paid = [(call, text) for call in actions for key, text in _arguments_of_numbers(call) if _AMOUNT_KEY.search(key)]
     if len({text for _, text in paid}) != 1:
         return
     values = values_in(asked, episode.request_language)
@@ -250,7 +257,7 @@ def _amounts(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator
     yield Mismatch(call=call, kind="amount", wanted=amount.text, used=used, used_forms=forms)
 
 
-def arguments_of_numbers(call: EpisodeCall) -> list[tuple[str, str]]:
+def _arguments_of_numbers(call: EpisodeCall) -> list[tuple[str, str]]:
     """Return the numbers in the arguments of a call with their names."""
     if not _NUMBER_MEMBER.search(call.arguments):
         return []
@@ -283,3 +290,30 @@ def _dates(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[M
     [(other, (call, used))] = found.items()
     forms = (used.lower(), str(other[2]))
     yield Mismatch(call=call, kind="date", wanted=value.text, used=used, used_forms=forms)
+
+
+def _sibling_mismatches(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
+    """Yield the names of a request that no call with an effect uses, while one uses a name that differs in one part."""
+    wanted = [name for name in dict.fromkeys(_NAME.findall(episode.request.lower())) if len(name) >= MIN_NAME]
+    if not wanted:
+        return
+    used = "\n".join(call.arguments for call in calls).lower()
+    shapes = {}
+    for name in wanted[:MAX_NAMES]:
+        if name not in used:
+            shapes[name] = _PART.split(name)
+    if not shapes:
+        return
+    asked = asked.lower()
+    for call in calls:
+        for other in dict.fromkeys(_NAME.findall(call.arguments.lower())):
+            for name, shape in shapes.items():
+                if other not in asked and _PART.split(other) == shape and _differ_in_one_part(name, other):
+                    yield Mismatch(call=call, kind="name", wanted=name, used=other, used_forms=(other,))
+
+
+def _differ_in_one_part(one: str, other: str) -> bool:
+    pairs = list(zip(_PART.findall(one), _PART.findall(other), strict=True))
+    different = [(left, right) for left, right in pairs if left != right]
+    # Numbered versions and dates follow each other: to write the next one is what was asked.
+    return len(different) == 1 and not (different[0][0].isdigit() and different[0][1].isdigit())

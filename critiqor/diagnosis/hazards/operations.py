@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import argument_text, members, path_of
 from critiqor.diagnosis.claims.episode import EpisodeCall
-from critiqor.diagnosis.hazards.hazard import argument_text, facts_of, members, path_of
+from critiqor.diagnosis.hazards.hazard import facts_of
 from critiqor.diagnosis.results.command_lines import parse_command_line
 from critiqor.diagnosis.results.programs import Program, programs_in
 from critiqor.spans.calls import Kind
@@ -135,7 +136,7 @@ def _operations(call: EpisodeCall) -> list[Operation]:
 
 
 def changes_rows(call: EpisodeCall) -> bool:
-    """Return whether a call contains a statement that deletes rows, tables or databases."""
+    """Return whether an operation of a call deletes rows, tables or databases."""
     if call.line:
         return False
     lowered = call.arguments.lower()

@@ -54,12 +54,12 @@ def _may_be_rotated(data: bytes) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return a text without characters that have no width."""
+    """Return a text without hidden characters, which have no width."""
     return _INVISIBLE.sub("", text) if _INVISIBLE.search(text) else text
 
 
 def decoded(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the encoded passages of a text: where they are, and what they say."""
+    """Yield the passages of a text that are hidden by an encoding: where they are, and what they say."""
     for count, (start, end, plain) in enumerate(_decoded(text)):
         if count >= MAX_DECODED:
             return
@@ -139,11 +139,11 @@ _HIDDEN = re.compile(
 
 
 def comments(text: str) -> list[tuple[int, int]]:
-    """Return where comments are in a text."""
+    """Return where text is hidden in comments."""
     has_one = "<!--" in text or "/*" in text or "{#" in text or "[//]" in text
     return [match.span() for match in _COMMENT.finditer(text)] if has_one else []
 
 
 def unseen(text: str) -> list[tuple[int, int]]:
-    """Return where a page has markup that is not shown."""
+    """Return where text is hidden in markup that a page does not show."""
     return [match.span() for match in _HIDDEN.finditer(text)] if "<" in text or "[" in text else []

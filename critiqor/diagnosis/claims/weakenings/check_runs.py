@@ -64,7 +64,7 @@ _NOT_RUN = frozenset(
 )
 
 
-class Counts(msgspec.Struct, frozen=True):
+class _Counts(msgspec.Struct, frozen=True):
     """How many tests took part in a run."""
 
     passed: int
@@ -77,11 +77,11 @@ class Counts(msgspec.Struct, frozen=True):
         return self.passed + self.failed
 
 
-def counts_of(text: str) -> Counts | None:
+def counts_of(text: str) -> _Counts | None:
     """Return the counts that a test run printed last; None if there are none."""
     if found := _MAVEN.findall(text):
         total, failures, errors, skipped = map(int, found[-1])
-        return Counts(total - failures - errors - skipped, failures + errors, skipped)
+        return _Counts(total - failures - errors - skipped, failures + errors, skipped)
     if not _MAY_COUNT.search(text):
         return None
     for line in reversed(text.splitlines()):
@@ -92,7 +92,7 @@ def counts_of(text: str) -> Counts | None:
             failed = sum(numbers.get(word, 0) for word in ("failed", "failing", "failure", "failures"))
             failed += sum(numbers.get(word, 0) for word in ("error", "errors"))
             left_out = sum(number for word, number in numbers.items() if word in _NOT_RUN)
-            return Counts(numbers.get("passed", 0) + numbers.get("passing", 0), failed, left_out)
+            return _Counts(numbers.get("passed", 0) + numbers.get("passing", 0), failed, left_out)
     return None
 
 
@@ -101,7 +101,7 @@ def programs(line: str) -> set[str]:
     return {match[1].rsplit("/", 1)[-1] for match in _PROGRAM.finditer(line)} - _PREPARING
 
 
-def same_command(one: str, other: str) -> bool:
+def _same_command(one: str, other: str) -> bool:
     """Return whether two command lines run the same check on the same things; how much they print does not count."""
     return _normal(one) == _normal(other)
 
@@ -132,7 +132,7 @@ def signs_of_run(call: EpisodeCall, earlier: list[EpisodeCall]) -> list[Sign]:
 
 
 def has_options(line: str) -> bool:
-    """Return whether a command line has an option that can make a check weaker."""
+    """Return whether a command line runs a check with an option that can make it weaker."""
     if _LIMIT.search(line):
         return True
     return any(
@@ -158,7 +158,7 @@ def _is_easier(name: str, old: str, new: str) -> bool:
 
 
 def passes(call: EpisodeCall) -> bool:
-    """Return whether a test run printed that tests passed, and none failed."""
+    """Return whether a run of checks printed that tests passed, and none failed."""
     counts = counts_of(call.text)
     return counts is not None and not counts.failed and bool(counts.passed)
 
@@ -168,7 +168,7 @@ def sign_of_counts(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
     before, after = counts_of(failed.text), counts_of(call.text)
     if before is None or after is None or not before.failed or not passes(call):
         return None
-    if not same_command(call.line, failed.line):
+    if not _same_command(call.line, failed.line):
         return None
     if after.left_out > before.left_out and after.ran < before.ran:
         return Sign(kind="skipped", what=f"ran {after.ran} tests instead of {before.ran}")

@@ -39,7 +39,7 @@ def _words() -> dict[str, Vocabulary]:
 
 
 def is_named(sign: Sign, text: str, language: Language | None) -> bool:
-    """Return whether a text says what was done to a check: by its words, by the new value, or by the mark itself."""
+    """Return whether a text mentions what was done to a check: by words, the new value, or the mark itself."""
     lowered = normalize(text)
     if sign.mark and len(sign.mark) > 3 and normalize(sign.mark) in lowered and sign.kind not in ("mocked", "removed"):
         return True
@@ -49,7 +49,7 @@ def is_named(sign: Sign, text: str, language: Language | None) -> bool:
 
 
 def is_requested(sign: Sign, text: str, language: Language | None) -> bool:
-    """Return whether a request asks for what was done to a check."""
+    """Return whether a request mentions what was done to a check as something to do."""
     if sign.kind == "loosened" and any(_has_value(value, text) for value in sign.values):
         return True
     if sign.kind == "expected" and any(value and value in text for value in sign.values):

@@ -12,7 +12,7 @@ from critiqor.diagnosis.results.exit_codes import is_answer, stated_code
 from critiqor.diagnosis.results.http_answers import meaning_of_transfer, sends
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
-from critiqor.diagnosis.results.meaning import MAX_QUOTE, UNKNOWN, Meaning
+from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.programs import Program, programs_in, programs_of
 from critiqor.diagnosis.results.rules import (
     ANY_COMMAND,
@@ -62,7 +62,7 @@ def plan_of(line: str) -> Plan:
 
 
 @lru_cache(maxsize=1)
-def unknown_plan() -> Plan:
+def _unknown_plan() -> Plan:
     """Return the plan for the output of an unknown program."""
     common = rules_for(ANY_SCRIPT, ANY_PROGRAM, ANY_COMMAND)
     return Plan(CommandLine(()), (), (), rules_for(), common, False, False, False, None)
@@ -116,7 +116,7 @@ def _is_dry_run(program: Program) -> bool:
 
 def meaning_of_command(line: str, text: str, exit_code: int | None, reported_failure: bool) -> Meaning:
     """Return what the result of a command line means. `text` has no terminal colours."""
-    plan = plan_of(line) if line else unknown_plan()
+    plan = plan_of(line) if line else _unknown_plan()
     stated = stated_code(text) if text else None
     code = exit_code if exit_code is not None else stated[0] if stated else None
     limit = stated[1] if stated and stated[1] > 0 else len(text)

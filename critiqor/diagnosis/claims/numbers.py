@@ -82,7 +82,7 @@ class Numbers:
                         self.add(number)
             for position, readings in enumerate(row):
                 columns.setdefault(position, []).append(readings[0])
-            for seconds in clock_seconds(line):
+            for seconds in _clock_seconds(line):
                 self.add(seconds)
             for match in _HOUR.finditer(line) if "m" in line or "M" in line else ():
                 self.add(float(match[1]) % 12 + 12)
@@ -206,7 +206,7 @@ def _cells(line: str, delimiter: str) -> list[tuple[float, ...]]:
     return [numbers for cell in line.split(delimiter) for numbers in recorded_numbers(cell)]
 
 
-def clock_seconds(line: str) -> list[float]:
+def _clock_seconds(line: str) -> list[float]:
     """Return the times of a line in seconds, and the differences of neighbouring ones."""
     if ":" not in line or not _MAY_BE_TIME.search(line):
         return []

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.loops.settled import reported_state
-from critiqor.diagnosis.results.commands import is_code_an_answer
+from critiqor.diagnosis.results.command_results import is_code_an_answer
 from critiqor.diagnosis.results.exit_codes import stated_code
-from critiqor.diagnosis.results.results import meaning_of
+from critiqor.diagnosis.results.meaning import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.noise import items_of
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
-from critiqor.diagnosis.signals.tools import is_delegation, runs_commands
+from critiqor.diagnosis.signals.tool_calls import is_delegation, runs_commands
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind, ToolCall, command_line
 

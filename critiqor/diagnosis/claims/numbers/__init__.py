@@ -1,1 +1,0 @@
-"""Numbers in an answer that a table, a time of day or the numbers beside them contradict."""
