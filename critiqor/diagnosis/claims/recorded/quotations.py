@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.claims.call_arguments import decoded_arguments, named_paths
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
-from critiqor.diagnosis.claims.episode import Episode, EpisodeText, decoded_arguments, named_paths
+from critiqor.diagnosis.claims.episode import Episode, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.sentences import Quotation, Statement, quotations
@@ -92,7 +93,7 @@ def _language_of_outputs(episode: Episode) -> Language | None:
     return language_of(text) if len(text) >= MIN_SOURCE else None
 
 
-MIN_SOURCE = 120
+MIN_SOURCE = 80
 """Minimum number of characters that show in which language a source is."""
 
 
