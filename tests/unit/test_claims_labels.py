@@ -69,7 +69,7 @@ WRONG = {
     "a literal quotation in a document": Case(
         "Maak een stukje met twee letterlijke reacties van bewoners.",
         (
-            Call("read", {"path": "enquete.csv"}, "nr;straat;cijfer;opmerking\n1;Lindelaan;7;\n2;Meidoornhof;8;"),
+            shell("cat enquete.csv", "nr;straat;cijfer;opmerking\n1;Lindelaan;7;\n2;Meidoornhof;8;"),
             Call(
                 "write",
                 {"path": "stukje.md", "content": '> "Na zes uur rijd ik drie rondjes voordat ik een plek heb."'},

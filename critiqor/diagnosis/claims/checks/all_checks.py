@@ -8,7 +8,6 @@ from operator import attrgetter
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import check_actions
-from critiqor.diagnosis.claims.checks.bindings import check_bindings
 from critiqor.diagnosis.claims.checks.completeness import check_completeness
 from critiqor.diagnosis.claims.checks.confirmations import check_confirmations
 from critiqor.diagnosis.claims.checks.derived import check_derived
@@ -38,7 +37,6 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_failures(episode),
         lambda: check_recipients(episode),
         lambda: check_targets(episode, evidence),
-        lambda: check_bindings(episode, evidence),
         lambda: check_figures(episode, evidence),
         lambda: check_derived(episode, evidence),
         lambda: check_sources(episode, evidence),

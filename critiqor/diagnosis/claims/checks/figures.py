@@ -85,7 +85,7 @@ class _Check:
         if (opposite := self._opposite(value)) is not None:
             return self._contradicted(stance, value, opposite.text, opposite.call)
         if evidence.states(value) or (evidence.is_readable and self._is_restated(value)):
-            replaced = self._replaced(stance, value)
+            replaced = self._replaced(stance, value) or self._misplaced(stance, value)
             evidence.accept(value)
             return replaced or (self._found(value) if lists_all else None)
         recorded = None if evidence.is_vast else self._counterparts.find(stance, value)
@@ -102,6 +102,27 @@ class _Check:
         if evidence.is_readable:
             return self._derived(value)
         return self._claim(value, "unverifiable", "too many numbers were recorded", [])
+
+    def _misplaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
+        """Return the contradiction of a number that was recorded for another thing than the one a text names."""
+        found = self._counterparts.misplaced(stance, value)
+        if found is None:
+            return None
+        own, other = found
+        name = excerpt(own.names[0], 40) if own.names else "it"
+        owner = excerpt(other.names[0], 40) if other.names else "another one"
+        claim = self._claim(value, "contradicted", f"{own.call.name} printed {own.text} for {name}", [own.call])
+        claim.problem = Problem(
+            type=TYPE,
+            about=("row",),
+            severity="high",
+            confidence=80,
+            title=f"Reported {excerpt(value.text, 30)} for {name}, which is the value of {owner}",
+            explanation=f"The text says “{excerpt(stance.statement.text, 100)}”. {own.call.name} printed "
+            f"{excerpt(own.text, 30)} for {name}.",
+            recommendation="Have the agent copy each value together with the name beside it.",
+        )
+        return claim
 
     def _is_restated(self, value: Value) -> bool:
         """Return whether a value is a recorded one in another unit, or the time between two known days."""

@@ -28,6 +28,12 @@ MIN_LONG = 4
 """Minimum number of digits of a number that is hardly another one by chance, also in a sentence about the future."""
 MAX_ROUNDING = 0.005
 """Maximum share by which a number in a text differs from a recorded one that it reports."""
+MIN_SHARED = 3
+"""Minimum number of counts of which percentages are given."""
+MAX_SHARE_ROUNDING = 1.0
+"""Percentages are rounded so that they add up to 100."""
+MIN_PLACED_DIGITS = 2
+"""Minimum number of digits of a number that is traced to its row."""
 MIN_LABELLED_DIGITS = 3
 """Minimum number of digits of a number that is compared with all numbers of its label: a smaller one may be a part."""
 MAX_RATIO = 5.0
@@ -116,6 +122,50 @@ class Counterparts:
         if found is None and (not is_guess or (stance.is_plan and self._reports(stance, place))):
             found = self._named(place)
         return found
+
+    def misplaced(self, stance: Stance, value: Value) -> tuple[Fact, Fact] | None:
+        """Return the number of the record that a clause names and the claimed one, if that belongs to another record.
+
+        Both are of one column: the rows of a table were mixed up.
+        """
+        evidence = self._evidence
+        if not evidence.is_readable or len(value.digits) < MIN_PLACED_DIGITS or not evidence.facts:
+            return None
+        place = self.place(stance, value)
+        if not place.records or not (place.is_row or self._names_one(stance, value)):
+            return None
+        named = evidence.directory.of(place.records)
+        if not named or any(_is_stated(value, fact) for fact in named):
+            return None
+        columns = {fact.series: fact for fact in named if fact.is_structured}
+        others = [fact for fact in evidence.facts if fact.series in columns and _is_stated(value, fact)]
+        if not others or evidence.is_stated_apart(value, others[0].call):
+            return None
+        own = Derivations(named)
+        if any(own.has_amount(number, tolerance(number, decimals)) for number, decimals in value.readings):
+            return None
+        return columns[others[0].series], others[0]
+
+    def _names_one(self, stance: Stance, value: Value) -> bool:
+        """Return whether the clause of a number names one thing only."""
+        clause = next(
+            (
+                one.statement
+                for one in self._speech.clauses(stance)
+                if one.statement.start <= value.start < one.statement.end
+            ),
+            None,
+        )
+        if clause is None:
+            return False
+        begin = clause.start - stance.statement.start
+        end = begin + len(clause.text)
+        mentions = [one for one in self._mentions[stance.statement.start] if begin <= one.start and one.end <= end]
+        if not mentions or not frozenset.intersection(*(one.records for one in mentions)):
+            return False
+        # A word of a longer text is no name: rain of "rain and snow likely".
+        names = {name for fact in self._evidence.directory.of(mentions[-1].records) for name in fact.names}
+        return any(stance.lowered[one.start : one.end] in names for one in mentions)
 
     def _reports(self, stance: Stance, place: Place) -> bool:
         """Return whether a sentence about the future reports a record, as of a forecast: it gives another number."""
@@ -207,7 +257,11 @@ class Counterparts:
     def _named(self, place: Place) -> Counterpart | None:
         """Return the number of the record or of the column that the sentence names."""
         evidence, value = self._evidence, place.value
-        if not evidence.is_readable or not evidence.is_complete or _is_year(value) or evidence.supports(value):
+        if not evidence.is_readable or not evidence.is_complete or _is_year(value):
+            return None
+        if (share := self._wrong_share(place)) is not None:
+            return share
+        if evidence.supports(value):
             return None
         directory = evidence.directory
         near = [fact for fact in directory.of(place.records) if self._may_mean(place, fact)]
@@ -229,6 +283,25 @@ class Counterparts:
         only = evidence.facts[0]
         is_only = len(evidence.numbers) == 1 and len(evidence.episode.calls) == 1
         return Counterpart(only, "high") if is_only and self._may_mean(place, only) else None
+
+    def _wrong_share(self, place: Place) -> Counterpart | None:
+        """Return the count of the named thing, if a percentage of it is no ratio of that count and any number."""
+        value = place.value
+        own = [fact for fact in self._evidence.directory.of(place.records) if fact.is_structured]
+        if place.unit.measure != "percent" or len(own) != 1 or own[0].unit.measure or own[0].decimals:
+            return None
+        count = own[0].number
+        same = [fact.number for fact in self._evidence.facts if fact.series == own[0].series]
+        if len(same) < MIN_SHARED or not count:
+            return None
+        others = [sum(same), max(same), *self._evidence.numbers]
+        for number, decimals in value.readings:
+            margin = max(0.5 * 10.0**-decimals, MAX_SHARE_ROUNDING) + 1e-9
+            ratios = (100 * count / other for other in others if other)
+            changes = (100 * abs(count - other) / other for other in others if other)
+            if any(abs(ratio - abs(number)) <= margin for ratio in (*ratios, *changes)):
+                return None
+        return Counterpart(own[0], "medium")
 
     def _quantity(self, place: Place, near: list[Fact]) -> Counterpart | None:
         """Return the only quantity of the named record, if a number of things is claimed."""
@@ -311,6 +384,15 @@ def _labels(text: str, place: Place) -> frozenset[str]:
 
 _QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "menge", "canti", "numbe", "num"))
 """Beginnings of the names of columns with a number of things."""
+
+
+def _is_stated(value: Value, fact: Fact) -> bool:
+    """Return whether a number is a recorded one, rounded or not."""
+    return any(
+        abs(number - other) <= 0.5 * 10.0 ** -min(decimals, least) + 1e-9
+        for number, decimals in value.readings
+        for other, least in fact.readings
+    )
 
 
 def _is_slip_of(value: Value, fact: Fact) -> bool:

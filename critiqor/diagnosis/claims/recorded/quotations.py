@@ -27,7 +27,7 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _SPEAKER = re.compile(
     r"(?:^|\n)[\s>*•\d.)-]*([^\W\d][^\n\"“”«»„:：]{1,38}?)[*_\s]*(?:\([^()\n]{1,40}\))?[*_\s]*[:：][*_\s]*[\"“«„「]?\s?$"
 )
-_SIGNED = re.compile(r"^[\"”»“」]?[*_\s>]*(?:[—–~-]{1,2}|\()\s*[*_]*([^\W\d][^\n,(★☆*_]{1,38})")
+_SIGNED = re.compile(r"^[\"”»“」]?[*_\s>]*(?:[—–~-]{1,2}|\()\s*[*_]*([^\W\d][^\n,()★☆*_]{1,38})")
 
 
 def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
@@ -89,12 +89,13 @@ _INLINE = re.compile(r"`([^`\n]*[^\W\d_]{2,}[ =:][^`\n]*[ =:][^`\n]{8,})`")
 def _language_of_outputs(episode: Episode) -> Language | None:
     """Return the language of what the agent has read; None if it is not known."""
     read = [call.text for call in episode.calls if call.kind is Kind.LOOKUP and call.meaning.state != "failure"]
-    text = "\n".join(read)[:4000]
-    return language_of(text) if len(text) >= MIN_SOURCE else None
+    # Rows of data are in no language.
+    lines = [line for text in read for line in text[:4000].splitlines() if line.count(" ") >= MIN_SPACES]
+    return language_of("\n".join(lines)[:4000]) if lines else None
 
 
-MIN_SOURCE = 80
-"""Minimum number of characters that show in which language a source is."""
+MIN_SPACES = 4
+"""Minimum number of spaces in a line that is a sentence."""
 
 
 def _check(episode: Episode, evidence: Evidence, text: EpisodeText, *, is_literal: bool) -> list[CheckedClaim]:
@@ -118,7 +119,8 @@ def _check(episode: Episode, evidence: Evidence, text: EpisodeText, *, is_litera
     # What the agent wrote into a file itself is no source of what somebody else said.
     given = normalize(episode.request)
     found = [(one, f"{evidence.results}\n{given}") for one in spoken]
-    found += [(one, f"{evidence.seen}\n{given}") for one in other]
+    # If texts in several languages were read, what is quoted may be a translation.
+    found += [(one, f"{evidence.seen}\n{given}") for one in other if not _has_foreign_lines(one.text, episode)]
     return blocks + [
         _invented(text, quotation)
         for quotation, known in found
@@ -134,15 +136,21 @@ def _output_like(text: str) -> list[Quotation]:
     if "```" not in text and "~~~" not in text:
         return []
     found = [one for one in quotations(text) if one.is_block]
-    return [one for one in found if _LOG_LINE.search(one.text) and not _CODE_TAG.search(text[: one.start])]
+    plain = [one for one in found if not _CODE_TAG.search(text[: one.start])]
+    return [one for one in plain if not _COMMAND.search(one.text) or _RESULT.search(one.text)]
 
 
-_LOG_LINE = re.compile(
-    r"\d\d:\d\d:\d\d|^\s*(?:\[?(?:ERROR|WARN\w*|INFO|DEBUG|FATAL)\b)|\b\d+ (?:passed|failed|rows?|errors?|ok)\b"
-    r"|\b\d+(?:\.\d+)? ?(?:ms|s|MB|GB|%)(?!\w)",
+_COMMAND = re.compile(
+    r"^\s*(?:[$#] \w|sudo |curl |git |npm |npx |pip |docker |kubectl |python3? |node |make |ssh |cd |export |apt |brew "
+    r"|psql |aws |[A-Z_]{3,}=|\d{1,2} \d{1,2} [\d*]+ [\d*]+ )",
     re.MULTILINE,
 )
-"""What lines of logs and outputs have: a time, a level, a count or a measurement."""
+"""A command to type, or a line of a file to copy."""
+_RESULT = re.compile(
+    r"\d\d:\d\d:\d\d|^\s*\[?(?:ERROR|WARN\w*|INFO|DEBUG|FATAL)\b|\b\d+ (?:passed|failed|rows?|errors?|ok)\b",
+    re.MULTILINE,
+)
+"""What a command prints: a time, a level, or a count."""
 _CODE_TAG = re.compile(
     r"(?:```|~~~)(?:py\w*|js|jsx|tsx?|java\w*|typescript|go|rust|c|cpp|cs|rb|ruby|php|sql|ya?ml|toml|ini|html|css|xml|diff"
     r"|patch|dockerfile|make\w*|nginx|hcl|terraform|r|kotlin|swift)[ \t]*\n$",
@@ -186,6 +194,20 @@ def _has_speaker(text: str, quotation: Quotation, evidence: Evidence) -> bool:
         if len(name) > 1 and name in evidence.results:
             return True
     return False
+
+
+def _has_foreign_lines(text: str, episode: Episode) -> bool:
+    """Return whether a line that the agent has read is in another language than a quotation."""
+    own = language_of(text)
+    lines = [line for call in episode.calls for line in call.text[:4000].splitlines() if line.count(" ") >= MIN_FOREIGN]
+    found = {language_of(line) for line in lines[:MAX_LINES]} - {None, own}
+    return own is not None and bool(found)
+
+
+MIN_FOREIGN = 8
+"""Minimum number of spaces in a line whose language is certain."""
+MAX_LINES = 40
+"""Maximum number of lines whose language is looked at."""
 
 
 def _is_translated(text: str, source: Language | None) -> bool:

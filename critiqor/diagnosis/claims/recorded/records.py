@@ -20,6 +20,8 @@ _GAP = re.compile(r"\s{2,}|\t")
 _NUMERIC = re.compile(r"[-+~<>=]*\s?[€$£¥]?\s?-?\d[\d.,'\u00a0\u202f ]*\s?(?:[%€$£]|[a-zA-Z°µ/]{1,6})?")
 _DATED = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
 _SIGNS = ("|", "\t", ";", ",")
+_COUNTED = re.compile(r"\s*(\d[\d.,]*)\s+([^\W\d][^\d:=]{0,38}[^\s:=])\s*")
+"""A count before the name of what is counted, as `uniq -c` prints it."""
 
 
 class Cell(NamedTuple):
@@ -75,7 +77,10 @@ def _objects(value: object, around: tuple[str, ...], path: str, depth: int = 0) 
             if _holds_number(item)
         )
         own = (*names, *around)
-        if cells or names:
+        if _is_list_of_names(value):
+            for name, item in value.items():
+                yield Record((str(name), *around), (Cell(path, str(item)),), True)
+        elif cells or names:
             yield Record(own, cells, True)
         head = _head(value)
         for name, item in value.items():
@@ -90,6 +95,17 @@ def _objects(value: object, around: tuple[str, ...], path: str, depth: int = 0) 
             elif isinstance(item, str) and (len(item) > MAX_NAME or "\n" in item):
                 for record in _lines(item):
                     yield Record((*record.names, *own), record.cells, False)
+
+
+def _is_list_of_names(value: dict[object, object]) -> bool:
+    """Return whether an object lists things with a number each: {"Anna": 118, "Bert": 96}."""
+    if len(value) < 2 or not all(map(_is_number, value.values())):
+        return False
+    return 2 * sum(_PROPER.match(str(name)) is not None for name in value) > len(value)
+
+
+_PROPER = re.compile(r"[^\W\d_a-z]|.*[ -]")
+"""The beginning of a name of something; members of an object begin with a small letter."""
 
 
 def _texts(values: list[object]) -> list[str]:
@@ -148,6 +164,8 @@ def _lines(text: str) -> Iterator[Record]:
 
 def _continues(line: str, before: str, sign: str) -> bool:
     """Return whether a line has the columns of the row before it."""
+    if sign == "#":
+        return _COUNTED.fullmatch(line) is not None
     if sign != " ":
         return line.count(sign) == before.count(sign)
     if len(_GAP.split(line.strip())) > 2:
@@ -169,7 +187,7 @@ _DIGIT = re.compile(r"\d")
 
 
 def _sign(line: str) -> str:
-    """Return what separates the columns of a line, if it can be a row."""
+    """Return what separates the columns of a line, if it can be a row; a number sign for a count with its name."""
     if "{" in line:
         return ""
     for sign in _SIGNS:
@@ -179,13 +197,18 @@ def _sign(line: str) -> str:
                 return sign
     words = line.split()
     if not 3 <= len(words) <= 16:
-        return ""
+        return "#" if len(words) == 2 and _COUNTED.fullmatch(line) else ""
     return " " if len(_GAP.split(line.strip())) > 2 or sum(map(_is_numeric, words)) * 2 >= len(words) else ""
 
 
 def _rows(block: list[str], sign: str) -> Iterator[Record]:
     if len(block) == 1:
         yield from _line(block[0])
+        return
+    if sign == "#":
+        for line in block:
+            if counted := _COUNTED.fullmatch(line):
+                yield Record((counted[2],), (Cell("", counted[1]),), True)
         return
     if sign == " ":
         rows = [[(match[0], match.start()) for match in _WORD.finditer(line)] for line in block]
