@@ -127,5 +127,5 @@ class Trace(msgspec.Struct, kw_only=True):
 
 
 def label(text: str) -> str:
-    """Return an untrusted text as a name or fact of the structs above: sanitized, on one line, of bounded length."""
+    """Return an untrusted text as a name or fact of a trace: sanitized, on one line, of bounded length."""
     return sanitize(text, max_length=MAX_TEXT)

@@ -72,7 +72,7 @@ def test_a_read_only_file_system_is_reported_with_the_file_of_the_user(
     store(runs, diagnosis())
     real = os.statvfs(tmp_path)
     read_only = os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, *real[9:]))
-    monkeypatch.setattr("critiqor.cli.file_output.os.statvfs", lambda folder: read_only)
+    monkeypatch.setattr("critiqor.cli.export_output.os.statvfs", lambda folder: read_only)
     refused = cli("report", "run_001", "-o", "out.md")
     assert refused.err.startswith("critiqor: Read-only file system: out.md\n  → ")
     assert not (tmp_path / "out.md").exists()

@@ -1,4 +1,4 @@
-"""Memory that is looked up without the words of the question, and a user who is asked again for what is known."""
+"""Memory that is looked up without the words of the question, asked for again, or acted against."""
 
 # ruff: noqa: RUF001 - punctuation of several languages
 from __future__ import annotations
@@ -9,14 +9,21 @@ import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.language import language_of
+from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.values import values_in, word_numbers
+from critiqor.diagnosis.conduct.forgotten_prohibitions import MAX_CLAUSES, MAX_COMPARED, names_of
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems, requests, says
+from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
 from critiqor.spans.memory_lookups import memory_lookup
+
+_PROPER = re.compile(r"(?<=[\s\"'“„«])[^\W\d_a-zа-я][^\W_]{2,}(?:[ -][^\W\d_a-zа-я][^\W_]+)*")
+_CLOCK = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
+_STATEMENT = re.compile(r"(?<=[.!?;])\s+|\\n|\n|[。！？；]|\",\s?\"")
 
 TYPE = "memory_failure"
 MIN_VAGUE = 3
@@ -32,14 +39,14 @@ _TIME = re.compile(r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d:])")
 _CHOICE = re.compile(r"\b(?:or|oder|ou|of|albo|или|veya)\b|还是|それとも|아니면|أم", re.IGNORECASE)
 
 
-def reads_memory(call: EpisodeCall) -> bool:
+def _reads_memory(call: EpisodeCall) -> bool:
     """Return whether a call looks something up in the agent's memory."""
     if call.has_effect:
         return False
     return _TOOL.search(call.tool) is not None or _FILE.search(path_of(call)) is not None
 
 
-def memory_text(call: EpisodeCall) -> str:
+def _memory_text(call: EpisodeCall) -> str:
     """Return what a memory lookup found."""
     return call.text.replace('\\"', '"')
 
@@ -123,7 +130,7 @@ class _Known:
 
 def _known(episode: Episode) -> list[_Known]:
     texts = [(text.event_id, text.text) for each in (episode, *episode.earlier) for text in each.requests]
-    texts += [(call.result_id, memory_text(call)) for call in episode.calls if reads_memory(call)]
+    texts += [(call.result_id, _memory_text(call)) for call in episode.calls if _reads_memory(call)]
     return [_Known(event_id, text) for event_id, text in texts if text.strip()]
 
 
@@ -156,4 +163,84 @@ def _asked_again(answer: EpisodeText, question: str, source: str) -> Lapse:
         causes=[(source, "It was said here")],
         event_id=answer.event_id,
         happened="The agent asked for it again",
+    )
+
+
+def find_contradicted_memories(episode: Episode) -> list[Lapse]:
+    """Return actions that do what a memory found before advises against."""
+    lookups = [call for call in episode.calls if _reads_memory(call) and call.meaning.state != "failure"]
+    if not lookups:
+        return []
+    acting = [call for call in episode.calls if call.kind is Kind.ACTION and call.order > lookups[0].order]
+    for call in acting[:MAX_COMPARED]:
+        if call.meaning.state == "failure":
+            continue
+        for lookup in lookups:
+            if lookup.order < call.order and (noted := _contradicts(episode, lookup, call)) is not None:
+                return [_contradicted(lookup, call, noted)]
+    return []
+
+
+def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> str | None:
+    """Return the note in a memory that an action contradicts."""
+    request = normalize(episode.request)
+    for statement in _STATEMENT.split(_memory_text(lookup))[:MAX_CLAUSES]:
+        if not words("forbid").within(statement):
+            continue
+        lowered = normalize(statement)
+        names = _names_in(statement, call.line) if call.line else names_of(episode, call)
+        named = [name for name in names if name in lowered and name not in request]
+        if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(statement, call):
+            return statement.strip()
+    return None
+
+
+def _names_in(statement: str, line: str) -> list[str]:
+    """Return the names of a statement that a command line contains, in lower case."""
+    lowered = normalize(line)
+    names = [normalize(match[0]) for match in _PROPER.finditer(statement, 1)]
+    return [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", lowered)]
+
+
+def _is_proper(statement: str, lowered: str, name: str) -> bool:
+    """Return whether a statement names something in particular: capital letters, quotes or another script."""
+    at = lowered.find(name)
+    written = statement[at : at + len(name)]
+    return any(char.isupper() or char.isdigit() for char in written) or not written.isascii()
+
+
+def _is_out_of_time(statement: str, call: EpisodeCall) -> bool:
+    """Return whether every time of an action is on the wrong side of a time in a statement."""
+    limit = _CLOCK.search(statement)
+    if limit is None:
+        return False
+    times = [_minutes(one) for one in _CLOCK.finditer(f"{call.arguments}\n{call.text}")]
+    if not times:
+        return False
+    language = language_of(statement)
+    bound = _minutes(limit)
+    if says(language, "before", statement):
+        return max(times) < bound
+    return says(language, "after", statement) and min(times) > bound
+
+
+def _minutes(time: re.Match[str]) -> int:
+    return int(time[1]) * 60 + int(time[2])
+
+
+def _contradicted(lookup: EpisodeCall, call: EpisodeCall, noted: str) -> Lapse:
+    said = excerpt(noted, 100)
+    return Lapse(
+        type="memory_failure",
+        about=("contradicted",),
+        severity="high",
+        confidence=70,
+        title=f"The agent acted against what its memory says: {said}",
+        explanation=f"{call.name} was called after the memory had been found: {excerpt(call.arguments, 120)}",
+        recommendation="Have the agent check an action against the memories that it has found before it acts.",
+        verification="Run the same task again: the action agrees with what is noted.",
+        causes=[(lookup.result_id, f"Memory says: {said}")],
+        event_id=call.call_id,
+        happened="The agent did the opposite",
+        calls=[call],
     )

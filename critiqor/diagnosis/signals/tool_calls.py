@@ -214,9 +214,6 @@ def subject_of_call(arguments: str) -> str:
     )
 
 
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-
-
 @lru_cache(maxsize=512)
 def words_of_tool(tool: str) -> frozenset[str]:
     """Return the words in the name of a tool, in lower case."""

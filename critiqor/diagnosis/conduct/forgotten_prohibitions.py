@@ -1,4 +1,4 @@
-"""What the user forbade before a compaction or memory advises against, and the agent did all the same."""
+"""What the user forbade before a compaction, and the agent did all the same."""
 
 # ruff: noqa: RUF001 - letters and punctuation of several scripts
 from __future__ import annotations
@@ -7,10 +7,9 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.claims.language import normalize
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.memory import memory_text, reads_memory
-from critiqor.diagnosis.conduct.wording import MAX_REQUEST, says
+from critiqor.diagnosis.conduct.wording import MAX_REQUEST
 from critiqor.diagnosis.hazards.session_history import earlier_calls
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.command_lines import parse_command_line
@@ -61,9 +60,6 @@ MAX_CLAUSES = 40
 """Maximum number of clauses with which each call is compared."""
 MAX_COMPARED = 60
 """Maximum number of calls after a compaction, or after a memory lookup, that are compared."""
-_PROPER = re.compile(r"(?<=[\s\"'“„«])[^\W\d_a-zа-я][^\W_]{2,}(?:[ -][^\W\d_a-zа-я][^\W_]+)*")
-_TIME = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
-_STATEMENT = re.compile(r"(?<=[.!?;])\s+|\\n|\n|[。！？；]|\",\s?\"")
 
 
 def find_forgotten_prohibitions(episode: Episode) -> list[Lapse]:
@@ -106,86 +102,6 @@ def _forgotten(call: EpisodeCall, clause: str, text: EpisodeText) -> Lapse:
     )
 
 
-def find_contradicted_memories(episode: Episode) -> list[Lapse]:
-    """Return actions that do what a memory found before advises against."""
-    lookups = [call for call in episode.calls if reads_memory(call) and call.meaning.state != "failure"]
-    if not lookups:
-        return []
-    acting = [call for call in episode.calls if call.kind is Kind.ACTION and call.order > lookups[0].order]
-    for call in acting[:MAX_COMPARED]:
-        if call.meaning.state == "failure":
-            continue
-        for lookup in lookups:
-            if lookup.order < call.order and (noted := _contradicts(episode, lookup, call)) is not None:
-                return [_contradicted(lookup, call, noted)]
-    return []
-
-
-def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> str | None:
-    """Return the note in a memory that an action contradicts."""
-    request = normalize(episode.request)
-    for statement in _STATEMENT.split(memory_text(lookup))[:MAX_CLAUSES]:
-        if not words("forbid").within(statement):
-            continue
-        lowered = normalize(statement)
-        names = _names_in(statement, call.line) if call.line else _names_of(episode, call)
-        named = [name for name in names if name in lowered and name not in request]
-        if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(statement, call):
-            return statement.strip()
-    return None
-
-
-def _names_in(statement: str, line: str) -> list[str]:
-    """Return the names of a statement that a command line contains, in lower case."""
-    lowered = normalize(line)
-    names = [normalize(match[0]) for match in _PROPER.finditer(statement, 1)]
-    return [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", lowered)]
-
-
-def _is_proper(statement: str, lowered: str, name: str) -> bool:
-    """Return whether a statement names something in particular: capital letters, quotes or another script."""
-    at = lowered.find(name)
-    written = statement[at : at + len(name)]
-    return any(char.isupper() or char.isdigit() for char in written) or not written.isascii()
-
-
-def _is_out_of_time(statement: str, call: EpisodeCall) -> bool:
-    """Return whether every time of an action is on the wrong side of a time in a statement."""
-    limit = _TIME.search(statement)
-    if limit is None:
-        return False
-    times = [_minutes(one) for one in _TIME.finditer(f"{call.arguments}\n{call.text}")]
-    if not times:
-        return False
-    language = language_of(statement)
-    bound = _minutes(limit)
-    if says(language, "before", statement):
-        return max(times) < bound
-    return says(language, "after", statement) and min(times) > bound
-
-
-def _minutes(time: re.Match[str]) -> int:
-    return int(time[1]) * 60 + int(time[2])
-
-
-def _contradicted(lookup: EpisodeCall, call: EpisodeCall, noted: str) -> Lapse:
-    said = excerpt(noted, 100)
-    return Lapse(
-        type="memory_failure",
-        about=("contradicted",),
-        severity="high",
-        confidence=70,
-        title=f"The agent acted against what its memory says: {said}",
-        explanation=f"{call.name} was called after the memory had been found: {excerpt(call.arguments, 120)}",
-        recommendation="Have the agent check an action against the memories that it has found before it acts.",
-        verification="Run the same task again: the action agrees with what is noted.",
-        causes=[(lookup.result_id, f"Memory says: {said}")],
-        event_id=call.call_id,
-        happened="The agent did the opposite",
-        calls=[call],
-    )
-
-
 def _forbidding_clauses(text: str) -> list[str]:
     """Return the clauses of a text that forbid something."""
     if not words("forbid").may_be_within(text):
@@ -201,7 +117,7 @@ def _broken_name(clause: str, episode: Episode, call: EpisodeCall) -> str | None
     """Return what a call does that a clause forbids; None if it does nothing of the kind."""
     lowered = normalize(clause)
     spans = words("forbid").find(clause)
-    for name in _names_of(episode, call):
+    for name in names_of(episode, call):
         at = _place(lowered, name)
         if at >= 0 and any(_is_near(lowered, span, at) for span in spans) and _reaches(lowered[at + len(name) :], call):
             return name
@@ -273,7 +189,7 @@ def _is_near(lowered: str, span: tuple[int, int], at: int) -> bool:
     return last <= at or _UNSPACED.search(lowered) is not None or not lowered[first:last].isascii()
 
 
-def _names_of(episode: Episode, call: EpisodeCall) -> list[str]:
+def names_of(episode: Episode, call: EpisodeCall) -> list[str]:
     """Return the names of what a call does and reaches, in lower case."""
     if call.line:
         names = []
