@@ -7,6 +7,7 @@ answer admits a failure, never whether something failed.
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from functools import cache, cached_property
 from pathlib import Path
@@ -170,10 +171,14 @@ def language_of(text: str) -> Language | None:
         for code in votes.get(word, ()):
             counts[code] = counts.get(code, 0) + 1
     if counts and max(counts.values()) >= MIN_VOTES:
-        return known[max(counts, key=lambda code: (counts[code], code == "en", code))]
+        return known.get(_most_voted(counts))
     if len(_WORD.findall(lowered)) >= MAX_SHORT:
-        return known[max(counts, key=lambda code: (counts[code], code == "en", code))] if counts else None
+        return known.get(_most_voted(counts)) if counts else None
     return _language_of_report(lowered, counts)
+
+
+def _most_voted(votes: dict[str, int]) -> str:
+    return max(votes, key=lambda code: (votes[code], code == "en", code in languages(), code))
 
 
 def _language_of_report(lowered: str, votes: dict[str, int]) -> Language | None:
@@ -208,12 +213,16 @@ def _may_be_other_script(text: str) -> bool:
 
 @cache
 def _function_words() -> dict[str, tuple[str, ...]]:
-    """Return the languages in which each function word is one."""
+    """Return the languages in which each function word is one, among them languages without a file."""
     votes: dict[str, tuple[str, ...]] = {}
     for code, language in languages().items():
         if language.script is None:
             for word in language.function_words:
                 votes[word] = (*votes.get(word, ()), code)
+    own = frozenset(votes)
+    for code, words in tomllib.loads((FOLDER / "others.toml").read_text("utf-8")).items():
+        for word in frozenset(words.split()) - own:
+            votes[word] = (*votes.get(word, ()), code)
     return votes
 
 

@@ -36,6 +36,13 @@ _UNDER_WAY = re.compile(r"[a-z]{3,}ing")
 _MAKING = frozenset(("create", "add", "new", "todo", "task", "draft", "insert", "list"))
 _LATER = frozenset(("completed", "done", "published", "deployed", "valid", "healthy", "delivered", "sent", "saved"))
 """What a thing that was only made, or scheduled, is not yet: it says nothing about the call."""
+_FOR_LATER = frozenset(("scheduled", "planned"))
+"""States of what is to happen at a time that the call was given."""
+_DELIVERING = frozenset(
+    ("send", "pay", "transfer", "publish", "post", "deploy", "charge", "refund", "email", "mail", "message", "sms")
+)
+"""Verbs of calls whose deed is the delivery: that it is planned does not mean that it is done."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\b\d{1,2}:\d\d\b|\bcron\b")
 
 
 class _Sign(msgspec.Struct, frozen=True, gc=False):
@@ -103,6 +110,11 @@ class _Call:
         """The states that it is to end."""
         return frozenset().union(*(self.known.contrary.get(verb, ()) for verb in self.verbs))
 
+    @cached_property
+    def is_for_later(self) -> bool:
+        """Whether it was given the time at which something is to happen, and what is to happen reaches nobody."""
+        return _DELIVERING.isdisjoint(self.verbs) and _MOMENT.search(self.arguments) is not None
+
     def is_form(self, word: str) -> bool:
         """Return whether a word is a form of what the call is for."""
         return any(has_same_stem(word, verb) for verb in self.verbs)
@@ -111,6 +123,8 @@ class _Call:
         """Return what a state says of this call: `cancelled` is the success of `cancel_order`."""
         word = normal_state(value)
         found = state_of_word(value)
+        if word in _FOR_LATER and self.is_for_later:
+            return "success"
         if found == "success" and word not in self.contrary:
             return found
         rest = "_".join(part for part in word.split("_") if not self.is_form(part))
@@ -337,8 +351,8 @@ def _unnamed_state(key: str, value: str, depth: int, call: _Call) -> _Sign | Non
 
 def _counts(value: dict[str, Any], depth: int, call: _Call) -> Iterator[_Sign]:
     """Yield what the numbers of failed and successful items in an object say."""
-    if call.lookup and depth:
-        return
+    if call.lookup and (depth or call.known.lists["state_members"].isdisjoint(map(name_of, value))):
+        return  # it counts what was looked up
     counts = counts_of(value, call.known)
     failed, passed, total = counts.get("failed"), counts.get("passed"), counts.get("total")
     numbers = (failed and failed.number, passed and passed.number, total and total.number)

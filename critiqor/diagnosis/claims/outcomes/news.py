@@ -126,7 +126,8 @@ def _with_news(call: EpisodeCall, seen: dict[str, tuple[EpisodeCall, Meaning]]) 
     if failed:
         look, said = next(iter(failed.values()))
         if call.meaning.state == "failure":
-            return None
+            # It is still so: the look that shows it is no second attempt.
+            return msgspec.structs.replace(call, result_id=look.result_id)
         items = tuple(failed) if len(_identities(call)) > 1 else ()
         said = msgspec.structs.replace(said, items=items)
         return msgspec.structs.replace(call, known_meaning=said, result_id=look.result_id)

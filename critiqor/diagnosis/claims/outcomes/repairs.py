@@ -6,6 +6,7 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments, have_same_target, named_paths
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.outcomes.alternatives import corrects, reaches_same
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
 from critiqor.diagnosis.results.command_results import plan_of
@@ -119,6 +120,8 @@ def repeats(later: EpisodeCall, call: EpisodeCall) -> bool:
 
 def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether a later call made good what a call failed to do, or shows that it has finished."""
+    if corrects(later, call):
+        return True
     if later.meaning.state == "not_final" or later.meaning.state == "failure":
         return False
     if later.meaning.state == "unknown" and not (_is_quiet(later) if later.is_check else later.has_effect):
@@ -140,9 +143,9 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
         if _LACK.search(call.text) or (_INTERRUPTED.search(call.line) and _CONTINUED.search(later.line)):
             return True  # another program was used, or the conflict was dealt with
         return later.meaning.state == "success" and bool(_commands(call) & _commands(later))
-    if call.kind is Kind.CHANGE and later.has_effect:
-        return bool(_paths(call) & _paths(later))
-    return False
+    if call.kind is Kind.CHANGE and later.has_effect and _paths(call) & _paths(later):
+        return True
+    return reaches_same(later, call)
 
 
 _MEANS = re.compile(
