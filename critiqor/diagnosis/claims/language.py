@@ -174,20 +174,34 @@ def language_of(text: str) -> Language | None:
         return known.get(_most_voted(counts))
     if len(_WORD.findall(lowered)) >= MAX_SHORT:
         return known.get(_most_voted(counts)) if counts else None
-    return _language_of_report(lowered, counts)
+    return _language_of_report(lowered, counts, _foreign_letters(sample))
 
 
 def _most_voted(votes: dict[str, int]) -> str:
     return max(votes, key=lambda code: (votes[code], code == "en", code in languages(), code))
 
 
-def _language_of_report(lowered: str, votes: dict[str, int]) -> Language | None:
-    """Return the language of a few words such as `Tests passed`: that in which most of them are words of a report."""
+def _foreign_letters(text: str) -> frozenset[str]:
+    """Return the letters besides a to z in the first word of a text and in those that are no names."""
+    if text.isascii():
+        return frozenset()
+    words = [word for word in _WORD.findall(text) if word.isalpha()]
+    named = [word for number, word in enumerate(words) if number == 0 or word[0].islower()]
+    return frozenset(letter for word in named for letter in word.lower() if not letter.isascii())
+
+
+def _language_of_report(lowered: str, votes: dict[str, int], foreign: frozenset[str]) -> Language | None:
+    """Return the language of a few words such as `Tests passed`: that in which most of them are words of a report.
+
+    `foreign`: letters besides a to z that its words have.
+    """
     scores = {
         code: _score(lowered, language, votes.get(code, 0))
         for code, language in languages().items()
-        if language.data.script is None
+        if language.data.script is None and foreign <= {*language.data.letters}
     }
+    if not scores:
+        return None
     best = max(scores, key=lambda code: (scores[code][0], code == "en", scores[code][1], code))
     if not any(scores[best]):
         return languages()["en"] if lowered.isascii() else None

@@ -135,7 +135,9 @@ class _Call:
         if found is None and _UNDER_WAY.fullmatch(word):
             return None if word in self.values else "not_final"
         if found is None:
-            return "success" if "_" not in word and word.endswith("ed") and not rest else None
+            parts = frozenset(word.split("_"))
+            is_done = any(part.endswith("ed") and self.is_form(part) for part in parts)
+            return "success" if is_done and self.known.lists["negating_words"].isdisjoint(parts) else None
         if word in self.values or not rest:
             return "success"
         # Of `pending (item modified)`, the answer of `modify_pending_order`, no word is left that says more.

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.signals.tools import words_of_tool
+from critiqor.diagnosis.signals.text import tokens
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
 MIN_VALUE = 3
 """Minimum number of characters of a value that two calls share because they are about the same thing."""
@@ -64,9 +65,9 @@ def corrects(later: EpisodeCall, call: EpisodeCall) -> bool:
 
 def reaches_same(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether another tool did what a call failed to do: the same kind of deed with the same thing."""
-    if call.line or later.line or later.tool == call.tool or later.meaning.state != "success":
+    if call.line or later.line or later.tool == call.tool or later.meaning.state not in ("success", "unknown"):
         return False
-    if not later.has_effect or not _is_same_deed(later, call):
+    if not (later.has_effect and later.has_result) or not _is_same_deed(later, call):
         return False
     names = {value for value in _shared(later, call) if not value.isdigit()}
     return bool(names)
