@@ -106,7 +106,7 @@ def _are_looked_at_again(call: EpisodeCall, later: list[EpisodeCall]) -> bool:
     """Return whether each item that failed is the subject of a later call that did not fail."""
     bad = ("failure", "not_final")
     # The look that shows the failure is not a further one.
-    shown = next((number for number, each in enumerate(later) if each.result_id == call.result_id), -1)
+    shown = max((number for number, each in enumerate(later) if each.result_id == call.result_id), default=-1)
     later = later[shown + 1 :]
     return bool(call.meaning.items) and all(
         any(item in each.arguments and each.meaning.state not in bad for each in later) for item in call.meaning.items
