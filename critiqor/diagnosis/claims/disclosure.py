@@ -204,9 +204,7 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
         return is_about and (stance.is_limited or stance.is_uncertain)
     if _REQUESTED.search(stance.lowered) or (stance.is_plan and beginnings & subject.reported):
         return True
-    return bool(beginnings & (subject.own | subject.reported)) and (
-        stance.is_uncertain or speech.limits_state(stance)
-    )
+    return bool(beginnings & (subject.own | subject.reported)) and (stance.is_uncertain or speech.limits_state(stance))
 
 
 def _counts(speech: Speech, stance: Stance) -> bool:

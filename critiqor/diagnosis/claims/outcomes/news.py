@@ -151,12 +151,12 @@ def _shown(calls: list[EpisodeCall]) -> dict[int, EpisodeCall]:
         if not has_effects or call.text[:1] not in ("{", "["):
             continue
         things = list(_objects(decoded(call.text), 0))
-        found = [(name, thing) for thing in things for name in owners.ids.keys() & set(_strings(thing))]
-        for name, thing in found:
+        named = [(name, thing) for thing in things for name in owners.ids.keys() & set(_strings(thing))]
+        for name, thing in named:
             _add_news(news, calls[owners.ids[name]], owners.ids[name], name, call, thing)
-        if not found and len(things) == 1 and (owner := owners.of_look(call)) is not None:
-            if calls[owner].meaning.state == "not_final":
-                _add_news(news, calls[owner], owner, "", call, things[0])
+        owner = owners.of_look(call) if not named and len(things) == 1 else None
+        if owner is not None and calls[owner].meaning.state == "not_final":
+            _add_news(news, calls[owner], owner, "", call, things[0])
     return {number: found for number, seen in news.items() if (found := _with_news(calls[number], seen)) is not None}
 
 
