@@ -29,6 +29,8 @@ _MAX_ITEMS = 200
 _MAX_STATE = 60
 """Maximum number of characters of a state; more are a text."""
 _MAX_GIVEN = 80
+_ABOUT_RESULT = ("metadata", "meta")
+"""Members that describe the result, not the thing: their states do not count, their numbers do."""
 _NO_ERROR = frozenset(("", "none", "null", "ok", "no error", "noerror", "0", "false", "success", "n/a", "-"))
 _SMTP = re.compile(r"[45]\d\d[ -]#?[45]\.\d{1,3}\.\d{1,3}\b")
 _UNDER_WAY = re.compile(r"[a-z]{3,}ing")
@@ -214,6 +216,8 @@ def _signs(value: Any, depth: int, call: _Call) -> Iterator[_Sign]:
     for key, member in value.items():
         name = name_of(key)
         if name in lists["ignored_members"]:
+            if name in _ABOUT_RESULT and not call.lookup:
+                yield from _nested_counts(member, depth + 1, call)
             continue
         if sign := _sign(key, name, member, depth, call):
             yield sign
@@ -349,6 +353,14 @@ def _unnamed_state(key: str, value: str, depth: int, call: _Call) -> _Sign | Non
     items = (key,) if state == "failure" else ()
     weak = state == "success"
     return _Sign(state, depth, key, value, "json_word", f"{key} is {value.lower()}", weak, items=items)
+
+
+def _nested_counts(value: Any, depth: int, call: _Call) -> Iterator[_Sign]:
+    """Yield what the numbers say that are about the result as a whole: `"metadata": {"counters": {…}}`."""
+    if isinstance(value, dict) and depth < _MAX_DEPTH:
+        yield from _counts(value, 0, call)
+        for member in value.values():
+            yield from _nested_counts(member, depth + 1, call)
 
 
 def _counts(value: dict[str, Any], depth: int, call: _Call) -> Iterator[_Sign]:

@@ -135,9 +135,9 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
         if not later.is_check or not covers:
             return False
         return bool(_programs(later) & _programs(call) or not _programs(call))
-    if later.tool == call.tool and (
-        have_same_target(later.arguments, call.arguments) or _differs_by_means(later, call)
-    ):
+    may_repair = later.has_effect or not call.has_effect  # to look at something does not change it
+    is_same = later.tool == call.tool and may_repair
+    if is_same and (have_same_target(later.arguments, call.arguments) or _differs_by_means(later, call)):
         return True
     if call.line and later.line and later.has_effect:
         if _LACK.search(call.text) or (_INTERRUPTED.search(call.line) and _CONTINUED.search(later.line)):
